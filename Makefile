@@ -1,0 +1,42 @@
+# Needs python3 (3.10 or newer, with venv and ensurepip), a C compiler and make. All that is installed goes into .venv.
+
+PYTHON ?= python3
+FMUS := $(shell find fmus -type f ! -path '*/__pycache__/*')
+PACKAGING := pyproject.toml setup.py
+
+.PHONY: demo test check clean
+
+demo: .venv/reference-fmus
+	.venv/bin/fmimaster demo two-mass --output-directory demo-output
+
+test: .venv/reference-fmus .venv/with-test
+	.venv/bin/python -m pytest
+
+check: .venv/reference-fmus .venv/with-dev
+	PATH="$(CURDIR)/.venv/bin:$$PATH" tools/check
+
+clean:
+	rm -rf .venv build dist site demo-output fmimaster/reference *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	    || { echo "fmimaster needs Python 3.10 or newer. Name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	    || { echo "$(PYTHON) cannot make virtual environments: its module ensurepip is missing." \
+	              "Install it (Debian and Ubuntu: package python3-venv), or name another Python:" \
+	              "make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+# Editable: changes in fmimaster/ count at once. Installing builds the reference FMUs too.
+.venv/installed: .venv/bin/python $(PACKAGING)
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/with-%: .venv/installed
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	touch $@
+
+.venv/reference-fmus: .venv/installed $(FMUS)
+	.venv/bin/python fmus/build.py fmimaster/reference
+	touch $@

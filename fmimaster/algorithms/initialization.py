@@ -1,0 +1,44 @@
+"""From instantiated FMUs to a complete exchange of values at the start time, and the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.system.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class Initialization:
+    """Start values, Initialization Mode, a complete exchange along the dependencies, the first row.
+
+    Loops are solved by fixed-point iteration: at most ``most_sweeps``, until no output changes by more than
+    ``tolerance`` relative to its nominal value or magnitude.
+
+    Start values are set before Initialization Mode and again inside it: some FMUs forget the first.
+    """
+
+    most_sweeps: int = 100
+    tolerance: float = 1e-10
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write the program from Instantiated to Step Mode."""
+        instances = range(len(plan.instances))
+        for i in instances:
+            if plan.layout.segments(i, Group.STRUCTURAL):
+                p.mode(i, State.CONFIGURATION_MODE)
+                p.set(i, Group.STRUCTURAL)
+                p.mode(i, State.INSTANTIATED)
+            p.set(i, Group.START)
+        for i in instances:
+            p.mode(i, State.INITIALIZATION_MODE)
+            p.set(i, Group.INITIAL)
+        p.settle(most=self.most_sweeps, tolerance=self.tolerance)
+        for i in instances:
+            p.mode(i, State.STEP_MODE)
+        for i in instances:
+            p.get(i)
+        p.sample()
+        p.remember()

@@ -1,0 +1,32 @@
+"""Jacobi: all instances step over the same interval, none sees the others' new outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.polynomial import Hold, Polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class Jacobi:
+    """Step all instances with the outputs of the last communication point.
+
+    Their order does not matter, and each connection is late by one step.
+
+    Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.2 (there: parallel, Jacobi).
+    """
+
+    inputs: Polynomial = Hold
+    order: ClassVar[int] = 1
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        for i in range(len(plan.instances)):
+            p.inputs(i, self.inputs)
+        for i in range(len(plan.instances)):
+            p.step(i)
+        for i in range(len(plan.instances)):
+            p.get(i)

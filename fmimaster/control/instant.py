@@ -1,0 +1,65 @@
+"""When, exactly: instants as integer multiples of a resolution, next to the doubles that FMUs see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, lcm
+from typing import NamedTuple
+
+from fmimaster.errors import OptionError
+
+
+class Instant(NamedTuple):
+    """A point in time, ordered exactly by comparing tuples."""
+
+    seconds: float
+    """The double that FMUs see, correctly rounded, in s."""
+    ticks: float = -inf
+    """An integer multiple of the resolution; -inf for a time that was found, not given."""
+
+
+class Goal(NamedTuple):
+    """Where the next step shall end, and why."""
+
+    end: Instant
+    reason: str
+
+
+def exact(value: float | int | str | Fraction) -> Fraction:
+    """The number that a user means: a double counts as the shortest decimal that rounds to it, so 0.1 is 1/10.
+
+    Raises
+    ------
+    OptionError
+        If it is not a finite number; a text may be a decimal or a fraction, ``"0.01"`` or ``"1/60"``.
+    """
+    try:
+        if isinstance(value, int | Fraction):
+            return Fraction(value)
+        return Fraction(repr(float(value)) if isinstance(value, float) else value.strip())
+    except (ValueError, ZeroDivisionError, OverflowError, AttributeError, TypeError):
+        raise OptionError(
+            f"{value!r} is not a time. Expected a finite number in s, such as 0.01 or '1/60'."
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBase:
+    """All given times as integers: multiples of ``1 / resolution`` s."""
+
+    resolution: int
+
+    @classmethod
+    def of(cls, times: Iterable[Fraction]) -> TimeBase:
+        """The coarsest base in which all these times are integers."""
+        return cls(lcm(*(t.denominator for t in times)))
+
+    def ticks(self, time: Fraction) -> int:
+        """A time of this base as an integer."""
+        return int(time * self.resolution)
+
+    def instant(self, ticks: int) -> Instant:
+        """The instant at an integer multiple; Python rounds the quotient of integers correctly."""
+        return Instant(ticks / self.resolution, ticks)

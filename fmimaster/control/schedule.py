@@ -1,0 +1,171 @@
+"""Start, stop and step of a run: exact numbers, and who said so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, log10
+
+from fmimaster.control.instant import Instant, TimeBase, exact
+from fmimaster.control.step_size import FixedStep, Grid
+from fmimaster.errors import OptionError
+from fmimaster.system.description import Experiment
+from fmimaster.system.model import Model
+
+Time = float | int | str | Fraction
+"""A time in s as a user gives it; see :func:`fmimaster.control.instant.exact`."""
+
+DEFAULT_STEPS = 500
+"""About so many steps are done where nobody says a step size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The times of a run, in s."""
+
+    start: Fraction
+    stop: Fraction
+    step: FixedStep
+    points: tuple[Fraction, ...]
+    """Communication points besides the grid."""
+    notes: tuple[str, ...]
+    """Who said what, where the user did not."""
+
+    @property
+    def base(self) -> TimeBase:
+        """Resolution in which all of them are integers."""
+        return TimeBase.of([self.start, self.stop, self.step.exact_size, *self.points])
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of the fixed step."""
+        base = self.base
+        return Grid(base, base.ticks(self.start), base.ticks(self.step.exact_size))
+
+    def instant(self, time: Fraction) -> Instant:
+        """One of these times as an instant."""
+        return self.base.instant(self.base.ticks(time))
+
+
+def make_schedule(
+    models: Mapping[str, Model],
+    described: Experiment,
+    *,
+    start_time: Time | None = None,
+    stop_time: Time | None = None,
+    step_size: FixedStep | Time | None = None,
+    points: Iterable[float] = (),
+) -> Schedule:
+    """Settle the times of a run: the user's word first, then the system description's, then the FMUs'.
+
+    Parameters
+    ----------
+    models
+        Full component name → model.
+    points
+        Times in s at which a communication point is wanted; those outside of the run are left out, and all of them where
+        an FMU cannot vary its step size.
+
+    Raises
+    ------
+    OptionError
+        If nobody says a stop time, or the times do not fit together or not the FMUs.
+    """
+    notes: list[str] = []
+    start = _first(start_time, described.start_time, _said(models, "start_time"), default=0.0)
+    stop = exact(_stop(models, described, stop_time, notes))
+    first = exact(start)
+    if stop <= first:
+        raise OptionError(
+            f"The stop time {float(stop):g} s is not after the start time {float(first):g} s. Give a later stop time."
+        )
+    step = _step(models, described, step_size, stop - first, notes)
+    fixed = [n for n, m in models.items() if not _varies(m)]
+    if step.exact_size > stop - first:
+        raise OptionError(
+            f"The step size {float(step.exact_size):g} s is larger than the whole span of {float(stop - first):g} s. "
+            "Give a smaller step size or a later stop time."
+        )
+    if fixed and (stop - first) % step.exact_size:
+        raise OptionError(
+            f"The span of {float(stop - first):g} s is not a multiple of the step size {float(step.exact_size):g} s, but "
+            f"'{fixed[0]}' cannot take a shorter last step (canHandleVariableCommunicationStepSize is false). Choose a "
+            "step size that divides the span."
+        )
+    inside = {p for p in map(exact, points) if first < p < stop and (p - first) % step.exact_size}
+    if inside and fixed:
+        notes.append(
+            f"{len(inside)} jumps of the input are met at the next communication point only, because '{fixed[0]}' "
+            "cannot vary its step size"
+        )
+        inside = set()
+    return Schedule(first, stop, step, tuple(sorted(inside)), tuple(notes))
+
+
+def _first(*candidates: Time | None, default: Time) -> Time:
+    return next((c for c in candidates if c is not None), default)
+
+
+def _said(models: Mapping[str, Model], what: str) -> float | None:
+    """What all FMUs that say anything agree upon."""
+    said = {getattr(m.default_experiment, what) for m in models.values()} - {None}
+    return said.pop() if len(said) == 1 else None
+
+
+def _stop(
+    models: Mapping[str, Model], described: Experiment, given: Time | None, notes: list[str]
+) -> Time:
+    if given is not None:
+        return given
+    if described.stop_time is not None:
+        return described.stop_time
+    said = {
+        n: m.default_experiment.stop_time
+        for n, m in models.items()
+        if m.default_experiment.stop_time is not None
+    }
+    if len(set(said.values())) == 1:
+        name, stop = next(iter(said.items()))
+        notes.append(f"stop time {stop:g} s from the default experiment of '{name}'")
+        return stop
+    say = ", ".join(f"'{n}' {t:g} s" for n, t in said.items())
+    differ = f"the FMUs do not agree ({say})" if said else "neither the system nor an FMU says one"
+    raise OptionError(f"No stop time is given, and {differ}. Give one: stop_time (--stop-time).")
+
+
+def _step(
+    models: Mapping[str, Model],
+    described: Experiment,
+    given: FixedStep | Time | None,
+    span: Fraction,
+    notes: list[str],
+) -> FixedStep:
+    if isinstance(given, FixedStep):
+        return given
+    if given is not None:
+        return FixedStep(given)
+    if described.step_size is not None:
+        return FixedStep(described.step_size)
+    said = {
+        n: m.default_experiment.step_size or m.capabilities.fixed_internal_step_size
+        for n, m in models.items()
+    }
+    sizes = {n: s for n, s in said.items() if s}
+    if sizes:
+        name = min(sizes, key=sizes.__getitem__)
+        notes.append(f"step size {sizes[name]:g} s from '{name}', the smallest that an FMU suggests")
+        return FixedStep(sizes[name])
+    step = round_to_125(span / DEFAULT_STEPS)
+    notes.append(f"step size {float(step):g} s, because nobody says one: about {DEFAULT_STEPS} steps")
+    return FixedStep(step)
+
+
+def round_to_125(value: Fraction) -> Fraction:
+    """The largest of 1, 2, 5 times a power of ten that is not above the value, so that steps fall on round times."""
+    power = Fraction(10) ** floor(log10(value))
+    return max(power * k for k in (1, 2, 5) if power * k <= value)
+
+
+def _varies(model: Model) -> bool:
+    return model.capabilities.can_handle_variable_communication_step_size

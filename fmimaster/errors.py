@@ -1,0 +1,127 @@
+"""The exceptions of fmimaster, and how they are related.
+
+::
+
+    FmimasterError
+    ├── InputError              what was given cannot be used; nothing has been simulated
+    │   ├── FileError           a file is missing, unreadable, unsafe, or not what its name says
+    │   ├── ModelError          an FMU cannot be used: its model description, its binary, its capabilities
+    │   ├── DescriptionError    a system description contradicts itself or its FMUs
+    │   └── OptionError         an option or an argument has no meaning here
+    ├── ProgramError            a co-simulation algorithm wrote a program that breaks FMI
+    └── SimulationError         a run was begun and could not be ended; holds what was computed
+        ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
+        ├── NotANumberError      an output became NaN
+        ├── ConvergenceError    an iteration did not come to rest
+        └── Interrupted         the user pressed Ctrl-C; a KeyboardInterrupt as well
+
+Each message says what happened and where, what was expected, and what to do. The facts are attributes as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fmimaster.results.results import Results
+
+
+class FmimasterError(Exception):
+    """Base of all errors that fmimaster raises on purpose."""
+
+
+class InputError(FmimasterError):
+    """What was given cannot be used; nothing has been simulated."""
+
+
+class FileError(InputError):
+    """A file is missing, unreadable, unsafe, or not what its name says."""
+
+
+class ModelError(InputError):
+    """An FMU cannot be used: its model description, its binary, its capabilities."""
+
+
+class DescriptionError(InputError):
+    """A system description contradicts itself or its FMUs."""
+
+
+class OptionError(InputError):
+    """An option or an argument has no meaning here."""
+
+
+class ProgramError(FmimasterError):
+    """A co-simulation algorithm wrote a program that breaks FMI or forgets something."""
+
+
+class SimulationError(FmimasterError):
+    """A run was begun and could not be ended.
+
+    Attributes
+    ----------
+    time : float or None
+        Time in s at which it happened, None before the start time was reached.
+    results : Results or None
+        All rows that had been computed; set by ``Simulation.run``.
+    """
+
+    def __init__(self, message: str, *, time: float | None = None) -> None:
+        super().__init__(message)
+        self.time = time
+        self.results: Results | None = None
+
+
+class CallError(SimulationError):
+    """An FMI function returned Discard, Error or Fatal, or could not be called.
+
+    Attributes
+    ----------
+    instance, function, status : str
+        Name of the instance, of the FMI function, and of the status it returned (``"fmi3Error"``).
+    messages : tuple of str
+        The last messages that the FMU has logged, oldest first.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        instance: str,
+        function: str,
+        status: str,
+        messages: Sequence[str] = (),
+        time: float | None = None,
+    ) -> None:
+        super().__init__(message, time=time)
+        self.instance = instance
+        self.function = function
+        self.status = status
+        self.messages = tuple(messages)
+
+
+class NotANumberError(SimulationError):
+    """An output became NaN."""
+
+
+class ConvergenceError(SimulationError):
+    """An iteration did not come to rest."""
+
+
+class Interrupted(SimulationError, KeyboardInterrupt):
+    """The user pressed Ctrl-C; a KeyboardInterrupt as well, so that nothing else takes it for an ordinary error."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Sentence that suggests the nearest known name, with a leading blank; empty if none is near.
+
+    Names that differ in case only come first; a name that is the last part of a dotted one counts as near.
+    """
+    known = list(known)
+    folded = [k for k in known if k.lower() == name.lower()]
+    tails = [k for k in known if k.rpartition(".")[2] == name]
+    near = folded or tails[:3] or get_close_matches(name, known, n=3, cutoff=0.6)
+    if not near:
+        return ""
+    return f" Did you mean {' or '.join(repr(n) for n in near)}?"

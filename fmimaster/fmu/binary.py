@@ -1,0 +1,193 @@
+"""What instances of FMI 2.0 and 3.0 have in common: calls into a shared library through ctypes, with buffers made once.
+
+fmpy has loaded the library and made the instance; it is called here directly, because that takes a third of the time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fmimaster.errors import CallError
+from fmimaster.fmu.instance import Transfer
+from fmimaster.system.model import Model
+
+log = logging.getLogger("fmimaster")
+
+OK, WARNING, DISCARD, ERROR, FATAL = range(5)
+STATUS = ("OK", "Warning", "Discard", "Error", "Fatal", "Pending")
+_KEPT_MESSAGES = 20
+
+
+class MessageLog:
+    """Receives the log messages of one instance: the last ones are kept for errors, all go to the ``logging`` module."""
+
+    def __init__(self, instance: str) -> None:
+        self.instance = instance
+        self.last: deque[str] = deque(maxlen=_KEPT_MESSAGES)
+
+    def add(self, status: int, category: bytes | None, message: bytes | None) -> None:
+        """Take one message as the FMU gave it."""
+        text = (message or b"").decode("utf-8", "replace").rstrip()
+        self.last.append(text)
+        level = logging.INFO if status == OK else logging.WARNING
+        log.log(level, "%s [%s] %s", self.instance, STATUS[min(max(status, 0), 5)], text)
+
+
+class BinaryInstance:
+    """Base of the instances that are an FMU in this process.
+
+    Parameters
+    ----------
+    fmu
+        fmpy's object with a loaded library; instantiated by the subclass.
+    prefix : str
+        Of the names of FMI functions: ``"fmi2"`` or ``"fmi3"``.
+    """
+
+    def __init__(self, fmu: Any, model: Model, name: str, prefix: str, messages: MessageLog) -> None:
+        self.fmu = fmu
+        self.model = model
+        self.name = name
+        self.prefix = prefix
+        self.messages = messages
+        self.component = ctypes.c_void_p(_address(fmu.component))
+        self.time: float | None = None
+        self._places: dict[int, ctypes.c_void_p] = {}
+        self._keep_alive: list[Any] = []
+        self._freed = False
+
+    # Calls
+
+    def function(self, name: str, *types: Any) -> Callable[..., int]:
+        """An FMI function by its name without prefix; raises CallError when called if the library lacks it."""
+        full = self.prefix + name
+        try:
+            function = self.fmu.dll[full]
+        except AttributeError:
+            return self._missing(full)
+        function.argtypes = types or None
+        function.restype = ctypes.c_int
+        return function  # type: ignore[no-any-return]
+
+    def _missing(self, full: str) -> Callable[..., int]:
+        def call(*_: Any) -> int:
+            raise CallError(
+                f"'{self.name}' was to call {full}, but the FMU's library does not have this function. "
+                "Ask the FMU's vendor, or use an algorithm that does not need it.",
+                instance=self.name,
+                function=full,
+                status="missing",
+                time=self.time,
+            )
+
+        return call
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call an FMI function that takes the instance and these arguments; raise unless it returns OK or Warning."""
+        status = self.function(name)(self.component, *arguments)
+        if status > WARNING:
+            self.fail(name, status)
+
+    def fail(self, name: str, status: int, step: float | None = None) -> None:
+        """Raise the error for a call that did not succeed."""
+        function, word = self.prefix + name, STATUS[min(status, 5)]
+        where = "" if self.time is None else f" at t = {self.time:.12g} s"
+        size = "" if step is None else f" (step {step:.6g} s)"
+        said = "".join(f"\n  {self.name}: {m}" for m in list(self.messages.last)[-5:])
+        advice = {
+            DISCARD: "The step cannot be done as asked. Try a smaller step size.",
+            FATAL: "The FMU cannot be used any more in this process.",
+        }.get(status, "Check its inputs, parameters and step size.")
+        raise CallError(
+            f"{function} of '{self.name}' returned {self.prefix}{word}{where}{size}. "
+            + (f"The FMU says:{said}" if said else f"The FMU gave no message. {advice}"),
+            instance=self.name,
+            function=function,
+            status=self.prefix + word,
+            messages=tuple(self.messages.last),
+            time=self.time,
+        )
+
+    def transfer(self, name: str, *arguments: Any) -> Transfer:
+        """A function that calls an FMI function with fixed arguments."""
+        function, component, fail = self.function(name), self.component, self.fail
+
+        def act() -> None:
+            status = function(component, *arguments)
+            if status > WARNING:
+                fail(name, status)
+
+        return act
+
+    def references(self, references: Sequence[int]) -> Any:
+        """Value references as a C array that lives as long as the instance."""
+        array = (ctypes.c_uint32 * len(references))(*references)
+        self._keep_alive.append(array)
+        return array
+
+    def pointer(self, values: NDArray[Any]) -> ctypes.c_void_p:
+        """Address of an array's first element; the array is kept alive."""
+        assert values.flags.c_contiguous
+        self._keep_alive.append(values)
+        return ctypes.c_void_p(values.ctypes.data)
+
+    # Strings, which are the same in both versions but for the function's arguments
+
+    def strings(
+        self, get: bool, function: Callable[..., int], name: str, references: Sequence[int],
+        values: NDArray[Any], extra: tuple[Any, ...],
+    ) -> Transfer:
+        """Transfer of String variables between the FMU and an array of ``str``."""
+        pointers = (ctypes.c_char_p * len(values))()
+        refs, n = self.references(references), ctypes.c_size_t(len(references))
+
+        def read() -> None:
+            status = function(self.component, refs, n, pointers, *extra)
+            if status > WARNING:
+                self.fail(name, status)
+            values[:] = [(p or b"").decode("utf-8", "replace") for p in pointers]
+
+        def write() -> None:
+            pointers[:] = [v.encode() for v in values]
+            status = function(self.component, refs, n, pointers, *extra)
+            if status > WARNING:
+                self.fail(name, status)
+
+        return read if get else write
+
+    # FMU states
+
+    def save(self, place: int) -> None:
+        """Save the FMU state in a place, over what was there."""
+        state = self._places.setdefault(place, ctypes.c_void_p())
+        self.call(self.state_function("Get"), ctypes.byref(state))
+
+    def restore(self, place: int) -> None:
+        """Restore the FMU state from a place."""
+        self.call(self.state_function("Set"), self._places[place])
+
+    def state_function(self, verb: str) -> str:
+        """Name of the function that gets, sets or frees a state; FMI 2.0 and 3.0 spell it differently."""
+        raise NotImplementedError
+
+    def free(self) -> None:
+        """Free saved states and the instance; harmless the second time."""
+        if self._freed:
+            return
+        self._freed = True
+        for state in self._places.values():
+            self.function(self.state_function("Free"))(self.component, ctypes.byref(state))
+        function = self.function("FreeInstance")
+        function.restype = None  # type: ignore[attr-defined]
+        function(self.component)
+
+
+def _address(component: Any) -> int:
+    return component if isinstance(component, int) else int(component.value)
+

@@ -1,0 +1,170 @@
+"""An FMI 2.0 Co-Simulation FMU as an instance in FMI 3.0 words."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from fmpy.fmi2 import addLoggerProxy, calloc, fmi2CallbackFunctions, fmi2CallbackLoggerTYPE
+from fmpy.fmi2 import fmi2CallbackAllocateMemoryTYPE as AllocateType
+from fmpy.fmi2 import fmi2CallbackFreeMemoryTYPE as FreeType
+from fmpy.fmi2 import free as free_memory
+from numpy.typing import NDArray
+
+from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
+from fmimaster.fmu.instance import Signal, StepAnswer, Transfer
+from fmimaster.system.model import DataType, Model
+
+_DO_STEP_STATUS, _PENDING_STATUS, _LAST_SUCCESSFUL_TIME, _TERMINATED = range(4)
+
+_FUNCTION = {
+    DataType.FLOAT64: "Real",
+    DataType.INT32: "Integer",
+    DataType.BOOLEAN: "Boolean",
+    DataType.STRING: "String",
+}
+
+
+class Fmi2Instance(BinaryInstance):
+    """One instance of an FMI 2.0 Co-Simulation FMU."""
+
+    def __init__(self, fmu: Any, model: Model, name: str, *, logging_on: bool) -> None:
+        messages = MessageLog(name)
+        _LOGS[name.encode()] = messages
+        fmu.instantiate(callbacks=_callbacks(), loggingOn=logging_on)
+        super().__init__(fmu, model, name, "fmi2", messages)
+        self._do_step = self.function(
+            "DoStep", ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_int
+        )
+
+    def getter(
+        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
+    ) -> Transfer:
+        """A function that reads these variables into ``values``."""
+        return self._accessor("Get", kind, references, values)
+
+    def setter(
+        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
+    ) -> Transfer:
+        """A function that sets these variables from ``values``."""
+        return self._accessor("Set", kind, references, values)
+
+    def _accessor(
+        self, verb: str, kind: DataType, references: Sequence[int], values: NDArray[Any]
+    ) -> Transfer:
+        name = verb + _FUNCTION[kind]
+        if kind is DataType.STRING:
+            return self.strings(verb == "Get", self.function(name), name, references, values, ())
+        refs, n = self.references(references), ctypes.c_size_t(len(references))
+        if kind is not DataType.BOOLEAN:
+            return self.transfer(name, refs, n, self.pointer(values))
+        # fmi2Boolean is an int, a Boolean in the value store is one byte
+        buffer = np.zeros(len(values), dtype=np.int32)
+        act = self.transfer(name, refs, n, self.pointer(buffer))
+
+        def read() -> None:
+            act()
+            np.not_equal(buffer, 0, out=values)
+
+        def write() -> None:
+            buffer[:] = values
+            act()
+
+        return read if verb == "Get" else write
+
+    def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        """A function that gives the FMU the time derivatives of these inputs."""
+        highest = self.model.capabilities.max_input_derivative_order
+        n = len(references)
+        refs = self.references([r for _ in range(highest) for r in references])
+        orders = (ctypes.c_int * (highest * n))(*[k + 1 for k in range(highest) for _ in range(n)])
+        values = np.zeros((highest, n))
+        act = self.transfer(
+            "SetRealInputDerivatives",
+            refs,
+            ctypes.c_size_t(highest * n),
+            orders,
+            self.pointer(values),
+        )
+
+        def interpolate(time: float, signal: Signal) -> None:
+            for k in range(highest):
+                values[k] = signal(time, k + 1)
+            act()
+
+        return interpolate
+
+    def enter_configuration_mode(self) -> None:
+        """FMI 2.0 has no structural parameters."""
+        raise AssertionError("a plan gives no structural parameters to an FMI 2.0 FMU")
+
+    exit_configuration_mode = enter_configuration_mode
+
+    def enter_initialization_mode(
+        self, start: float, stop: float | None, tolerance: float | None
+    ) -> None:
+        """``SetupExperiment`` and ``EnterInitializationMode``, which FMI 3.0 has as one call."""
+        self.time = start
+        self.call(
+            "SetupExperiment",
+            ctypes.c_int(tolerance is not None),
+            ctypes.c_double(tolerance or 0.0),
+            ctypes.c_double(start),
+            ctypes.c_int(stop is not None),
+            ctypes.c_double(stop or 0.0),
+        )
+        self.call("EnterInitializationMode")
+
+    def exit_initialization_mode(self) -> None:
+        """``ExitInitializationMode``."""
+        self.call("ExitInitializationMode")
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """Step from ``time`` by ``size``; a discarded step is asked how far it came and whether it ends the run."""
+        self.time = time
+        # saved states are kept: a step may be undone
+        status = self._do_step(self.component, time, size, not self._places)
+        if status <= WARNING:
+            return None
+        if status != DISCARD:
+            self.fail("DoStep", status, size)
+        reached, terminated = ctypes.c_double(time), ctypes.c_int(0)
+        self.function("GetRealStatus")(self.component, _LAST_SUCCESSFUL_TIME, ctypes.byref(reached))
+        self.function("GetBooleanStatus")(self.component, _TERMINATED, ctypes.byref(terminated))
+        return StepAnswer(reached.value, discarded=True, terminate=bool(terminated.value))
+
+    def terminate(self) -> None:
+        """``Terminate``."""
+        self.call("Terminate")
+
+    def state_function(self, verb: str) -> str:
+        """``GetFMUstate`` and its relatives."""
+        return f"{verb}FMUstate"
+
+
+_LOGS: WeakValueDictionary[bytes, MessageLog] = WeakValueDictionary()
+"""Instance name → log. fmpy formats the messages of all FMUs in one C function with one receiver, so there can be one
+receiver only, and it tells the instances apart by their names."""
+
+
+def _receive(
+    _environment: Any, instance: bytes, status: int, category: bytes, text: bytes
+) -> None:
+    messages = _LOGS.get(instance or b"")
+    if messages is not None:
+        messages.add(status, category, text)
+
+
+@cache
+def _callbacks() -> Any:
+    """The callbacks of all FMI 2.0 instances; they live as long as the process."""
+    callbacks = fmi2CallbackFunctions()
+    callbacks.logger = fmi2CallbackLoggerTYPE(_receive)
+    callbacks.allocateMemory = AllocateType(calloc)
+    callbacks.freeMemory = FreeType(free_memory)
+    addLoggerProxy(ctypes.byref(callbacks))  # formats printf arguments in C
+    return callbacks

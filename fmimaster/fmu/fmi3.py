@@ -1,0 +1,173 @@
+"""An FMI 3.0 Co-Simulation FMU as an instance."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import CallError
+from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
+from fmimaster.fmu.instance import Signal, StepAnswer, Transfer
+from fmimaster.system.model import DataType, Model
+
+_POINTER_BOOL = ctypes.POINTER(ctypes.c_bool)
+_POINTER_DOUBLE = ctypes.POINTER(ctypes.c_double)
+
+
+class Fmi3Instance(BinaryInstance):
+    """One instance of an FMI 3.0 Co-Simulation FMU, without Event Mode and without early return."""
+
+    def __init__(self, fmu: Any, model: Model, name: str, *, logging_on: bool) -> None:
+        messages = MessageLog(name)
+        self._refresh: Callable[[float], None] | None = None
+        self._failure: CallError | None = None
+        intermediate = [
+            v.value_reference for v in model.variables if v.intermediate_update
+        ] if model.capabilities.provides_intermediate_update else []
+        fmu.instantiate(
+            loggingOn=logging_on,
+            logMessage=lambda _environment, status, category, text: messages.add(
+                status, category, text
+            ),
+            intermediateUpdate=self._intermediate_update if intermediate else None,
+            requiredIntermediateVariables=intermediate or None,
+        )
+        super().__init__(fmu, model, name, "fmi3", messages)
+        self._do_step = self.function(
+            "DoStep", ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_bool,
+            _POINTER_BOOL, _POINTER_BOOL, _POINTER_BOOL, _POINTER_DOUBLE,
+        )
+        self._event, self._terminate, self._early = (ctypes.c_bool() for _ in range(3))
+        self._reached = ctypes.c_double()
+        self._answers = (
+            ctypes.pointer(self._event),
+            ctypes.pointer(self._terminate),
+            ctypes.pointer(self._early),
+            ctypes.pointer(self._reached),
+        )
+
+    def getter(
+        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
+    ) -> Transfer:
+        """A function that reads these variables into ``values``."""
+        return self._accessor("Get", kind, references, values)
+
+    def setter(
+        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
+    ) -> Transfer:
+        """A function that sets these variables from ``values``."""
+        return self._accessor("Set", kind, references, values)
+
+    def _accessor(
+        self, verb: str, kind: DataType, references: Sequence[int], values: NDArray[Any]
+    ) -> Transfer:
+        if kind is DataType.BINARY:
+            return self._binary(verb, references, values)
+        name, size = verb + kind.value, ctypes.c_size_t(len(values))
+        if kind is DataType.STRING:
+            return self.strings(
+                verb == "Get", self.function(name), name, references, values, (size,)
+            )
+        refs, n = self.references(references), ctypes.c_size_t(len(references))
+        return self.transfer(name, refs, n, self.pointer(values), size)
+
+    def _binary(
+        self, verb: str, references: Sequence[int], values: NDArray[Any]
+    ) -> Transfer:
+        refs, n, size = self.references(references), len(references), len(values)
+        lengths = (ctypes.c_size_t * size)()
+        pointers = (ctypes.c_void_p * size)()
+        act = self.transfer(
+            f"{verb}Binary", refs, ctypes.c_size_t(n), lengths, pointers, ctypes.c_size_t(size)
+        )
+
+        def read() -> None:
+            act()
+            for k, (pointer, length) in enumerate(zip(pointers, lengths, strict=True)):
+                values[k] = ctypes.string_at(pointer, length) if length else b""
+
+        def write() -> None:
+            buffers = [ctypes.create_string_buffer(v, len(v)) for v in values]
+            lengths[:] = map(len, values)
+            pointers[:] = map(ctypes.addressof, buffers)
+            act()
+
+        return read if verb == "Get" else write
+
+    def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        """A function that keeps the signal for Intermediate Update Mode, in which the FMU asks for values."""
+        values = np.zeros(len(references))
+        write = self.setter(DataType.FLOAT64, references, values)
+
+        def refresh(now: float, signal: Signal) -> None:
+            values[:] = signal(now, 0)
+            write()
+
+        def interpolate(_: float, signal: Signal) -> None:
+            self._refresh = lambda now: refresh(now, signal)
+
+        return interpolate
+
+    def _intermediate_update(
+        self, _environment: Any, time: float, set_requested: bool, *rest: Any
+    ) -> None:
+        early_return_requested = rest[3]
+        early_return_requested[0] = False
+        if set_requested and self._refresh is not None:
+            try:
+                self._refresh(time)
+            except CallError as error:  # an exception cannot pass through the FMU
+                self._failure = error
+
+    def enter_configuration_mode(self) -> None:
+        """``EnterConfigurationMode``."""
+        self.call("EnterConfigurationMode")
+
+    def exit_configuration_mode(self) -> None:
+        """``ExitConfigurationMode``."""
+        self.call("ExitConfigurationMode")
+
+    def enter_initialization_mode(
+        self, start: float, stop: float | None, tolerance: float | None
+    ) -> None:
+        """``EnterInitializationMode``."""
+        self.time = start
+        self.call(
+            "EnterInitializationMode",
+            ctypes.c_bool(tolerance is not None),
+            ctypes.c_double(tolerance or 0.0),
+            ctypes.c_double(start),
+            ctypes.c_bool(stop is not None),
+            ctypes.c_double(stop or 0.0),
+        )
+
+    def exit_initialization_mode(self) -> None:
+        """``ExitInitializationMode``; without Event Mode it leads to Step Mode."""
+        self.call("ExitInitializationMode")
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """Step from ``time`` by ``size``."""
+        self.time = time
+        # saved states are kept: a step may be undone
+        status = self._do_step(self.component, time, size, not self._places, *self._answers)
+        if self._failure is not None:
+            raise self._failure
+        if status <= WARNING and not self._terminate.value and not self._early.value:
+            return None
+        if status > DISCARD:
+            self.fail("DoStep", status, size)
+        return StepAnswer(
+            self._reached.value, discarded=status == DISCARD, terminate=self._terminate.value
+        )
+
+    def terminate(self) -> None:
+        """``Terminate``."""
+        self.call("Terminate")
+
+    def state_function(self, verb: str) -> str:
+        """``GetFMUState`` and its relatives."""
+        return f"{verb}FMUState"

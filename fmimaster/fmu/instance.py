@@ -1,0 +1,75 @@
+"""What the rest of the program sees of a simulation unit: one protocol, in the words of FMI 3.0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.system.model import DataType, Model
+
+Transfer = Callable[[], None]
+"""Moves the values of one segment between the FMU and the array it was made for."""
+
+Signal = Callable[[float, int], NDArray[np.float64]]
+"""Time in s and order k → k-th time derivatives of inputs (k = 0: values), shape (n,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepAnswer:
+    """What ``DoStep`` said if it was not simply "done"."""
+
+    last_successful_time: float
+    discarded: bool = False
+    terminate: bool = False
+
+
+class Instance(Protocol):
+    """A simulation unit that can be stepped.
+
+    Every method raises :class:`fmimaster.errors.CallError` if the unit returns Error or Fatal, or Discard where that is
+    not an answer. Arrays that are handed over are borrowed: they stay where they are as long as the instance lives.
+    """
+
+    name: str
+    model: Model
+
+    def getter(
+        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
+    ) -> Transfer:
+        """A function that reads these variables into ``values``, shape (total number of elements,)."""
+
+    def setter(
+        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
+    ) -> Transfer:
+        """A function that sets these variables from ``values``, shape (total number of elements,)."""
+
+    def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        """A function (time, signal) that tells the FMU how these inputs go on from ``time`` during the next step.
+
+        Only for a model whose capabilities say that it can take polynomials.
+        """
+
+    def enter_configuration_mode(self) -> None: ...
+    def exit_configuration_mode(self) -> None: ...
+    def enter_initialization_mode(
+        self, start: float, stop: float | None, tolerance: float | None
+    ) -> None: ...
+    def exit_initialization_mode(self) -> None: ...
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """Step from ``time`` by ``size``, both in s; None if it went as asked."""
+
+    def save(self, place: int) -> None:
+        """Save the FMU state in a place, over what was there."""
+
+    def restore(self, place: int) -> None:
+        """Restore the FMU state from a place."""
+
+    def terminate(self) -> None: ...
+
+    def free(self) -> None:
+        """Give back all that it holds; it must not be used any more. Never raises."""

@@ -1,0 +1,211 @@
+"""One FMU file: unpacked once, loaded once, instantiated as often as wanted."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import shutil
+import tempfile
+import threading
+from copy import copy
+from os import chdir
+from pathlib import Path
+from typing import Any
+
+import fmpy
+from fmpy.fmi2 import FMU2Slave
+from fmpy.fmi3 import FMU3Slave
+
+from fmimaster.errors import ModelError
+from fmimaster.fmu.binary import BinaryInstance
+from fmimaster.fmu.fmi2 import Fmi2Instance
+from fmimaster.fmu.fmi3 import Fmi3Instance
+from fmimaster.fmu.model_description import read_model
+from fmimaster.system.archive import open_archive
+from fmimaster.system.description import Source
+from fmimaster.system.model import Model
+
+log = logging.getLogger("fmimaster")
+
+_LOADING = threading.Lock()
+"""fmpy changes the working directory of the process while it loads a library."""
+
+
+class FmuFile:
+    """An FMU on disk: its model, and its instances, which share one unpacked folder and one library.
+
+    Raises
+    ------
+    FileError, ModelError
+        If it is no readable FMU for Co-Simulation; see :mod:`fmimaster.system.archive`.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._unpacked: Path | None = None
+        self._fmu: Any = None
+        self._instances: list[BinaryInstance] = []
+        if source.path.is_dir() and not source.member:
+            self.folder = source.path.resolve()
+        else:
+            self.folder = self._unpacked = Path(tempfile.mkdtemp(prefix="fmimaster-"))
+        try:
+            self._unpack()
+            self.model: Model = read_model(self.folder, str(source))
+        except BaseException:
+            self.close()
+            raise
+
+    def _unpack(self) -> None:
+        with open_archive(self.source) as archive:
+            if "modelDescription.xml" not in archive.names():
+                raise ModelError(
+                    f"'{self.source}' has no modelDescription.xml, so it is not an FMU. Expected it at the top level "
+                    "of the archive; it must not be packed with a folder around it."
+                )
+            if self._unpacked is not None:
+                archive.unpack(self._unpacked)
+
+    def instantiate(self, name: str, *, logging_on: bool = False) -> BinaryInstance:
+        """Make an instance.
+
+        Raises
+        ------
+        ModelError
+            If the library cannot be loaded on this machine, or the FMU refuses to be instantiated.
+        """
+        if self._instances and self.model.capabilities.can_be_instantiated_only_once_per_process:
+            raise ModelError(
+                f"'{name}' would be the second instance of '{self.source}' in this process, but the FMU allows one "
+                f"only (canBeInstantiatedOnlyOncePerProcess); the first is '{self._instances[0].name}'. "
+                "Use it for one component only."
+            )
+        fmu = copy(self._loaded())
+        fmu.instanceName = name
+        kind = Fmi2Instance if isinstance(fmu, FMU2Slave) else Fmi3Instance
+        try:
+            instance = kind(fmu, self.model, name, logging_on=logging_on)
+        except Exception as error:  # fmpy raises a bare Exception for a null pointer
+            raise ModelError(
+                f"'{self.source}' cannot be instantiated as '{name}': {error}. Set logging_on (--fmi-logging) to see "
+                "what the FMU says; often a licence, a resource or another program is missing."
+            ) from error
+        self._instances.append(instance)
+        return instance
+
+    def _loaded(self) -> Any:
+        if self._fmu is None:
+            library = find_library(self.folder, self.model, str(self.source))
+            with _LOADING:
+                self._fmu = _load(self.model, self.folder, library, str(self.source))
+            missing = self._fmu.missing
+            if missing:
+                log.warning(
+                    "'%s' lacks %d functions of the FMI standard: %s. It works as long as none of them is needed.",
+                    self.source, len(missing), ", ".join(missing),
+                )
+        return self._fmu
+
+    def close(self) -> None:
+        """Free all instances, unload the library, delete what was unpacked."""
+        for instance in self._instances:
+            instance.free()
+        self._instances.clear()
+        if self._fmu is not None:
+            self._fmu.freeLibrary()
+            self._fmu = None
+        if self._unpacked is not None:
+            shutil.rmtree(self._unpacked, ignore_errors=True)
+
+
+def find_library(folder: Path, model: Model, where: str) -> Path:
+    """The shared library for this platform in an unpacked FMU.
+
+    FMI 2.0.4 allows the platform names of FMI 3.0 besides its own. A library that is not named after the model
+    identifier is taken if it is the only one.
+
+    Raises
+    ------
+    ModelError
+        If there is none; the message names the platforms that there are.
+    """
+    binaries = folder / "binaries"
+    platforms = [fmpy.platform_tuple]
+    if model.fmi_version.startswith("2"):
+        platforms.insert(0, fmpy.platform)
+    for platform in platforms:
+        expected = binaries / platform / (model.model_identifier + fmpy.sharedLibraryExtension)
+        if expected.is_file():
+            return expected
+        others = sorted((binaries / platform).glob("*" + fmpy.sharedLibraryExtension))
+        if len(others) == 1:
+            log.warning("'%s': '%s' expected, '%s' taken.", where, expected.name, others[0].name)
+            return others[0]
+    there = sorted(p.name for p in binaries.iterdir()) if binaries.is_dir() else []
+    has = f"it has {', '.join(there)}" if there else "it has none at all"
+    sources = " It has C sources: 'fmpy compile' can build a binary from them." if (folder / "sources").is_dir() else ""
+    raise ModelError(
+        f"'{where}' has no binary for this platform, expected {' or '.join(platforms)}; {has}.{sources}"
+    )
+
+
+def _load(model: Model, folder: Path, library: Path, where: str) -> Any:
+    working_directory = Path.cwd()
+    kind = FMU2Tolerant if model.fmi_version.startswith("2") else FMU3Tolerant
+    try:
+        return kind(
+            guid=model.instantiation_token,
+            modelIdentifier=library.stem,
+            unzipDirectory=str(folder),
+            libraryPath=str(library),
+        )
+    except Exception as error:  # fmpy wraps the loader's OSError in a bare Exception
+        words = str(error).partition(str(library) + ". ")[2] or str(error)
+        raise ModelError(
+            f"The library of '{where}' cannot be loaded on this machine: {words}. Expected a library for "
+            f"{fmpy.platform_tuple} whose own shared libraries are installed; install what is missing, or export the "
+            "FMU for this platform."
+        ) from error
+    finally:
+        chdir(working_directory)  # fmpy leaves it elsewhere when loading fails
+
+
+class _Tolerant:
+    """A mixin for fmpy's FMU classes: functions that the library lacks are remembered instead of refused."""
+
+    dll: Any
+    missing: tuple[str, ...] = ()
+
+    def _loadFunctions(self) -> None:  # noqa: N802 (fmpy's name)
+        library = self.dll
+        stand_in = _StandIn(library)
+        self.dll = stand_in
+        try:
+            super()._loadFunctions()  # type: ignore[misc]
+        finally:
+            self.dll = library
+        self.missing = tuple(stand_in.missing)
+
+
+class _StandIn:
+    """Looks like a loaded library that has every function."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self.missing: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(self._library, name)
+        except AttributeError:
+            self.missing.append(name)
+            return ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 3)
+
+
+class FMU2Tolerant(_Tolerant, FMU2Slave):  # type: ignore[misc]
+    """fmpy's FMI 2.0 class; fmpy reads the FMI version off the name of its class."""
+
+
+class FMU3Tolerant(_Tolerant, FMU3Slave):  # type: ignore[misc]
+    """fmpy's FMI 3.0 class."""
+

@@ -1,0 +1,85 @@
+"""Components → models and instances, by what their source is."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from fmimaster.errors import FileError
+from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.library import FmuFile
+from fmimaster.fmu.table import Table, TableInstance
+from fmimaster.results.csv import read_csv
+from fmimaster.system.description import Component, Source
+from fmimaster.system.model import Model
+
+
+class Loader:
+    """Loads each distinct file once, and owns all that has been loaded. A context manager.
+
+    Parameters
+    ----------
+    logging_on : bool
+        Whether FMUs are asked to log all they can; else errors only.
+    """
+
+    def __init__(self, *, logging_on: bool = False) -> None:
+        self._logging_on = logging_on
+        self._fmus: dict[Source, FmuFile] = {}
+        self._tables: dict[Component, Table] = {}
+
+    def model(self, component: Component) -> Model:
+        """The model of a component.
+
+        Raises
+        ------
+        FileError, ModelError
+            If its source is neither an FMU nor a table, or cannot be used.
+        """
+        if _is_table(component.source):
+            return self.table(component).model
+        return self._fmu(component.source).model
+
+    def table(self, component: Component) -> Table:
+        """The table of a component whose source is one."""
+        if component not in self._tables:
+            types = {c.name: c.type for c in component.connectors if c.type is not None}
+            if component.source.member:
+                raise FileError(f"'{component.source}': a table must be a file of its own, not in an archive.")
+            rows = read_csv(component.source.path, [n for n, t in types.items() if t.is_integer])
+            self._tables[component] = Table(component.name, rows.time, rows.columns, types)
+        return self._tables[component]
+
+    def instantiate(self, component: Component, name: str) -> Instance:
+        """A new instance of a component, by this full name."""
+        if _is_table(component.source):
+            return TableInstance(self.table(component), name)
+        return self._fmu(component.source).instantiate(name, logging_on=self._logging_on)
+
+    def _fmu(self, source: Source) -> FmuFile:
+        if source not in self._fmus:
+            suffix = (source.member or source.path.name).rpartition(".")[2].lower()
+            if suffix != "fmu" and not (source.path.is_dir() and not source.member):
+                raise FileError(f"'{source}' is neither an FMU (.fmu) nor a table (.csv).")
+            self._fmus[source] = FmuFile(source)
+        return self._fmus[source]
+
+    def close(self) -> None:
+        """Free all instances, unload all libraries, delete what was unpacked."""
+        for fmu in self._fmus.values():
+            fmu.close()
+        self._fmus.clear()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _is_table(source: Source) -> bool:
+    return (source.member or source.path.name).lower().endswith(".csv")

@@ -1,0 +1,221 @@
+"""modelDescription.xml → Model: read by fmpy, said in FMI 3.0 words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fmpy.model_description import ModelDescription, ModelVariable, Unknown, read_model_description
+
+from fmimaster.errors import ModelError
+from fmimaster.system.model import (
+    Capabilities,
+    Causality,
+    DataType,
+    DefaultExperiment,
+    Initial,
+    Model,
+    Unit,
+    Variability,
+    Variable,
+    Version,
+)
+from fmimaster.system.xml import Element, parse_xml
+
+_FMI2_TYPES = {
+    "Real": DataType.FLOAT64,
+    "Integer": DataType.INT32,
+    "Enumeration": DataType.INT32,
+    "Boolean": DataType.BOOLEAN,
+    "String": DataType.STRING,
+}
+_FMI3_TYPES = {t.value: t for t in DataType} | {"Enumeration": DataType.INT64}
+
+
+def read_model(folder: Path, where: str) -> Model:
+    """Read the model description of an unpacked FMU.
+
+    The XML is read safely first, so that fmpy never meets a document with entities.
+
+    Raises
+    ------
+    ModelError
+        If it is of another FMI version, has no Co-Simulation, or contradicts itself so that it cannot be read.
+    """
+    root = parse_xml((folder / "modelDescription.xml").read_bytes(), f"{where}/modelDescription.xml")
+    version = root.get("fmiVersion") or "of unknown version"
+    if not version.startswith(("2.", "3.")):
+        raise ModelError(
+            f"'{where}' is an FMI {version} FMU. Expected FMI 2.0 or 3.0; export it again with one of these."
+        )
+    try:
+        description = read_model_description(folder, validate=False)
+    except Exception as error:  # fmpy raises bare exceptions, and lookup errors for broken references
+        raise ModelError(
+            f"modelDescription.xml of '{where}' cannot be read: {_words(error)}. "
+            "'fmimaster validate' lists all findings; ask the FMU's vendor for a valid one."
+        ) from error
+    if description.coSimulation is None:
+        offered = " and ".join(_interfaces(description)) or "no interface"
+        raise ModelError(
+            f"'{where}' has no Co-Simulation interface, it offers {offered}. Export it for Co-Simulation."
+        )
+    return _model(description, _intermediate_variables(root))
+
+
+def _intermediate_variables(root: Element) -> frozenset[str]:
+    """Names of the variables for Intermediate Update Mode, which fmpy does not read."""
+    return frozenset(
+        e.get("name") or "" for e in root.iter() if e.get("intermediateUpdate") in ("true", "1")
+    )
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, KeyError | IndexError):
+        return f"it refers to something that does not exist ({error})"
+    return str(error).rstrip(".")
+
+
+def _interfaces(md: ModelDescription) -> list[str]:
+    offered = {
+        "CoSimulation": md.coSimulation,
+        "ModelExchange": md.modelExchange,
+        "ScheduledExecution": md.scheduledExecution,
+    }
+    return [name for name, there in offered.items() if there]
+
+
+def _model(md: ModelDescription, intermediate: frozenset[str]) -> Model:
+    is_fmi2 = str(md.fmiVersion).startswith("2.")
+    units = {u.name: _unit(u) for u in md.unitDefinitions}
+    types = _FMI2_TYPES if is_fmi2 else _FMI3_TYPES
+    variables = tuple(_variable(v, types[v.type], units, intermediate) for v in md.modelVariables)
+    inputs = frozenset(v.name for v in variables if v.causality is Causality.INPUT)
+    outputs = [v.name for v in variables if v.causality is Causality.OUTPUT]
+    dependencies, said = _dependencies(md.outputs, outputs, inputs)
+    initial, initial_said = _dependencies(md.initialUnknowns, outputs, inputs)
+    listed = {u.variable.name for u in md.initialUnknowns}
+    for variable in variables:
+        if variable.name in initial and variable.name not in listed:
+            # an output with a start value is known; one that should be listed and is not depends as in Step Mode
+            known = variable.initial is Initial.EXACT
+            initial[variable.name] = frozenset() if known else dependencies[variable.name]
+            initial_said |= {variable.name} if known or variable.name in said else frozenset()
+    return Model(
+        name=str(md.modelName),
+        fmi_version=Version(str(md.fmiVersion)),
+        model_identifier=str(md.coSimulation.modelIdentifier),  # type: ignore[union-attr]
+        instantiation_token=str(md.instantiationToken),
+        variables=variables,
+        capabilities=_capabilities(md, is_fmi2),
+        dependencies=dependencies,
+        initial_dependencies=initial,
+        assumed_dependencies=frozenset(outputs) - said,
+        assumed_initial_dependencies=frozenset(outputs) - initial_said,
+        event_indicators=tuple(u.variable.name for u in md.eventIndicators),
+        default_experiment=_experiment(md),
+        log_categories=tuple(str(c.name) for c in md.logCategories),
+        interfaces=tuple(_interfaces(md)),
+        generation_tool=md.generationTool or "",
+        description=md.description or "",
+    )
+
+
+def _dependencies(
+    unknowns: Iterable[Unknown], outputs: Sequence[str], inputs: frozenset[str]
+) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    """Dependencies of outputs on inputs, and the outputs for which they are said; else it is all inputs."""
+    found = {name: inputs for name in outputs}
+    said = set()
+    for unknown in unknowns:
+        name = unknown.variable.name
+        if name in found and unknown.dependencies is not None:
+            found[name] = frozenset(v.name for v in unknown.dependencies) & inputs
+            said.add(name)
+    return found, frozenset(said)
+
+
+def _capabilities(md: ModelDescription, is_fmi2: bool) -> Capabilities:
+    cs = md.coSimulation
+    return Capabilities(
+        needs_execution_tool=cs.needsExecutionTool,
+        can_be_instantiated_only_once_per_process=cs.canBeInstantiatedOnlyOncePerProcess,
+        can_get_and_set_fmu_state=cs.canGetAndSetFMUstate,
+        can_serialize_fmu_state=cs.canSerializeFMUstate,
+        provides_directional_derivatives=cs.providesDirectionalDerivative,
+        can_handle_variable_communication_step_size=cs.canHandleVariableCommunicationStepSize,
+        fixed_internal_step_size=_float(cs.fixedInternalStepSize),
+        max_output_derivative_order=int(cs.maxOutputDerivativeOrder),
+        max_input_derivative_order=1 if is_fmi2 and cs.canInterpolateInputs else 0,
+        provides_intermediate_update=not is_fmi2 and cs.providesIntermediateUpdate,
+        might_return_early_from_do_step=not is_fmi2 and cs.mightReturnEarlyFromDoStep,
+        has_event_mode=not is_fmi2 and cs.hasEventMode,
+    )
+
+
+def _experiment(md: ModelDescription) -> DefaultExperiment:
+    e = md.defaultExperiment
+    if e is None:
+        return DefaultExperiment()
+    return DefaultExperiment(
+        _float(e.startTime), _float(e.stopTime), _float(e.tolerance), _float(e.stepSize)
+    )
+
+
+def _unit(unit: Any) -> Unit:
+    base = unit.baseUnit
+    if base is None:
+        return Unit(unit.name)
+    exponents = (base.kg, base.m, base.s, base.A, base.K, base.mol, base.cd, base.rad)
+    return Unit(unit.name, exponents, base.factor, base.offset)
+
+
+def _variable(
+    v: ModelVariable, kind: DataType, units: dict[str | None, Unit], intermediate: frozenset[str]
+) -> Variable:
+    declared = v.declaredType
+
+    def attribute(name: str) -> Any:
+        own = getattr(v, name)
+        return own if own is not None or declared is None else getattr(declared, name)
+
+    unit_name = attribute("unit")
+    nominal = _float(attribute("nominal"))
+    items = declared.items if declared is not None else []
+    dimensions = tuple(
+        d.start if d.start is not None else str(d.variable.name)  # type: ignore[union-attr]
+        for d in v.dimensions
+    )
+    return Variable(
+        name=v.name,
+        value_reference=v.valueReference,
+        type=kind,
+        causality=Causality(v.causality),
+        variability=Variability(v.variability),
+        initial=Initial(v.initial) if v.initial else None,
+        start=_start(v, kind),
+        dimensions=dimensions,
+        shape=tuple(v.shape or ()),
+        unit=units.get(unit_name, Unit(unit_name)) if unit_name else None,
+        nominal=abs(nominal) if nominal else 1.0,
+        min=_float(attribute("min")) if kind.is_float else None,
+        max=_float(attribute("max")) if kind.is_float else None,
+        derivative_of=v.derivative.name if isinstance(v.derivative, ModelVariable) else None,
+        enumeration={str(i.name): int(i.value) for i in items if i.value} or None,
+        clocks=tuple(c.name for c in v.clocks or ()),
+        intermediate_update=v.name in intermediate,
+        description=v.description or "",
+    )
+
+
+def _start(v: ModelVariable, kind: DataType) -> tuple[Any, ...] | None:
+    if v.start is None:
+        return None
+    if kind is DataType.STRING or not v.dimensions:
+        return (v.start,)
+    return tuple(v.start.split())
+
+
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)

@@ -1,0 +1,173 @@
+"""A CSV file as a component: each column is an output that follows the table."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import CallError
+from fmimaster.fmu.instance import Signal, StepAnswer, Transfer
+from fmimaster.system.model import (
+    Capabilities,
+    Causality,
+    DataType,
+    Initial,
+    Model,
+    Variability,
+    Variable,
+    Version,
+)
+
+
+class Table:
+    """Signals over time.
+
+    Parameters
+    ----------
+    time : shape (n,), non-decreasing, in s
+        A repeated time is a jump; from there on the later row counts.
+    columns : name → shape (n,)
+    types : name → DataType
+        Floating point signals are interpolated linearly, all others keep their value until the next row; before the
+        first and after the last row the nearest value counts. A column without a type is Float64.
+
+    A Float64 column ``u`` has a second output ``der(u)``, its slope to the right, so that it can be extrapolated.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        time: NDArray[np.float64],
+        columns: Mapping[str, NDArray[Any]],
+        types: Mapping[str, DataType],
+    ) -> None:
+        self.time = time
+        self._times = time.tolist()
+        self.columns = columns
+        variables = []
+        for k, column in enumerate(columns):
+            variables.append(_output(column, k, types.get(column, DataType.FLOAT64)))
+        for k, column in enumerate(columns):
+            if types.get(column, DataType.FLOAT64) is DataType.FLOAT64:
+                slope = _output(f"der({column})", len(columns) + k, DataType.FLOAT64, column)
+                variables.append(slope)
+        self._signals = [(c, v.type.is_float, False) for c, v in zip(columns, variables, strict=False)]
+        self._signals += [(c, True, True) for c in columns]
+        self.model = Model(
+            name=name,
+            fmi_version=Version("none (a table)"),
+            model_identifier=name,
+            instantiation_token="",
+            variables=tuple(variables),
+            dependencies={v.name: frozenset() for v in variables},
+            initial_dependencies={v.name: frozenset() for v in variables},
+            capabilities=Capabilities(
+                can_get_and_set_fmu_state=True, can_handle_variable_communication_step_size=True
+            ),
+        )
+
+    def jumps(self) -> list[float]:
+        """Times in s at which a signal is discontinuous: repeated times, and changes of a signal that is held."""
+        found = set(self.time[:-1][np.diff(self.time) == 0].tolist())
+        for column, is_float, is_slope in self._signals:
+            if not is_float and not is_slope:
+                found |= set(self.time[1:][np.diff(self.columns[column].astype(float)) != 0].tolist())
+        return sorted(found)
+
+    def value(self, signal: int, time: float) -> float:
+        """Value, from the right, of the signal with that value reference."""
+        column, is_float, is_slope = self._signals[signal]
+        values = self.columns[column]
+        k = bisect_right(self._times, time) - 1  # the last row at or before this time
+        outside = k < 0 or k + 1 == len(values)
+        if is_slope and outside:
+            return 0.0
+        if not is_float or outside:
+            return values[max(k, 0)]  # type: ignore[no-any-return]
+        t0, t1 = self._times[k], self._times[k + 1]
+        if is_slope:
+            return (values[k + 1] - values[k]) / (t1 - t0)  # type: ignore[no-any-return]
+        w0 = (t1 - time) / (t1 - t0)
+        return w0 * values[k] + (1 - w0) * values[k + 1]  # type: ignore[no-any-return]
+
+
+class TableInstance:
+    """A table as an instance: its state is the time."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        self.name = name
+        self.model = table.model
+        self._table = table
+        self._time = 0.0
+        self._places: dict[int, float] = {}
+
+    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """A function that reads these signals into ``values``."""
+        del kind
+
+        def read() -> None:
+            for k, reference in enumerate(references):
+                values[k] = self._table.value(reference, self._time)
+
+        return read
+
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """A table has nothing to set."""
+        raise CallError(
+            f"'{self.name}' is a table; its signals cannot be set.",
+            instance=self.name, function="Set", status="Error",
+        )
+
+    def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        """A table has no inputs."""
+        raise AssertionError("a table has no inputs")
+
+    def enter_configuration_mode(self) -> None:
+        """Nothing to do."""
+
+    def exit_configuration_mode(self) -> None:
+        """Nothing to do."""
+
+    def enter_initialization_mode(
+        self, start: float, stop: float | None, tolerance: float | None
+    ) -> None:
+        """Go to the start time."""
+        self._time = start
+
+    def exit_initialization_mode(self) -> None:
+        """Nothing to do."""
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """Go to the end of the step."""
+        self._time = time + size
+        return None
+
+    def save(self, place: int) -> None:
+        """Save the time."""
+        self._places[place] = self._time
+
+    def restore(self, place: int) -> None:
+        """Restore the time."""
+        self._time = self._places[place]
+
+    def terminate(self) -> None:
+        """Nothing to do."""
+
+    def free(self) -> None:
+        """Nothing to do."""
+
+
+def _output(name: str, reference: int, kind: DataType, derivative_of: str | None = None) -> Variable:
+    return Variable(
+        name=name,
+        value_reference=reference,
+        type=kind,
+        causality=Causality.OUTPUT,
+        variability=Variability.CONTINUOUS if kind.is_float else Variability.DISCRETE,
+        initial=Initial.EXACT,
+        derivative_of=derivative_of,
+    )

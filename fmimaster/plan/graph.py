@@ -1,0 +1,181 @@
+"""Dependencies between variables, algebraic loops, and the orders that follow from them.
+
+Nodes are pairs (instance index, variable name). An arc leads from an input to each output of the same instance that
+depends on it directly, and from an output to each input that it feeds. Strongly connected components of more than one
+node are algebraic loops (Tarjan 1972; here by SciPy).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+
+from fmimaster.system.model import Causality, Model
+from fmimaster.system.resolve import Link
+
+Node = tuple[int, str]
+"""An input or output: instance index and variable name."""
+
+Arcs = Mapping[Node, Sequence[Node]]
+"""Node → the nodes that depend on it directly."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlgebraicLoop:
+    """Variables that depend on each other directly, over several instances or within one."""
+
+    instances: tuple[int, ...]
+    """In the order in which they are evaluated."""
+    variables: tuple[Node, ...]
+    assumed: bool
+    """Whether it exists only because an FMU does not say on what its outputs depend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One stop on the way along which values are exchanged at one instant: an instance, or a loop of them."""
+
+    instances: tuple[int, ...]
+    loop: AlgebraicLoop | None = None
+
+
+def dependency_arcs(
+    models: Sequence[Model], links: Iterable[Link], *, initial: bool, assumed: bool = True
+) -> dict[Node, list[Node]]:
+    """Arcs between all outputs and the connected inputs.
+
+    Parameters
+    ----------
+    initial : bool
+        Whether the dependencies of Initialization Mode count, else those of Step Mode.
+    assumed : bool
+        Whether outputs of which nothing is said depend on all inputs.
+    """
+    links = list(links)
+    arcs: dict[Node, list[Node]] = {}
+    for i, model in enumerate(models):
+        for output in model.with_causality(Causality.OUTPUT):
+            arcs.setdefault((i, output.name), [])
+    for link in links:
+        arcs.setdefault((link.source, link.output.name), []).append((link.target, link.input.name))
+        arcs.setdefault((link.target, link.input.name), [])
+    for i, model in enumerate(models):
+        said = model.initial_dependencies if initial else model.dependencies
+        unsaid = model.assumed_initial_dependencies if initial else model.assumed_dependencies
+        for output, inputs in said.items():
+            if output in unsaid and not assumed:
+                continue
+            for name in inputs:
+                if (i, name) in arcs and (i, output) in arcs:
+                    arcs[i, name].append((i, output))
+    return arcs
+
+
+def components(arcs: Arcs) -> list[list[Node]]:
+    """Strongly connected components; their members and they themselves in the order of the nodes in ``arcs``."""
+    nodes = list(arcs)
+    index = {node: k for k, node in enumerate(nodes)}
+    heads = [index[head] for node in nodes for head in arcs[node]]
+    counts = np.cumsum([0, *(len(arcs[node]) for node in nodes)])
+    matrix = csr_matrix((np.ones(len(heads)), heads, counts), shape=(len(nodes), len(nodes)))
+    _, labels = connected_components(matrix, directed=True, connection="strong")
+    found: dict[int, list[Node]] = {}
+    for node, label in zip(nodes, labels.tolist(), strict=True):
+        found.setdefault(label, []).append(node)
+    return list(found.values())
+
+
+def visits(arcs: Arcs, without_assumed: Arcs, sequence: Sequence[int]) -> tuple[Visit, ...]:
+    """Stops along which one exchange at one instant reaches every variable, upstream first.
+
+    An instance recurs if some of its outputs are needed before some of its inputs are known. It is stayed with as long
+    as something of it is ready; then the next ready one in ``sequence`` follows.
+    """
+    position = {instance: k for k, instance in enumerate(sequence)}
+    parts = components(arcs)
+    part_of = {node: k for k, part in enumerate(parts) for node in part}
+    waits = [0] * len(parts)
+    followers: list[set[int]] = [set() for _ in parts]
+    for node, heads in arcs.items():
+        for head in heads:
+            a, b = part_of[node], part_of[head]
+            if a != b and b not in followers[a]:
+                followers[a].add(b)
+                waits[b] += 1
+
+    def instances(part: int) -> tuple[int, ...]:
+        return tuple(sorted({i for i, _ in parts[part]}, key=position.__getitem__))
+
+    ready: dict[tuple[int, ...], list[int]] = {}
+    for part, count in enumerate(waits):
+        if count == 0:
+            ready.setdefault(instances(part), []).append(part)
+    order: list[Visit] = []
+    while ready:
+        last = order[-1].instances if order and order[-1].loop is None else None
+        at = last if last in ready else min(ready, key=lambda key: [position[i] for i in key])
+        part = ready[at].pop(0)
+        if not ready[at]:
+            del ready[at]
+        if _is_loop(parts[part], arcs):
+            order.append(Visit(at, _loop(at, parts[part], without_assumed)))
+        elif at != last:
+            order.append(Visit(at))
+        for follower in sorted(followers[part]):
+            waits[follower] -= 1
+            if waits[follower] == 0:
+                ready.setdefault(instances(follower), []).append(follower)
+    return tuple(order)
+
+
+def _is_loop(part: list[Node], arcs: Arcs) -> bool:
+    return len(part) > 1 or part[0] in arcs[part[0]]
+
+
+def _loop(instances: tuple[int, ...], part: list[Node], without_assumed: Arcs) -> AlgebraicLoop:
+    inside = set(part)
+    certain = {n: [h for h in without_assumed[n] if h in inside] for n in part}
+    real = any(_is_loop(p, certain) for p in components(certain))
+    return AlgebraicLoop(instances, tuple(part), assumed=not real)
+
+
+def trigger_sequence(models: Sequence[Model], links: Iterable[Link]) -> tuple[int, ...]:
+    """Order of stepping: an instance comes after those that feed it.
+
+    Among instances that feed each other in a ring, one whose connected outputs depend directly on connected inputs comes
+    after the others, since it needs new values to give new values; else the order is that of the description.
+    """
+    links = list(links)
+    feeds: dict[Node, list[Node]] = {(i, ""): [] for i in range(len(models))}
+    for link in links:
+        feeds[link.source, ""].append((link.target, ""))
+    direct = dependency_arcs(models, links, initial=False)
+    passes_on = {
+        head[0] for node, heads in direct.items() for head in heads
+        if head[0] == node[0] and direct[head]
+    }
+    rings = components(feeds)
+    ring_of = {node[0]: k for k, ring in enumerate(rings) for node in ring}
+    waits = [0] * len(rings)
+    for node, heads in feeds.items():
+        for head in heads:
+            waits[ring_of[head[0]]] += ring_of[head[0]] != ring_of[node[0]]
+    ready = [(min(rings[k]), k) for k, count in enumerate(waits) if count == 0]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, k = heapq.heappop(ready)
+        members = sorted((i for i, _ in rings[k]), key=lambda i: (i in passes_on, i))
+        order += members
+        for i in members:
+            for head, _ in feeds[i, ""]:
+                if ring_of[head] != k:
+                    waits[ring_of[head]] -= 1
+                    if waits[ring_of[head]] == 0:
+                        heapq.heappush(ready, (min(rings[ring_of[head]]), ring_of[head]))
+    return tuple(order)

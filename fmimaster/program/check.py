@@ -1,0 +1,296 @@
+"""Rejects a program that breaks FMI or forgets something, before any FMU is called.
+
+The program is walked with the plan at hand, as a verifier walks bytecode: what is known of each instance is where it
+stands in the interval, in which state it is, and whether its inputs and outputs are up to date. The body of each REPEAT
+is walked twice. What a check cannot prove is that iterations converge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from fmimaster.errors import ProgramError
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.instructions import (
+    Fit,
+    Forget,
+    Get,
+    Instruction,
+    Keep,
+    Mode,
+    Move,
+    Program,
+    Recall,
+    Remember,
+    Repeat,
+    Restore,
+    Sample,
+    Save,
+    Set,
+    Step,
+    Until,
+)
+from fmimaster.system.states import Call, State, after, states_that_allow
+
+_ENTER = {
+    (State.INSTANTIATED, State.CONFIGURATION_MODE): Call.ENTER_CONFIGURATION_MODE,
+    (State.CONFIGURATION_MODE, State.INSTANTIATED): Call.EXIT_CONFIGURATION_MODE,
+    (State.INSTANTIATED, State.INITIALIZATION_MODE): Call.ENTER_INITIALIZATION_MODE,
+    (State.INITIALIZATION_MODE, State.STEP_MODE): Call.EXIT_INITIALIZATION_MODE,
+    (State.STEP_MODE, State.TERMINATED): Call.TERMINATE,
+}
+
+_SETS = {
+    Group.STRUCTURAL: Call.SET_STRUCTURAL,
+    Group.START: Call.SET_START,
+    Group.INITIAL: Call.SET_START,
+    Group.CONTINUOUS: Call.SET_INPUT,
+    Group.DISCRETE: Call.SET_INPUT,
+}
+
+_INPUTS = (Group.CONTINUOUS, Group.DISCRETE)
+
+
+@dataclass
+class _Instance:
+    """What is known of an instance at one point of the program."""
+
+    state: State
+    at: float = 0.0
+    moved: set[Group] = field(default_factory=set)
+    """Groups of inputs whose values in the store belong to where the instance stands."""
+    given: set[Group] = field(default_factory=set)
+    """Groups of inputs that the FMU has been given there."""
+    read: bool = True
+    """Whether the outputs in the store are those of where the instance stands."""
+
+
+def check(
+    program: Program, plan: Plan, *, begin: State, end: State, steps: bool, history: int = 0
+) -> None:
+    """Check a program.
+
+    Parameters
+    ----------
+    begin, end : State
+        States of all instances before and after it.
+    steps : bool
+        Whether it must bring all instances over the whole interval; else none may be stepped.
+    history : int
+        How many of the first buffers are the history, which needs no KEEP.
+
+    Raises
+    ------
+    ProgramError
+        With the number of the instruction, the name of the instance, and what is wrong.
+    """
+    walk = _Walk(program, plan, begin, history)
+    walk.run(0, len(program.instructions))
+    walk.finish(end, steps)
+
+
+class _Walk:
+    def __init__(self, program: Program, plan: Plan, begin: State, history: int) -> None:
+        self.history = history
+        self.program = program
+        self.plan = plan
+        self.instances = [
+            _Instance(begin, read=begin is State.STEP_MODE) for _ in plan.instances
+        ]
+        self.places: dict[int, tuple[int, float, State]] = {}
+        self.kept: set[int] = set()
+        self.line = 0
+        self.cases: dict[type[Instruction], Callable[..., None]] = {
+            Move: self.move,
+            Fit: self.fit,
+            Set: self.set,
+            Get: self.get,
+            Step: self.step,
+            Save: self.save,
+            Restore: self.restore,
+            Keep: self.keep,
+            Recall: self.recall,
+            Mode: self.mode,
+            Sample: self.sample,
+            Remember: self.sample,
+            Forget: lambda _: None,
+        }
+
+    def fail(self, message: str) -> None:
+        raise ProgramError(f"Program '{self.program.name}', instruction {self.line}: {message}")
+
+    def name(self, instance: int) -> str:
+        return f"'{self.plan.instances[instance].name}'"
+
+    def run(self, first: int, last: int) -> None:
+        """Walk the instructions from first to before last."""
+        at = first
+        while at < last:
+            self.line = at
+            instruction = self.program.instructions[at]
+            if isinstance(instruction, Repeat):
+                close = self.closing(at, last)
+                self.repeat(instruction, at, close)
+                at = close
+            elif isinstance(instruction, Until):
+                self.fail("UNTIL without REPEAT")
+            else:
+                if (i := getattr(instruction, "instance", 0)) >= len(self.instances) or i < 0:
+                    self.fail(f"there is no instance {i}")
+                self.cases[type(instruction)](instruction)
+            at += 1
+
+    def closing(self, at: int, last: int) -> int:
+        """Index of the UNTIL that closes the REPEAT at ``at``."""
+        for k in range(at + 1, last):
+            if isinstance(self.program.instructions[k], Repeat):
+                self.line = k
+                self.fail("a REPEAT inside a REPEAT")
+            if isinstance(self.program.instructions[k], Until):
+                return k
+        self.fail("REPEAT without UNTIL")
+        raise AssertionError
+
+    def repeat(self, instruction: Repeat, at: int, close: int) -> None:
+        if not 1 <= instruction.least <= instruction.most:
+            self.fail(
+                f"REPEAT {instruction.least} {instruction.most}: expected 1 <= least <= most"
+            )
+        self.run(at + 1, close)
+        once = deepcopy(self.instances)
+        self.run(at + 1, close)
+        self.line = close
+        for i, (first, second) in enumerate(zip(once, self.instances, strict=True)):
+            if first != second:
+                self.fail(
+                    f"a second pass leaves {self.name(i)} elsewhere than the first: at "
+                    f"{second.at:g} instead of {first.at:g}, or with other inputs or outputs known"
+                )
+
+    # The instructions
+
+    def move(self, instruction: Move) -> None:
+        if instruction.group not in _INPUTS:
+            self.fail(f"{instruction.group.name.lower()} of {self.name(instruction.instance)} is not a group of inputs")
+        self.instances[instruction.instance].moved.add(instruction.group)
+
+    def fit(self, instruction: Fit) -> None:
+        for buffer in instruction.buffers:
+            if buffer >= self.history and buffer not in self.kept:
+                self.fail(f"buffer {buffer} is used, but nothing has been kept in it")
+        self.instances[instruction.instance].moved.add(Group.CONTINUOUS)
+
+    def set(self, instruction: Set) -> None:
+        i, group = instruction.instance, instruction.group
+        if group not in _SETS:
+            self.fail(f"{group.name.lower()} of {self.name(i)} cannot be set")
+        self.call(i, _SETS[group])
+        if group in _INPUTS:
+            if group not in self.instances[i].moved:
+                self.fail(
+                    f"{group.name.lower()} inputs of {self.name(i)} are set, but were not moved before: "
+                    "the values in the store are old"
+                )
+            self.instances[i].given.add(group)
+        if self.instances[i].state is State.INITIALIZATION_MODE:
+            self.instances[i].read = False
+
+    def get(self, instruction: Get) -> None:
+        i = instruction.instance
+        self.call(i, Call.GET)
+        if self.instances[i].state is State.STEP_MODE and self.instances[i].given:
+            self.fail(
+                f"outputs of {self.name(i)} are read after its inputs were set and before it is stepped; "
+                "FMI forbids that in Step Mode"
+            )
+        self.instances[i].read = True
+
+    def step(self, instruction: Step) -> None:
+        i, end = instruction.instance, instruction.end
+        instance = self.instances[i]
+        self.call(i, Call.DO_STEP)
+        if not instance.at < end <= 1.0:
+            self.fail(
+                f"{self.name(i)} steps to {end:g} but stands at {instance.at:g}; "
+                "a step leads forward and not beyond 1"
+            )
+        for group in _INPUTS:
+            if self.plan.layout.segments(i, group) and group not in instance.given:
+                self.fail(f"{self.name(i)} is stepped, but its {group.name.lower()} inputs were not set")
+        instance.at = end
+        instance.moved.clear()
+        instance.given.clear()
+        instance.read = False
+
+    def save(self, instruction: Save) -> None:
+        i = instruction.instance
+        self.able(i, "saved")
+        self.call(i, Call.GET_FMU_STATE)
+        if self.instances[i].given:
+            self.fail(f"{self.name(i)} is saved between setting its inputs and stepping it")
+        self.places[instruction.place] = (i, self.instances[i].at, self.instances[i].state)
+
+    def restore(self, instruction: Restore) -> None:
+        i = instruction.instance
+        self.able(i, "restored")
+        self.call(i, Call.SET_FMU_STATE)
+        if instruction.place not in self.places or self.places[instruction.place][0] != i:
+            self.fail(f"{self.name(i)} is restored from place {instruction.place}, where it was never saved")
+        _, at, state = self.places[instruction.place]
+        moved_back = at != self.instances[i].at
+        self.instances[i] = _Instance(state, at, read=self.instances[i].read and not moved_back)
+
+    def able(self, instance: int, what: str) -> None:
+        if not self.plan.instances[instance].model.capabilities.can_get_and_set_fmu_state:
+            self.fail(
+                f"{self.name(instance)} is {what}, but it cannot get and set its FMU state "
+                "(canGetAndSetFMUState is false)"
+            )
+
+    def keep(self, instruction: Keep) -> None:
+        self.kept.add(instruction.buffer)
+
+    def recall(self, instruction: Recall) -> None:
+        if instruction.buffer not in self.kept:
+            self.fail(f"buffer {instruction.buffer} is recalled, but nothing has been kept in it")
+
+    def mode(self, instruction: Mode) -> None:
+        i, goal = instruction.instance, instruction.state
+        call = _ENTER.get((self.instances[i].state, goal))
+        if call is None:
+            self.fail(f"{self.name(i)} cannot go from {self.instances[i].state.value} to {goal.value}")
+        else:
+            self.call(i, call)
+            self.instances[i].state = goal
+            self.instances[i].given.clear()
+            self.instances[i].moved.clear()
+
+    def sample(self, _: Instruction) -> None:
+        for i, instance in enumerate(self.instances):
+            if not instance.read and self.plan.layout.segments(i, Group.OUTPUTS):
+                self.fail(f"a row is taken, but the outputs of {self.name(i)} have not been read")
+
+    # The end, and what is common
+
+    def call(self, instance: int, call: Call) -> None:
+        state = self.instances[instance].state
+        if after(state, call) is None:
+            allowed = " or ".join(s.value for s in states_that_allow(call))
+            self.fail(
+                f"{call.value} is not allowed for {self.name(instance)} in {state.value}, only in {allowed}"
+            )
+
+    def finish(self, end: State, steps: bool) -> None:
+        self.line = len(self.program.instructions)
+        goal = 1.0 if steps else 0.0
+        for i, instance in enumerate(self.instances):
+            if instance.state is not end:
+                self.fail(f"at the end {self.name(i)} is in {instance.state.value}, not in {end.value}")
+            if instance.at != goal:
+                self.fail(f"at the end {self.name(i)} stands at {instance.at:g}, not at {goal:g}")
+            if end is State.STEP_MODE and self.plan.layout.segments(i, Group.OUTPUTS) and not instance.read:
+                self.fail(f"at the end the outputs of {self.name(i)} have not been read")
+

@@ -1,0 +1,167 @@
+"""The instructions of a program: their docstrings are the one definition of what they mean.
+
+A program is a short, flat list of instructions over one interval from ``begin`` to ``end``. Instances, groups of their
+variables, places for FMU states and buffers for outputs are named by index; places in the interval by a fraction from
+0 to 1. There are no strings, no variables, no jumps but REPEAT, so that an interpreter in any language is small. The one
+in Python (:mod:`fmimaster.run.reference`) is the specification by example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import Enum
+
+from fmimaster.plan.layout import Group
+from fmimaster.system.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """Base of all instructions."""
+
+    def __str__(self) -> str:
+        operands = (getattr(self, f.name) for f in fields(self))
+        return " ".join([type(self).__name__.upper(), *map(_text, operands)])
+
+
+def _text(operand: object) -> str:
+    return operand.name.lower() if isinstance(operand, Enum) else f"{operand}"
+
+
+@dataclass(frozen=True, slots=True)
+class Move(Instruction):
+    """Inputs in the store ← the outputs they are connected to, transformed; they are held over the interval."""
+
+    instance: int
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Fit(Instruction):
+    """Polynomials of the continuous inputs, centred at fraction ``at`` of the interval.
+
+    Each goes through the source's output as it is in the store, then through the first of the buffers in which that
+    source was read at another time, until there are ``points`` of them; at each point it takes as many derivatives of
+    the output as the source publishes, at most ``derivatives``. An input whose source publishes too few is held.
+    """
+
+    instance: int
+    at: float
+    points: int
+    derivatives: int
+    buffers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Set(Instruction):
+    """Group in the store → FMU. Continuous inputs take the value of their polynomial where the instance stands, and the
+    FMU is told of the rest of the polynomial by the means it has."""
+
+    instance: int
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Get(Instruction):
+    """FMU → group in the store. For outputs the store notes the time at which the instance stands."""
+
+    instance: int
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Instruction):
+    """``DoStep`` from where the instance stands to the fraction ``end`` of the interval."""
+
+    instance: int
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Save(Instruction):
+    """FMU state, and where the instance stands → place."""
+
+    instance: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(Instruction):
+    """FMU state, and where the instance stands ← place. The outputs in the store stay as they are."""
+
+    instance: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keep(Instruction):
+    """Outputs of all instances, and when each was read → buffer."""
+
+    buffer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recall(Instruction):
+    """Outputs of all instances, and when each was read ← buffer."""
+
+    buffer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remember(Instruction):
+    """The outputs become the newest point of the history, the oldest is dropped.
+
+    The history is the first buffers, newest first; there are as many as the plan says.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Forget(Instruction):
+    """There is no history: no point before this instant serves a polynomial any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Instruction):
+    """The instructions down to the matching UNTIL, again and again; not nested.
+
+    At least ``least`` passes are done. A run that has done ``most`` passes without coming to rest stops: not converged.
+    """
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Until(Instruction):
+    """End of a REPEAT: leave if no output has changed by more than the tolerance since the pass before.
+
+    The change of a floating point output counts relative to the larger of its nominal value and its magnitude, all
+    other outputs must be equal. The first pass is never at rest, since there is none to compare it with; ``inf`` asks
+    for nothing but the number of passes.
+    """
+
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mode(Instruction):
+    """Bring the instance to a state: the FMI calls that enter it, or leave the one before."""
+
+    instance: int
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Sample(Instruction):
+    """Append time and recorded outputs to the results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A name and a list of instructions over one interval."""
+
+    name: str
+    instructions: tuple[Instruction, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.instructions)

@@ -1,0 +1,39 @@
+"""What the execution of a program came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Reason(Enum):
+    """Why an execution stopped before its end."""
+
+    DISCARDED = "the FMU discarded the step"
+    NOT_CONVERGED = "an iteration did not come to rest"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """An execution that stopped before its end: why, at which instruction, and where the instance stood."""
+
+    reason: Reason
+    instance: int
+    """Index of the instance; -1 where it is not the fault of one."""
+    instruction: int
+    """Index in the program."""
+    time: float
+    """Time in s that the instance had reached."""
+    change: float = 0.0
+    """For NOT_CONVERGED: the largest relative change of an output in the last pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one execution of a program came to."""
+
+    end: float
+    """Time in s that all instances have reached."""
+    terminate: bool = False
+    """Whether an FMU asked to end the simulation."""
+    stopped: Stop | None = None

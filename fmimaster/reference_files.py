@@ -1,0 +1,34 @@
+"""The reference FMUs and systems that come with fmimaster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fmimaster.errors import FileError, did_you_mean
+
+_FOLDER = Path(__file__).parent / "reference"
+
+
+def reference_path(name: str) -> Path:
+    """Path of a reference FMU or system: ``"fmi2/Dahlquist.fmu"``, ``"systems/two-mass-b1-fmi3.ssp"``.
+
+    Raises
+    ------
+    FileError
+        If there is none of that name, or none at all, because no C compiler was there at installation.
+    """
+    path = _FOLDER / name
+    if path.is_file():
+        return path
+    known = reference_names()
+    if not known:
+        raise FileError(
+            "The reference FMUs have not been built, because no C compiler was found at installation. Install a C "
+            "compiler and install fmimaster again."
+        )
+    raise FileError(f"There is no reference file '{name}'.{did_you_mean(name, known)}")
+
+
+def reference_names() -> list[str]:
+    """Names of all reference FMUs and systems, for :func:`reference_path`."""
+    return sorted(p.relative_to(_FOLDER).as_posix() for p in _FOLDER.glob("*/*.*"))

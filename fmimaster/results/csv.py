@@ -1,0 +1,216 @@
+"""Results as CSV files by the rules of FMI.
+
+Comma-separated; one header row with the names in double quotes, the first of them ``time``; numbers
+as C reads them; Booleans as 0 and 1; no units, no comments. Times do not decrease; a repeated time
+is an event. Beyond the rules: arrays become a column per element (``x[1,2]``, counted from 1), text
+stands in double quotes, and binaries are written as hexadecimal text.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import FileError, OptionError
+from fmimaster.results.results import Results
+
+_ROWS_AT_ONCE = 4096
+"""Rows that are held as text at one time: bounds the memory, costs no speed."""
+
+
+class CsvWriter:
+    """Writes a table block by block, so that a run of any length needs little memory.
+
+    The header is written with the first block, which may have no rows. A text stream that is given
+    (opened with ``newline=""``) stays open; a file is closed by :meth:`close` or at the end of a
+    ``with``.
+    """
+
+    def __init__(self, target: str | os.PathLike[str] | TextIO) -> None:
+        self._names: tuple[str, ...] | None = None
+        self._owned = isinstance(target, str | os.PathLike)
+        self._stream = _open(target) if isinstance(target, str | os.PathLike) else target
+
+    def write(self, block: Results) -> None:
+        """Append the rows of a block; all blocks have the same columns."""
+        block = block.expand()
+        if self._names is None:
+            self._names = block.names
+            self._stream.write(",".join(map(_quoted, ("time", *block.names))) + "\n")
+        if self._names != block.names:
+            differing = ", ".join(sorted({*self._names} ^ {*block.names})) or "their order"
+            raise OptionError(
+                f"A block of rows has other columns than the blocks before it: {differing}."
+            )
+        columns = (block.time, *block.columns.values())
+        for first in range(0, len(block), _ROWS_AT_ONCE):
+            cells = (_cells(column[first : first + _ROWS_AT_ONCE]) for column in columns)
+            rows = map(",".join, zip(*cells, strict=True))
+            self._stream.write("\n".join(rows) + "\n")
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        if self._owned:
+            self._stream.close()
+
+    def __enter__(self) -> CsvWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def write_csv(results: Results, target: str | os.PathLike[str] | TextIO) -> None:
+    """Write a whole table, with the same bytes as block by block."""
+    with CsvWriter(target) as writer:
+        writer.write(results)
+
+
+def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Results:
+    """Read a table from a CSV file.
+
+    Names may stand without quotes, and blanks may follow a comma. A column whose first cell is quoted is text; all
+    others become floats, but those in ``integers``, which are read as Python integers of any size. The elements of an
+    array stay columns of their own.
+    """
+    path = Path(path)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            results = _read(_Source(path, stream))
+        return replace(results, columns={**results.columns, **_integers(path, integers)})
+    except FileNotFoundError as error:
+        raise FileError(f"The results file '{path}' does not exist.") from error
+    except OSError as error:
+        raise FileError(f"The results file '{path}' cannot be read: {error.strerror}.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileError(f"'{path}' is not a CSV file of results: {error}.") from error
+
+
+class _Source:
+    """An open file behind its header, with words for what is wrong in it."""
+
+    def __init__(self, path: Path, stream: TextIO) -> None:
+        header = csv.reader(stream, skipinitialspace=True)
+        self.path = path
+        self.stream = stream
+        self.names = [name.strip() for name in next(header, [])]
+        self.header_lines = header.line_num
+        if not self.names:
+            raise FileError(f"'{path}' is empty; expected a header whose first name is 'time'.")
+        if self.names[0] != "time":
+            self.fail(1, f"the first column is '{self.names[0]}'; expected 'time'.")
+        for name, times in Counter(self.names).items():
+            if times > 1:
+                self.fail(1, f"the column '{name}' occurs {times} times; expected each name once.")
+
+    def rows(self) -> Iterator[list[Any]]:
+        """The rows that are not blank, checked: quoted cells as str, others as float."""
+        reader = csv.reader(self.stream, skipinitialspace=True, quoting=csv.QUOTE_NONNUMERIC)
+        kinds: list[type] = []
+        last = -np.inf
+        rows: Iterator[list[Any]] = filter(None, reader)
+        try:
+            for row in rows:
+                line = self.header_lines + reader.line_num
+                kinds = kinds or [float, *map(type, row[1:])]
+                if len(row) != len(self.names):
+                    self.fail_width(line, row)
+                if list(map(type, row)) != kinds:
+                    self.fail_kind(line, row, kinds)
+                time = row[0]
+                if not time >= last:
+                    self.fail(line, f"time goes from {last!r} to {time!r}; it must not decrease.")
+                last = time
+                yield row
+        except UnicodeDecodeError:  # a ValueError too, but not that of a cell
+            raise
+        except ValueError as error:
+            self.fail_number(self.header_lines + reader.line_num, error)
+
+    def fail(self, line: int, message: str) -> NoReturn:
+        raise FileError(f"'{self.path}', line {line}: {message}")
+
+    def fail_width(self, line: int, row: Sequence[object]) -> NoReturn:
+        expected = f"the header has {len(self.names)} names"
+        self.fail(line, f"the row has a wrong number of cells, {len(row)}; {expected}.")
+
+    def fail_kind(self, line: int, row: Sequence[object], kinds: Sequence[type]) -> NoReturn:
+        wrong = next(i for i, kind in enumerate(kinds) if type(row[i]) is not kind)
+        expected = "a number without quotes" if kinds[wrong] is float else "text in double quotes"
+        self.fail(line, f"column '{self.names[wrong]}' has {row[wrong]!r}; expected {expected}.")
+
+    def fail_number(self, line: int, error: ValueError) -> NoReturn:
+        """Find the cell of which Python's csv module says only that it is no number."""
+        with self.path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, skipinitialspace=True)
+            row = next(row for row in reader if reader.line_num >= line)
+        if len(row) != len(self.names):
+            self.fail_width(line, row)
+        wrong = next(i for i, cell in enumerate(row) if str(error).endswith(f": {cell!r}"))
+        self.fail(line, f"column '{self.names[wrong]}' has {row[wrong]!r}; expected a number.")
+
+
+def _read(source: _Source) -> Results:
+    """Collect the rows in blocks of columns, of which the numbers are arrays at once."""
+    rows = source.rows()
+    blocks = [[np.empty(0)] * len(source.names)]
+    while block := list(islice(rows, _ROWS_AT_ONCE)):
+        dtypes = [np.float64 if isinstance(cell, float) else object for cell in block[0]]
+        blocks.append(
+            [np.array(c, d) for c, d in zip(zip(*block, strict=True), dtypes, strict=True)]
+        )
+    time, *columns = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return Results(time=time, columns=dict(zip(source.names[1:], columns, strict=True)))
+
+
+def _integers(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
+    """These columns once more, without the way over floats that rounds beyond 2**53."""
+    if not names:
+        return {}
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        rows = list(filter(None, csv.reader(stream, skipinitialspace=True)))
+    columns = dict(zip((name.strip() for name in rows[0]), zip(*rows[1:], strict=True), strict=True))
+    try:
+        return {name: np.array([int(c) for c in columns[name]], dtype=object) for name in names}
+    except ValueError as error:
+        wrong = str(error).rpartition(": ")[2]
+        raise FileError(f"'{path}' has {wrong} where an integer is expected.") from error
+
+
+def _open(path: str | os.PathLike[str]) -> TextIO:
+    try:
+        return Path(path).open("w", newline="", encoding="utf-8")
+    except OSError as error:
+        raise FileError(
+            f"The results file '{path}' cannot be written: {error.strerror}."
+        ) from error
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _cells(column: NDArray[Any]) -> Iterable[str]:
+    """The shortest text of each value that C and Python read back as the same value."""
+    if column.dtype.kind == "b":
+        column = column.astype(np.int8)
+    if column.dtype.kind == "O":
+        return (_quoted(v.hex() if isinstance(v, bytes) else str(v)) for v in column)
+    if column.dtype.kind == "f" and column.dtype != np.float64:
+        return map(str, column)  # .tolist() would show the digits of the double
+    return map(repr, column.tolist())

@@ -1,0 +1,115 @@
+"""Takes rows out of the executor in blocks and makes results of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import NotANumberError
+from fmimaster.results.results import Results, Statistics
+
+Block = Mapping[Hashable, NDArray[Any]]
+"""Type → values of shape (rows, elements)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSource:
+    """Where a column of the results comes from: the elements ``slot`` of the block of its type."""
+
+    name: str
+    kind: Hashable
+    slot: slice
+    shape: tuple[int, ...] = ()
+    unit: str = ""
+
+
+class Recorder:
+    """Collects blocks of rows.
+
+    Parameters
+    ----------
+    columns : sequence of ColumnSource
+    start, interval : float or None
+        Keep only the first row at or after each of the times ``start + k * interval`` in s; None keeps all rows.
+    allow_nan : bool
+        Whether an output may be NaN; else the first one is an error, and the rows before it stay.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[ColumnSource],
+        *,
+        start: float = 0.0,
+        interval: float | None = None,
+        allow_nan: bool = False,
+    ) -> None:
+        self._columns = columns
+        self._start = start
+        self._interval = interval
+        self._allow_nan = allow_nan
+        self._last_index = -1
+        self._times: list[NDArray[np.float64]] = []
+        self._blocks: list[Block] = []
+
+    def take(self, times: NDArray[np.float64], block: Block) -> None:
+        """Append a block of rows.
+
+        Raises
+        ------
+        NotANumberError
+            If a value is NaN; the rows before that one are kept.
+        """
+        bad = None if self._allow_nan else self._first_nan(block)
+        if bad is not None:
+            row, name = bad
+            times_before, block_before = times[:row], {k: v[:row] for k, v in block.items()}
+            self._append(times_before, block_before)
+            raise NotANumberError(
+                f"Output '{name}' is NaN at t = {times[row]:.12g} s. Check the parameters and inputs of its FMU, or "
+                "try a smaller step size; allow_nan (--allow-nan) lets NaN pass.",
+                time=float(times[row]),
+            )
+        self._append(times, block)
+
+    def results(self, statistics: Statistics | None = None) -> Results:
+        """All rows so far."""
+        time = np.concatenate([np.empty(0), *self._times])
+        columns = {
+            c.name: _column([b[c.kind][:, c.slot] for b in self._blocks], len(time), c.shape)
+            for c in self._columns
+        }
+        units = {c.name: c.unit for c in self._columns if c.unit}
+        return Results(time=time, columns=columns, units=units, statistics=statistics)
+
+    def _append(self, times: NDArray[np.float64], block: Block) -> None:
+        if self._interval is not None and len(times):
+            # 1e-9 of an interval: a point of the output grid counts as reached in spite of rounding
+            index = np.floor((times - self._start) / self._interval + 1e-9).astype(int)
+            before = np.concatenate([[self._last_index], index[:-1]])
+            self._last_index = int(index[-1])
+            chosen = index > before
+            times, block = times[chosen], {k: v[chosen] for k, v in block.items()}
+        self._times.append(times)
+        self._blocks.append(block)
+
+    def _first_nan(self, block: Block) -> tuple[int, str] | None:
+        """First row with a NaN, and the name of the first column that has it there."""
+        found = []
+        for kind, values in block.items():
+            if values.dtype.kind == "f" and np.isnan(values).any():
+                row = int(np.isnan(values).any(axis=1).argmax())
+                for column in self._columns:
+                    if column.kind == kind and np.isnan(values[row, column.slot]).any():
+                        found.append((row, column.name))
+                        break
+        return min(found, default=None)
+
+
+def _column(parts: list[NDArray[Any]], rows: int, shape: tuple[int, ...]) -> NDArray[Any]:
+    values = np.concatenate(parts) if parts else np.empty((0, prod(shape)))
+    return values.reshape(rows, *shape)

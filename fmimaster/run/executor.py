@@ -1,0 +1,103 @@
+"""What executes programs, seen from the outer loop; and the rows that it fills."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.plan.layout import ValueStore
+from fmimaster.plan.plan import Plan
+from fmimaster.program.instructions import Program
+from fmimaster.program.outcome import Outcome
+from fmimaster.system.model import DataType
+
+BLOCK_ROWS = 1000
+"""Rows that are collected before they are handed on: large enough to make handing on cheap, small enough to be timely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What FMUs are told when they enter Initialization Mode; times in s."""
+
+    start: float
+    stop: float | None = None
+    tolerance: float | None = None
+
+
+class Executor(Protocol):
+    """Executes programs on the instances of a plan."""
+
+    store: ValueStore
+    rows: RowBlock
+    seconds: Sequence[float]
+    """Wall time per instance spent in DoStep, in s."""
+
+    def run(self, program: Program, begin: float, end: float) -> Outcome:
+        """Execute a program over the interval from begin to end, in s."""
+
+    def repeat(
+        self, attempt: Program, commit: Program, times: Sequence[float]
+    ) -> tuple[int, Outcome]:
+        """Attempt and commit interval after interval while nothing happens.
+
+        Parameters
+        ----------
+        times : at least two, increasing, in s
+
+        Returns
+        -------
+        Number of committed intervals, and the outcome of the one after them, which is not yet committed. It comes back
+        at the last interval, when the next row is the last that has room, after some wall time, or when an attempt did
+        not simply succeed.
+        """
+
+
+class RowBlock:
+    """The rows that have been sampled and not yet handed on: time, and the recorded variables per type."""
+
+    def __init__(self, plan: Plan, store: ValueStore, capacity: int = BLOCK_ROWS) -> None:
+        self.count = 0
+        self.times = np.empty(capacity)
+        self.values: dict[DataType, NDArray[Any]] = {}
+        self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = []
+        slots: dict[DataType, list[int]] = {}
+        for column in plan.recorded:
+            slots.setdefault(column.variable.type, []).extend(
+                range(column.slot.start, column.slot.stop)
+            )
+        for kind, chosen in slots.items():
+            block = self.values[kind] = np.empty((capacity, len(chosen)), dtype=kind.dtype)
+            self._sources.append((block, store.outputs[kind], _as_slice(chosen)))
+
+    @property
+    def room(self) -> int:
+        """How many rows can still be taken."""
+        return len(self.times) - self.count
+
+    def append(self, time: float) -> None:
+        """Take a row from the store; one that equals the last one at the same time is not taken again."""
+        k = self.count
+        self.times[k] = time
+        for block, source, chosen in self._sources:
+            block[k] = source[chosen]
+        if k and self.times[k - 1] == time and all(
+            np.array_equal(block[k], block[k - 1]) for block, _, _ in self._sources
+        ):
+            return
+        self.count = k + 1
+
+    def take(self) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
+        """All rows, as copies: times and per type the values, shape (rows, columns). The block is empty then."""
+        n, self.count = self.count, 0
+        return self.times[:n].copy(), {kind: block[:n].copy() for kind, block in self.values.items()}
+
+
+def _as_slice(indices: list[int]) -> slice | NDArray[np.intp]:
+    """A slice where the indices follow each other, which NumPy copies faster."""
+    if indices == list(range(indices[0], indices[0] + len(indices))):
+        return slice(indices[0], indices[0] + len(indices))
+    return np.array(indices)

@@ -1,0 +1,446 @@
+"""The interpreter of programs in Python: the specification of every instruction, by example.
+
+Each instruction is turned once into a function without arguments, by the method of its name; running a program is
+calling these functions in order. So a breakpoint in Python sees each FMI call, and little time is spent beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.fmu.instance import Instance
+from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.plan import Plan, Wire
+from fmimaster.program.instructions import (
+    Fit,
+    Forget,
+    Get,
+    Instruction,
+    Keep,
+    Mode,
+    Move,
+    Program,
+    Recall,
+    Remember,
+    Repeat,
+    Restore,
+    Sample,
+    Save,
+    Set,
+    Step,
+    Until,
+)
+from fmimaster.program.outcome import Outcome, Reason, Stop
+from fmimaster.program.polynomial import evaluate, hermite
+from fmimaster.run.executor import Experiment, RowBlock
+from fmimaster.system.model import DataType
+from fmimaster.system.states import State
+
+Action = Callable[[], None]
+
+REPEAT_SECONDS = 0.1
+"""Wall time after which ``repeat`` comes back, so that progress can be shown."""
+
+
+class ReferenceExecutor:
+    """Executes programs by FMI calls from Python.
+
+    Parameters
+    ----------
+    plan : Plan
+    instances : one for each of the plan, in state Instantiated
+    experiment : Experiment
+    n_buffers, history : int
+        As the programs want them.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        instances: Sequence[Instance],
+        experiment: Experiment,
+        *,
+        n_buffers: int = 0,
+        history: int = 0,
+    ) -> None:
+        self.plan = plan
+        self.store = ValueStore(plan.layout, len(instances), n_buffers)
+        self.rows = RowBlock(plan, self.store)
+        self.seconds = [0.0] * len(instances)
+        self._instances = instances
+        self._experiment = experiment
+        self._history = history
+        self._at = [experiment.start] * len(instances)
+        """Where each instance stands, in s."""
+        self._begin = self._end = experiment.start
+        self._places: dict[int, float] = {}
+        """Where the instance stood when it was saved in a place."""
+        self._polynomials: dict[int, _Polynomials] = {}
+        """Of the instances whose continuous inputs are not held."""
+        self._terminate = False
+        self._actions: dict[int, tuple[Program, list[Action]]] = {}
+        for (i, group, name), (kind, slot) in plan.layout.slots.items():
+            if group in (Group.STRUCTURAL, Group.START, Group.INITIAL):
+                self.store.values[kind][slot] = plan.instances[i].start_values[name]
+
+    def run(self, program: Program, begin: float, end: float) -> Outcome:
+        """Execute a program over the interval from begin to end, in s."""
+        _, actions = self._actions.get(id(program)) or self._translated(program)
+        self._begin, self._end, self._terminate = begin, end, False
+        try:
+            for act in actions:
+                act()
+        except _Stopped as stopped:
+            return Outcome(stopped.stop.time, self._terminate, stopped.stop)
+        return Outcome(min(self._at), True) if self._terminate else Outcome(end)
+
+    def repeat(
+        self, attempt: Program, commit: Program, times: Sequence[float]
+    ) -> tuple[int, Outcome]:
+        """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
+        until = perf_counter() + REPEAT_SECONDS
+        k = 0
+        while True:
+            outcome = self.run(attempt, times[k], times[k + 1])
+            if (
+                k + 2 == len(times)
+                or outcome.stopped
+                or outcome.terminate
+                or self.rows.room == 1
+                or perf_counter() > until
+            ):
+                return k, outcome
+            k += 1
+            self.run(commit, times[k], times[k])
+
+    def _translated(self, program: Program) -> tuple[Program, list[Action]]:
+        """The program as functions; kept together with it, since it is known by its identity."""
+        self._actions[id(program)] = program, self._translate(program.instructions, 0)
+        return self._actions[id(program)]
+
+    def _translate(self, instructions: Sequence[Instruction], first: int) -> list[Action]:
+        actions: list[Action] = []
+        k = 0
+        while k < len(instructions):
+            instruction = instructions[k]
+            if isinstance(instruction, Repeat):
+                n = next(n for n, i in enumerate(instructions[k:]) if isinstance(i, Until))
+                until = instructions[k + n]
+                assert isinstance(until, Until)
+                body = self._translate(instructions[k + 1 : k + n], first + k + 1)
+                actions.append(self._repeat(instruction, body, until, first + k + n))
+                k += n
+            else:
+                actions.append(_CASES[type(instruction)](self, instruction, first + k))
+            k += 1
+        return actions
+
+    # One method per instruction; what it means stands in the instruction's docstring ----------------------------------
+
+    def _move(self, instruction: Move, _: int) -> Action:
+        i = instruction.instance
+        moves = [
+            move
+            for wire in self.plan.wires[i, instruction.group]
+            for move in _moves(wire, self.store)
+        ]
+        polynomials = self._polynomials
+
+        def act() -> None:
+            for target, t, source, s, convert in moves:
+                target[t] = source[s] if convert is None else convert(source[s])
+            if polynomials:
+                polynomials.pop(i, None)
+
+        return act
+
+    def _fit(self, instruction: Fit, _: int) -> Action:
+        i = instruction.instance
+        wires = self.plan.wires[i, Group.CONTINUOUS]
+
+        def act() -> None:
+            centre = self._begin + instruction.at * (self._end - self._begin)
+            self._polynomials[i] = _fitted(wires, self.store, centre, instruction)
+
+        return act
+
+    def _set(self, instruction: Set, _: int) -> Action:
+        i, group = instruction.instance, instruction.group
+        instance, polynomials, at = self._instances[i], self._polynomials, self._at
+        segments = self.plan.layout.segments(i, group)
+        setters = [instance.setter(s.type, s.value_references, self._part(s)) for s in segments]
+        if group is not Group.CONTINUOUS or not _takes_polynomials(instance):
+            return _in_turn(setters)
+        interpolate = instance.interpolator(segments[0].value_references)
+        values = self._part(segments[0])
+
+        def act() -> None:
+            polynomial = polynomials.get(i)
+            if polynomial is None:
+                setters[0]()
+            else:
+                values[:] = polynomial(at[i], 0)
+                setters[0]()
+                interpolate(at[i], polynomial)
+
+        return act
+
+    def _get(self, instruction: Get, _: int) -> Action:
+        i, at, read = instruction.instance, self._at, self.store.read
+        instance = self._instances[i]
+        get = _in_turn(
+            [
+                instance.getter(s.type, s.value_references, self._part(s))
+                for s in self.plan.layout.segments(i, instruction.group)
+            ]
+        )
+
+        def act() -> None:
+            get()
+            read[i] = at[i]
+
+        return act
+
+    def _step(self, instruction: Step, line: int) -> Action:
+        i, fraction, at, seconds = instruction.instance, instruction.end, self._at, self.seconds
+        do_step = self._instances[i].do_step
+
+        def act() -> None:
+            here = at[i]
+            there = self._end if fraction == 1.0 else self._begin + fraction * (self._end - self._begin)
+            since = perf_counter()
+            answer = do_step(here, there - here)
+            seconds[i] += perf_counter() - since
+            at[i] = there
+            if answer is not None:
+                at[i] = answer.last_successful_time
+                self._terminate |= answer.terminate
+                if not answer.terminate and at[i] != there:
+                    raise _Stopped(Stop(Reason.DISCARDED, i, line, at[i]))
+
+        return act
+
+    def _save(self, instruction: Save, _: int) -> Action:
+        i, place = instruction.instance, instruction.place
+
+        def act() -> None:
+            self._instances[i].save(place)
+            self._places[place] = self._at[i]
+
+        return act
+
+    def _restore(self, instruction: Restore, _: int) -> Action:
+        i, place = instruction.instance, instruction.place
+
+        def act() -> None:
+            self._instances[i].restore(place)
+            self._at[i] = self._places[place]
+
+        return act
+
+    def _keep(self, instruction: Keep, _: int) -> Action:
+        return lambda: self.store.keep(instruction.buffer)
+
+    def _recall(self, instruction: Recall, _: int) -> Action:
+        return lambda: self.store.recall(instruction.buffer)
+
+    def _remember(self, _instruction: Remember, _: int) -> Action:
+        buffers, n = self.store.buffers, self._history
+
+        def act() -> None:
+            buffers[:n] = [buffers[n - 1], *buffers[: n - 1]]
+            self.store.keep(0)
+
+        return act
+
+    def _forget(self, _instruction: Forget, _: int) -> Action:
+        def act() -> None:
+            for _, read in self.store.buffers[: self._history]:
+                read[:] = np.nan
+
+        return act
+
+    def _repeat(self, repeat: Repeat, body: list[Action], until: Until, line: int) -> Action:
+        nominal = _nominals(self.plan)
+        store = self.store
+
+        def act() -> None:
+            change = np.inf
+            for count in range(1, repeat.most + 1):
+                before, _ = store.copy_of_outputs()
+                for step in body:
+                    step()
+                # the first pass has none to be compared with
+                change = _change(before, store, nominal) if count > 1 else np.inf
+                if count >= repeat.least and change <= until.tolerance:
+                    return
+            raise _Stopped(Stop(Reason.NOT_CONVERGED, -1, line, self._begin, change))
+
+        return act
+
+    def _mode(self, instruction: Mode, _: int) -> Action:
+        instance, experiment = self._instances[instruction.instance], self._experiment
+        enter: dict[State, Action] = {
+            State.CONFIGURATION_MODE: instance.enter_configuration_mode,
+            State.INSTANTIATED: instance.exit_configuration_mode,
+            State.INITIALIZATION_MODE: lambda: instance.enter_initialization_mode(
+                experiment.start, experiment.stop, experiment.tolerance
+            ),
+            State.STEP_MODE: instance.exit_initialization_mode,
+            State.TERMINATED: instance.terminate,
+        }
+        return enter[instruction.state]
+
+    def _sample(self, _instruction: Sample, _: int) -> Action:
+        return lambda: self.rows.append(self._end)
+
+    def _part(self, segment: Any) -> NDArray[Any]:
+        """The part of the store that a segment is."""
+        return self.store.values[segment.type][segment.start : segment.stop]
+
+
+_CASES: dict[type[Instruction], Callable[..., Action]] = {
+    Move: ReferenceExecutor._move,
+    Fit: ReferenceExecutor._fit,
+    Set: ReferenceExecutor._set,
+    Get: ReferenceExecutor._get,
+    Step: ReferenceExecutor._step,
+    Save: ReferenceExecutor._save,
+    Restore: ReferenceExecutor._restore,
+    Keep: ReferenceExecutor._keep,
+    Recall: ReferenceExecutor._recall,
+    Remember: ReferenceExecutor._remember,
+    Forget: ReferenceExecutor._forget,
+    Mode: ReferenceExecutor._mode,
+    Sample: ReferenceExecutor._sample,
+}
+
+
+class _Stopped(Exception):
+    """Leaves a program before its end."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop)
+        self.stop = stop
+
+
+class _Polynomials:
+    """The polynomials of an instance's continuous inputs: coefficients of shape (degree + 1, n) about a centre in s."""
+
+    def __init__(self, coefficients: NDArray[np.float64], centre: float) -> None:
+        self.coefficients = coefficients
+        self.centre = centre
+
+    def __call__(self, time: float, derivative: int) -> NDArray[np.float64]:
+        return evaluate(self.coefficients, time - self.centre, derivative)
+
+
+def _in_turn(actions: list[Action]) -> Action:
+    if len(actions) == 1:
+        return actions[0]
+
+    def act() -> None:
+        for step in actions:
+            step()
+
+    return act
+
+
+def _takes_polynomials(instance: Instance) -> bool:
+    can = instance.model.capabilities
+    return can.max_input_derivative_order > 0 or can.provides_intermediate_update
+
+
+def _moves(wire: Wire, store: ValueStore) -> list[tuple[Any, int, Any, int, Any]]:
+    """(target, index, source, index, conversion) of each element; memory views, since they are fast one by one."""
+    source, target = store.values[wire.source_type], store.values[wire.target_type]
+    convert = _conversion(wire)
+    return [
+        (_view(target), t, _view(source), s, convert)
+        for t, s in zip(
+            range(wire.target.start, wire.target.stop),
+            range(wire.source.start, wire.source.stop),
+            strict=True,
+        )
+    ]
+
+
+def _view(values: NDArray[Any]) -> Any:
+    return values if values.dtype == object else memoryview(values)  # type: ignore[arg-type]
+
+
+def _conversion(wire: Wire) -> Callable[[Any], Any] | None:
+    factor, offset = wire.transformation.factor, wire.transformation.offset
+    if not wire.transformation.is_identity:
+        return lambda value: factor * value + offset
+    if wire.source_type.is_float and wire.target_type.is_integer:
+        return int
+    if wire.target_type is DataType.BOOLEAN and wire.source_type is not DataType.BOOLEAN:
+        return bool
+    return None
+
+
+def _fitted(
+    wires: Sequence[Wire], store: ValueStore, centre: float, fit: Fit
+) -> _Polynomials:
+    """Polynomials of all wires of an instance; those of one source go through the same points."""
+    degree = fit.points * (fit.derivatives + 1) - 1
+    coefficients = np.zeros((degree + 1, sum(w.target.stop - w.target.start for w in wires)))
+    at = 0
+    for wire in wires:
+        n = wire.target.stop - wire.target.start
+        j = wire.link.source
+        points = [(store.read[j], store.outputs)]
+        for b in fit.buffers:
+            values, read = store.buffers[b]
+            if len(points) < fit.points and np.isfinite(read[j]) and all(read[j] != t for t, _ in points):
+                points.append((read[j], values))
+        slots = [wire.source, *wire.derivatives[: fit.derivatives]]
+        if len(slots) <= fit.derivatives:
+            points, slots = points[:1], slots[:1]
+        types = [wire.source_type] + [DataType.FLOAT64] * (len(slots) - 1)
+        samples = [
+            [values[kind][slot].astype(float) for kind, slot in zip(types, slots, strict=True)]
+            for _, values in points
+        ]
+        part = hermite([t for t, _ in points], samples, centre)
+        part *= wire.transformation.factor
+        part[0] += wire.transformation.offset
+        coefficients[: len(part), at : at + n] = part
+        at += n
+    return _Polynomials(coefficients, centre)
+
+
+def _nominals(plan: Plan) -> dict[DataType, NDArray[np.float64]]:
+    """Nominal value of each output slot."""
+    nominals = {
+        kind: np.ones(size) for kind, size in plan.layout.output_sizes.items() if size and kind.is_float
+    }
+    for (i, group, name), (kind, slot) in plan.layout.slots.items():
+        if group is Group.OUTPUTS and kind.is_float:
+            variable = plan.instances[i].model.variable(name)
+            assert variable is not None
+            nominals[kind][slot] = variable.nominal
+    return nominals
+
+
+def _change(
+    before: dict[DataType, NDArray[Any]],
+    store: ValueStore,
+    nominals: dict[DataType, NDArray[np.float64]],
+) -> float:
+    """Largest change of an output, relative to the larger of nominal value and magnitude; inf if another one differs."""
+    largest = 0.0
+    for kind, now in store.outputs.items():
+        if kind.is_float:
+            scale = np.maximum(nominals[kind], np.abs(now))
+            change = np.abs(now - before[kind]) / scale
+            largest = max(largest, float(np.max(change)) if not np.isnan(change).any() else np.inf)
+        elif not np.array_equal(now, before[kind]):
+            return np.inf
+    return largest

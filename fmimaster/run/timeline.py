@@ -1,0 +1,29 @@
+"""The calendar of a run: instants at which a communication point is certain to be wanted."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+
+from fmimaster.control.instant import Instant
+
+NEVER = Instant(inf, inf)
+
+
+@dataclass
+class Timeline:
+    """Points that a user or an input table imposes, in the order of time."""
+
+    points: list[Instant] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, points: Iterable[Instant]) -> Timeline:
+        """A calendar with these points."""
+        return cls(sorted(set(points)))
+
+    def after(self, now: Instant) -> Instant:
+        """The first point after an instant; NEVER if there is none."""
+        k = bisect_right(self.points, now)
+        return self.points[k] if k < len(self.points) else NEVER

@@ -1,0 +1,323 @@
+"""The front door: a system and how to simulate it, as one value that can be planned and run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from fmimaster.algorithms import Algorithm, Jacobi, Programs, assemble
+from fmimaster.control.schedule import Schedule, Time, make_schedule
+from fmimaster.control.step_size import FixedStep
+from fmimaster.errors import ConvergenceError, Interrupted, OptionError, SimulationError
+from fmimaster.fmu.load import Loader
+from fmimaster.input_file import attach_input_file
+from fmimaster.plan.plan import Plan, make_plan
+from fmimaster.results.recorder import ColumnSource, Recorder
+from fmimaster.results.results import InstanceStatistics, Results, Statistics
+from fmimaster.run.executor import Executor, Experiment
+from fmimaster.run.reference import ReferenceExecutor
+from fmimaster.run.stepper import RunState, Stepper, StepPrograms
+from fmimaster.run.timeline import Timeline
+from fmimaster.system.description import Component, SystemDescription
+from fmimaster.system.resolve import resolve
+from fmimaster.system.ssp import read_system
+
+Progress = Callable[[float, float, float], None]
+"""Called with start, present and stop time in s, some ten times a second."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A system and how to simulate it.
+
+    It is a value: it can be printed, compared, pickled, and run again and again.
+
+    Parameters
+    ----------
+    system : SystemDescription or path
+        A path to an FMU, an SSP archive, an SSD file, or a folder with one of them unpacked.
+    algorithm : Algorithm
+    start_time, stop_time : number or text, in s
+        Where they are left out, the system's default experiment counts, then the FMUs'.
+    step_size : FixedStep, number or text, in s
+        A text may be a fraction: ``"1/60"``.
+    start_values : name → value
+        ``"component.variable"``; for a single FMU the variable's name alone will do.
+    input_file : path to a CSV file
+        Its columns feed the open inputs of that name.
+    output_variables : globs of names
+        What to record; the outputs of all components if left out.
+    output_interval : float, in s
+        Record the first row at or after each multiple only.
+    tolerance : float
+        What the FMUs are told; if left out, each FMU's own default.
+    allow_lossy_conversions : bool
+        Whether a connection may convert between types where a value can be lost.
+    allow_nan : bool
+        Whether outputs may be NaN.
+    fmi_logging : bool
+        Whether FMUs are asked to log all they can.
+
+    Examples
+    --------
+    >>> from fmimaster import Simulation, reference_path
+    >>> simulation = Simulation(reference_path("fmi3/Dahlquist.fmu"), stop_time=1, step_size="1/10")
+    >>> results = simulation.run()
+    >>> round(float(results["x"][-1]), 6)
+    0.367879
+    """
+
+    system: SystemDescription | str | os.PathLike[str]
+    _: KW_ONLY
+    algorithm: Algorithm = field(default_factory=Jacobi)
+    start_time: Time | None = None
+    stop_time: Time | None = None
+    step_size: FixedStep | Time | None = None
+    start_values: Mapping[str, Any] = field(default_factory=dict)
+    input_file: str | os.PathLike[str] | None = None
+    output_variables: Sequence[str] = ()
+    output_interval: float | None = None
+    tolerance: float | None = None
+    allow_lossy_conversions: bool = False
+    allow_nan: bool = False
+    fmi_logging: bool = False
+
+    def __post_init__(self) -> None:
+        if self.output_interval is not None and not self.output_interval > 0:
+            raise OptionError(
+                f"Output interval {self.output_interval} s: expected a positive number."
+            )
+
+    def prepare(self) -> Prepared:
+        """Everything that is known before an FMU is instantiated: the plan, the programs, the times.
+
+        Raises
+        ------
+        InputError, ProgramError
+        """
+        with Loader() as loader:
+            return _prepare(self, loader)
+
+    def run(self, progress: Progress | None = None) -> Results:
+        """Simulate.
+
+        Raises
+        ------
+        InputError, ProgramError
+            Before anything is simulated.
+        SimulationError
+            If the run cannot be ended; its ``results`` hold all rows until then.
+        """
+        with Loader(logging_on=self.fmi_logging) as loader:
+            prepared = _prepare(self, loader)
+            return _Run(prepared, loader, self).run(progress or _silent)
+
+
+def simulate(
+    system: SystemDescription | str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Results:
+    """Simulate a system: ``Simulation(system, **settings).run(progress)``, see :class:`Simulation`.
+
+    Examples
+    --------
+    >>> from fmimaster import reference_path, simulate
+    >>> results = simulate(reference_path("systems/two-mass-b1-mixed.ssp"), stop_time=0.1)
+    >>> results.names[:3]
+    ('upper.x', 'upper.v', 'upper.a')
+    """
+    return Simulation(system, **settings).run(progress)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A simulation before any FMU is instantiated."""
+
+    description: SystemDescription
+    plan: Plan
+    programs: Programs
+    schedule: Schedule
+    components: tuple[Component, ...]
+    """What each instance of the plan is made from."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was decided, where it was not said."""
+        return (*self.plan.notes, *self.schedule.notes)
+
+
+def _prepare(simulation: Simulation, loader: Loader) -> Prepared:
+    system = simulation.system
+    description = system if isinstance(system, SystemDescription) else read_system(Path(system))
+    components = dict(description.components())
+    models = {name: loader.model(component) for name, component in components.items()}
+    resolved = resolve(
+        description,
+        models,
+        overrides=simulation.start_values,
+        allow_lossy_conversions=simulation.allow_lossy_conversions,
+    )
+    made_from = tuple(components.values())
+    jumps: Sequence[float] = ()
+    if simulation.input_file is not None:
+        path, bare = Path(simulation.input_file), description.is_single_fmu
+        resolved, table, jumps = attach_input_file(path, resolved, loader, bare_names=bare)
+        made_from += (table,)
+    plan = make_plan(
+        resolved, outputs=simulation.output_variables, bare_names=description.is_single_fmu
+    )
+    schedule = make_schedule(
+        models,
+        description.experiment,
+        start_time=simulation.start_time,
+        stop_time=simulation.stop_time,
+        step_size=simulation.step_size,
+        points=jumps,
+    )
+    return Prepared(
+        description, plan, assemble(plan, simulation.algorithm), schedule, made_from
+    )
+
+
+class _Run:
+    """One run: instances, executor, loop, results."""
+
+    def __init__(self, prepared: Prepared, loader: Loader, settings: Simulation) -> None:
+        self.prepared = prepared
+        self.plan = plan = prepared.plan
+        self.programs = prepared.programs
+        schedule = prepared.schedule
+        self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
+        tolerance = settings.tolerance
+        if tolerance is None:
+            tolerance = prepared.description.experiment.tolerance
+        instances = [
+            loader.instantiate(component, planned.name)
+            for component, planned in zip(prepared.components, plan.instances, strict=True)
+        ]
+        self.executor: Executor = ReferenceExecutor(
+            plan,
+            instances,
+            Experiment(self.start.seconds, self.stop.seconds, tolerance),
+            n_buffers=self.programs.n_buffers,
+            history=self.programs.history,
+        )
+        self.recorder = _recorder(plan, settings, self.start.seconds)
+        timeline = Timeline.of(schedule.instant(p) for p in schedule.points)
+        self.state = RunState(self.start, timeline)
+        self.stepper = Stepper(
+            plan,
+            StepPrograms(self.programs.attempt, self.programs.commit),
+            self.executor,
+            schedule.grid,
+            self.state,
+        )
+        self.seconds = 0.0
+
+    def run(self, progress: Progress) -> Results:
+        """From Instantiated to Terminated."""
+        try:
+            with self._recorded():
+                self._initialize()
+                self._loop(progress)
+        except SimulationError as error:
+            error.results = self.results()
+            raise
+        except KeyboardInterrupt:
+            self._hand_on()
+            time = self.state.time.seconds
+            interrupted = Interrupted(f"Interrupted at t = {time:.12g} s.", time=time)
+            interrupted.results = self.results()
+            raise interrupted from None
+        self._terminate()
+        return self.results()
+
+    def _initialize(self) -> None:
+        outcome = self.executor.run(
+            self.programs.initialize, self.start.seconds, self.start.seconds
+        )
+        if outcome.stopped is not None:
+            loops = "; ".join(
+                ", ".join(f"{self.plan.instances[i].name}.{name}" for i, name in loop.variables)
+                for loop in self.plan.initial_loops
+            )
+            raise ConvergenceError(
+                f"The initial values of a loop do not come to rest: {loops}. After the last sweep of the fixed-point "
+                f"iteration outputs still change by {outcome.stopped.change:.3g} (relative). Give better start values, "
+                "or break the loop."
+            )
+
+    def _loop(self, progress: Progress) -> None:
+        begin = perf_counter()
+        try:
+            for _ in self.stepper.advance(self.stop):
+                if self.executor.rows.room == 0:
+                    self._hand_on()
+                progress(self.start.seconds, self.state.time.seconds, self.stop.seconds)
+        finally:
+            self.seconds = perf_counter() - begin
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Hand on the rows that are left, also when a call failed: a NaN in them explains the failure better."""
+        try:
+            yield
+        except SimulationError as error:
+            try:
+                self._hand_on()
+            except SimulationError as cause:
+                raise cause from error
+            raise
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        self.recorder.take(*self.executor.rows.take())
+
+    def _terminate(self) -> None:
+        self.executor.run(self.programs.terminate, self.state.time.seconds, self.state.time.seconds)
+
+    def results(self) -> Results:
+        """All rows so far, with what they have cost."""
+        steps, attempts = self.state.steps, self.state.attempts
+        statistics = Statistics(
+            steps=steps,
+            attempts=attempts,
+            rejections=attempts - steps,
+            seconds=self.seconds,
+            instances=tuple(
+                InstanceStatistics(planned.name, attempts, seconds)
+                for planned, seconds in zip(
+                    self.plan.instances, self.executor.seconds, strict=True
+                )
+            ),
+        )
+        return self.recorder.results(statistics)
+
+
+def _recorder(plan: Plan, settings: Simulation, start: float) -> Recorder:
+    """A recorder whose columns lie in the blocks of rows as the executor fills them."""
+    columns, filled = [], dict.fromkeys((c.variable.type for c in plan.recorded), 0)
+    for column in plan.recorded:
+        variable = column.variable
+        begin = filled[variable.type]
+        filled[variable.type] = begin + variable.size
+        slot = slice(begin, begin + variable.size)
+        unit = variable.unit.name if variable.unit else ""
+        columns.append(ColumnSource(column.name, variable.type, slot, variable.shape, unit))
+    return Recorder(
+        columns,
+        start=start,
+        interval=settings.output_interval,
+        allow_nan=settings.allow_nan,
+    )
+
+
+def _silent(_start: float, _now: float, _stop: float) -> None:
+    """No progress."""

@@ -1,0 +1,149 @@
+"""Building a system description in Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.system.description import (
+    Component,
+    Connection,
+    Endpoint,
+    Experiment,
+    Parameter,
+    Source,
+    System,
+    SystemDescription,
+    Transformation,
+)
+
+
+class SystemBuilder:
+    """Builds a system of components and connections, one call for each.
+
+    Variables are named ``"component.variable"``. Whether they exist, and which of two is the input,
+    is asked of the FMUs when the system is planned.
+
+    Examples
+    --------
+    >>> system = SystemBuilder("drive")
+    >>> motor = system.add("motor", "motor.fmu", {"inertia": 0.02})
+    >>> load = system.add("load", "load.fmu")
+    >>> system.connect("motor.w", "load.w")
+    >>> system.connect("load.torque", "motor.torque", factor=-1.0)
+    >>> description = system.build(stop_time=10.0, step_size=1e-3)
+    >>> [name for name, _ in description.components()]
+    ['motor', 'load']
+    """
+
+    def __init__(self, name: str = "system") -> None:
+        self.name = name
+        self._components: dict[str, Component] = {}
+        self._connections: list[Connection] = []
+
+    def add(
+        self,
+        name: str,
+        source: str | os.PathLike[str],
+        start_values: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Add a component.
+
+        Parameters
+        ----------
+        name
+            Its name, unique in the system; may have dots, unless it then looks like a variable of
+            another component.
+        source
+            An FMU or the folder of an unpacked one; opened when the system is planned.
+        start_values
+            Variable name → value, see :meth:`set`.
+
+        Returns
+        -------
+        The name.
+        """
+        if not name:
+            raise DescriptionError("A component has an empty name. Give it a name.")
+        if name in self._components:
+            raise DescriptionError(f"There is a component '{name}' already. Choose another name.")
+        for other in self._components:
+            if name.startswith(other + ".") or other.startswith(name + "."):
+                raise DescriptionError(
+                    f"Components '{name}' and '{other}' cannot be told from a component and its "
+                    "variable. Rename one of them."
+                )
+        self._components[name] = Component(name, Source(Path(source)))
+        for variable, value in (start_values or {}).items():
+            self.set(f"{name}.{variable}", value)
+        return name
+
+    def connect(
+        self,
+        source: str,
+        target: str,
+        *,
+        factor: float = 1.0,
+        offset: float = 0.0,
+        suppress_unit_conversion: bool = False,
+    ) -> None:
+        """Connect an output with an input, with ``target = factor * source + offset`` on the way.
+
+        The units of the two are converted first, unless that is suppressed.
+        """
+        text = f"Connection '{source} -> {target}'"
+        connection = Connection(
+            self._endpoint(source, text),
+            self._endpoint(target, text),
+            Transformation(factor, offset),
+            suppress_unit_conversion,
+        )
+        self._connections.append(connection)
+
+    def set(self, name: str, value: Any) -> None:
+        """Give a variable its start value.
+
+        It is a number, a truth value, a text, or, for an array, a sequence of them.
+        The value is in the unit of the variable. A later call for the same variable replaces it.
+        """
+        end = self._endpoint(name, f"Start value of '{name}'")
+        component = self._components[end.element]
+        others = tuple(p for p in component.parameters if p.name != end.connector)
+        self._components[end.element] = replace(
+            component, parameters=(*others, Parameter(end.connector, value))
+        )
+
+    def build(
+        self,
+        *,
+        start_time: float | None = None,
+        stop_time: float | None = None,
+        step_size: float | None = None,
+        tolerance: float | None = None,
+    ) -> SystemDescription:
+        """The system as described so far. Times in s; None leaves the choice to the simulation."""
+        if not self._components:
+            raise DescriptionError(f"System '{self.name}' has no components. Add one.")
+        return SystemDescription(
+            System(
+                self.name,
+                components=tuple(self._components.values()),
+                connections=tuple(self._connections),
+            ),
+            Experiment(start_time, stop_time, step_size, tolerance),
+        )
+
+    def _endpoint(self, name: str, where: str) -> Endpoint:
+        for component in self._components:
+            if name.startswith(component + ".") and len(name) > len(component) + 1:
+                return Endpoint(component, name[len(component) + 1 :])
+        component, dot, variable = name.partition(".")
+        if not (dot and variable) or component in self._components:
+            raise DescriptionError(f"{where}: '{name}' is not of the form 'component.variable'.")
+        near = did_you_mean(component, self._components)
+        near = near or did_you_mean(name.rpartition(".")[0], self._components)
+        raise DescriptionError(f"{where}: there is no component '{component}'.{near}")

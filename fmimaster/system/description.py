@@ -1,0 +1,156 @@
+"""What is connected to what, and with which parameters: the words are those of SSP.
+
+A description names files; it holds no FMU and no open file. It can be printed, compared and pickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fmimaster.system.model import Causality, DataType, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a component comes from: a file, an unpacked FMU, or a member of an archive."""
+
+    path: Path
+    member: str = ""
+    """Name inside the archive ``path``; empty if ``path`` itself is meant."""
+
+    def __str__(self) -> str:
+        return f"{self.path}/{self.member}" if self.member else str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A variable that an element offers to be connected. What is None is taken from the FMU."""
+
+    name: str
+    kind: Causality
+    type: DataType | None = None
+    unit: Unit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """Linear transformation of a connection: ``target = factor * source + offset``."""
+
+    factor: float = 1.0
+    offset: float = 0.0
+
+    def then(self, other: Transformation) -> Transformation:
+        """The transformation that applies this one first and then the other."""
+        return Transformation(
+            other.factor * self.factor, other.factor * self.offset + other.offset
+        )
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether it changes nothing."""
+        return self == Transformation()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One end of a connection: a connector of an element of the system, or of the system itself."""
+
+    element: str
+    """Name of a component or nested system; empty for the system that holds the connection."""
+    connector: str
+
+    def __str__(self) -> str:
+        return f"{self.element}.{self.connector}" if self.element else self.connector
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection between two connectors; which of them is the source is decided by what they are."""
+
+    start: Endpoint
+    end: Endpoint
+    transformation: Transformation = Transformation()
+    suppress_unit_conversion: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.start} -> {self.end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A start value for a variable of a component.
+
+    ``value`` is a number, a truth value, a text (parsed by the type of the variable; several elements of an array are
+    separated by blanks), or a tuple of them. ``where`` says who gave it, for messages.
+    """
+
+    name: str
+    """Name of the variable; in a system's list prefixed by the names of the elements that lead to it."""
+    value: Any
+    unit: Unit | None = None
+    where: str = ""
+    transformation: Transformation = Transformation()
+    """Comes after the conversion from ``unit`` to the unit of the variable (SSP 2.0, MappingEntry)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One simulation unit of a system."""
+
+    name: str
+    source: Source
+    connectors: tuple[Connector, ...] = ()
+    """As described; empty if the description leaves them to the FMU."""
+    parameters: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Elements and the connections between them. Systems nest."""
+
+    name: str
+    components: tuple[Component, ...] = ()
+    systems: tuple[System, ...] = ()
+    connectors: tuple[Connector, ...] = ()
+    connections: tuple[Connection, ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    """Take precedence over those of the elements inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """How long to simulate and how fine; None for what is not said. Times in s."""
+
+    start_time: float | None = None
+    stop_time: float | None = None
+    step_size: float | None = None
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemDescription:
+    """One system, ready to be planned."""
+
+    system: System
+    experiment: Experiment = Experiment()
+    source: Path | None = None
+    """File it was read from."""
+    notes: tuple[str, ...] = ()
+    """What was taken in another way than written, and what was left aside: one sentence each."""
+
+    is_single_fmu: bool = False
+    """Whether it is nothing but one FMU: then its variables are named without its name."""
+
+    def components(self) -> Iterator[tuple[str, Component]]:
+        """All components with their full names (``"vehicle.engine"``; the root system's name is left out)."""
+        yield from _components(self.system, "")
+
+
+def _components(system: System, prefix: str) -> Iterator[tuple[str, Component]]:
+    for component in system.components:
+        yield prefix + component.name, component
+    for nested in system.systems:
+        yield from _components(nested, f"{prefix}{nested.name}.")

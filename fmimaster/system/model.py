@@ -1,0 +1,237 @@
+"""What an FMU says of itself, in one form for FMI 2.0 and 3.0: the words are those of FMI 3.0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from math import prod
+from typing import Any, NewType
+
+import numpy as np
+
+Version = NewType("Version", str)
+"""FMI version as written in the model description: ``"2.0"``, ``"3.0"``, ``"3.0.2"``."""
+
+
+class DataType(Enum):
+    """Types of variables, as FMI 3.0 has them; FMI 2.0 Real, Integer and Enumeration are Float64, Int32 and Int32."""
+
+    FLOAT64 = "Float64"
+    FLOAT32 = "Float32"
+    INT8 = "Int8"
+    UINT8 = "UInt8"
+    INT16 = "Int16"
+    UINT16 = "UInt16"
+    INT32 = "Int32"
+    UINT32 = "UInt32"
+    INT64 = "Int64"
+    UINT64 = "UInt64"
+    BOOLEAN = "Boolean"
+    STRING = "String"
+    BINARY = "Binary"
+    CLOCK = "Clock"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy type of a value in the value store; Python objects for String and Binary."""
+        return _DTYPES[self]
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are floating point numbers, which can be continuous."""
+        return self in (DataType.FLOAT64, DataType.FLOAT32)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether values are signed or unsigned integers."""
+        return self.dtype.kind in "iu"
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether values are numbers or Booleans, which can be converted into each other and plotted."""
+        return self.is_float or self.is_integer or self is DataType.BOOLEAN
+
+
+_DTYPES = {
+    DataType.FLOAT64: np.dtype(np.float64),
+    DataType.FLOAT32: np.dtype(np.float32),
+    DataType.INT8: np.dtype(np.int8),
+    DataType.UINT8: np.dtype(np.uint8),
+    DataType.INT16: np.dtype(np.int16),
+    DataType.UINT16: np.dtype(np.uint16),
+    DataType.INT32: np.dtype(np.int32),
+    DataType.UINT32: np.dtype(np.uint32),
+    DataType.INT64: np.dtype(np.int64),
+    DataType.UINT64: np.dtype(np.uint64),
+    DataType.BOOLEAN: np.dtype(np.bool_),
+    DataType.STRING: np.dtype(object),
+    DataType.BINARY: np.dtype(object),
+    DataType.CLOCK: np.dtype(np.bool_),
+}
+
+
+class Causality(Enum):
+    """Role of a variable (FMI 3.0, 2.4.7.4)."""
+
+    PARAMETER = "parameter"
+    CALCULATED_PARAMETER = "calculatedParameter"
+    STRUCTURAL_PARAMETER = "structuralParameter"
+    INPUT = "input"
+    OUTPUT = "output"
+    LOCAL = "local"
+    INDEPENDENT = "independent"
+
+
+class Variability(Enum):
+    """When a variable can change (FMI 3.0, 2.4.7.4)."""
+
+    CONSTANT = "constant"
+    FIXED = "fixed"
+    TUNABLE = "tunable"
+    DISCRETE = "discrete"
+    CONTINUOUS = "continuous"
+
+
+class Initial(Enum):
+    """How the initial value of a variable comes about (FMI 3.0, 2.4.7.5)."""
+
+    EXACT = "exact"
+    APPROX = "approx"
+    CALCULATED = "calculated"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit by its exponents of base units: ``base value = factor * value + offset`` (FMI 3.0, 2.4.4)."""
+
+    name: str
+    exponents: tuple[int, ...] | None = None
+    """Of kg, m, s, A, K, mol, cd, rad; None where the FMU names the unit without explaining it."""
+    factor: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable of a model."""
+
+    name: str
+    value_reference: int
+    type: DataType
+    causality: Causality
+    variability: Variability
+    initial: Initial | None = None
+    start: tuple[Any, ...] | None = None
+    """Values in row-major order, or one value for all elements; None where the FMU gives none."""
+    dimensions: tuple[int | str, ...] = ()
+    """Each a number, or the name of the structural parameter that holds it; empty for a scalar."""
+    shape: tuple[int, ...] = ()
+    """Dimensions as numbers, with the values of structural parameters put in."""
+    unit: Unit | None = None
+    nominal: float = 1.0
+    """Magnitude for scaling of differences; FMI's default is 1."""
+    min: float | None = None
+    max: float | None = None
+    derivative_of: str | None = None
+    """Name of the variable whose time derivative this one is."""
+    enumeration: Mapping[str, int] | None = None
+    """Items of an enumeration type: name → value."""
+    clocks: tuple[str, ...] = ()
+    """Names of the clocks of a clocked variable."""
+    intermediate_update: bool = False
+    """Whether it can be set or read in Intermediate Update Mode."""
+    description: str = ""
+
+    @property
+    def size(self) -> int:
+        """Number of elements; 1 for a scalar."""
+        return prod(self.shape)
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether it is a floating point variable that changes between events."""
+        return self.type.is_float and self.variability is Variability.CONTINUOUS
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an FMU can do in Co-Simulation; the names are those of the FMI 3.0 attributes."""
+
+    needs_execution_tool: bool = False
+    can_be_instantiated_only_once_per_process: bool = False
+    can_get_and_set_fmu_state: bool = False
+    can_serialize_fmu_state: bool = False
+    provides_directional_derivatives: bool = False
+    can_handle_variable_communication_step_size: bool = False
+    fixed_internal_step_size: float | None = None
+    max_output_derivative_order: int = 0
+    max_input_derivative_order: int = 0
+    """Highest derivative of an input that can be set (FMI 2.0 with canInterpolateInputs); 0 for none."""
+    provides_intermediate_update: bool = False
+    might_return_early_from_do_step: bool = False
+    has_event_mode: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultExperiment:
+    """Experiment that the FMU suggests; None for what it does not say. Times in s."""
+
+    start_time: float | None = None
+    stop_time: float | None = None
+    tolerance: float | None = None
+    step_size: float | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """What one FMU says of itself; FMI 2.0 facts in FMI 3.0 words.
+
+    Dependencies map the name of each output to the names of the inputs that it depends on directly, in Step Mode and in
+    Initialization Mode. Where the FMU does not say on what an output depends, it counts as depending on every input, and
+    is in ``assumed_dependencies`` or ``assumed_initial_dependencies``.
+    """
+
+    name: str
+    fmi_version: Version
+    model_identifier: str
+    instantiation_token: str
+    variables: tuple[Variable, ...]
+    capabilities: Capabilities = Capabilities()
+    dependencies: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    initial_dependencies: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    assumed_dependencies: frozenset[str] = frozenset()
+    assumed_initial_dependencies: frozenset[str] = frozenset()
+    event_indicators: tuple[str, ...] = ()
+    default_experiment: DefaultExperiment = DefaultExperiment()
+    log_categories: tuple[str, ...] = ()
+    interfaces: tuple[str, ...] = ("CoSimulation",)
+    """What the FMU offers: ``CoSimulation``, ``ModelExchange``, ``ScheduledExecution``."""
+    generation_tool: str = ""
+    description: str = ""
+    _by_name: dict[str, Variable] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {v.name: v for v in self.variables})
+
+    def variable(self, name: str) -> Variable | None:
+        """The variable of that name; None if there is none."""
+        return self._by_name.get(name)
+
+    def resized(self, structural: Mapping[str, int]) -> Model:
+        """The model with other values of structural parameters: array variables take their new shapes."""
+        starts = {
+            v.name: int(v.start[0])
+            for v in self.with_causality(Causality.STRUCTURAL_PARAMETER)
+            if v.start
+        } | dict(structural)
+
+        def shaped(variable: Variable) -> Variable:
+            shape = tuple(starts[d] if isinstance(d, str) else d for d in variable.dimensions)
+            return variable if shape == variable.shape else replace(variable, shape=shape)
+
+        return replace(self, variables=tuple(shaped(v) for v in self.variables))
+
+    def with_causality(self, *causalities: Causality) -> tuple[Variable, ...]:
+        """Variables of these causalities, in the order of the model description."""
+        return tuple(v for v in self.variables if v.causality in causalities)

@@ -1,0 +1,183 @@
+"""From a description to facts: which output feeds which input, and which start values each component gets.
+
+Nested systems are opened, names are looked up in the models, directions, types, shapes and units are settled. What
+was decided on the way is said in notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import DescriptionError
+from fmimaster.system.description import Source, SystemDescription, Transformation
+from fmimaster.system.model import Causality, DataType, Model, Variable
+from fmimaster.system.start_values import apply, start_values
+from fmimaster.system.units import convert_units
+from fmimaster.system.wiring import Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One output that feeds one input, with what happens to the value on the way."""
+
+    source: int
+    """Index of the component that gives the value."""
+    output: Variable
+    target: int
+    input: Variable
+    transformation: Transformation = Transformation()
+    """Product of all transformations and unit conversions on the way."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ResolvedComponent:
+    """A component with its model and all start values that someone gave."""
+
+    name: str
+    source: Source
+    model: Model
+    start_values: Mapping[str, NDArray[Any]]
+    """Variable name → values, shape (size,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenInput:
+    """An input that no output feeds."""
+
+    target: int
+    input: Variable
+    connector: str
+    """Connector of the root system that feeds it; empty if there is none."""
+    transformation: Transformation
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSystem:
+    """A flat system: components, links, and the inputs that nobody feeds."""
+
+    components: tuple[ResolvedComponent, ...]
+    links: tuple[Link, ...]
+    open_inputs: tuple[OpenInput, ...]
+    notes: tuple[str, ...]
+
+
+def resolve(
+    description: SystemDescription,
+    models: Mapping[str, Model],
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    allow_lossy_conversions: bool = False,
+) -> ResolvedSystem:
+    """Settle what a description means for these models.
+
+    Parameters
+    ----------
+    models
+        Full component name → model.
+    overrides
+        Start values that win over the description's, see :func:`fmimaster.system.start_values.start_values`.
+    allow_lossy_conversions
+        Whether a connection may convert between types where a value can be lost.
+
+    Raises
+    ------
+    DescriptionError
+        For names that do not exist, ends that cannot be connected, and values that a variable cannot take.
+    """
+    given = start_values(description, models, overrides or {})
+    components = []
+    for name, component in description.components():
+        model, values = apply(name, models[name], given[name])
+        components.append(ResolvedComponent(name, component.source, model, values))
+    index = {c.name: i for i, c in enumerate(components)}
+    wiring = Wiring(description.system, {c.name: c.model for c in components})
+    links, open_inputs = [], []
+    for target, found in enumerate(components):
+        for variable in found.model.with_causality(Causality.INPUT):
+            edge = wiring.into(found.name, variable.name)
+            element, connector = edge.source
+            output = (
+                components[index[element]].model.variable(connector) if element in index else None
+            )
+            if output is None or output is variable:
+                root = connector if not element else ""
+                open_inputs.append(OpenInput(target, variable, root, edge.transformation))
+                continue
+            link = Link(index[element], output, target, variable, edge.transformation)
+            suppress = edge.suppress_unit_conversion
+            links.append(_converted(link, edge.text, suppress, allow_lossy_conversions))
+    notes = (*description.notes, *wiring.notes)
+    return ResolvedSystem(tuple(components), tuple(links), tuple(open_inputs), notes)
+
+
+def feed_open_inputs(
+    system: ResolvedSystem, component: ResolvedComponent, names: Mapping[str, Sequence[OpenInput]]
+) -> ResolvedSystem:
+    """Add a component whose outputs feed open inputs: output name → the inputs it feeds."""
+    source = len(system.components)
+    links = []
+    for name, targets in names.items():
+        output = component.model.variable(name)
+        assert output is not None
+        links += [Link(source, output, t.target, t.input, t.transformation) for t in targets]
+    fed = {(k.target, k.input.name) for k in links}
+    return replace(
+        system,
+        components=(*system.components, component),
+        links=(*system.links, *links),
+        open_inputs=tuple(o for o in system.open_inputs if (o.target, o.input.name) not in fed),
+    )
+
+
+# Conversions ----------------------------------------------------------------------------------------------------------
+
+
+def _converted(link: Link, text: str, suppress_units: bool, allow_lossy: bool) -> Link:
+    """The link with unit conversion, after checks of type and shape."""
+    source, target = link.output, link.input
+    ends = f"'{source.name}' and '{target.name}'"
+    if source.shape != target.shape:
+        raise DescriptionError(
+            f"{text}: shapes differ, {ends} are {source.shape or 'scalar'} and {target.shape or 'scalar'}. "
+            "Connect variables of the same shape."
+        )
+    notes = []
+    if source.type is not target.type:
+        notes.append(_type_note(source.type, target.type, text, allow_lossy))
+    transformation = link.transformation
+    if not suppress_units and source.type.is_float and target.type.is_float:
+        match = convert_units(source.unit, target.unit, text)
+        transformation = match.transformation.then(transformation)  # units first, by SSP
+        if match.note:
+            notes.append(match.note)
+    if not transformation.is_identity and not target.type.is_float:
+        raise DescriptionError(
+            f"{text}: a linear transformation needs a floating point target, '{target.name}' is "
+            f"{target.type.value}. Transform at a Float64 input, or leave the transformation out."
+        )
+    return replace(link, transformation=transformation, notes=tuple(notes))
+
+
+def _type_note(source: DataType, target: DataType, text: str, allow_lossy: bool) -> str:
+    conversion = f"{source.value} to {target.value}"
+    if not (source.is_numeric and target.is_numeric):
+        raise DescriptionError(
+            f"{text}: {conversion} cannot be converted. Connect variables of the same type."
+        )
+    if source is DataType.FLOAT64 and target is DataType.FLOAT32:
+        return f"{conversion}, rounded"
+    long_to_float = source.dtype.itemsize == 8 and source.is_integer and target.is_float
+    if np.can_cast(source.dtype, target.dtype, "safe") and not long_to_float:
+        return conversion
+    if allow_lossy:
+        return f"{conversion}, may lose values (allowed)"
+    raise DescriptionError(
+        f"{text}: {conversion} can lose values. Connect variables of matching types, or allow it with "
+        "allow_lossy_conversions (--allow-lossy-conversions)."
+    )

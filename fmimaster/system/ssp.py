@@ -1,0 +1,234 @@
+"""System descriptions from files: SSP archives and folders, single SSDs, and single FMUs.
+
+SSP 1.0 is read as a whole, but for signal dictionaries and mapping transformations; of SSP 2.0,
+what it shares with 1.0. Enumerations need no reading: SSP leaves their numbers to the FMUs. What
+files of the wild do otherwise is put right where that is safe, with a note.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from fmimaster.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.system.archive import check_exists, open_archive
+from fmimaster.system.description import (
+    Component,
+    Connection,
+    Connector,
+    Endpoint,
+    Source,
+    System,
+    SystemDescription,
+)
+from fmimaster.system.model import Causality, DataType
+from fmimaster.system.ssp_document import Document, read_transformation, read_unit
+from fmimaster.system.ssp_experiment import read_experiment
+from fmimaster.system.ssp_parameters import read_parameters
+from fmimaster.system.xml import (
+    Element,
+    child,
+    children,
+    local_name,
+    location,
+    text_of,
+    value_of,
+)
+
+_SSD = "SystemStructure.ssd"
+_FMU = "application/x-fmu-sharedlibrary"
+_KINDS: Mapping[str, Causality] = {
+    "input": Causality.INPUT,
+    "output": Causality.OUTPUT,
+    "parameter": Causality.PARAMETER,
+    "calculatedParameter": Causality.CALCULATED_PARAMETER,
+    "structuralParameter": Causality.STRUCTURAL_PARAMETER,
+    "constant": Causality.OUTPUT,
+    "local": Causality.OUTPUT,
+    "inout": Causality.LOCAL,
+    "unspecified": Causality.LOCAL,
+}
+"""Kinds of connectors; LOCAL stands for those whose direction the connections decide. In SSP 2.0
+a local that is connected acts as an output."""
+
+_TYPES: Mapping[str, DataType | None] = {
+    **{t.value: t for t in DataType},
+    "Real": DataType.FLOAT64,
+    "Integer": DataType.INT32,
+    "Enumeration": None,  # Int32 in FMI 2.0, Int64 in FMI 3.0: the FMU decides
+}
+
+
+def read_system(path: Path | str) -> SystemDescription:
+    """System that a file or folder describes.
+
+    Parameters
+    ----------
+    path
+        An SSP archive (``.ssp``), a folder with a ``SystemStructure.ssd``, a single ``.ssd`` (its
+        sources are relative to it), an FMU (``.fmu``) or the folder of an unpacked FMU. An FMU
+        makes a system of one component.
+
+    Returns
+    -------
+    Description with a note for everything that was taken in another way than written, or was left
+    aside.
+
+    Raises
+    ------
+    FileError
+        If there is nothing to read, or a file is not what its name says.
+    DescriptionError
+        If names do not fit together, or something is used that is not supported.
+    """
+    path = Path(path)
+    check_exists(path)
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        if (path / "modelDescription.xml").is_file():
+            return _single(path, path.name)
+        return _described(*_find_ssd(path), path)
+    if suffix == ".fmu":
+        return _single(path, path.stem)
+    if suffix == ".ssd":
+        return _described(Source(path), (), path)
+    if suffix == ".ssp":
+        return _described(*_find_ssd(path), path)
+    raise FileError(
+        f"'{path}' is not a system. Expected an SSP archive (.ssp), an SSD (.ssd), an FMU (.fmu), "
+        f"or a folder with {_SSD} or modelDescription.xml."
+    )
+
+
+def _single(path: Path, name: str) -> SystemDescription:
+    system = System(name, (Component(name, Source(path)),))
+    return SystemDescription(system, source=path, is_single_fmu=True)
+
+
+def _find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
+    """The description in an archive or folder, and a note if it has an unexpected name."""
+    with open_archive(Source(path)) as archive:
+        names = archive.names()
+    found = [_SSD] if _SSD in names else [n for n in names if n.lower().endswith(".ssd")]
+    if not found:
+        raise FileError(
+            f"'{path}' has no {_SSD} and no other .ssd file. Expected a system in SSP form, or an "
+            "FMU."
+        )
+    if len(found) > 1:
+        raise FileError(
+            f"'{path}' has no {_SSD}, but {', '.join(found)}. Unpack it, and give the path of the "
+            "one to be simulated."
+        )
+    note = () if found[0] == _SSD else (f"'{path}' has no {_SSD}; '{found[0]}' is read instead.",)
+    return Source(path / found[0]) if path.is_dir() else Source(path, found[0]), note
+
+
+def _described(ssd: Source, notes: tuple[str, ...], path: Path) -> SystemDescription:
+    document = Document(ssd)
+    root = document.root
+    version = root.get("version")
+    if version != "1.0":
+        document.note(root, f"SSP version '{version}' is read as far as it is like version 1.0.")
+    system = child(root, "System")
+    if system is None:
+        raise FileError(f"{location(root)}: there is no System in it.")
+    description = SystemDescription(_system(system, document), read_experiment(document), path)
+    _check_unique(
+        (name for name, _ in description.components()), "components with the full name", root
+    )
+    return SystemDescription(
+        description.system, description.experiment, path, (*notes, *document.notes)
+    )
+
+
+def _system(element: Element, document: Document) -> System:
+    inside = [e for elements in children(element, "Elements") for e in elements]
+    dictionaries = [e for e in inside if local_name(e) == "SignalDictionaryReference"]
+    for dictionary in dictionaries:
+        document.note(dictionary, "a reference to a signal dictionary is left aside.")
+    names = [text_of(e, "name") for e in inside]
+    _check_unique(names, "elements with the name", element)
+    connections = tuple(
+        _connection(c, names, [text_of(d, "name") for d in dictionaries])
+        for c in children(element, "Connections", "Connection")
+    )
+    return System(
+        name=text_of(element, "name"),
+        components=tuple(_component(e, document) for e in inside if local_name(e) == "Component"),
+        systems=tuple(_system(e, document) for e in inside if local_name(e) == "System"),
+        connectors=_connectors(element, document),
+        connections=connections,
+        parameters=read_parameters(element, document),
+    )
+
+
+def _component(element: Element, document: Document) -> Component:
+    name, uri, kind = text_of(element, "name"), text_of(element, "source"), element.get("type")
+    if (kind or _FMU) != _FMU or uri.startswith("#") or uri.lower().endswith((".ssd", ".ssp")):
+        raise DescriptionError(
+            f"{location(element)}: component '{name}' is not an FMU but "
+            f"'{uri}'{f' of type {kind}' if kind else ''}. Expected an FMU; place the content of "
+            "another system description here as a nested System."
+        )
+    source = document.locate(element)
+    return Component(
+        name, source, _connectors(element, document), read_parameters(element, document, source)
+    )
+
+
+def _connectors(element: Element, document: Document) -> tuple[Connector, ...]:
+    found = tuple(_connector(c, document) for c in children(element, "Connectors", "Connector"))
+    _check_unique((c.name for c in found), "connectors with the name", element)
+    return found
+
+
+def _connector(element: Element, document: Document) -> Connector:
+    kind = text_of(element, "kind")
+    if kind not in _KINDS:
+        raise FileError(
+            f"{location(element)}: kind '{kind}' of a connector is not known. Expected one of "
+            f"{', '.join(_KINDS)}."
+        )
+    name = text_of(element, "name")
+    for below in element:
+        if local_name(below) in _TYPES:
+            unit = read_unit(below, document.units)
+            return Connector(name, _KINDS[kind], _TYPES[local_name(below)], unit)
+    return Connector(name, _KINDS[kind])
+
+
+def _connection(element: Element, known: list[str], dictionaries: list[str]) -> Connection:
+    connection = Connection(
+        Endpoint(element.get("startElement") or "", text_of(element, "startConnector")),
+        Endpoint(element.get("endElement") or "", text_of(element, "endConnector")),
+        read_transformation(element),
+        value_of(element, "suppressUnitConversion", bool, False),
+    )
+    where = f"{location(element)}: connection '{connection}'"
+    for end in (connection.start, connection.end):
+        if end.element in dictionaries:
+            raise DescriptionError(
+                f"{where} leads to a signal dictionary, which is not supported. Connect the "
+                "components directly."
+            )
+        if end.element and end.element not in known:
+            raise DescriptionError(
+                f"{where}: there is no element '{end.element}' in this "
+                f"system.{did_you_mean(end.element, known)}"
+            )
+    if element.get("startIndices") or element.get("endIndices"):
+        raise DescriptionError(
+            f"{where} connects elements of an array (SSP 2.0), which is not supported. Connect "
+            "whole arrays."
+        )
+    return connection
+
+
+def _check_unique(names: Iterable[str], what: str, element: Element) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DescriptionError(
+            f"{location(element)}: there are several {what} '{twice[0]}'. Give each its own name."
+        )

@@ -1,0 +1,157 @@
+"""A system structure description that is being read, and the files that it refers to."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from fmimaster.errors import DescriptionError, FileError
+from fmimaster.system.archive import open_archive, read_file
+from fmimaster.system.description import Source, Transformation
+from fmimaster.system.model import Unit
+from fmimaster.system.xml import (
+    Element,
+    child,
+    children,
+    local_name,
+    location,
+    parse_lenient_xml,
+    text_of,
+    value_of,
+)
+
+_BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+
+
+class Document:
+    """An SSD: its elements, its units, and the notes that reading it gives."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.notes: list[str] = []
+        self.root = self._parse(read_file(source), str(source), "SystemStructureDescription")
+        self.units = read_units(self.root)
+
+    def note(self, element: Element, text: str) -> None:
+        """Say something about an element."""
+        self.notes.append(f"{location(element)}: {text}")
+
+    def locate(self, element: Element) -> Source:
+        """File that the ``source`` attribute of an element names.
+
+        A path on disk may lead anywhere, with a note.
+
+        Raises
+        ------
+        FileError
+            If it is on another machine or is reached in another way than by a file.
+        """
+        uri = text_of(element, "source")
+        scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]+(?=:)", uri)  # one letter is a Windows drive
+        if scheme and scheme[0].lower() != "file":
+            raise FileError(
+                f"{location(element)}: source '{uri}' is reached by '{scheme[0]}', expected a "
+                "file. Place the file next to the description and name it by its relative path."
+            )
+        path = url2pathname(urlsplit(uri).path) if scheme else unquote(uri).replace("\\", "/")
+        source = self._resolve(path)
+        if Path(path).is_absolute() or (self.source.member and not source.member):
+            self.note(element, f"source '{uri}' is taken from '{source}', outside of the system.")
+        return source
+
+    def _resolve(self, path: str) -> Source:
+        if Path(path).is_absolute():
+            return Source(Path(path))
+        if not self.source.member:
+            return Source(self.source.path.parent / path)
+        member = posixpath.normpath(posixpath.join(posixpath.dirname(self.source.member), path))
+        if member.startswith("../"):  # seen from inside, the archive is a folder with its name
+            return Source(Path(os.path.normpath(self.source.path / member)))
+        return Source(self.source.path, member)
+
+    def read(self, element: Element, component: Source | None, expected: str) -> Element:
+        """Root of the file that the ``source`` attribute of an element names.
+
+        Parameters
+        ----------
+        component
+            Archive that ``sourceBase="component"`` refers to; None for a system, which has none.
+        expected
+            Local name of the root.
+        """
+        try:
+            if element.get("sourceBase") == "component":
+                return self._read_in_component(element, component, expected)
+            source = self.locate(element)
+            return self._parse(read_file(source), str(source), expected)
+        except FileError as error:
+            raise FileError(f"{location(element)}: {error}") from error
+
+    def _read_in_component(
+        self, element: Element, component: Source | None, expected: str
+    ) -> Element:
+        if component is None:
+            raise DescriptionError(
+                f"{location(element)}: sourceBase 'component' means a file inside a component, but "
+                "this is a system. Leave sourceBase out."
+            )
+        name = unquote(text_of(element, "source"))
+        with open_archive(component) as archive:
+            return self._parse(archive.read(name), f"{component}/{name}", expected)
+
+    def _parse(self, text: bytes, where: str, expected: str) -> Element:
+        root, notes = parse_lenient_xml(text, where)
+        self.notes += notes
+        if local_name(root) != expected:
+            raise FileError(f"{where}: the root is '{local_name(root)}', expected '{expected}'.")
+        return root
+
+
+def read_units(root: Element) -> Mapping[str, Unit]:
+    """Units that a file explains, by name."""
+    units = {}
+    for element in children(root, "Units", "Unit"):
+        name = text_of(element, "name")
+        base = child(element, "BaseUnit")
+        if base is None:
+            units[name] = Unit(name)
+            continue
+        units[name] = Unit(
+            name,
+            tuple(value_of(base, symbol, int, 0) for symbol in _BASE_UNITS),
+            value_of(base, "factor", float, 1.0),
+            value_of(base, "offset", float, 0.0),
+        )
+    return units
+
+
+def read_unit(element: Element, units: Mapping[str, Unit]) -> Unit | None:
+    """Unit that an element names, unexplained if the file does not explain it."""
+    name = element.get("unit")
+    return units.get(name, Unit(name)) if name else None
+
+
+def read_transformation(element: Element) -> Transformation:
+    """Linear transformation of a connection or mapping entry; the identity if there is none.
+
+    Raises
+    ------
+    DescriptionError
+        For the mappings of Booleans, integers and enumerations.
+    """
+    for below in element:
+        name = local_name(below)
+        if name == "LinearTransformation":
+            factor = value_of(below, "factor", float, 1.0)
+            return Transformation(factor, value_of(below, "offset", float, 0.0))
+        if name.endswith("MappingTransformation"):
+            raise DescriptionError(
+                f"{location(below)}: {name} is not supported, only LinearTransformation is. Map "
+                "the values in one of the FMUs."
+            )
+    return Transformation()

@@ -1,0 +1,76 @@
+"""Experiment of an SSD, and the settings that tools leave in annotations."""
+
+from __future__ import annotations
+
+import math
+
+from fmimaster.errors import FileError
+from fmimaster.system.description import Experiment
+from fmimaster.system.ssp_document import Document
+from fmimaster.system.xml import Element, child, children, local_name, location, value_of
+
+_OURS = "org.fmimaster"
+_STEP_SIZES = (
+    (_OURS, "Simulation", "stepSize"),
+    ("com.opensimulationplatform", "FixedStepAlgorithm", "baseStepSize"),
+    ("org.openmodelica", "FixedStepMaster", "stepSize"),
+)
+"""Where tools write the step size: type of annotation, element in it, attribute.
+
+The first that is there is taken."""
+
+
+def read_experiment(document: Document) -> Experiment:
+    """Start and stop time, and the step size from an annotation of ours or of a tool that is known.
+
+    Annotations of the root system, of the default experiment and of the whole description count.
+    All others are left aside, with a note for each type.
+    """
+    root = document.root
+    default = child(root, "DefaultExperiment")
+    step_size, used = _step_size(document)
+    ignored: dict[str, list[Element]] = {}
+    for element in root.iter():
+        if local_name(element) == "Annotation" and element is not used:
+            ignored.setdefault(element.get("type") or "", []).append(element)
+    for kind, elements in ignored.items():
+        places = f" and {len(elements) - 1} more places" if len(elements) > 1 else ""
+        document.note(elements[0], f"annotations of type '{kind}' here{places} are left aside.")
+    if default is None:
+        return Experiment(step_size=step_size)
+    return Experiment(
+        start_time=value_of(default, "startTime", float, None),
+        stop_time=value_of(default, "stopTime", float, None),
+        step_size=step_size,
+    )
+
+
+def _step_size(document: Document) -> tuple[float | None, Element | None]:
+    """Step size in s and the annotation that says it."""
+    inside = [
+        (annotation, element)
+        for path in (("DefaultExperiment",), ("System",), ())
+        for annotation in children(document.root, *path, "Annotations", "Annotation")
+        for element in annotation.iter()
+    ]
+    for kind, name, attribute in _STEP_SIZES:
+        for annotation, element in inside:
+            if annotation.get("type") != kind or local_name(element) != name:
+                continue
+            if element.get(attribute) is not None:
+                step_size = _positive(element, attribute)
+                if kind != _OURS:
+                    said = f"{name} of '{kind}'"
+                    document.note(element, f"step size {step_size:g} s is taken from {said}.")
+                return step_size, annotation
+    return None, None
+
+
+def _positive(element: Element, name: str) -> float:
+    value = value_of(element, name, float, 0.0)
+    if not 0 < value < math.inf:
+        raise FileError(
+            f"{location(element)}: attribute '{name}' of {local_name(element)} is {value:g}, "
+            "expected a step size in s above 0."
+        )
+    return value

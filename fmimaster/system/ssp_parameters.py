@@ -1,0 +1,157 @@
+"""Parameters of an SSD: bindings, parameter sets (SSV) and mappings (SSM)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fmimaster.errors import DescriptionError, FileError
+from fmimaster.system.description import Parameter, Source
+from fmimaster.system.model import Unit
+from fmimaster.system.ssp_document import Document, read_transformation, read_unit, read_units
+from fmimaster.system.xml import (
+    Element,
+    child,
+    children,
+    local_name,
+    location,
+    parse_text,
+    text_of,
+    value_of,
+)
+
+_INTEGERS = ("Integer", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)))
+_KINDS: Mapping[str, type] = {
+    "Real": float,
+    "Float64": float,
+    "Float32": float,
+    **dict.fromkeys(_INTEGERS, int),
+    "Boolean": bool,
+    "String": str,
+    "Enumeration": str,
+    "Binary": bytes,
+}
+"""Elements that hold a value: those of SSP 1.0, and those that SSP 2.0 adds."""
+
+
+def read_parameters(
+    element: Element, document: Document, component: Source | None = None
+) -> tuple[Parameter, ...]:
+    """Parameters that the bindings of a component or system give.
+
+    Of several for one variable, the last is taken.
+
+    Parameters
+    ----------
+    component
+        Source of the component; None for a system.
+    """
+    found: dict[str, Parameter] = {}
+    for binding in children(element, "ParameterBindings", "ParameterBinding"):
+        found |= {p.name: p for p in _binding(binding, document, component)}
+    return tuple(found.values())
+
+
+def _binding(binding: Element, document: Document, component: Source | None) -> Iterator[Parameter]:
+    _check_type(binding, "application/x-ssp-parameter-set")
+    units = document.units
+    if binding.get("source"):
+        values = document.read(binding, component, "ParameterSet")
+        units = {}
+    elif (inline := child(binding, "ParameterValues", "ParameterSet")) is not None:
+        values = inline
+    else:
+        document.note(binding, "a parameter binding without source or ParameterSet is left aside.")
+        return
+    parameters = _parameter_set(values, units, binding.get("prefix") or "", document)
+    mapping = child(binding, "ParameterMapping")
+    if mapping is None:
+        yield from parameters.values()
+    else:
+        yield from _mapped(parameters, mapping, document, component)
+
+
+def _check_type(element: Element, expected: str) -> None:
+    kind = element.get("type") or expected
+    if kind != expected:
+        raise DescriptionError(
+            f"{location(element)}: {local_name(element)} has type '{kind}', which is not known. "
+            f"Expected '{expected}'."
+        )
+
+
+def _parameter_set(
+    element: Element, units: Mapping[str, Unit], prefix: str, document: Document
+) -> Mapping[str, Parameter]:
+    units = {**units, **read_units(element)}
+    found: dict[str, Parameter] = {}
+    for parameter in children(element, "Parameters", "Parameter"):
+        name = prefix + text_of(parameter, "name")
+        if name in found:
+            document.note(parameter, f"'{name}' is given twice; the later value is taken.")
+        found[name] = _parameter(parameter, name, units)
+    return found
+
+
+def _parameter(element: Element, name: str, units: Mapping[str, Unit]) -> Parameter:
+    for value in element:
+        kind = _KINDS.get(local_name(value))
+        if kind is not None:
+            return Parameter(
+                name, _value(value, kind), read_unit(value, units), where=location(element)
+            )
+    raise FileError(
+        f"{location(element)}: parameter '{name}' has no value. Expected one of "
+        f"{', '.join(_KINDS)}."
+    )
+
+
+def _value(element: Element, kind: type) -> Any:
+    text = element.get("value")
+    if text is None:
+        raise FileError(
+            f"{location(element)}: attribute 'value' of {local_name(element)} is missing."
+        )
+    if kind is str:
+        return text
+    elements = text.split() or [text]
+    values: tuple[Any, ...] = tuple(parse_text(element, "value", kind, each) for each in elements)
+    return values if len(values) > 1 else values[0]
+
+
+def _mapped(
+    parameters: Mapping[str, Parameter],
+    mapping: Element,
+    document: Document,
+    component: Source | None,
+) -> Iterator[Parameter]:
+    """Parameters under the names of a mapping.
+
+    Those that it does not mention are not applied; SSP 2.0 says so, 1.0 is silent.
+    """
+    _check_type(mapping, "application/x-ssp-parameter-mapping")
+    if mapping.get("source"):
+        entries = document.read(mapping, component, "ParameterMapping")
+    else:
+        inline = child(mapping, "ParameterMapping")
+        entries = mapping if inline is None else inline
+    used = set()
+    for entry in children(entries, "MappingEntry"):
+        source = text_of(entry, "source")
+        if source not in parameters:
+            document.note(entry, f"the mapped parameter '{source}' is not in the parameter set.")
+            continue
+        used.add(source)
+        suppressed = value_of(entry, "suppressUnitConversion", bool, False)
+        yield replace(
+            parameters[source],
+            name=text_of(entry, "target"),
+            unit=None if suppressed else parameters[source].unit,
+            transformation=read_transformation(entry),
+        )
+    unused = [name for name in parameters if name not in used]
+    if unused:
+        document.note(
+            mapping, f"parameters without a mapping are not applied: {', '.join(unused)}."
+        )

@@ -1,0 +1,128 @@
+"""Start values from all who may give them, checked and made into values of the variables' types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.system.description import Parameter, System, SystemDescription
+from fmimaster.system.model import Causality, Initial, Model, Variability, Variable
+from fmimaster.system.units import convert_units
+from fmimaster.system.values import parse_value
+
+
+def start_values(
+    description: SystemDescription, models: Mapping[str, Model], given: Mapping[str, Any]
+) -> dict[str, dict[str, Parameter]]:
+    """Component → variable → who gives it which start value; the description's, then the user's, which win.
+
+    Parameters
+    ----------
+    models
+        Full component name → model.
+    given
+        ``"component.variable"`` → value; in a system of one component the variable's name alone will do.
+
+    Raises
+    ------
+    DescriptionError
+        If a name does not begin with that of a component.
+    """
+    found: dict[str, dict[str, Parameter]] = {name: {} for name in models}
+    only = next(iter(models)) if len(models) == 1 else None
+    parameters = list(_described(description.system, ""))
+    for name, value in given.items():
+        full = f"{only}.{name}" if only and models[only].variable(name) else name
+        parameters.append(Parameter(full, value, where=f"Start value of '{name}'"))
+    for parameter in parameters:
+        # the longest name counts: 'car.engine' may stand beside a component 'car'
+        fits = [name for name in models if parameter.name.startswith(f"{name}.")]
+        if not fits:
+            raise DescriptionError(
+                f"{parameter.where or 'Start value'}: '{parameter.name}' does not begin with the name of a component, "
+                f"expected 'component.variable'.{did_you_mean(parameter.name.partition('.')[0], models)}"
+            )
+        component = max(fits, key=len)
+        variable = parameter.name[len(component) + 1 :]
+        found[component][variable] = replace(parameter, name=variable)
+    return found
+
+
+def _described(system: System, prefix: str) -> Iterator[Parameter]:
+    """Parameters with their full names, from the inside out: a system's win over those of its elements."""
+    for component in system.components:
+        for parameter in component.parameters:
+            yield replace(parameter, name=f"{prefix}{component.name}.{parameter.name}")
+    for nested in system.systems:
+        yield from _described(nested, f"{prefix}{nested.name}.")
+    for parameter in system.parameters:
+        yield replace(parameter, name=prefix + parameter.name)
+
+
+def apply(
+    component: str, model: Model, given: Mapping[str, Parameter]
+) -> tuple[Model, dict[str, NDArray[Any]]]:
+    """The model with the shapes that its structural parameters give it, and all start values as arrays.
+
+    Raises
+    ------
+    DescriptionError
+        If a variable does not exist, takes no start value, or not this one.
+    """
+    structural = {
+        name: int(_values(component, _settable(component, model, parameter), parameter)[0])
+        for name, parameter in given.items()
+        if _settable(component, model, parameter).causality is Causality.STRUCTURAL_PARAMETER
+    }
+    model = model.resized(structural) if structural else model
+    return model, {
+        name: _values(component, _settable(component, model, parameter), parameter)
+        for name, parameter in given.items()
+    }
+
+
+def _settable(component: str, model: Model, parameter: Parameter) -> Variable:
+    where = _where(component, parameter)
+    variable = model.variable(parameter.name)
+    if variable is None:
+        raise DescriptionError(
+            f"{where}: component '{component}' has no variable '{parameter.name}'."
+            f"{did_you_mean(parameter.name, [v.name for v in model.variables])}"
+        )
+    settable = variable.causality is Causality.INPUT or variable.initial in (
+        Initial.EXACT,
+        Initial.APPROX,
+    )
+    if variable.variability is Variability.CONSTANT or not settable:
+        initial = variable.initial.value if variable.initial else "none"
+        raise DescriptionError(
+            f"{where}: '{component}.{variable.name}' takes no start value (causality={variable.causality.value}, "
+            f"variability={variable.variability.value}, initial={initial}). Set a parameter, an input, or a variable "
+            "with initial=exact or approx."
+        )
+    return variable
+
+
+def _values(component: str, variable: Variable, parameter: Parameter) -> NDArray[Any]:
+    where = _where(component, parameter)
+    values = parse_value(variable, parameter.value, where)
+    transformation = parameter.transformation
+    if parameter.unit is not None and variable.type.is_float:
+        conversion = convert_units(parameter.unit, variable.unit, where).transformation
+        transformation = conversion.then(transformation)
+    if transformation.is_identity:
+        return values
+    if not variable.type.is_float:
+        raise DescriptionError(
+            f"{where}: a linear transformation needs a floating point variable, "
+            f"'{component}.{variable.name}' is {variable.type.value}. Give the value itself."
+        )
+    return transformation.factor * values + transformation.offset
+
+
+def _where(component: str, parameter: Parameter) -> str:
+    return parameter.where or f"Start value of '{component}.{parameter.name}'"

@@ -1,0 +1,86 @@
+"""The FMI state machine of Co-Simulation as one table: state × call → allowed, and the next state.
+
+Read off FMI 3.0, sections 2.3 (common states) and 4.2.1 (Co-Simulation). FMI 2.0 (2.0.5, section 4.2.4) has the same states
+but for Configuration Mode and Event Mode, which an FMU without them never enters; its ``stepComplete`` is Step Mode.
+A call that is not listed for a state is not allowed there.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class State(Enum):
+    """States of an instance, with the section of FMI 3.0 that defines them."""
+
+    INSTANTIATED = "Instantiated"  # 2.3.2
+    CONFIGURATION_MODE = "Configuration Mode"  # 2.3.3
+    INITIALIZATION_MODE = "Initialization Mode"  # 2.3.4
+    STEP_MODE = "Step Mode"  # 4.2.1.2
+    TERMINATED = "Terminated"  # 2.3.7
+
+
+class Call(Enum):
+    """Calls that an importer makes; functions for several types count as one."""
+
+    ENTER_CONFIGURATION_MODE = "EnterConfigurationMode"
+    EXIT_CONFIGURATION_MODE = "ExitConfigurationMode"
+    ENTER_INITIALIZATION_MODE = "EnterInitializationMode"
+    EXIT_INITIALIZATION_MODE = "ExitInitializationMode"
+    SET_STRUCTURAL = "Set (structural parameter)"
+    SET_START = "Set (start value)"
+    SET_INPUT = "Set (input)"
+    GET = "Get"
+    DO_STEP = "DoStep"
+    GET_FMU_STATE = "GetFMUState"
+    SET_FMU_STATE = "SetFMUState"
+    TERMINATE = "Terminate"
+
+
+_STATE = {Call.GET_FMU_STATE: None, Call.SET_FMU_STATE: None}
+"""Saving and restoring is allowed wherever an instance can be; the state restored is that of the save."""
+
+_TABLE: dict[State, dict[Call, State | None]] = {
+    State.INSTANTIATED: {
+        Call.ENTER_CONFIGURATION_MODE: State.CONFIGURATION_MODE,
+        Call.ENTER_INITIALIZATION_MODE: State.INITIALIZATION_MODE,
+        Call.SET_START: None,
+        **_STATE,
+    },
+    State.CONFIGURATION_MODE: {
+        Call.SET_STRUCTURAL: None,
+        Call.EXIT_CONFIGURATION_MODE: State.INSTANTIATED,
+        **_STATE,
+    },
+    State.INITIALIZATION_MODE: {
+        Call.SET_START: None,
+        Call.SET_INPUT: None,
+        Call.GET: None,
+        Call.EXIT_INITIALIZATION_MODE: State.STEP_MODE,
+        **_STATE,
+    },
+    State.STEP_MODE: {
+        Call.SET_INPUT: None,
+        Call.GET: None,
+        Call.DO_STEP: None,
+        Call.TERMINATE: State.TERMINATED,
+        **_STATE,
+    },
+    State.TERMINATED: {
+        Call.GET: None,
+        **_STATE,
+    },
+}
+
+
+def after(state: State, call: Call) -> State | None:
+    """State after a successful call; None if the call is not allowed in this state."""
+    allowed = _TABLE[state]
+    if call not in allowed:
+        return None
+    return allowed[call] or state
+
+
+def states_that_allow(call: Call) -> tuple[State, ...]:
+    """States in which a call is allowed, for messages."""
+    return tuple(state for state, allowed in _TABLE.items() if call in allowed)

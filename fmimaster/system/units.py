@@ -1,0 +1,108 @@
+"""Conversion between units by their base units, never by their names.
+
+A unit says ``base = factor * value + offset`` in powers of kg, m, s, A, K, mol, cd, rad (FMI 3.0,
+2.4.4). Two units measure the same if their powers are equal. The power of rad is left out of the
+comparison: an angle has no dimension, and models do not agree on whether to write it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from fmimaster.errors import DescriptionError
+from fmimaster.system.description import Transformation
+from fmimaster.system.model import Unit
+
+_SYMBOLS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+_IDENTITY = Transformation()
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Match(Enum):
+    """How two units go together."""
+
+    EQUAL = "equal"
+    CONVERTED = "converted"
+    UNKNOWN = "unknown"
+    """At least one side does not say what it is; values are passed as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitMatch:
+    """How values in one unit become values in another."""
+
+    match: Match
+    transformation: Transformation = _IDENTITY
+    note: str = ""
+    """What a reader should know; empty if nothing."""
+
+
+def convert_units(source: Unit | None, target: Unit | None, where: str) -> UnitMatch:
+    """Transformation of a value in the source's unit to one in the target's.
+
+    Equal units give exactly the identity. A unit that one side does not name or explain is not
+    guessed: values are passed as they are, and ``match`` says so.
+
+    Parameters
+    ----------
+    where : str
+        What is converted, for the message: ``"Connection 'a.x -> b.u'"``.
+
+    Raises
+    ------
+    DescriptionError
+        If the units measure different things, or one of them has a factor that no unit can have.
+    """
+    if source == target:
+        return UnitMatch(Match.EQUAL)
+    if source and target and source.exponents is not None and target.exponents is not None:
+        return _compared(source, target, where)
+    if source and target and source.name == target.name:
+        return UnitMatch(Match.EQUAL)
+    note = f"{describe(source)} to {describe(target)}, not compared: passed as it is"
+    return UnitMatch(Match.UNKNOWN, note=note)
+
+
+def describe(unit: Unit | None) -> str:
+    """A unit in words: its name, and what it is in base units (``m/s (m·s⁻¹)``)."""
+    if unit is None:
+        return "no unit"
+    if unit.exponents is None:
+        return f"{unit.name} (unexplained)"
+    powers = [
+        symbol + (str(power).translate(_SUPERSCRIPTS) if power != 1 else "")
+        for symbol, power in zip(_SYMBOLS, unit.exponents, strict=True)
+        if power
+    ]
+    factor = [f"{unit.factor:g}"] if unit.factor != 1 or not powers else []
+    offset = f" + {unit.offset:g}" if unit.offset else ""
+    return f"{unit.name} ({' '.join([*factor, '·'.join(powers)]).strip()}{offset})"
+
+
+def _compared(source: Unit, target: Unit, where: str) -> UnitMatch:
+    assert source.exponents is not None
+    assert target.exponents is not None
+    if source.exponents[:-1] != target.exponents[:-1]:
+        raise DescriptionError(
+            f"{where}: {describe(source)} cannot become {describe(target)}, because they measure "
+            "different things. Correct a unit, connect another variable, or switch the conversion "
+            "off (suppressUnitConversion)."
+        )
+    for unit in (source, target):
+        if unit.factor == 0 or not math.isfinite(unit.factor) or not math.isfinite(unit.offset):
+            raise DescriptionError(
+                f"{where}: unit {unit.name} has factor {unit.factor:g} and offset {unit.offset:g}, "
+                "expected finite numbers and a factor that is not 0. Correct the unit."
+            )
+    note = f"{describe(source)} to {describe(target)}"
+    if source.exponents[-1] != target.exponents[-1]:
+        note += ", rad taken as 1"
+    elif (source.factor, source.offset) == (target.factor, target.offset):
+        return UnitMatch(Match.EQUAL)
+    # base = factor * value + offset on both sides, solved for the target's value
+    transformation = Transformation(
+        source.factor / target.factor, (source.offset - target.offset) / target.factor
+    )
+    return UnitMatch(Match.CONVERTED, transformation, note)

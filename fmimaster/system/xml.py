@@ -1,0 +1,199 @@
+"""XML that is read safely: no network, no document type, no entities.
+
+Elements and attributes are looked up by their local names: files in the wild use prefixes that they
+do not declare, and in the formats read here a local name means one thing wherever it may stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from lxml import etree  # type: ignore[import-untyped,unused-ignore]
+
+from fmimaster.errors import FileError
+
+_OPTIONS: dict[str, Any] = {
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "huge_tree": False,
+    "remove_comments": True,
+    "remove_pis": True,
+}
+_TRUTH = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
+_KINDS: dict[type, tuple[Callable[[str], Any], str]] = {
+    float: (float, "a number"),
+    int: (int, "a whole number"),
+    bool: (_TRUTH.__getitem__, "true or false"),
+    bytes: (bytes.fromhex, "hexadecimal digits"),
+}
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+class Element(Protocol):
+    """What is used of an lxml element."""
+
+    tag: str
+    base: str
+    """Name of the file, as given to :func:`parse_xml`."""
+    sourceline: int
+
+    def get(self, name: str) -> str | None:
+        """Value of an attribute, None if it is not there."""
+
+    def iter(self) -> Iterator[Element]:
+        """This element and all below it."""
+
+    def __iter__(self) -> Iterator[Element]:
+        """Elements directly below."""
+
+
+def parse_xml(text: bytes, where: str) -> Element:
+    """Root of a well-formed document without document type.
+
+    Parameters
+    ----------
+    where : str
+        Name of the file, for messages.
+
+    Raises
+    ------
+    FileError
+        If the document is malformed (file, line and column are told) or has a document type, whose
+        entities could reach other files or grow without end.
+    """
+    root, errors = _parse(text, where)
+    if root is None:
+        raise _malformed(errors[0], where)
+    return root
+
+
+def parse_lenient_xml(text: bytes, where: str) -> tuple[Element, tuple[str, ...]]:
+    """As :func:`parse_xml`, but prefixes need not be declared.
+
+    Returns
+    -------
+    Root, and a note for each prefix that is not declared. The tag of such an element is
+    ``prefix:name``.
+    """
+    root, errors = _parse(text, where)
+    if root is not None:
+        return root, ()
+    undeclared = [e for e in errors if e.type == etree.ErrorTypes.NS_ERR_UNDEFINED_NAMESPACE]
+    others = [e for e in errors if e not in undeclared]
+    if others:
+        raise _malformed(others[0], where)
+    first: dict[str, int] = {}
+    for error in undeclared:  # libxml2 says "Namespace prefix osp on Algorithm is not defined"
+        first.setdefault(error.message.split()[2], error.line)
+    notes = tuple(
+        f"{where}, line {line}: prefix '{prefix}' is not declared; its elements are read by their "
+        "names alone."
+        for prefix, line in first.items()
+    )
+    parser = etree.XMLParser(recover=True, **_OPTIONS)
+    repaired: Element = etree.fromstring(text, parser, base_url=where)
+    return repaired, notes
+
+
+class _Prolog:
+    """Reads as far as the first element, and refuses a document type on the way."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def doctype(self, *_: str | None) -> None:
+        raise FileError(
+            f"{self.where}: the document has a document type (<!DOCTYPE ...>). Expected none, "
+            "because its entities could reach other files. Remove the DOCTYPE line."
+        )
+
+    def start(self, *_: Any) -> None:
+        raise StopIteration
+
+    def close(self) -> None:
+        """The end, without any element; the parser proper will complain."""
+
+
+def _parse(text: bytes, where: str) -> tuple[Element | None, list[Any]]:
+    """Root, or None and the parser's errors."""
+    with suppress(StopIteration, etree.XMLSyntaxError):  # what is malformed is told below
+        etree.fromstring(text, etree.XMLParser(target=_Prolog(where), **_OPTIONS))
+    parser = etree.XMLParser(**_OPTIONS)
+    try:
+        return etree.fromstring(text, parser, base_url=where), []
+    except etree.XMLSyntaxError:
+        return None, list(parser.error_log.filter_from_errors())
+
+
+def _malformed(error: Any, where: str) -> FileError:
+    return FileError(
+        f"{where}, line {error.line}, column {error.column}: malformed XML, {error.message}."
+    )
+
+
+def location(element: Element) -> str:
+    """File and line of an element, for messages."""
+    return f"{element.base}, line {element.sourceline}"
+
+
+def local_name(element: Element) -> str:
+    """Tag without namespace or prefix."""
+    return element.tag.rpartition("}")[2].rpartition(":")[2]
+
+
+def children(element: Element | None, *path: str) -> Iterator[Element]:
+    """Elements at a path of local names below an element, all at every step; none below None."""
+    if element is None:
+        return
+    for child in element:
+        if local_name(child) == path[0]:
+            if len(path) == 1:
+                yield child
+            else:
+                yield from children(child, *path[1:])
+
+
+def child(element: Element | None, *path: str) -> Element | None:
+    """First element at a path of local names; None if there is none."""
+    return next(children(element, *path), None)
+
+
+def text_of(element: Element, name: str) -> str:
+    """Value of an attribute that must be there and not be empty."""
+    value = element.get(name)
+    if not value:
+        state = "is missing" if value is None else "is empty"
+        raise FileError(f"{location(element)}: attribute '{name}' of {_label(element)} {state}.")
+    return value
+
+
+def value_of(element: Element, name: str, kind: type[T], default: D) -> T | D:
+    """Value of an attribute as a ``float``, ``int``, ``bool``, or ``bytes`` (hexadecimal).
+
+    The default if the attribute is missing.
+    """
+    text = element.get(name)
+    return default if text is None else parse_text(element, name, kind, text)
+
+
+def parse_text(element: Element, name: str, kind: type[T], text: str) -> T:
+    """A value from the text of an attribute, or from a part of it."""
+    parse, words = _KINDS[kind]
+    try:
+        value: T = parse(text.strip())
+    except (ValueError, KeyError):
+        raise FileError(
+            f"{location(element)}: attribute '{name}' of {_label(element)} is {text!r}, expected "
+            f"{words}."
+        ) from None
+    return value
+
+
+def _label(element: Element) -> str:
+    name = element.get("name")
+    return local_name(element) + (f" '{name}'" if name else "")

@@ -1,0 +1,208 @@
+"""Build the reference FMUs and the systems made of them.
+
+    python fmus/build.py OUTPUT [--cc CC]
+
+makes OUTPUT/fmi2/<Model>.fmu, OUTPUT/fmi3/<Model>.fmu and OUTPUT/systems/<system>.ssp. The same
+sources make the same bytes. Needs a C compiler, and fmpy for the C headers of FMI and the name of
+the platform.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import hashlib
+import html
+import os
+import shlex
+import shutil
+import string
+import subprocess
+import sys
+import tempfile
+import uuid
+import xml.etree.ElementTree as ET
+import zipfile
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import fmpy
+from description import c_header, c_source, fmi2_description
+
+HERE = Path(__file__).resolve().parent
+INTERFACE = HERE / "interface"
+FMI_HEADERS = Path(fmpy.__file__).parent / "c-code"
+LICENSE = HERE.parent / "LICENSE"
+NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://fmimaster.org/fmus")
+
+C_FLAGS = (
+    *("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"),
+    "-ffp-contract=off",  # a * b + c is rounded twice everywhere: all platforms have the same bits
+    *("-Wall", "-Wextra", "-Werror"),
+    "-Wno-unused-parameter",  # FMI functions have parameters that most FMUs do not need
+)
+
+NO_COMPILER = 3
+"""Exit status when there is no C compiler."""
+
+STOP_TIMES = {"b1": "7", "b3": "20"}  # [s] benchmarks of the two masses
+FMI_VERSIONS = {"fmi2": ("fmi2", "fmi2"), "fmi3": ("fmi3", "fmi3"), "mixed": ("fmi2", "fmi3")}
+
+Files = dict[str, bytes]
+"""What is in an archive: contents by path."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Build the reference FMUs and systems.")
+    parser.add_argument("output", type=Path, metavar="OUTPUT", help="folder to build into")
+    parser.add_argument("--cc", default=os.environ.get("CC"), help="C compiler, default: $CC or cc")
+    arguments = parser.parse_args()
+    compiler = find_compiler(arguments.cc)
+    models = sorted(path.parent for path in HERE.glob("*/modelDescription.xml"))
+    jobs = [(model, version) for model in models for version in ("fmi2", "fmi3")]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        fmus = pool.map(lambda job: build_fmu(job[0], job[1], compiler), jobs)
+    archives: dict[tuple[str, str], bytes] = {}
+    for (model, version), files in zip(jobs, fmus, strict=True):
+        path = arguments.output / version / f"{model.name}.fmu"
+        write_archive(path, files)
+        archives[version, model.name] = path.read_bytes()
+    for benchmark in STOP_TIMES:
+        for versions in FMI_VERSIONS:
+            name = f"two-mass-{benchmark}-{versions}"
+            files = build_two_mass(name, benchmark, versions, archives)
+            write_archive(arguments.output / "systems" / f"{name}.ssp", files)
+
+
+def find_compiler(command: str | None) -> list[str]:
+    """The command and its first arguments, such as ["ccache", "gcc"]."""
+    candidates = [command] if command else ["cc", "gcc", "clang"]
+    for candidate in candidates:
+        words = shlex.split(candidate)
+        if words and shutil.which(words[0]):
+            return words
+    print(
+        f"No C compiler: none of {', '.join(candidates)} was found. "
+        "Install one, or name it by --cc or the environment variable CC.",
+        file=sys.stderr,
+    )
+    raise SystemExit(NO_COMPILER)
+
+
+# FMUs
+
+
+def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
+    """The files of one FMU; `version` is fmi2 or fmi3."""
+    description = ET.parse(model / "modelDescription.xml").getroot()
+    description.set("instantiationToken", token(model))
+    sources = source_files(model, version, description)
+    c_names = sorted(name for name in sources if name.endswith(".c"))
+    if version == "fmi2":
+        folder, description = fmpy.platform, fmi2_description(description, c_names)
+    else:
+        folder = fmpy.platform_tuple
+        sources["buildDescription.xml"] = xml_bytes(build_description(model.name, c_names))
+    library = model.name + fmpy.sharedLibraryExtension
+    files = {
+        "modelDescription.xml": xml_bytes(description),
+        f"binaries/{folder}/{library}": compile_library(library, sources, c_names, compiler),
+        "documentation/index.html": documentation(model),
+        "documentation/licenses/license.txt": LICENSE.read_bytes(),
+    }
+    return files | {f"sources/{name}": content for name, content in sources.items()}
+
+
+def token(model: Path) -> str:
+    """A UUID that changes with the sources: XML, binary and saved FMU states belong together."""
+    paths = [HERE / "description.py", model / "modelDescription.xml"]
+    paths += [*model.glob("*.c"), *INTERFACE.glob("*.[ch]")]
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.name.encode() + path.read_bytes())
+    return f"{{{uuid.uuid5(NAMESPACE, digest.hexdigest())}}}"
+
+
+def source_files(model: Path, version: str, description: ET.Element) -> Files:
+    """The C sources of one FMU, by name."""
+    other = "fmi3.c" if version == "fmi2" else "fmi2.c"
+    paths = [*model.glob("*.c"), *INTERFACE.glob("*.[ch]")]
+    sources = {path.name: path.read_bytes() for path in paths if path.name != other}
+    sources["variables.h"] = c_header(description).encode()
+    sources["variables.c"] = c_source(description).encode()
+    return sources
+
+
+def compile_library(name: str, sources: Files, c_names: list[str], compiler: list[str]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        for source, content in sources.items():
+            Path(folder, source).write_bytes(content)
+        command = [*compiler, *C_FLAGS, f"-I{FMI_HEADERS}", *c_names, "-o", name, "-lm"]
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        if result.returncode != 0:
+            raise SystemExit(f"{name} does not compile: {shlex.join(command)}\n{result.stderr}")
+        return Path(folder, name).read_bytes()
+
+
+def build_description(model: str, c_names: list[str]) -> ET.Element:
+    """sources/buildDescription.xml of FMI 3.0."""
+    root = ET.Element("fmiBuildDescription", fmiVersion="3.0")
+    configuration = ET.SubElement(root, "BuildConfiguration", modelIdentifier=model)
+    file_set = ET.SubElement(configuration, "SourceFileSet", language="C11")
+    for name in c_names:
+        ET.SubElement(file_set, "SourceFile", name=name)
+    ET.SubElement(configuration, "Library", name="m", external="true")
+    return root
+
+
+def documentation(model: Path) -> bytes:
+    """The readme as a web page, which is what FMI asks for."""
+    text = html.escape((model / "readme.md").read_text(encoding="utf-8"), quote=False)
+    head = f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{model.name}</title>'
+    return f"{head}\n<pre>\n{text}</pre>\n</html>\n".encode()
+
+
+# Systems
+
+
+def build_two_mass(
+    name: str, benchmark: str, versions: str, archives: Mapping[tuple[str, str], bytes]
+) -> Files:
+    """The files of one SSP archive of the two masses."""
+    template = string.Template((HERE / "systems" / "two-mass.ssd").read_text(encoding="utf-8"))
+    text = template.substitute(name=name, stop_time=STOP_TIMES[benchmark])
+    upper, lower = FMI_VERSIONS[versions]
+    return {
+        "SystemStructure.ssd": text.encode(),
+        "resources/TwoMassUpper.fmu": archives[upper, "TwoMassUpper"],
+        "resources/TwoMassLower.fmu": archives[lower, "TwoMassLower"],
+    }
+
+
+# Files
+
+
+def xml_bytes(root: ET.Element) -> bytes:
+    root = copy.deepcopy(root)  # indent() changes its argument
+    ET.indent(root)
+    text = ET.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
+
+
+def write_archive(path: Path, files: Files) -> None:
+    """Write a zip archive that depends on nothing but `files`, and put it in place as a whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    with zipfile.ZipFile(unfinished, "w") as archive:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            info.create_system = 3  # Unix, wherever it is made: external_attr is its file mode
+            info.external_attr = (0o755 if name.startswith("binaries/") else 0o644) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, files[name])
+    unfinished.replace(path)
+
+
+if __name__ == "__main__":
+    main()

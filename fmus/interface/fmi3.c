@@ -1,0 +1,388 @@
+/* FMI 3.0 for Co-Simulation: instance.h in the words of fmi3Functions.h. */
+#include "fmi3Functions.h"
+#include "instance.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    fm_Instance base;
+    fmi3InstanceEnvironment environment;
+    fmi3LogMessageCallback log_message;
+    fmi3IntermediateUpdateCallback intermediate_update;
+} Instance;
+
+/* fm_Status has the numbers of fmi3Status; FM_TERMINATE is told in another way. */
+static fmi3Status status3(fm_Status status)
+{
+    return status == FM_TERMINATE ? fmi3OK : (fmi3Status)status;
+}
+
+static void log_message(fm_Instance *base, fm_Status status, const char *category, const char *message)
+{
+    Instance *self = (Instance *)base;
+    self->log_message(self->environment, status3(status), category, message);
+}
+
+static void intermediate_update(fm_Instance *base, double time)
+{
+    Instance *self = (Instance *)base;
+    fmi3Boolean early_return_requested = fmi3False;
+    fmi3Float64 early_return_time = 0.0;
+    self->intermediate_update(self->environment, time, fmi3True, fmi3False, fmi3False, fmi3False,
+                              &early_return_requested, &early_return_time);
+}
+
+/* Inquire version numbers and set debug logging -------------------------------------------------------------------- */
+
+const char *fmi3GetVersion(void)
+{
+    return fmi3Version;
+}
+
+fmi3Status fmi3SetDebugLogging(fmi3Instance instance, fmi3Boolean loggingOn, size_t nCategories,
+                               const fmi3String categories[])
+{
+    return status3(fm_set_logging(instance, __func__, loggingOn, nCategories, categories));
+}
+
+/* Creation and destruction ----------------------------------------------------------------------------------------- */
+
+/* Frees an instance that cannot be used, after a message that says why. */
+#define REFUSE(self, ...) (fm_report(&(self)->base, FM_ERROR, __VA_ARGS__), free(self), NULL)
+
+fmi3Instance fmi3InstantiateCoSimulation(
+    fmi3String instanceName, fmi3String instantiationToken, fmi3String resourcePath, fmi3Boolean visible,
+    fmi3Boolean loggingOn, fmi3Boolean eventModeUsed, fmi3Boolean earlyReturnAllowed,
+    const fmi3ValueReference requiredIntermediateVariables[], size_t nRequiredIntermediateVariables,
+    fmi3InstanceEnvironment instanceEnvironment, fmi3LogMessageCallback logMessage,
+    fmi3IntermediateUpdateCallback intermediateUpdate)
+{
+    Instance *self = calloc(1, sizeof *self);
+    if (!self) return NULL;
+    fm_reset(&self->base);
+    self->environment = instanceEnvironment;
+    self->log_message = logMessage;
+    self->intermediate_update = intermediateUpdate;
+    self->base.log = logMessage ? log_message : NULL;
+    self->base.intermediate_update = intermediateUpdate ? intermediate_update : NULL;
+    self->base.logged = loggingOn ? ~0u : 0u;
+    if (!instanceName || !*instanceName) return REFUSE(self, "%s: the instance name is empty.", __func__);
+    if (!instantiationToken || strcmp(instantiationToken, FM_INSTANTIATION_TOKEN) != 0)
+        return REFUSE(self, "%s: the instantiation token is \"%s\". This binary belongs to \"%s\".", __func__,
+                      instantiationToken ? instantiationToken : "", FM_INSTANTIATION_TOKEN);
+    if (eventModeUsed) return REFUSE(self, "%s: eventModeUsed is true, but hasEventMode is false.", __func__);
+    for (size_t i = 0; i < nRequiredIntermediateVariables; i++)
+        if (!fm_is_intermediate(requiredIntermediateVariables[i]))
+            return REFUSE(self, "%s: value reference %u is that of no variable with intermediateUpdate.", __func__,
+                          (unsigned)requiredIntermediateVariables[i]);
+    return self;
+}
+
+fmi3Instance fmi3InstantiateModelExchange(
+    fmi3String instanceName, fmi3String instantiationToken, fmi3String resourcePath, fmi3Boolean visible,
+    fmi3Boolean loggingOn, fmi3InstanceEnvironment instanceEnvironment, fmi3LogMessageCallback logMessage)
+{
+    if (logMessage) logMessage(instanceEnvironment, fmi3Error, "logStatusError", "This FMU has no Model Exchange.");
+    return NULL;
+}
+
+fmi3Instance fmi3InstantiateScheduledExecution(
+    fmi3String instanceName, fmi3String instantiationToken, fmi3String resourcePath, fmi3Boolean visible,
+    fmi3Boolean loggingOn, fmi3InstanceEnvironment instanceEnvironment, fmi3LogMessageCallback logMessage,
+    fmi3ClockUpdateCallback clockUpdate, fmi3LockPreemptionCallback lockPreemption,
+    fmi3UnlockPreemptionCallback unlockPreemption)
+{
+    if (logMessage)
+        logMessage(instanceEnvironment, fmi3Error, "logStatusError", "This FMU has no Scheduled Execution.");
+    return NULL;
+}
+
+void fmi3FreeInstance(fmi3Instance instance)
+{
+    free(instance);
+}
+
+/* Modes ------------------------------------------------------------------------------------------------------------ */
+
+fmi3Status fmi3EnterInitializationMode(fmi3Instance instance, fmi3Boolean toleranceDefined, fmi3Float64 tolerance,
+                                       fmi3Float64 startTime, fmi3Boolean stopTimeDefined, fmi3Float64 stopTime)
+{
+    return status3(fm_enter_initialization(instance, __func__, startTime, stopTimeDefined ? stopTime : INFINITY));
+}
+
+fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
+{
+    return status3(fm_exit_initialization(instance, __func__));
+}
+
+fmi3Status fmi3Terminate(fmi3Instance instance)
+{
+    return status3(fm_terminate(instance, __func__));
+}
+
+fmi3Status fmi3Reset(fmi3Instance instance)
+{
+    if (!instance) return fmi3Error;
+    fm_reset(instance);
+    return fmi3OK;
+}
+
+fmi3Status fmi3DoStep(fmi3Instance instance, fmi3Float64 currentCommunicationPoint, fmi3Float64 communicationStepSize,
+                      fmi3Boolean noSetFMUStatePriorToCurrentPoint, fmi3Boolean *eventHandlingNeeded,
+                      fmi3Boolean *terminateSimulation, fmi3Boolean *earlyReturn, fmi3Float64 *lastSuccessfulTime)
+{
+    if (!instance) return fmi3Error;
+    fm_Status status = fm_step(instance, __func__, currentCommunicationPoint, communicationStepSize);
+    *eventHandlingNeeded = fmi3False;
+    *terminateSimulation = status == FM_TERMINATE;
+    *earlyReturn = fmi3False;
+    *lastSuccessfulTime = ((Instance *)instance)->base.state.variables.time;
+    return status3(status);
+}
+
+/* Getting and setting variable values ------------------------------------------------------------------------------ */
+
+static const unsigned READABLE_MODES =
+    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_TERMINATED | FM_FAILED;
+static const unsigned SETTABLE_MODES =
+    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_INTERMEDIATE_UPDATE_MODE;
+
+static fmi3Status wrong_size(fm_Instance *self, const char *function, size_t nValues)
+{
+    return status3(fm_report(self, FM_ERROR, "%s: nValues is %zu, which is not what the variables have together.",
+                             function, nValues));
+}
+
+/* Get and set the types of C, whose elements have `size` bytes. */
+static fmi3Status get(fm_Instance *self, const char *function, unsigned types, const fmi3ValueReference references[],
+                      size_t count, void *values, size_t nValues, size_t size)
+{
+    if (!fm_allowed(self, function, READABLE_MODES)) return fmi3Error;
+    size_t done = 0;
+    for (size_t i = 0; i < count; i++) {
+        const fm_Variable *variable = fm_readable(self, function, references[i], types);
+        if (!variable) return fmi3Error;
+        if (variable->length > nValues - done) return wrong_size(self, function, nValues);
+        memcpy((char *)values + done * size, fm_value(self, variable), variable->length * size);
+        done += variable->length;
+    }
+    return done == nValues ? fmi3OK : wrong_size(self, function, nValues);
+}
+
+static fmi3Status set(fm_Instance *self, const char *function, unsigned types, const fmi3ValueReference references[],
+                      size_t count, const void *values, size_t nValues, size_t size)
+{
+    if (!fm_allowed(self, function, SETTABLE_MODES)) return fmi3Error;
+    size_t done = 0;
+    for (size_t i = 0; i < count; i++) {
+        const fm_Variable *variable = fm_settable(self, function, references[i], types);
+        if (!variable) return fmi3Error;
+        if (variable->length > nValues - done) return wrong_size(self, function, nValues);
+        memcpy(fm_value(self, variable), (const char *)values + done * size, variable->length * size);
+        done += variable->length;
+    }
+    return done == nValues ? fmi3OK : wrong_size(self, function, nValues);
+}
+
+#define GET_AND_SET(Type, types)                                                                                       \
+    fmi3Status fmi3Get##Type(fmi3Instance instance, const fmi3ValueReference valueReferences[],                        \
+                             size_t nValueReferences, fmi3##Type values[], size_t nValues)                             \
+    {                                                                                                                  \
+        return get(instance, __func__, types, valueReferences, nValueReferences, values, nValues, sizeof *values);     \
+    }                                                                                                                  \
+    fmi3Status fmi3Set##Type(fmi3Instance instance, const fmi3ValueReference valueReferences[],                        \
+                             size_t nValueReferences, const fmi3##Type values[], size_t nValues)                       \
+    {                                                                                                                  \
+        return set(instance, __func__, types, valueReferences, nValueReferences, values, nValues, sizeof *values);     \
+    }
+
+GET_AND_SET(Float32, FM_FLOAT32)
+GET_AND_SET(Float64, FM_FLOAT64)
+GET_AND_SET(Int8, FM_INT8)
+GET_AND_SET(UInt8, FM_UINT8)
+GET_AND_SET(Int16, FM_INT16)
+GET_AND_SET(UInt16, FM_UINT16)
+GET_AND_SET(Int32, FM_INT32)
+GET_AND_SET(UInt32, FM_UINT32)
+GET_AND_SET(Int64, FM_INT64 | FM_ENUMERATION)
+GET_AND_SET(UInt64, FM_UINT64)
+GET_AND_SET(Boolean, FM_BOOLEAN)
+
+fmi3Status fmi3GetString(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
+                         fmi3String values[], size_t nValues)
+{
+    if (!fm_allowed(instance, __func__, READABLE_MODES)) return fmi3Error;
+    if (nValues != nValueReferences) return wrong_size(instance, __func__, nValues);
+    for (size_t i = 0; i < nValues; i++) {
+        const fm_Variable *variable = fm_readable(instance, __func__, valueReferences[i], FM_STRING);
+        if (!variable) return fmi3Error;
+        values[i] = fm_value(instance, variable);
+    }
+    return fmi3OK;
+}
+
+fmi3Status fmi3SetString(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
+                         const fmi3String values[], size_t nValues)
+{
+    if (!fm_allowed(instance, __func__, SETTABLE_MODES)) return fmi3Error;
+    if (nValues != nValueReferences) return wrong_size(instance, __func__, nValues);
+    for (size_t i = 0; i < nValues; i++) {
+        const fm_Variable *variable = fm_settable(instance, __func__, valueReferences[i], FM_STRING);
+        if (!variable || fm_set_string(instance, __func__, variable, values[i]) != FM_OK) return fmi3Error;
+    }
+    return fmi3OK;
+}
+
+fmi3Status fmi3GetBinary(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
+                         size_t valueSizes[], fmi3Binary values[], size_t nValues)
+{
+    if (!fm_allowed(instance, __func__, READABLE_MODES)) return fmi3Error;
+    if (nValues != nValueReferences) return wrong_size(instance, __func__, nValues);
+    for (size_t i = 0; i < nValues; i++) {
+        const fm_Variable *variable = fm_readable(instance, __func__, valueReferences[i], FM_BINARY);
+        if (!variable) return fmi3Error;
+        fm_Binary *binary = fm_value(instance, variable);
+        valueSizes[i] = binary->size;
+        values[i] = binary->bytes;
+    }
+    return fmi3OK;
+}
+
+fmi3Status fmi3SetBinary(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
+                         const size_t valueSizes[], const fmi3Binary values[], size_t nValues)
+{
+    if (!fm_allowed(instance, __func__, SETTABLE_MODES)) return fmi3Error;
+    if (nValues != nValueReferences) return wrong_size(instance, __func__, nValues);
+    for (size_t i = 0; i < nValues; i++) {
+        const fm_Variable *variable = fm_settable(instance, __func__, valueReferences[i], FM_BINARY);
+        if (!variable) return fmi3Error;
+        if (valueSizes[i] > FM_CAPACITY)
+            return status3(fm_report(instance, FM_ERROR, "%s: the value for '%s' has %zu bytes. Its maxSize is %d.",
+                                     __func__, variable->name, valueSizes[i], FM_CAPACITY));
+        fm_Binary *binary = fm_value(instance, variable);
+        binary->size = valueSizes[i];
+        if (binary->size) memcpy(binary->bytes, values[i], binary->size);
+    }
+    return fmi3OK;
+}
+
+/* FMU states and derivatives --------------------------------------------------------------------------------------- */
+
+fmi3Status fmi3GetFMUState(fmi3Instance instance, fmi3FMUState *FMUState)
+{
+    return status3(fm_get_state(instance, __func__, FMUState));
+}
+
+fmi3Status fmi3SetFMUState(fmi3Instance instance, fmi3FMUState FMUState)
+{
+    return status3(fm_set_state(instance, __func__, FMUState));
+}
+
+fmi3Status fmi3FreeFMUState(fmi3Instance instance, fmi3FMUState *FMUState)
+{
+    return status3(fm_free_state(instance, __func__, FMUState));
+}
+
+fmi3Status fmi3SerializedFMUStateSize(fmi3Instance instance, fmi3FMUState FMUState, size_t *size)
+{
+    return status3(fm_serialized_size(instance, __func__, FMUState, size));
+}
+
+fmi3Status fmi3SerializeFMUState(fmi3Instance instance, fmi3FMUState FMUState, fmi3Byte serializedState[], size_t size)
+{
+    return status3(fm_serialize(instance, __func__, FMUState, serializedState, size));
+}
+
+fmi3Status fmi3DeserializeFMUState(fmi3Instance instance, const fmi3Byte serializedState[], size_t size,
+                                   fmi3FMUState *FMUState)
+{
+    return status3(fm_deserialize(instance, __func__, serializedState, size, FMUState));
+}
+
+fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[], size_t nUnknowns,
+                                        const fmi3ValueReference knowns[], size_t nKnowns, const fmi3Float64 seed[],
+                                        size_t nSeed, fmi3Float64 sensitivity[], size_t nSensitivity)
+{
+    if (nSeed != nKnowns || nSensitivity != nUnknowns)
+        return instance ? wrong_size(instance, __func__, nSensitivity) : fmi3Error;
+    return status3(fm_directional_derivative(instance, __func__, unknowns, nUnknowns, knowns, nKnowns, seed,
+                                             sensitivity));
+}
+
+/* What these FMUs do not have -------------------------------------------------------------------------------------- */
+
+#define UNSUPPORTED(name, parameters)                                                                                 \
+    fmi3Status name parameters                                                                                         \
+    {                                                                                                                  \
+        return status3(fm_unsupported(instance, __func__));                                                            \
+    }
+
+UNSUPPORTED(fmi3GetAdjointDerivative,
+            (fmi3Instance instance, const fmi3ValueReference unknowns[], size_t nUnknowns,
+             const fmi3ValueReference knowns[], size_t nKnowns, const fmi3Float64 seed[], size_t nSeed,
+             fmi3Float64 sensitivity[], size_t nSensitivity))
+UNSUPPORTED(fmi3GetNumberOfVariableDependencies,
+            (fmi3Instance instance, fmi3ValueReference valueReference, size_t *nDependencies))
+UNSUPPORTED(fmi3GetVariableDependencies,
+            (fmi3Instance instance, fmi3ValueReference dependent, size_t elementIndicesOfDependent[],
+             fmi3ValueReference independents[], size_t elementIndicesOfIndependents[],
+             fmi3DependencyKind dependencyKinds[], size_t nDependencies))
+UNSUPPORTED(fmi3GetOutputDerivatives,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
+             const fmi3Int32 orders[], fmi3Float64 values[], size_t nValues))
+UNSUPPORTED(fmi3EnterConfigurationMode, (fmi3Instance instance))
+UNSUPPORTED(fmi3ExitConfigurationMode, (fmi3Instance instance))
+UNSUPPORTED(fmi3EnterEventMode, (fmi3Instance instance))
+UNSUPPORTED(fmi3EnterStepMode, (fmi3Instance instance))
+UNSUPPORTED(fmi3EvaluateDiscreteStates, (fmi3Instance instance))
+UNSUPPORTED(fmi3UpdateDiscreteStates,
+            (fmi3Instance instance, fmi3Boolean *discreteStatesNeedUpdate, fmi3Boolean *terminateSimulation,
+             fmi3Boolean *nominalsOfContinuousStatesChanged, fmi3Boolean *valuesOfContinuousStatesChanged,
+             fmi3Boolean *nextEventTimeDefined, fmi3Float64 *nextEventTime))
+UNSUPPORTED(fmi3GetClock,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3Clock values[]))
+UNSUPPORTED(fmi3SetClock,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
+             const fmi3Clock values[]))
+UNSUPPORTED(fmi3GetIntervalDecimal,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
+             fmi3Float64 intervals[], fmi3IntervalQualifier qualifiers[]))
+UNSUPPORTED(fmi3GetIntervalFraction,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3UInt64 counters[],
+             fmi3UInt64 resolutions[], fmi3IntervalQualifier qualifiers[]))
+UNSUPPORTED(fmi3GetShiftDecimal,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3Float64 shifts[]))
+UNSUPPORTED(fmi3GetShiftFraction,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3UInt64 counters[],
+             fmi3UInt64 resolutions[]))
+UNSUPPORTED(fmi3SetIntervalDecimal,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
+             const fmi3Float64 intervals[]))
+UNSUPPORTED(fmi3SetIntervalFraction,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
+             const fmi3UInt64 counters[], const fmi3UInt64 resolutions[]))
+UNSUPPORTED(fmi3SetShiftDecimal,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
+             const fmi3Float64 shifts[]))
+UNSUPPORTED(fmi3SetShiftFraction,
+            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
+             const fmi3UInt64 counters[], const fmi3UInt64 resolutions[]))
+UNSUPPORTED(fmi3EnterContinuousTimeMode, (fmi3Instance instance))
+UNSUPPORTED(fmi3CompletedIntegratorStep,
+            (fmi3Instance instance, fmi3Boolean noSetFMUStatePriorToCurrentPoint, fmi3Boolean *enterEventMode,
+             fmi3Boolean *terminateSimulation))
+UNSUPPORTED(fmi3SetTime, (fmi3Instance instance, fmi3Float64 time))
+UNSUPPORTED(fmi3SetContinuousStates,
+            (fmi3Instance instance, const fmi3Float64 continuousStates[], size_t nContinuousStates))
+UNSUPPORTED(fmi3GetContinuousStateDerivatives,
+            (fmi3Instance instance, fmi3Float64 derivatives[], size_t nContinuousStates))
+UNSUPPORTED(fmi3GetEventIndicators, (fmi3Instance instance, fmi3Float64 eventIndicators[], size_t nEventIndicators))
+UNSUPPORTED(fmi3GetContinuousStates, (fmi3Instance instance, fmi3Float64 continuousStates[], size_t nContinuousStates))
+UNSUPPORTED(fmi3GetNominalsOfContinuousStates,
+            (fmi3Instance instance, fmi3Float64 nominals[], size_t nContinuousStates))
+UNSUPPORTED(fmi3GetNumberOfEventIndicators, (fmi3Instance instance, size_t *nEventIndicators))
+UNSUPPORTED(fmi3GetNumberOfContinuousStates, (fmi3Instance instance, size_t *nContinuousStates))
+UNSUPPORTED(fmi3ActivateModelPartition,
+            (fmi3Instance instance, fmi3ValueReference clockReference, fmi3Float64 activationTime))

@@ -1,0 +1,104 @@
+/* What the FMI 2.0 and the FMI 3.0 functions have in common: an instance, its mode, its variables and its log. */
+#ifndef FM_INSTANCE_H
+#define FM_INSTANCE_H
+
+#include "model.h"
+
+/* Bits, so that one number can say in which modes a call is allowed. FMI 3.0 words; the last two are the "stepFailed"
+ * of FMI 2.0, after a discarded step, and "error" of both. */
+typedef enum {
+    FM_INSTANTIATED = 1,
+    FM_INITIALIZATION_MODE = 2,
+    FM_STEP_MODE = 4,
+    FM_INTERMEDIATE_UPDATE_MODE = 8,
+    FM_TERMINATED = 16,
+    FM_STEP_FAILED = 32,
+    FM_FAILED = 64
+} fm_Mode;
+
+/* Bits, so that one number can say which types a call takes. */
+typedef enum {
+    FM_FLOAT32 = 1 << 0,
+    FM_FLOAT64 = 1 << 1,
+    FM_INT8 = 1 << 2,
+    FM_UINT8 = 1 << 3,
+    FM_INT16 = 1 << 4,
+    FM_UINT16 = 1 << 5,
+    FM_INT32 = 1 << 6,
+    FM_UINT32 = 1 << 7,
+    FM_INT64 = 1 << 8,
+    FM_UINT64 = 1 << 9,
+    FM_BOOLEAN = 1 << 10,
+    FM_STRING = 1 << 11,
+    FM_BINARY = 1 << 12,
+    FM_ENUMERATION = 1 << 13
+} fm_Type;
+
+typedef struct {
+    uint32_t reference;
+    fm_Type type;
+    unsigned settable;       /* modes in which it may be set */
+    size_t length;           /* number of elements; 1 for a scalar */
+    size_t offset;           /* in Variables */
+    size_t slope;            /* offset in Variables of the time derivative of an interpolated input; 0: none */
+    const char *name;
+} fm_Variable;
+
+/* Made by build.py: variables.c. Ordered by value reference. */
+extern const fm_Variable fm_variables[];
+extern const size_t fm_variable_count;
+extern const Variables fm_start_values;
+
+/* All that getting and setting the FMU state copies. */
+typedef struct {
+    fm_Mode mode;
+    bool stale;              /* outputs are to be calculated before they are read */
+    double stop_time;        /* INFINITY if it is not defined */
+    Variables variables;
+} fm_State;
+
+/* Begins the instance structs of fmi2.c and fmi3.c. */
+struct fm_Instance {
+    fm_State state;
+    unsigned logged;         /* 1 << status of those messages that are wanted */
+    void (*log)(fm_Instance *self, fm_Status status, const char *category, const char *message);
+    void (*intermediate_update)(fm_Instance *self, double time);   /* may be NULL */
+};
+
+/* `function` is the name of the FMI function that was called, for the message. Unless they return something else, these
+ * functions return FM_OK, or FM_ERROR after a message. An instance of NULL is an FM_ERROR. */
+
+void fm_reset(fm_Instance *self);
+bool fm_allowed(fm_Instance *self, const char *function, unsigned modes);
+fm_Status fm_set_logging(fm_Instance *self, const char *function, bool on, size_t count,
+                         const char *const categories[]);
+
+fm_Status fm_enter_initialization(fm_Instance *self, const char *function, double start_time, double stop_time);
+fm_Status fm_exit_initialization(fm_Instance *self, const char *function);
+fm_Status fm_step(fm_Instance *self, const char *function, double t, double h);
+fm_Status fm_terminate(fm_Instance *self, const char *function);
+
+/* The variable, ready to be read or to be set; NULL after a message. */
+const fm_Variable *fm_readable(fm_Instance *self, const char *function, uint32_t reference, unsigned types);
+const fm_Variable *fm_settable(fm_Instance *self, const char *function, uint32_t reference, unsigned types);
+bool fm_is_intermediate(uint32_t reference);   /* is there such a variable, with intermediateUpdate="true"? */
+void *fm_value(fm_Instance *self, const fm_Variable *variable);
+fm_Status fm_set_string(fm_Instance *self, const char *function, const fm_Variable *variable, const char *text);
+
+fm_Status fm_directional_derivative(fm_Instance *self, const char *function,
+                                    const uint32_t unknowns[], size_t unknown_count,
+                                    const uint32_t knowns[], size_t known_count,
+                                    const double seed[], double sensitivity[]);
+
+/* FMU states: a copy in memory, and as bytes that another instance of the same build understands. */
+fm_Status fm_get_state(fm_Instance *self, const char *function, void **state);
+fm_Status fm_set_state(fm_Instance *self, const char *function, const void *state);
+fm_Status fm_free_state(fm_Instance *self, const char *function, void **state);
+fm_Status fm_serialized_size(fm_Instance *self, const char *function, const void *state, size_t *size);
+fm_Status fm_serialize(fm_Instance *self, const char *function, const void *state, void *bytes, size_t size);
+fm_Status fm_deserialize(fm_Instance *self, const char *function, const void *bytes, size_t size, void **state);
+
+/* The end of a function that this FMU does not have. */
+fm_Status fm_unsupported(fm_Instance *self, const char *function);
+
+#endif

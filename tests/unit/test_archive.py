@@ -1,0 +1,299 @@
+"""Zip archives and folders are read safely."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import stat
+import zipfile
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from fmimaster.errors import FileError
+from fmimaster.system.archive import open_archive, read_file
+from fmimaster.system.description import Source
+
+CONTENT = {
+    "modelDescription.xml": b"<xml/>",
+    "binaries/a.so": b"\x7fELF",
+    "resources/none.txt": b"",
+}
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 1234567\n"
+
+
+def zipped(content: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in content.items():
+            info = zipfile.ZipInfo("placeholder")
+            info.filename = info.orig_filename = name  # the constructor would tidy the name up
+            archive.writestr(info, data)
+    return stream.getvalue()
+
+
+def written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()
+    }
+
+
+@pytest.fixture
+def fmu(tmp_path: Path) -> Path:
+    return written(tmp_path / "pump.fmu", zipped(CONTENT))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, data in CONTENT.items():
+        file = tmp_path / "unpacked" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    return tmp_path / "unpacked"
+
+
+@pytest.fixture
+def ssp(tmp_path: Path, fmu: Path) -> Source:
+    content = {"SystemStructure.ssd": b"<xml/>", "resources/pump.fmu": fmu.read_bytes()}
+    path = written(tmp_path / "system.ssp", zipped(content))
+    return Source(path, "resources/pump.fmu")
+
+
+# What works ---------------------------------------------------------------------------------------
+
+
+def test_a_zip_archive_a_folder_and_an_archive_in_an_archive_read_alike(
+    fmu: Path, folder: Path, ssp: Source
+) -> None:
+    for source in (Source(fmu), Source(folder), ssp):
+        with open_archive(source) as archive:
+            assert set(archive.names()) == set(CONTENT)
+            assert {name: archive.read(name) for name in CONTENT} == CONTENT
+            assert archive.size() == sum(map(len, CONTENT.values()))
+
+
+def test_unpacking_writes_all_files_byte_for_byte(
+    fmu: Path, folder: Path, ssp: Source, tmp_path: Path
+) -> None:
+    for i, source in enumerate((Source(fmu), Source(folder), ssp)):
+        target = tmp_path / "targets" / str(i)
+        with open_archive(source) as archive:
+            archive.unpack(target)
+        assert files(target) == CONTENT
+
+
+def test_a_member_of_a_folder_can_be_an_archive(fmu: Path) -> None:
+    with open_archive(Source(fmu.parent, "pump.fmu")) as archive:
+        assert set(archive.names()) == set(CONTENT)
+
+
+def test_a_file_is_read_from_disk_and_from_an_archive(fmu: Path) -> None:
+    assert read_file(Source(fmu)) == fmu.read_bytes()
+    assert read_file(Source(fmu, "binaries/a.so")) == b"\x7fELF"
+
+
+def test_bytes_before_the_archive_do_no_harm(tmp_path: Path) -> None:
+    path = written(tmp_path / "self_extracting.fmu", b"#!stub\n" + zipped(CONTENT))
+    with open_archive(Source(path)) as archive:
+        assert archive.read("modelDescription.xml") == b"<xml/>"
+
+
+# What is not there, or is something else ----------------------------------------------------------
+
+
+def test_a_missing_file_suggests_its_neighbour(fmu: Path) -> None:
+    with pytest.raises(FileError, match=r"pmp\.fmu' does not exist\. Did you mean 'pump\.fmu'\?"):
+        open_archive(Source(fmu.with_name("pmp.fmu")))
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"does not exist, nor does its folder\. Check the path\."):
+        open_archive(Source(tmp_path / "nowhere" / "pump.fmu"))
+
+
+def test_a_missing_member_suggests_its_neighbour(ssp: Source) -> None:
+    with pytest.raises(
+        FileError, match=r"no file 'pump\.fmu'\. Did you mean 'resources/pump\.fmu'"
+    ):
+        open_archive(Source(ssp.path, "pump.fmu"))
+
+
+def test_a_folder_where_a_file_is_expected_is_told(ssp: Source, folder: Path) -> None:
+    with pytest.raises(
+        FileError, match=r"'resources' in '.*system\.ssp' is a folder, expected a file"
+    ):
+        open_archive(Source(ssp.path, "resources"))
+    with pytest.raises(FileError, match="unpacked' is a folder, expected a file"):
+        read_file(Source(folder))
+
+
+def test_an_empty_file_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path / "pump.fmu", b"")
+    with pytest.raises(FileError, match=r"pump\.fmu' is empty\. Get it anew\."):
+        open_archive(Source(path))
+
+
+def test_a_git_lfs_pointer_is_told_with_size_and_remedy(tmp_path: Path) -> None:
+    message = r"is a Git LFS pointer, not the file itself \(1,234,567 bytes\)\. Run 'git lfs pull'"
+    path = written(tmp_path / "pump.fmu", POINTER)
+    with pytest.raises(FileError, match=message):
+        open_archive(Source(path))
+    with pytest.raises(FileError, match=message):
+        read_file(Source(path))
+
+
+def test_a_git_lfs_pointer_inside_an_archive_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path / "system.ssp", zipped({"pump.fmu": POINTER}))
+    with pytest.raises(FileError, match=r"system\.ssp/pump\.fmu' is a Git LFS pointer"):
+        open_archive(Source(path, "pump.fmu"))
+
+
+def test_something_else_than_a_zip_archive_is_told_with_its_first_bytes(tmp_path: Path) -> None:
+    path = written(tmp_path / "pump.fmu", b"<html>Not found</html>")
+    with pytest.raises(
+        FileError, match=r"is not a zip archive, .* begins with b'<html>Not found<'"
+    ):
+        open_archive(Source(path))
+
+
+def test_an_incomplete_archive_is_told(fmu: Path) -> None:
+    fmu.write_bytes(fmu.read_bytes()[:-40])
+    with pytest.raises(FileError, match="is a damaged or incomplete zip archive"):
+        open_archive(Source(fmu))
+
+
+def test_a_damaged_member_is_told_by_its_checksum(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:  # stored, so that the text can be found
+        archive.writestr("a.txt", b"precious")
+    path = written(tmp_path / "a.fmu", stream.getvalue().replace(b"precious", b"previous"))
+    with open_archive(Source(path)) as archive:
+        with pytest.raises(FileError, match=r"'a\.txt' in .* cannot be read: Bad CRC-32"):
+            archive.read("a.txt")
+        with pytest.raises(FileError, match="Bad CRC-32"):
+            archive.unpack(tmp_path / "target")
+
+
+def test_an_unknown_compression_is_told(tmp_path: Path) -> None:
+    data = bytearray(zipped({"a.txt": b"text"}))
+    for header, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):  # method field of the two headers
+        start = data.find(header) + at
+        data[start : start + 2] = (97).to_bytes(2, "little")
+    path = written(tmp_path / "a.fmu", bytes(data))
+    with (
+        open_archive(Source(path)) as archive,
+        pytest.raises(FileError, match="packed in an unusual way"),
+    ):
+        archive.read("a.txt")
+
+
+# What would be unsafe -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/etc/cron.d/job",
+        "../outside.txt",
+        "a/../../outside.txt",
+        "..",
+        "C:/outside.txt",
+        "c:outside.txt",
+        "..\\outside.txt",
+        "binaries\\win64\\a.dll",
+        "../folder/",
+        "a\0b",
+    ],
+)
+def test_a_name_that_leads_outside_is_refused_before_anything_is_written(
+    name: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "a.fmu", zipped({"harmless.txt": b"", name: b"x"}))
+    with pytest.raises(
+        FileError, match=r"not a relative path inside the archive\. Nothing was unpacked"
+    ):
+        open_archive(Source(path)).unpack(tmp_path / "target")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.fmu"]
+
+
+def test_names_with_dots_that_stay_inside_are_fine(tmp_path: Path) -> None:
+    names = ("a..b", "...", ".hidden", "a/b..")
+    path = written(tmp_path / "a.fmu", zipped(dict.fromkeys(names, b"x")))
+    with open_archive(Source(path)) as archive:
+        archive.unpack(tmp_path / "target")
+    assert set(files(tmp_path / "target")) == set(names)
+
+
+def test_a_symbolic_link_is_refused(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        link = zipfile.ZipInfo("resources")
+        link.create_system = 3  # Unix
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(link, "/etc")
+        archive.writestr("resources/passwd", "x")
+    path = written(tmp_path / "a.fmu", stream.getvalue())
+    with pytest.raises(
+        FileError, match=r"holds a symbolic link, 'resources', which could lead outside"
+    ):
+        open_archive(Source(path))
+
+
+def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
+    data = bytearray(zipped({"a.txt": b"text"}))
+    for header, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # flags field of the two headers
+        data[data.find(header) + at] |= 0x1
+    path = written(tmp_path / "a.fmu", bytes(data))
+    with pytest.raises(
+        FileError, match=r"'a\.txt' in .* is encrypted\. Pack .* without a password\."
+    ):
+        open_archive(Source(path))
+
+
+def test_unpacking_needs_an_empty_folder(fmu: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "resources").symlink_to(tmp_path)
+    with (
+        open_archive(Source(fmu)) as archive,
+        pytest.raises(FileError, match=r"Cannot unpack .* it is not empty"),
+    ):
+        archive.unpack(target)
+    assert not (tmp_path / "none.txt").exists()
+
+
+def test_an_archive_larger_than_the_disk_is_refused_before_anything_is_written(
+    fmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10, 5, 5))
+    with (
+        open_archive(Source(fmu)) as archive,
+        pytest.raises(FileError, match=r"unpacks to 10 bytes, .* has room for 5"),
+    ):
+        archive.unpack(tmp_path / "target")
+    assert not files(tmp_path / "target")
+
+
+def test_a_folder_gives_no_file_outside_of_it(folder: Path) -> None:
+    (folder.parent / "secret.txt").write_text("x")
+    with (
+        open_archive(Source(folder)) as archive,
+        pytest.raises(FileError, match="not a relative path"),
+    ):
+        archive.read("../secret.txt")
+
+
+def test_a_file_that_is_a_folder_as_well_cannot_be_unpacked(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.fmu", zipped({"a": b"", "a/b": b""}))
+    with (
+        open_archive(Source(path)) as archive,
+        pytest.raises(FileError, match="Cannot unpack"),
+    ):
+        archive.unpack(tmp_path / "target")

@@ -1,0 +1,244 @@
+"""Figures of results: what is drawn where, read from the artists; how it looks is judged by eye."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fmimaster.errors import FileError, OptionError
+from fmimaster.results.plot import plot_results, save_figure
+from fmimaster.results.results import Results
+
+TIME = [0.0, 1.0, 1.0, 2.0]
+
+
+@pytest.fixture
+def masses() -> Results:
+    return Results(
+        time=TIME,
+        columns={
+            "upper.x": [2.0, 1.0, 1.0, 2.0],
+            "upper.v": [0.0, -1.0, 1.0, 0.0],
+            "lower.x": [1.0, 0.0, 0.0, 1.0],
+            "lower.v": [0.0, -1.0, 1.0, 0.0],
+            "contact": [False, True, True, False],
+            "mode": ["free", "touch", "free", "free"],
+        },
+        units={"upper.x": "m", "lower.x": "m", "upper.v": "m/s", "lower.v": "m/s"},
+    )
+
+
+def constant(*names: str, unit: str = "") -> Results:
+    units = dict.fromkeys(names, unit) if unit else {}
+    return Results(time=[0.0, 1.0], columns={name: [1.0, 1.0] for name in names}, units=units)
+
+
+def legend(axes: Axes | Figure) -> list[str]:
+    found = axes.legends[0] if isinstance(axes, Figure) else axes.get_legend()
+    assert found is not None
+    return [text.get_text() for text in found.get_texts()]
+
+
+def labels(figure: Figure) -> list[str]:
+    return [axes.get_ylabel() for axes in figure.axes]
+
+
+def test_there_is_one_axes_per_unit(masses: Results) -> None:
+    figure = plot_results(masses)
+    assert labels(figure) == ["x in m", "v in m/s", "contact"]
+    assert [legend(axes) for axes in figure.axes] == [
+        ["upper.x", "lower.x"],
+        ["upper.v", "lower.v"],
+        ["contact"],
+    ]
+
+
+def test_columns_without_unit_share_an_axes_if_their_last_parts_agree() -> None:
+    figure = constant("a.x", "a.v", "b.x", "b.c[1]", "b.c[2]").plot()
+    assert [legend(axes) for axes in figure.axes] == [["a.x", "b.x"], ["a.v"], ["b.c[1]", "b.c[2]"]]
+    assert labels(figure) == ["x", "v", "c"]
+
+
+def test_different_quantities_of_one_unit_leave_only_the_unit() -> None:
+    assert labels(constant("a.position", "b.length", unit="m").plot()) == ["in m"]
+
+
+def test_time_is_labelled_below_the_lowest_axes_only(masses: Results) -> None:
+    assert [axes.get_xlabel() for axes in masses.plot().axes] == ["", "", "time in s"]
+
+
+def test_names_choose_and_order_what_is_drawn(masses: Results) -> None:
+    figure = masses.plot(["*.v", "lower.x"])
+    assert labels(figure) == ["v in m/s", "x in m"]
+
+
+def test_rows_at_the_same_time_are_drawn_as_a_jump(masses: Results) -> None:
+    (line,) = masses.plot("upper.v").axes[0].lines
+    np.testing.assert_array_equal(line.get_xydata(), np.c_[TIME, [0.0, -1.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize("values", [[0, 1], [False, True]])
+def test_integers_and_booleans_are_drawn_as_steps(values: list[int]) -> None:
+    (line,) = Results(time=[0.0, 1.0], columns={"n": values}).plot().axes[0].lines
+    assert line.get_drawstyle() == "steps-post"
+
+
+def test_floats_are_joined_by_straight_lines(masses: Results) -> None:
+    assert masses.plot("upper.x").axes[0].lines[0].get_drawstyle() == "default"
+
+
+def test_integers_and_floats_of_one_unit_stand_apart() -> None:
+    results = Results(
+        time=[0.0], columns={"x": [0.5], "n": [1]}, units={"x": "1/min", "n": "1/min"}
+    )
+    assert [legend(axes) for axes in results.plot().axes] == [["x"], ["n"]]
+
+
+def test_elements_of_arrays_are_drawn_one_by_one() -> None:
+    results = Results(time=[0.0, 1.0], columns={"r": [[1.0, 2.0], [3.0, 4.0]]})
+    assert legend(results.plot().axes[0]) == ["r[1]", "r[2]"]
+
+
+def test_more_columns_than_colours_are_shared_out_over_several_axes() -> None:
+    figure = constant(*(f"c{i}.x" for i in range(12)), unit="m").plot()
+    assert [len(legend(axes)) for axes in figure.axes] == [6, 6]
+
+
+def test_no_two_columns_of_an_axes_have_the_same_colour() -> None:
+    lines = constant(*(f"c{i}.x" for i in range(7))).plot().axes[0].lines
+    assert len({line.get_color() for line in lines}) == 7
+
+
+def test_tables_differ_by_their_dashes_and_columns_by_their_colours(masses: Results) -> None:
+    figure = plot_results([("Jacobi", masses), ("Gauss-Seidel", masses)], "*.x")
+    (axes,) = figure.axes
+    assert [line.get_linestyle() for line in axes.lines] == ["-", "-", "--", "--"]
+    colours = [line.get_color() for line in axes.lines]
+    assert colours[:2] == colours[2:]
+    assert legend(axes) == ["upper.x", "lower.x"]
+    assert legend(figure) == ["Jacobi", "Gauss-Seidel"]
+
+
+def test_a_column_of_only_one_table_is_drawn_once() -> None:
+    figure = plot_results([("one", constant("a.x", "b.x")), ("two", constant("b.x", "c.x"))])
+    assert legend(figure.axes[0]) == ["a.x", "b.x", "c.x"]
+    assert len(figure.axes[0].lines) == 4
+
+
+def test_a_reference_is_drawn_below_the_results(masses: Results) -> None:
+    figure = masses.plot("upper.x", reference=masses)
+    below, above = figure.axes[0].lines
+    assert below.get_linewidth() > above.get_linewidth()
+    assert legend(figure) == ["reference"]
+
+
+def test_communication_points_are_ticks_at_the_bottom(masses: Results) -> None:
+    figure = masses.plot("upper.x", communication_points=True)
+    (ticks,) = figure.axes[0].collections
+    assert [path.vertices[0, 0] for path in ticks.get_paths()] == [0.0, 1.0, 2.0]
+    assert all(path.vertices[:, 1].max() < 0.05 for path in ticks.get_paths())
+    assert legend(figure) == ["communication points"]
+
+
+def test_ticks_that_would_overlap_are_drawn_once() -> None:
+    rows = np.linspace(0.0, 1.0, 100_001)
+    results = Results(time=rows, columns={"x": rows})
+    (ticks,) = results.plot(communication_points=True).axes[0].collections
+    assert len(ticks.get_paths()) == 3001
+
+
+def test_a_plain_figure_has_no_key(masses: Results) -> None:
+    assert masses.plot().legends == []
+
+
+def test_a_dollar_sign_is_no_formula(masses: Results) -> None:
+    figure = constant("a.$x$").plot(title="$")
+    assert legend(figure.axes[0]) == [r"a.\$x\$"]
+    assert figure.axes[0].get_title(loc="left") == r"\$"
+
+
+def test_a_reference_without_rows_leaves_the_results_alone(masses: Results) -> None:
+    empty = Results(time=[], columns={"upper.x": np.empty((0, 2))})
+    assert len(masses.plot("upper.x", reference=empty).axes[0].lines) == 1
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_table_of_hardly_any_rows_can_be_drawn(rows: int, tmp_path: Path) -> None:
+    results = Results(time=np.zeros(rows), columns={"x": np.zeros(rows)})
+    save_figure(results.plot(communication_points=True), tmp_path / "figure.png")
+
+
+def test_an_unknown_name_gets_a_suggestion(masses: Results) -> None:
+    with pytest.raises(OptionError) as error:
+        masses.plot(["uper.x"])
+    assert str(error.value) == (
+        "No column of the results matches 'uper.x'."
+        " Did you mean 'upper.x' or 'upper.v' or 'lower.x'?"
+    )
+
+
+def test_text_alone_cannot_be_plotted(masses: Results) -> None:
+    with pytest.raises(OptionError) as error:
+        masses.plot("mode")
+    assert str(error.value) == (
+        "There is nothing to plot: no column that was chosen holds numbers."
+    )
+
+
+def test_too_many_axes_are_an_error() -> None:
+    with pytest.raises(OptionError) as error:
+        constant(*(f"a.x{i}" for i in range(9))).plot()
+    assert str(error.value) == (
+        "9 columns need 9 axes; a figure has room for 8."
+        " Choose fewer columns by name, or by a pattern such as 'engine.*'."
+    )
+
+
+def test_too_many_tables_are_an_error(masses: Results) -> None:
+    with pytest.raises(OptionError) as error:
+        plot_results([("", masses)] * 5)
+    assert str(error.value) == (
+        "There are 5 tables to plot; a figure can tell 4 apart. Plot fewer at a time."
+    )
+
+
+def test_tables_with_contradicting_units_are_an_error() -> None:
+    with pytest.raises(OptionError) as error:
+        plot_results(constant("x", unit="m"), reference=constant("x", unit="mm"))
+    assert str(error.value) == (
+        "Column 'x' is in m in one table and in mm in another; expected one unit."
+    )
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_the_same_figure_gives_the_same_file(masses: Results, tmp_path: Path, suffix: str) -> None:
+    first, second = tmp_path / f"first.{suffix}", tmp_path / f"second.{suffix}"
+    save_figure(masses.plot(title="masses"), first)
+    save_figure(masses.plot(title="masses"), second)
+    assert first.stat().st_size > 1000
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_an_unknown_suffix_is_an_error(masses: Results, tmp_path: Path) -> None:
+    path = tmp_path / "figure.docx"
+    with pytest.raises(OptionError) as error:
+        save_figure(masses.plot(), path)
+    assert str(error.value) == (
+        f"The figure '{path}' has the suffix '.docx'; expected .pdf, .png, .svg."
+    )
+
+
+def test_a_figure_in_no_folder_cannot_be_written(masses: Results, tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "figure.png"
+    with pytest.raises(FileError) as error:
+        save_figure(masses.plot(), path)
+    assert str(error.value) == f"The figure '{path}' cannot be written: No such file or directory."
+
+
+def test_no_window_is_opened_and_no_global_figure_kept(masses: Results) -> None:
+    from matplotlib import pyplot
+
+    masses.plot()
+    assert pyplot.get_fignums() == []

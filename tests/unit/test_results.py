@@ -1,0 +1,253 @@
+"""The table of results, made by hand."""
+
+import pickle
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fmimaster.errors import OptionError
+from fmimaster.results.results import InstanceStatistics, Results, Statistics
+
+
+@pytest.fixture
+def bounce() -> Results:
+    """A ball that touches the ground at 1 s: two rows at that time."""
+    return Results(
+        time=[0.0, 1.0, 1.0, 2.0],
+        columns={
+            "ball.h": [1.0, 0.0, 0.0, 1.0],
+            "ball.v": [0.0, -2.0, 2.0, 0.0],
+            "ball.state": ["down", "down", "up", "up"],
+            "ground.forces": np.arange(16).reshape(4, 2, 2),
+        },
+        units={"ball.h": "m", "ball.v": "m/s", "ground.forces": "N"},
+        metadata={"system": "bounce.ssp"},
+    )
+
+
+def test_a_column_is_found_by_its_name(bounce: Results) -> None:
+    assert bounce["ball.v"].tolist() == [0.0, -2.0, 2.0, 0.0]
+
+
+def test_time_is_found_by_its_name(bounce: Results) -> None:
+    assert bounce["time"] is bounce.time
+    assert "time" in bounce
+
+
+def test_names_are_those_of_the_columns_without_time(bounce: Results) -> None:
+    assert bounce.names == ("ball.h", "ball.v", "ball.state", "ground.forces")
+    assert list(bounce) == list(bounce.names)
+
+
+def test_the_length_is_the_number_of_rows(bounce: Results) -> None:
+    assert len(bounce) == 4
+
+
+def test_an_unknown_name_gets_a_suggestion(bounce: Results) -> None:
+    assert "ball.w" not in bounce
+    with pytest.raises(OptionError) as error:
+        bounce["v"]
+    assert str(error.value) == "The results have no column 'v'. Did you mean 'ball.v'?"
+
+
+def test_the_superdense_index_counts_rows_at_the_same_time() -> None:
+    results = Results(time=[0.0, 1.0, 1.0, 1.0, 2.0, 3.0, 3.0], columns={})
+    assert results.index.tolist() == [0, 0, 1, 2, 0, 0, 1]
+
+
+def test_a_superdense_index_that_is_given_is_kept() -> None:
+    assert Results(time=[0.0, 1.0], columns={}, index=[0, 3]).index.tolist() == [0, 3]
+
+
+def test_arrays_are_read_only(bounce: Results) -> None:
+    for array in (bounce.time, bounce.index, bounce["ball.h"], bounce["ball.state"]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[1]
+
+
+def test_mappings_are_read_only(bounce: Results) -> None:
+    with pytest.raises(TypeError):
+        bounce.units["ball.h"] = "mm"  # type: ignore[index]
+
+
+def test_text_becomes_python_objects(bounce: Results) -> None:
+    assert bounce["ball.state"].dtype == object
+    assert type(bounce["ball.state"][0]) is str
+
+
+def test_the_given_array_stays_writable_for_its_owner() -> None:
+    mine = np.array([1.0, 2.0])
+    Results(time=[0.0, 1.0], columns={"x": mine})
+    mine[0] = 3.0
+
+
+def test_a_table_without_rows_is_legal() -> None:
+    empty = Results(time=[], columns={"x": []})
+    assert len(empty) == 0
+    assert repr(empty) == "<Results: 0 rows, 1 columns>"
+
+
+def test_the_representation_is_short(bounce: Results) -> None:
+    assert repr(bounce) == "<Results: 4 rows, 4 columns, 0 s to 2 s>"
+
+
+def test_a_pickled_table_is_the_same_and_still_read_only(bounce: Results) -> None:
+    copy = pickle.loads(pickle.dumps(bounce))
+    assert copy.names == bounce.names
+    for name in ("time", *bounce.names):
+        np.testing.assert_array_equal(copy[name], bounce[name], strict=True)
+        assert not copy[name].flags.writeable
+    assert copy.units == bounce.units
+    assert copy.metadata == bounce.metadata
+    assert copy.index.tolist() == bounce.index.tolist()
+
+
+def test_decreasing_time_is_an_error() -> None:
+    with pytest.raises(OptionError) as error:
+        Results(time=[0.0, 2.0, 1.5], columns={})
+    assert str(error.value) == (
+        "time decreases from 2.0 s to 1.5 s between rows 1 and 2;"
+        " expected increasing or repeated times."
+    )
+
+
+def test_time_with_two_axes_is_an_error() -> None:
+    with pytest.raises(OptionError) as error:
+        Results(time=[[0.0]], columns={})
+    assert str(error.value) == "time has the shape (1, 1); expected one axis, the rows."
+
+
+def test_a_column_of_another_length_is_an_error() -> None:
+    with pytest.raises(OptionError) as error:
+        Results(time=[0.0, 1.0], columns={"x": [1.0]})
+    assert str(error.value) == "Column 'x' has the shape (1,); expected 2 rows, as time has."
+
+
+def test_a_column_of_an_unknown_type_is_an_error() -> None:
+    with pytest.raises(OptionError) as error:
+        Results(time=[0.0], columns={"x": [1j]})
+    assert str(error.value) == (
+        "Column 'x' has the type complex128;"
+        " expected floats, integers, Booleans, or objects for text."
+    )
+
+
+def test_a_column_called_time_is_an_error() -> None:
+    with pytest.raises(OptionError) as error:
+        Results(time=[0.0], columns={"time": [0.0]})
+    assert str(error.value) == "A column is called 'time', which is the name of the time itself."
+
+
+def test_a_unit_of_no_column_is_an_error() -> None:
+    with pytest.raises(OptionError) as error:
+        Results(time=[0.0], columns={"speed": [0.0]}, units={"speeed": "m/s"})
+    assert str(error.value) == (
+        "A unit is given for 'speeed', which is not a column. Did you mean 'speed'?"
+    )
+
+
+def test_select_takes_patterns_in_their_order(bounce: Results) -> None:
+    chosen = bounce.select(["ground.*", "*.?"])
+    assert chosen.names == ("ground.forces", "ball.h", "ball.v")
+    assert chosen.units == {"ground.forces": "N", "ball.h": "m", "ball.v": "m/s"}
+    assert chosen.metadata == bounce.metadata
+
+
+def test_select_takes_each_column_once(bounce: Results) -> None:
+    assert bounce.select(["ball.v", "ball.v", "ball.*"]).names == ("ball.v", "ball.h", "ball.state")
+
+
+def test_select_takes_a_single_name(bounce: Results) -> None:
+    assert bounce.select("ball.h").names == ("ball.h",)
+
+
+def test_brackets_in_a_pattern_mean_themselves() -> None:
+    results = Results(time=[0.0], columns={"x1": [0.0], "x[1]": [1.0]})
+    assert results.select("x[1]").names == ("x[1]",)
+
+
+def test_a_pattern_that_matches_nothing_is_an_error(bounce: Results) -> None:
+    with pytest.raises(OptionError) as error:
+        bounce.select(["bal.h"])
+    assert (
+        str(error.value)
+        == "No column of the results matches 'bal.h'. Did you mean 'ball.h' or 'ball.v'?"
+    )
+
+
+def test_expand_makes_a_column_of_each_element_counted_from_one(bounce: Results) -> None:
+    expanded = bounce.select(["ball.h", "ground.*"]).expand()
+    assert expanded.names == (
+        "ball.h",
+        *(f"ground.forces[{k}]" for k in ("1,1", "1,2", "2,1", "2,2")),
+    )
+    assert expanded["ground.forces[2,1]"].tolist() == [2, 6, 10, 14]
+    assert expanded.units["ground.forces[2,1]"] == "N"
+
+
+def test_to_numpy_has_the_fields_of_fmpy(bounce: Results) -> None:
+    table = bounce.to_numpy()
+    assert table.dtype.names == ("time", *bounce.names)
+    assert table["ball.v"].tolist() == [0.0, -2.0, 2.0, 0.0]
+    assert table["ground.forces"].shape == (4, 2, 2)
+    assert table.dtype["ground.forces"].base == np.int64
+
+
+def test_to_pandas_has_time_as_its_index(bounce: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in = SimpleNamespace(
+        Index=lambda values, name: (name, values.tolist()),
+        DataFrame=lambda data, index: (list(data), index),
+    )
+    monkeypatch.setitem(sys.modules, "pandas", stand_in)
+    names, index = bounce.select(["ball.h"]).to_pandas()
+    assert names == ["ball.h"]
+    assert index == ("time", [0.0, 1.0, 1.0, 2.0])
+
+
+def test_to_pandas_says_what_to_install(bounce: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(OptionError) as error:
+        bounce.to_pandas()
+    assert str(error.value) == (
+        "to_pandas() needs pandas, which is not installed. Install it with 'pip install pandas'."
+    )
+
+
+def test_statistics_are_summed_up_in_an_aligned_table() -> None:
+    statistics = Statistics(
+        steps=1000,
+        attempts=1010,
+        rejections=10,
+        seconds=1.25,
+        instances=(
+            InstanceStatistics("upper", 10_000, 0.5),
+            InstanceStatistics("load.lower", 100, 0.0625),
+        ),
+        warnings=("The step was small.",),
+    )
+    assert statistics.lines() == [
+        "1000 steps in 1.25 s (1010 attempts, 10 rejections)",
+        "instance    calls  seconds  share",
+        "upper       10000    0.500  40.0%",
+        "load.lower    100    0.062   5.0%",
+        "warning: The step was small.",
+    ]
+
+
+def test_statistics_without_instances_are_one_line() -> None:
+    statistics = Statistics(steps=0, attempts=0, rejections=0, seconds=0.0)
+    assert statistics.lines() == ["0 steps in 0 s (0 attempts, 0 rejections)"]
+
+
+def test_statistics_of_a_run_too_short_to_be_timed_have_no_share() -> None:
+    statistics = Statistics(
+        steps=1, attempts=1, rejections=0, seconds=0.0, instances=(InstanceStatistics("a", 1, 0.0),)
+    )
+    assert statistics.lines()[-1] == "a             1    0.000      -"
+
+
+def test_statistics_pickle() -> None:
+    statistics = Statistics(1, 1, 0, 0.5, (InstanceStatistics("a", 1, 0.25),), ("w",))
+    assert pickle.loads(pickle.dumps(statistics)) == statistics

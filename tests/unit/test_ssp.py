@@ -1,0 +1,701 @@
+"""Systems are read from SSP archives, folders, SSDs and FMUs."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from fmimaster.errors import DescriptionError, FileError
+from fmimaster.system.description import (
+    Component,
+    Connection,
+    Connector,
+    Endpoint,
+    Experiment,
+    Source,
+    SystemDescription,
+    Transformation,
+)
+from fmimaster.system.model import Causality, DataType, Unit
+from fmimaster.system.ssp import read_system
+
+NAMESPACES = " ".join(
+    f'xmlns:{prefix}="http://ssp-standard.org/SSP1/SystemStructure{name}"'
+    for prefix, name in {
+        "ssd": "Description",
+        "ssc": "Common",
+        "ssv": "ParameterValues",
+        "ssm": "ParameterMapping",
+    }.items()
+)
+UNITS = """<ssd:Units>
+  <ssc:Unit name="m"><ssc:BaseUnit m="1"/></ssc:Unit>
+  <ssc:Unit name="mm"><ssc:BaseUnit m="1" factor="0.001"/></ssc:Unit>
+  <ssc:Unit name="degC"><ssc:BaseUnit K="1" offset="273.15"/></ssc:Unit>
+  <ssc:Unit name="odd"/>
+</ssd:Units>"""
+METRE = Unit("m", (0, 1, 0, 0, 0, 0, 0, 0))
+MILLIMETRE = Unit("mm", (0, 1, 0, 0, 0, 0, 0, 0), 0.001)
+
+
+def ssd(system: str = "", after: str = "", version: str = "1.0") -> str:
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<ssd:SystemStructureDescription name="test" version="{version}" {NAMESPACES}>
+<ssd:System name="root">
+{system}
+</ssd:System>
+{after}
+</ssd:SystemStructureDescription>"""
+
+
+def component(name: str, inside: str = "", source: str = "a.fmu", more: str = "") -> str:
+    return f'<ssd:Component name="{name}" source="{source}" {more}>{inside}</ssd:Component>'
+
+
+def elements(*inside: str) -> str:
+    return f"<ssd:Elements>{''.join(inside)}</ssd:Elements>"
+
+
+def values(*parameters: str, units: str = "") -> str:
+    return (
+        f'<ssv:ParameterSet version="1.0" name="set" {NAMESPACES}><ssv:Parameters>'
+        f"{''.join(parameters)}</ssv:Parameters>{units}</ssv:ParameterSet>"
+    )
+
+
+def parameter(name: str, value: str, kind: str = "Real", more: str = "") -> str:
+    return f'<ssv:Parameter name="{name}"><ssv:{kind} value="{value}" {more}/></ssv:Parameter>'
+
+
+def bindings(*inside: str) -> str:
+    return f"<ssd:ParameterBindings>{''.join(inside)}</ssd:ParameterBindings>"
+
+
+def binding(content: str, more: str = "", mapping: str = "") -> str:
+    return (
+        f"<ssd:ParameterBinding {more}><ssd:ParameterValues>{content}</ssd:ParameterValues>"
+        f"{mapping}</ssd:ParameterBinding>"
+    )
+
+
+def inline_mapping(*entries: str) -> str:
+    return (
+        '<ssd:ParameterMapping><ssm:ParameterMapping version="1.0">'
+        f"{''.join(entries)}</ssm:ParameterMapping></ssd:ParameterMapping>"
+    )
+
+
+def read(folder: Path, text: str) -> SystemDescription:
+    """The system of a text, without a folder around it in messages and sources."""
+    (folder / "s.ssd").write_text(text, encoding="utf-8")
+    return read_system(folder / "s.ssd")
+
+
+def zipped(path: Path, content: dict[str, str | bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in content.items():
+            archive.writestr(name, text)
+    return path
+
+
+def given(element: Component) -> dict[str, object]:
+    return {p.name: p.value for p in element.parameters}
+
+
+# What can be read ---------------------------------------------------------------------------------
+
+
+def test_an_archive_gives_members_as_sources(tmp_path: Path) -> None:
+    text = ssd(elements(component("a", source="resources/my%20pump.fmu")))
+    path = zipped(tmp_path / "x.ssp", {"SystemStructure.ssd": text, "resources/my pump.fmu": b""})
+    description = read_system(str(path))
+    assert description.system.name == "root"
+    assert description.system.components == (Component("a", Source(path, "resources/my pump.fmu")),)
+    assert description.source == path
+    assert description.notes == ()
+
+
+def test_a_folder_and_an_ssd_give_files_as_sources(tmp_path: Path) -> None:
+    (tmp_path / "SystemStructure.ssd").write_text(ssd(elements(component("a", source="r/a.fmu"))))
+    for path in (tmp_path, tmp_path / "SystemStructure.ssd"):
+        description = read_system(path)
+        assert description.system.components[0].source == Source(tmp_path / "r/a.fmu")
+        assert description.source == path
+
+
+def test_an_fmu_is_a_system_of_one_component(tmp_path: Path) -> None:
+    path = tmp_path / "my.pump.fmu"
+    path.write_bytes(b"not looked at here")
+    (tmp_path / "tank.v2").mkdir()
+    (tmp_path / "tank.v2" / "modelDescription.xml").write_text("<fmiModelDescription/>")
+    for source, name in ((path, "my.pump"), (tmp_path / "tank.v2", "tank.v2")):
+        description = read_system(source)
+        assert list(description.components()) == [(name, Component(name, Source(source)))]
+        assert description.notes == ()
+
+
+def test_anything_else_is_refused_with_what_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "x.zip").write_bytes(b"")
+    with pytest.raises(
+        FileError, match=r"is not a system\. Expected an SSP archive \(\.ssp\), an SSD"
+    ):
+        read_system(tmp_path / "x.zip")
+    with pytest.raises(FileError, match=r"does not exist\. Did you mean 'x\.zip'"):
+        read_system(tmp_path / "x.zi")
+
+
+def test_the_only_ssd_of_another_name_is_taken_with_a_note(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "x.ssp", {"sub/Other.ssd": ssd(elements(component("a")))})
+    description = read_system(path)
+    assert description.system.components[0].source == Source(path, "sub/a.fmu")
+    assert description.notes == (
+        f"'{path}' has no SystemStructure.ssd; 'sub/Other.ssd' is read instead.",
+    )
+
+
+def test_several_ssds_of_other_names_are_told(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "x.ssp", {"A.ssd": ssd(), "B.ssd": ssd(), "c.ssv": ""})
+    with pytest.raises(
+        FileError, match=r"has no SystemStructure\.ssd, but A\.ssd, B\.ssd\. Unpack"
+    ):
+        read_system(path)
+
+
+def test_no_ssd_at_all_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"has no SystemStructure\.ssd and no other \.ssd file"):
+        read_system(tmp_path)
+
+
+def test_xml_of_another_kind_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        FileError, match=r"the root is 'html', expected 'SystemStructureDescription'"
+    ):
+        read(tmp_path, "<html/>")
+    with pytest.raises(FileError, match=r"s\.ssd, line 1: there is no System in it"):
+        read(tmp_path, '<SystemStructureDescription version="1.0"/>')
+
+
+def test_a_later_version_is_read_with_a_note(tmp_path: Path) -> None:
+    notes = read(tmp_path, ssd(version="2.0")).notes
+    assert len(notes) == 1
+    assert "SSP version '2.0' is read as far as it is like version 1.0" in notes[0]
+
+
+# Structure ----------------------------------------------------------------------------------------
+
+
+def test_connectors_have_kind_type_and_unit(tmp_path: Path) -> None:
+    types = {
+        "x": ("input", '<ssc:Real unit="mm"/>'),
+        "y": ("output", '<ssc:Real unit="furlong"/>'),
+        "o": ("output", '<ssc:Real unit="odd"/>'),
+        "i": ("parameter", "<ssc:Integer/>"),
+        "b": ("calculatedParameter", "<ssc:Boolean/>"),
+        "s": ("inout", "<ssc:String/>"),
+        "e": ("input", '<ssc:Enumeration name="gear"/>'),
+        "c": ("input", '<ssc:Binary mime-type="a/b"/>'),
+        "f": ("structuralParameter", "<ssc:UInt64/>"),
+        "n": ("local", '<ssd:ConnectorGeometry x="0" y="0"/>'),
+    }
+    connectors = "".join(
+        f'<ssd:Connector name="{name}" kind="{kind}">{inside}</ssd:Connector>'
+        for name, (kind, inside) in types.items()
+    )
+    text = ssd(elements(component("a", f"<ssd:Connectors>{connectors}</ssd:Connectors>")), UNITS)
+    assert read(tmp_path, text).system.components[0].connectors == (
+        Connector("x", Causality.INPUT, DataType.FLOAT64, MILLIMETRE),
+        Connector("y", Causality.OUTPUT, DataType.FLOAT64, Unit("furlong")),
+        Connector("o", Causality.OUTPUT, DataType.FLOAT64, Unit("odd")),
+        Connector("i", Causality.PARAMETER, DataType.INT32),
+        Connector("b", Causality.CALCULATED_PARAMETER, DataType.BOOLEAN),
+        Connector("s", Causality.LOCAL, DataType.STRING),
+        Connector("e", Causality.INPUT),
+        Connector("c", Causality.INPUT, DataType.BINARY),
+        Connector("f", Causality.STRUCTURAL_PARAMETER, DataType.UINT64),
+        Connector("n", Causality.OUTPUT),
+    )
+
+
+def test_systems_nest_with_connectors_and_connections(tmp_path: Path) -> None:
+    text = ssd(
+        """<ssd:Elements>
+          <ssd:System name="vehicle">
+            <ssd:Connectors><ssd:Connector name="v" kind="output"/></ssd:Connectors>
+            <ssd:Elements>
+              <ssd:Component name="engine.left" source="a.fmu"/>
+            </ssd:Elements>
+            <ssd:Connections>
+              <ssd:Connection startElement="engine.left" startConnector="der(x)" endConnector="v"/>
+            </ssd:Connections>
+          </ssd:System>
+          <ssd:Component name="road" source="b.fmu" implementation="CoSimulation"/>
+        </ssd:Elements>
+        <ssd:Connections>
+          <ssd:Connection startElement="road" startConnector="u[1]"
+              endElement="vehicle" endConnector="v" suppressUnitConversion="true">
+            <ssc:LinearTransformation factor="2" offset="-1"/>
+          </ssd:Connection>
+        </ssd:Connections>"""
+    )
+    description = read(tmp_path, text)
+    assert [name for name, _ in description.components()] == ["road", "vehicle.engine.left"]
+    (vehicle,) = description.system.systems
+    assert vehicle.connectors == (Connector("v", Causality.OUTPUT),)
+    assert vehicle.connections == (
+        Connection(Endpoint("engine.left", "der(x)"), Endpoint("", "v")),
+    )
+    assert description.system.connections == (
+        Connection(
+            Endpoint("road", "u[1]"), Endpoint("vehicle", "v"), Transformation(2.0, -1.0), True
+        ),
+    )
+    assert description.notes == ()
+
+
+def connected(start: str = "a", end: str = "b", inside: str = "", more: str = "") -> str:
+    return (
+        "<ssd:Connections>\n"
+        f'<ssd:Connection startElement="{start}" startConnector="y" '
+        f'endElement="{end}" endConnector="u" {more}>'
+        f"{inside}</ssd:Connection></ssd:Connections>"
+    )
+
+
+def test_a_connection_to_an_unknown_element_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    text = ssd(elements(component("pump"), component("tank")) + connected("pump", "tnak"))
+    with pytest.raises(
+        DescriptionError,
+        match=r"s\.ssd, line 5: connection 'pump\.y -> tnak\.u': there is no element 'tnak' in "
+        r"this system\. Did you mean 'tank'\?",
+    ):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize("kind", ["Boolean", "Integer", "Enumeration"])
+def test_mappings_of_discrete_values_are_refused(tmp_path: Path, kind: str) -> None:
+    inside = f"<ssc:{kind}MappingTransformation/>"
+    text = ssd(elements(component("a"), component("b")) + connected(inside=inside))
+    with pytest.raises(
+        DescriptionError, match=f"line 5: {kind}MappingTransformation is not supported"
+    ):
+        read(tmp_path, text)
+
+
+def test_a_connection_of_array_elements_is_refused(tmp_path: Path) -> None:
+    text = ssd(elements(component("a"), component("b")) + connected(more='startIndices="1"'))
+    with pytest.raises(DescriptionError, match="connects elements of an array"):
+        read(tmp_path, text)
+
+
+def test_a_signal_dictionary_is_refused_only_if_it_is_connected(tmp_path: Path) -> None:
+    reference = '<ssd:SignalDictionaryReference name="bus" dictionary="d"/>'
+    description = read(tmp_path, ssd(elements(component("a"), reference)))
+    assert len(description.system.components) == 1
+    assert "line 4: a reference to a signal dictionary is left aside" in description.notes[0]
+    with pytest.raises(DescriptionError, match=r"'a\.y -> bus\.u' leads to a signal dictionary"):
+        read(tmp_path, ssd(elements(component("a"), reference) + connected("a", "bus")))
+
+
+def test_names_that_occur_twice_are_refused(tmp_path: Path) -> None:
+    nested = '<ssd:System name="a"/>'
+    with pytest.raises(
+        DescriptionError, match="line 3: there are several elements with the name 'a'"
+    ):
+        read(tmp_path, ssd(elements(component("a"), nested)))
+    connector = '<ssd:Connector name="x" kind="input"/>'
+    text = ssd(elements(component("a", f"<ssd:Connectors>{connector * 2}</ssd:Connectors>")))
+    with pytest.raises(DescriptionError, match="several connectors with the name 'x'"):
+        read(tmp_path, text)
+
+
+def test_full_names_that_occur_twice_are_refused(tmp_path: Path) -> None:
+    nested = f'<ssd:System name="a">{elements(component("b"))}</ssd:System>'
+    with pytest.raises(DescriptionError, match=r"several components with the full name 'a\.b'"):
+        read(tmp_path, ssd(elements(component("a.b"), nested)))
+
+
+def test_an_unknown_kind_of_connector_is_refused(tmp_path: Path) -> None:
+    connectors = '<ssd:Connectors><ssd:Connector name="x" kind="in"/></ssd:Connectors>'
+    with pytest.raises(
+        FileError, match=r"kind 'in' of a connector is not known\. Expected one of input"
+    ):
+        read(tmp_path, ssd(elements(component("a", connectors))))
+
+
+# Sources ------------------------------------------------------------------------------------------
+
+
+def test_a_component_without_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"attribute 'source' of Component 'a' is missing"):
+        read(tmp_path, ssd(elements('<ssd:Component name="a"/>')))
+    with pytest.raises(FileError, match=r"attribute 'source' of Component 'a' is empty"):
+        read(tmp_path, ssd(elements(component("a", source=""))))
+
+
+@pytest.mark.parametrize("source", ["http://x.org/a.fmu", "HTTPS://x.org/a.fmu", "proxyfmu://h?a"])
+def test_a_source_on_another_machine_is_refused(tmp_path: Path, source: str) -> None:
+    with pytest.raises(
+        FileError, match=r"is reached by '\w+', expected a file\. Place the file next"
+    ):
+        read(tmp_path, ssd(elements(component("a", source=source))))
+
+
+@pytest.mark.parametrize(
+    ("source", "more"),
+    [
+        ("other.ssp", ""),
+        ("other.ssd", ""),
+        ("#other", ""),
+        ("other", 'type="application/x-ssp-package"'),
+    ],
+)
+def test_a_component_that_is_another_system_is_refused(
+    tmp_path: Path, source: str, more: str
+) -> None:
+    with pytest.raises(
+        DescriptionError, match=r"component 'a' is not an FMU but .* Expected an FMU"
+    ):
+        read(tmp_path, ssd(elements(component("a", source=source, more=more))))
+
+
+def test_sources_outside_of_an_archive_are_taken_from_disk_with_a_note(tmp_path: Path) -> None:
+    outside = (tmp_path / "out side.fmu").as_uri()
+    text = ssd(
+        elements(
+            component("a", source="../../a.fmu"),
+            component("b", source=outside),
+            component("c", source="sub/../c.fmu"),
+        )
+    )
+    path = zipped(tmp_path / "x.ssp", {"sub/SystemStructure.ssd": text})
+    description = read_system(path)
+    assert [c.source for c in description.system.components] == [
+        Source(tmp_path / "a.fmu"),
+        Source(tmp_path / "out side.fmu"),
+        Source(path, "sub/c.fmu"),
+    ]
+    notes = [note for note in description.notes if "outside of the system" in note]
+    assert len(notes) == 2
+    assert "line 4: source '../../a.fmu' is taken from" in notes[0]
+
+
+def test_sources_of_an_ssd_may_lie_above_it(tmp_path: Path) -> None:
+    text = ssd(
+        elements(component("a", source="../a.fmu"), component("b", source=f"{tmp_path}/b.fmu"))
+    )
+    description = read(tmp_path, text)
+    assert [c.source for c in description.system.components] == [
+        Source(tmp_path / "../a.fmu"),
+        Source(tmp_path / "b.fmu"),
+    ]
+    assert len(description.notes) == 1
+
+
+def test_backslashes_in_sources_are_read_as_slashes(tmp_path: Path) -> None:
+    description = read(tmp_path, ssd(elements(component("a", source=r"resources\a.fmu"))))
+    assert description.system.components[0].source == Source(tmp_path / "resources/a.fmu")
+
+
+# Parameters ---------------------------------------------------------------------------------------
+
+
+def test_inline_values_have_types_units_and_a_place(tmp_path: Path) -> None:
+    content = values(
+        parameter("r", "1e-3", more='unit="mm"'),
+        parameter("i", "-4", "Integer"),
+        parameter("b", "true", "Boolean"),
+        parameter("s", " a b ", "String"),
+        parameter("empty", "", "String"),
+        parameter("e", "first gear", "Enumeration"),
+        parameter("h", "00ff", "Binary"),
+        parameter("array", "1 2 3", "Float64"),
+    )
+    text = ssd(elements(component("a", bindings(binding(content)))), UNITS)
+    (a,) = read(tmp_path, text).system.components
+    assert given(a) == {
+        "r": 1e-3,
+        "i": -4,
+        "b": True,
+        "s": " a b ",
+        "empty": "",
+        "e": "first gear",
+        "h": b"\x00\xff",
+        "array": (1.0, 2.0, 3.0),
+    }
+    assert a.parameters[0].unit == MILLIMETRE
+    assert a.parameters[0].where == f"{tmp_path / 's.ssd'}, line 4"
+
+
+def test_values_from_a_file_bring_their_own_units(tmp_path: Path) -> None:
+    own = '<ssv:Units><ssc:Unit name="mm"><ssc:BaseUnit m="1"/></ssc:Unit></ssv:Units>'
+    content = values(
+        parameter("x", "1", more='unit="mm"'), parameter("y", "1", more='unit="m"'), units=own
+    )
+    (tmp_path / "my values.ssv").write_text(content)
+    source = bindings('<ssd:ParameterBinding source="my%20values.ssv"/>')
+    (a,) = read(tmp_path, ssd(elements(component("a", source)), UNITS)).system.components
+    assert [p.unit for p in a.parameters] == [Unit("mm", METRE.exponents), Unit("m")]
+    assert a.parameters[0].where == f"{tmp_path / 'my values.ssv'}, line 1"
+
+
+def test_values_are_read_from_inside_the_archive_and_the_component(tmp_path: Path) -> None:
+    fmu = zipped(tmp_path / "a.fmu", {"extra/in.ssv": values(parameter("x", "2"))}).read_bytes()
+    inside = bindings(
+        '<ssd:ParameterBinding source="p/out.ssv"/>',
+        '<ssd:ParameterBinding source="extra/in.ssv" sourceBase="component"/>',
+    )
+    content = {
+        "SystemStructure.ssd": ssd(elements(component("a", inside))),
+        "p/out.ssv": values(parameter("x", "1"), parameter("y", "1")),
+        "a.fmu": fmu,
+    }
+    (a,) = read_system(zipped(tmp_path / "x.ssp", content)).system.components
+    assert given(a) == {"x": 2.0, "y": 1.0}
+
+
+def test_a_system_has_no_component_to_read_values_from(tmp_path: Path) -> None:
+    text = ssd(bindings('<ssd:ParameterBinding source="x.ssv" sourceBase="component"/>'))
+    with pytest.raises(
+        DescriptionError, match="sourceBase 'component' means a file inside a component"
+    ):
+        read(tmp_path, text)
+
+
+def test_later_bindings_win_over_earlier_ones(tmp_path: Path) -> None:
+    both = bindings(
+        binding(values(parameter("x", "1"), parameter("y", "1"))),
+        binding(values(parameter("x", "2"))),
+    )
+    (a,) = read(tmp_path, ssd(elements(component("a", both)))).system.components
+    assert given(a) == {"x": 2.0, "y": 1.0}
+
+
+def test_values_of_a_system_stay_with_the_system(tmp_path: Path) -> None:
+    inner = bindings(binding(values(parameter("b.x", "1")))) + elements(component("b"))
+    nested = f'<ssd:System name="n">{inner}</ssd:System>'
+    text = ssd(bindings(binding(values(parameter("n.b.x", "2")))) + elements(nested))
+    system = read(tmp_path, text).system
+    assert [(p.name, p.value) for p in system.parameters] == [("n.b.x", 2.0)]
+    assert [(p.name, p.value) for p in system.systems[0].parameters] == [("b.x", 1.0)]
+
+
+def test_a_prefix_comes_before_each_name(tmp_path: Path) -> None:
+    text = ssd(bindings(binding(values(parameter("x", "1")), more='prefix="n.b."')))
+    assert read(tmp_path, text).system.parameters[0].name == "n.b.x"
+
+
+def test_a_mapping_renames_and_transforms_and_drops_the_rest(tmp_path: Path) -> None:
+    mapping = inline_mapping(
+        '<ssm:MappingEntry source="p.x" target="a.length">'
+        '<ssc:LinearTransformation factor="2"/></ssm:MappingEntry>',
+        '<ssm:MappingEntry source="p.x" target="a.raw" suppressUnitConversion="true"/>',
+        '<ssm:MappingEntry source="p.z" target="a.z"/>',
+    )
+    content = values(parameter("x", "3", more='unit="mm"'), parameter("y", "1"))
+    description = read(
+        tmp_path, ssd(bindings(binding(content, 'prefix="p."', mapping)), after=UNITS)
+    )
+    length, raw = description.system.parameters
+    assert (length.name, length.value, length.unit) == ("a.length", 3.0, MILLIMETRE)
+    assert length.transformation == Transformation(2.0)
+    assert (raw.name, raw.value, raw.unit) == ("a.raw", 3.0, None)
+    assert raw.transformation.is_identity
+    assert [note.partition(": ")[2] for note in description.notes] == [
+        "the mapped parameter 'p.z' is not in the parameter set.",
+        "parameters without a mapping are not applied: p.y.",
+    ]
+
+
+def test_a_mapping_is_read_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "map.ssm").write_text(
+        f'<ssm:ParameterMapping version="1.0" {NAMESPACES}>'
+        '<ssm:MappingEntry source="x" target="y"/></ssm:ParameterMapping>'
+    )
+    mapping = '<ssd:ParameterMapping source="map.ssm"/>'
+    text = ssd(
+        elements(component("a", bindings(binding(values(parameter("x", "1")), "", mapping))))
+    )
+    assert given(read(tmp_path, text).system.components[0]) == {"y": 1.0}
+
+
+def test_an_empty_mapping_applies_nothing(tmp_path: Path) -> None:
+    text = ssd(bindings(binding(values(parameter("x", "1")), mapping=inline_mapping())))
+    assert read(tmp_path, text).system.parameters == ()
+
+
+def test_a_value_given_twice_in_one_set_is_noted(tmp_path: Path) -> None:
+    description = read(
+        tmp_path, ssd(bindings(binding(values(parameter("a.x", "1"), parameter("a.x", "2")))))
+    )
+    assert description.system.parameters[0].value == 2.0
+    assert "'a.x' is given twice; the later value is taken" in description.notes[0]
+
+
+def test_a_binding_without_values_is_noted(tmp_path: Path) -> None:
+    description = read(tmp_path, ssd(bindings("<ssd:ParameterBinding/>")))
+    assert "binding without source or ParameterSet is left aside" in description.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("inside", "message"),
+    [
+        (
+            parameter("x", "1,5"),
+            r"line 4: attribute 'value' of Real is '1,5', expected a number",
+        ),
+        (parameter("x", "1.5", "Integer"), "expected a whole number"),
+        (parameter("x", ""), "attribute 'value' of Real is '', expected a number"),
+        (
+            '<ssv:Parameter name="x"><ssv:Real/></ssv:Parameter>',
+            "attribute 'value' of Real is missing",
+        ),
+        ('<ssv:Parameter name="x"/>', "parameter 'x' has no value. Expected one of Real, "),
+        ("<ssv:Parameter/>", "attribute 'name' of Parameter is missing"),
+    ],
+)
+def test_a_malformed_value_is_told_with_its_line(tmp_path: Path, inside: str, message: str) -> None:
+    with pytest.raises(FileError, match=message):
+        read(tmp_path, ssd(bindings(binding(values(inside)))))
+
+
+def test_a_missing_parameter_file_is_told_with_the_place_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "values.ssv").write_text("")
+    text = ssd(bindings('<ssd:ParameterBinding source="valeus.ssv"/>'))
+    with pytest.raises(
+        FileError,
+        match=r"s\.ssd, line 4: .*valeus\.ssv' does not exist\. Did you mean 'values\.ssv'",
+    ):
+        read(tmp_path, text)
+
+
+def test_parameters_of_an_unknown_format_are_refused(tmp_path: Path) -> None:
+    text = ssd(bindings('<ssd:ParameterBinding source="x.csv" type="text/csv"/>'))
+    with pytest.raises(
+        DescriptionError, match="ParameterBinding has type 'text/csv', which is not known"
+    ):
+        read(tmp_path, text)
+
+
+# Experiment and annotations -----------------------------------------------------------------------
+
+OURS = (
+    '<ssc:Annotation type="org.fmimaster">'
+    '<f:Simulation xmlns:f="https://fmimaster.org/ssp" stepSize="0.5"/></ssc:Annotation>'
+)
+OSP = (
+    '<ssc:Annotation type="com.opensimulationplatform"><osp:Algorithm xmlns:osp="urn:osp">'
+    '<osp:FixedStepAlgorithm baseStepSize="1e-4"/></osp:Algorithm></ssc:Annotation>'
+)
+OMS = (
+    '<ssc:Annotation type="org.openmodelica"><oms:Annotations xmlns:oms="urn:oms">'
+    '<oms:SimulationInformation><oms:FixedStepMaster description="oms-ma" stepSize="0.002"/>'
+    "</oms:SimulationInformation></oms:Annotations></ssc:Annotation>"
+)
+FOREIGN = '<ssc:Annotation type="com.example"><anything/></ssc:Annotation>'
+
+
+def annotations(*inside: str) -> str:
+    return f"<ssd:Annotations>{''.join(inside)}</ssd:Annotations>"
+
+
+def experiment(*inside: str) -> str:
+    return (
+        '<ssd:DefaultExperiment startTime="1" stopTime="2.5">'
+        f"{annotations(*inside)}</ssd:DefaultExperiment>"
+    )
+
+
+def test_the_experiment_may_be_left_out(tmp_path: Path) -> None:
+    assert read(tmp_path, ssd()).experiment == Experiment()
+    assert read(tmp_path, ssd(after="<ssd:DefaultExperiment/>")).experiment == Experiment()
+
+
+def test_our_annotation_gives_the_step_size_wherever_it_stands(tmp_path: Path) -> None:
+    description = read(tmp_path, ssd(after=experiment(OURS)))
+    assert description.experiment == Experiment(1.0, 2.5, step_size=0.5)
+    assert description.notes == ()
+    assert read(tmp_path, ssd(annotations(OURS))).experiment.step_size == 0.5
+    assert read(tmp_path, ssd(after=annotations(OURS))).experiment.step_size == 0.5
+
+
+@pytest.mark.parametrize(
+    ("annotation", "step_size", "note"),
+    [
+        (
+            OSP,
+            1e-4,
+            "step size 0.0001 s is taken from FixedStepAlgorithm of 'com.opensimulationplatform'",
+        ),
+        (OMS, 0.002, "step size 0.002 s is taken from FixedStepMaster of 'org.openmodelica'"),
+    ],
+)
+def test_the_step_size_of_another_tool_is_taken_with_a_note(
+    tmp_path: Path, annotation: str, step_size: float, note: str
+) -> None:
+    for text in (ssd(after=experiment(annotation)), ssd(annotations(annotation))):
+        description = read(tmp_path, text)
+        assert description.experiment.step_size == step_size
+        assert len(description.notes) == 1
+        assert note in description.notes[0]
+
+
+def test_ours_wins_over_that_of_other_tools(tmp_path: Path) -> None:
+    description = read(tmp_path, ssd(annotations(OMS), experiment(OSP, OURS)))
+    assert description.experiment.step_size == 0.5
+    assert len(description.notes) == 2
+
+
+def test_the_step_size_of_a_nested_system_is_not_that_of_the_whole(tmp_path: Path) -> None:
+    nested = f'<ssd:System name="n">{annotations(OMS)}</ssd:System>'
+    description = read(tmp_path, ssd(elements(nested)))
+    assert description.experiment.step_size is None
+    assert "annotations of type 'org.openmodelica' here are left aside" in description.notes[0]
+
+
+def test_foreign_annotations_get_one_note_for_each_type(tmp_path: Path) -> None:
+    parts = [component(name, annotations(FOREIGN)) for name in "abc"]
+    notes = read(tmp_path, ssd(elements(*parts))).notes
+    assert len(notes) == 1
+    assert (
+        "line 4: annotations of type 'com.example' here and 2 more places are left aside"
+        in notes[0]
+    )
+
+
+@pytest.mark.parametrize("step_size", ["0", "-1", "nan", "inf"])
+def test_a_step_size_that_is_none_is_refused(tmp_path: Path, step_size: str) -> None:
+    with pytest.raises(FileError, match=r"attribute 'stepSize' of Simulation is .* above 0"):
+        read(tmp_path, ssd(annotations(OURS.replace("0.5", step_size))))
+
+
+def test_a_malformed_time_is_told_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(
+        FileError, match=r"line 6: attribute 'stopTime' of .* is '10s', expected a number"
+    ):
+        read(tmp_path, ssd(after='<ssd:DefaultExperiment stopTime="10s"/>'))
+
+
+# In the wild --------------------------------------------------------------------------------------
+
+
+def test_undeclared_prefixes_are_repaired_with_a_note(tmp_path: Path) -> None:
+    annotation = OSP.replace(' xmlns:osp="urn:osp"', "")
+    description = read(tmp_path, ssd(after=experiment(annotation)))
+    assert description.experiment.step_size == 1e-4
+    assert "line 6: prefix 'osp' is not declared" in description.notes[0]
+
+
+def test_undeclared_prefixes_are_repaired_in_parameter_sets(tmp_path: Path) -> None:
+    content = values(parameter("a.x", "1")).replace(NAMESPACES, "")
+    description = read(
+        tmp_path, ssd(bindings(binding(content))).replace('xmlns:ssv="', 'xmlns:s="')
+    )
+    assert description.system.parameters[0].value == 1.0
+    assert "prefix 'ssv' is not declared" in description.notes[0]
+
+
+def test_a_document_type_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"s\.ssd: the document has a document type"):
+        read(tmp_path, ssd().replace("?>", "?><!DOCTYPE x>"))
