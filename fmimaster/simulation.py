@@ -181,9 +181,7 @@ def _prepare(simulation: Simulation, loader: Loader) -> Prepared:
         step_size=simulation.step_size,
         points=jumps,
     )
-    return Prepared(
-        description, plan, assemble(plan, simulation.algorithm), schedule, made_from
-    )
+    return Prepared(description, plan, assemble(plan, simulation.algorithm), schedule, made_from)
 
 
 class _Run:
@@ -293,9 +291,7 @@ class _Run:
             seconds=self.seconds,
             instances=tuple(
                 InstanceStatistics(planned.name, attempts, seconds)
-                for planned, seconds in zip(
-                    self.plan.instances, self.executor.seconds, strict=True
-                )
+                for planned, seconds in zip(self.plan.instances, self.executor.seconds, strict=True)
             ),
         )
         return self.recorder.results(statistics)

@@ -8,4 +8,12 @@ from fmimaster.algorithms.jacobi import Jacobi
 ALGORITHMS: tuple[type[Algorithm], ...] = (Jacobi, GaussSeidel)
 """Algorithms that the command line offers by name."""
 
-__all__ = ["ALGORITHMS", "Algorithm", "GaussSeidel", "Initialization", "Jacobi", "Programs", "assemble"]
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "GaussSeidel",
+    "Initialization",
+    "Jacobi",
+    "Programs",
+    "assemble",
+]

@@ -154,10 +154,14 @@ def _step(
     sizes = {n: s for n, s in said.items() if s}
     if sizes:
         name = min(sizes, key=sizes.__getitem__)
-        notes.append(f"step size {sizes[name]:g} s from '{name}', the smallest that an FMU suggests")
+        notes.append(
+            f"step size {sizes[name]:g} s from '{name}', the smallest that an FMU suggests"
+        )
         return FixedStep(sizes[name])
     step = round_to_125(span / DEFAULT_STEPS)
-    notes.append(f"step size {float(step):g} s, because nobody says one: about {DEFAULT_STEPS} steps")
+    notes.append(
+        f"step size {float(step):g} s, because nobody says one: about {DEFAULT_STEPS} steps"
+    )
     return FixedStep(step)
 
 

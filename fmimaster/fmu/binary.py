@@ -50,7 +50,9 @@ class BinaryInstance:
         Of the names of FMI functions: ``"fmi2"`` or ``"fmi3"``.
     """
 
-    def __init__(self, fmu: Any, model: Model, name: str, prefix: str, messages: MessageLog) -> None:
+    def __init__(
+        self, fmu: Any, model: Model, name: str, prefix: str, messages: MessageLog
+    ) -> None:
         self.fmu = fmu
         self.model = model
         self.name = name
@@ -140,8 +142,13 @@ class BinaryInstance:
     # Strings, which are the same in both versions but for the function's arguments
 
     def strings(
-        self, get: bool, function: Callable[..., int], name: str, references: Sequence[int],
-        values: NDArray[Any], extra: tuple[Any, ...],
+        self,
+        get: bool,
+        function: Callable[..., int],
+        name: str,
+        references: Sequence[int],
+        values: NDArray[Any],
+        extra: tuple[Any, ...],
     ) -> Transfer:
         """Transfer of String variables between the FMU and an array of ``str``."""
         pointers = (ctypes.c_char_p * len(values))()
@@ -190,4 +197,3 @@ class BinaryInstance:
 
 def _address(component: Any) -> int:
     return component if isinstance(component, int) else int(component.value)
-

@@ -41,15 +41,11 @@ class Fmi2Instance(BinaryInstance):
             "DoStep", ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_int
         )
 
-    def getter(
-        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
-    ) -> Transfer:
+    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables into ``values``."""
         return self._accessor("Get", kind, references, values)
 
-    def setter(
-        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
-    ) -> Transfer:
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that sets these variables from ``values``."""
         return self._accessor("Set", kind, references, values)
 
@@ -151,9 +147,7 @@ _LOGS: WeakValueDictionary[bytes, MessageLog] = WeakValueDictionary()
 receiver only, and it tells the instances apart by their names."""
 
 
-def _receive(
-    _environment: Any, instance: bytes, status: int, category: bytes, text: bytes
-) -> None:
+def _receive(_environment: Any, instance: bytes, status: int, category: bytes, text: bytes) -> None:
     messages = _LOGS.get(instance or b"")
     if messages is not None:
         messages.add(status, category, text)

@@ -25,9 +25,11 @@ class Fmi3Instance(BinaryInstance):
         messages = MessageLog(name)
         self._refresh: Callable[[float], None] | None = None
         self._failure: CallError | None = None
-        intermediate = [
-            v.value_reference for v in model.variables if v.intermediate_update
-        ] if model.capabilities.provides_intermediate_update else []
+        intermediate = (
+            [v.value_reference for v in model.variables if v.intermediate_update]
+            if model.capabilities.provides_intermediate_update
+            else []
+        )
         fmu.instantiate(
             loggingOn=logging_on,
             logMessage=lambda _environment, status, category, text: messages.add(
@@ -38,8 +40,15 @@ class Fmi3Instance(BinaryInstance):
         )
         super().__init__(fmu, model, name, "fmi3", messages)
         self._do_step = self.function(
-            "DoStep", ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_bool,
-            _POINTER_BOOL, _POINTER_BOOL, _POINTER_BOOL, _POINTER_DOUBLE,
+            "DoStep",
+            ctypes.c_void_p,
+            ctypes.c_double,
+            ctypes.c_double,
+            ctypes.c_bool,
+            _POINTER_BOOL,
+            _POINTER_BOOL,
+            _POINTER_BOOL,
+            _POINTER_DOUBLE,
         )
         self._event, self._terminate, self._early = (ctypes.c_bool() for _ in range(3))
         self._reached = ctypes.c_double()
@@ -50,15 +59,11 @@ class Fmi3Instance(BinaryInstance):
             ctypes.pointer(self._reached),
         )
 
-    def getter(
-        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
-    ) -> Transfer:
+    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables into ``values``."""
         return self._accessor("Get", kind, references, values)
 
-    def setter(
-        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
-    ) -> Transfer:
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that sets these variables from ``values``."""
         return self._accessor("Set", kind, references, values)
 
@@ -75,9 +80,7 @@ class Fmi3Instance(BinaryInstance):
         refs, n = self.references(references), ctypes.c_size_t(len(references))
         return self.transfer(name, refs, n, self.pointer(values), size)
 
-    def _binary(
-        self, verb: str, references: Sequence[int], values: NDArray[Any]
-    ) -> Transfer:
+    def _binary(self, verb: str, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         refs, n, size = self.references(references), len(references), len(values)
         lengths = (ctypes.c_size_t * size)()
         pointers = (ctypes.c_void_p * size)()
@@ -92,8 +95,8 @@ class Fmi3Instance(BinaryInstance):
 
         def write() -> None:
             buffers = [ctypes.create_string_buffer(v, len(v)) for v in values]
-            lengths[:] = map(len, values)
-            pointers[:] = map(ctypes.addressof, buffers)
+            lengths[:] = [len(v) for v in values]
+            pointers[:] = [ctypes.addressof(b) for b in buffers]
             act()
 
         return read if verb == "Get" else write

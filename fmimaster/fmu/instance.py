@@ -37,14 +37,10 @@ class Instance(Protocol):
     name: str
     model: Model
 
-    def getter(
-        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
-    ) -> Transfer:
+    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables into ``values``, shape (total number of elements,)."""
 
-    def setter(
-        self, kind: DataType, references: Sequence[int], values: NDArray[Any]
-    ) -> Transfer:
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that sets these variables from ``values``, shape (total number of elements,)."""
 
     def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:

@@ -17,7 +17,6 @@ from fmpy.fmi2 import FMU2Slave
 from fmpy.fmi3 import FMU3Slave
 
 from fmimaster.errors import ModelError
-from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.fmi2 import Fmi2Instance
 from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.model_description import read_model
@@ -44,7 +43,7 @@ class FmuFile:
         self.source = source
         self._unpacked: Path | None = None
         self._fmu: Any = None
-        self._instances: list[BinaryInstance] = []
+        self._instances: list[Fmi2Instance | Fmi3Instance] = []
         if source.path.is_dir() and not source.member:
             self.folder = source.path.resolve()
         else:
@@ -66,7 +65,7 @@ class FmuFile:
             if self._unpacked is not None:
                 archive.unpack(self._unpacked)
 
-    def instantiate(self, name: str, *, logging_on: bool = False) -> BinaryInstance:
+    def instantiate(self, name: str, *, logging_on: bool = False) -> Fmi2Instance | Fmi3Instance:
         """Make an instance.
 
         Raises
@@ -102,7 +101,9 @@ class FmuFile:
             if missing:
                 log.warning(
                     "'%s' lacks %d functions of the FMI standard: %s. It works as long as none of them is needed.",
-                    self.source, len(missing), ", ".join(missing),
+                    self.source,
+                    len(missing),
+                    ", ".join(missing),
                 )
         return self._fmu
 
@@ -130,20 +131,25 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
         If there is none; the message names the platforms that there are.
     """
     binaries = folder / "binaries"
-    platforms = [fmpy.platform_tuple]
+    suffix = str(fmpy.sharedLibraryExtension)
+    platforms = [str(fmpy.platform_tuple)]
     if model.fmi_version.startswith("2"):
-        platforms.insert(0, fmpy.platform)
+        platforms.insert(0, str(fmpy.platform))
     for platform in platforms:
-        expected = binaries / platform / (model.model_identifier + fmpy.sharedLibraryExtension)
+        expected = binaries / platform / (model.model_identifier + suffix)
         if expected.is_file():
             return expected
-        others = sorted((binaries / platform).glob("*" + fmpy.sharedLibraryExtension))
+        others = sorted((binaries / platform).glob(f"*{suffix}"))
         if len(others) == 1:
             log.warning("'%s': '%s' expected, '%s' taken.", where, expected.name, others[0].name)
             return others[0]
     there = sorted(p.name for p in binaries.iterdir()) if binaries.is_dir() else []
     has = f"it has {', '.join(there)}" if there else "it has none at all"
-    sources = " It has C sources: 'fmpy compile' can build a binary from them." if (folder / "sources").is_dir() else ""
+    sources = (
+        " It has C sources: 'fmpy compile' can build a binary from them."
+        if (folder / "sources").is_dir()
+        else ""
+    )
     raise ModelError(
         f"'{where}' has no binary for this platform, expected {' or '.join(platforms)}; {has}.{sources}"
     )
@@ -208,4 +214,3 @@ class FMU2Tolerant(_Tolerant, FMU2Slave):  # type: ignore[misc]
 
 class FMU3Tolerant(_Tolerant, FMU3Slave):  # type: ignore[misc]
     """fmpy's FMI 3.0 class."""
-

@@ -44,7 +44,9 @@ class Loader:
         if component not in self._tables:
             types = {c.name: c.type for c in component.connectors if c.type is not None}
             if component.source.member:
-                raise FileError(f"'{component.source}': a table must be a file of its own, not in an archive.")
+                raise FileError(
+                    f"'{component.source}': a table must be a file of its own, not in an archive."
+                )
             rows = read_csv(component.source.path, [n for n, t in types.items() if t.is_integer])
             self._tables[component] = Table(component.name, rows.time, rows.columns, types)
         return self._tables[component]

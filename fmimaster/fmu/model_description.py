@@ -43,7 +43,9 @@ def read_model(folder: Path, where: str) -> Model:
     ModelError
         If it is of another FMI version, has no Co-Simulation, or contradicts itself so that it cannot be read.
     """
-    root = parse_xml((folder / "modelDescription.xml").read_bytes(), f"{where}/modelDescription.xml")
+    root = parse_xml(
+        (folder / "modelDescription.xml").read_bytes(), f"{where}/modelDescription.xml"
+    )
     version = root.get("fmiVersion") or "of unknown version"
     if not version.startswith(("2.", "3.")):
         raise ModelError(
@@ -51,7 +53,9 @@ def read_model(folder: Path, where: str) -> Model:
         )
     try:
         description = read_model_description(folder, validate=False)
-    except Exception as error:  # fmpy raises bare exceptions, and lookup errors for broken references
+    except (
+        Exception
+    ) as error:  # fmpy raises bare exceptions, and lookup errors for broken references
         raise ModelError(
             f"modelDescription.xml of '{where}' cannot be read: {_words(error)}. "
             "'fmimaster validate' lists all findings; ask the FMU's vendor for a valid one."
@@ -105,7 +109,7 @@ def _model(md: ModelDescription, intermediate: frozenset[str]) -> Model:
     return Model(
         name=str(md.modelName),
         fmi_version=Version(str(md.fmiVersion)),
-        model_identifier=str(md.coSimulation.modelIdentifier),  # type: ignore[union-attr]
+        model_identifier=str(md.coSimulation.modelIdentifier),
         instantiation_token=str(md.instantiationToken),
         variables=variables,
         capabilities=_capabilities(md, is_fmi2),
@@ -126,7 +130,7 @@ def _dependencies(
     unknowns: Iterable[Unknown], outputs: Sequence[str], inputs: frozenset[str]
 ) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
     """Dependencies of outputs on inputs, and the outputs for which they are said; else it is all inputs."""
-    found = {name: inputs for name in outputs}
+    found = dict.fromkeys(outputs, inputs)
     said = set()
     for unknown in unknowns:
         name = unknown.variable.name
@@ -184,8 +188,7 @@ def _variable(
     nominal = _float(attribute("nominal"))
     items = declared.items if declared is not None else []
     dimensions = tuple(
-        d.start if d.start is not None else str(d.variable.name)  # type: ignore[union-attr]
-        for d in v.dimensions
+        d.start if d.start is not None else str(d.variable.name) for d in v.dimensions
     )
     return Variable(
         name=v.name,

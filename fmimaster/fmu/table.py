@@ -55,7 +55,9 @@ class Table:
             if types.get(column, DataType.FLOAT64) is DataType.FLOAT64:
                 slope = _output(f"der({column})", len(columns) + k, DataType.FLOAT64, column)
                 variables.append(slope)
-        self._signals = [(c, v.type.is_float, False) for c, v in zip(columns, variables, strict=False)]
+        self._signals = [
+            (c, v.type.is_float, False) for c, v in zip(columns, variables, strict=False)
+        ]
         self._signals += [(c, True, True) for c in columns]
         self.model = Model(
             name=name,
@@ -75,7 +77,9 @@ class Table:
         found = set(self.time[:-1][np.diff(self.time) == 0].tolist())
         for column, is_float, is_slope in self._signals:
             if not is_float and not is_slope:
-                found |= set(self.time[1:][np.diff(self.columns[column].astype(float)) != 0].tolist())
+                found |= set(
+                    self.time[1:][np.diff(self.columns[column].astype(float)) != 0].tolist()
+                )
         return sorted(found)
 
     def value(self, signal: int, time: float) -> float:
@@ -119,7 +123,9 @@ class TableInstance:
         """A table has nothing to set."""
         raise CallError(
             f"'{self.name}' is a table; its signals cannot be set.",
-            instance=self.name, function="Set", status="Error",
+            instance=self.name,
+            function="Set",
+            status="Error",
         )
 
     def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
@@ -161,7 +167,9 @@ class TableInstance:
         """Nothing to do."""
 
 
-def _output(name: str, reference: int, kind: DataType, derivative_of: str | None = None) -> Variable:
+def _output(
+    name: str, reference: int, kind: DataType, derivative_of: str | None = None
+) -> Variable:
     return Variable(
         name=name,
         value_reference=reference,

@@ -59,8 +59,8 @@ def dependency_arcs(
     links = list(links)
     arcs: dict[Node, list[Node]] = {}
     for i, model in enumerate(models):
-        for output in model.with_causality(Causality.OUTPUT):
-            arcs.setdefault((i, output.name), [])
+        for variable in model.with_causality(Causality.OUTPUT):
+            arcs.setdefault((i, variable.name), [])
     for link in links:
         arcs.setdefault((link.source, link.output.name), []).append((link.target, link.input.name))
         arcs.setdefault((link.target, link.input.name), [])
@@ -80,9 +80,11 @@ def components(arcs: Arcs) -> list[list[Node]]:
     """Strongly connected components; their members and they themselves in the order of the nodes in ``arcs``."""
     nodes = list(arcs)
     index = {node: k for k, node in enumerate(nodes)}
-    heads = [index[head] for node in nodes for head in arcs[node]]
-    counts = np.cumsum([0, *(len(arcs[node]) for node in nodes)])
-    matrix = csr_matrix((np.ones(len(heads)), heads, counts), shape=(len(nodes), len(nodes)))
+    # SciPy's search does not end if an arc is given twice
+    rows = [sorted({index[head] for head in arcs[node]}) for node in nodes]
+    heads = [head for row in rows for head in row]
+    starts = np.cumsum([0, *map(len, rows)])
+    matrix = csr_matrix((np.ones(len(heads)), heads, starts), shape=(len(nodes), len(nodes)))
     _, labels = connected_components(matrix, directed=True, connection="strong")
     found: dict[int, list[Node]] = {}
     for node, label in zip(nodes, labels.tolist(), strict=True):
@@ -156,7 +158,9 @@ def trigger_sequence(models: Sequence[Model], links: Iterable[Link]) -> tuple[in
         feeds[link.source, ""].append((link.target, ""))
     direct = dependency_arcs(models, links, initial=False)
     passes_on = {
-        head[0] for node, heads in direct.items() for head in heads
+        head[0]
+        for node, heads in direct.items()
+        for head in heads
         if head[0] == node[0] and direct[head]
     }
     rings = components(feeds)
@@ -172,10 +176,10 @@ def trigger_sequence(models: Sequence[Model], links: Iterable[Link]) -> tuple[in
         _, k = heapq.heappop(ready)
         members = sorted((i for i, _ in rings[k]), key=lambda i: (i in passes_on, i))
         order += members
-        for i in members:
-            for head, _ in feeds[i, ""]:
-                if ring_of[head] != k:
-                    waits[ring_of[head]] -= 1
-                    if waits[ring_of[head]] == 0:
-                        heapq.heappush(ready, (min(rings[ring_of[head]]), ring_of[head]))
+        for fed, _ in (head for i in members for head in feeds[i, ""]):
+            follower = ring_of[fed]
+            if follower != k:
+                waits[follower] -= 1
+                if waits[follower] == 0:
+                    heapq.heappush(ready, (min(rings[follower]), follower))
     return tuple(order)

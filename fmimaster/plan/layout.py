@@ -130,8 +130,11 @@ class ValueStore:
 
     def __init__(self, layout: Layout, n_instances: int, n_buffers: int) -> None:
         self.values: dict[DataType, NDArray[Any]] = {
-            kind: np.full(size, "" if kind is DataType.STRING else b"" if kind is DataType.BINARY else 0,
-                          dtype=kind.dtype)
+            kind: np.full(
+                size,
+                "" if kind is DataType.STRING else b"" if kind is DataType.BINARY else 0,
+                dtype=kind.dtype,
+            )
             for kind, size in layout.sizes.items()
         }
         self.outputs: dict[DataType, NDArray[Any]] = {

@@ -147,7 +147,8 @@ def _chosen(
         (i, v, v.name if bare_names and i == 0 else f"{c.name}.{v.name}")
         for i, c in enumerate(components)
         for v in c.model.variables
-        if v.type not in (DataType.BINARY, DataType.CLOCK) and not v.clocks
+        if v.type not in (DataType.BINARY, DataType.CLOCK)
+        and not v.clocks
         and v.causality is not Causality.INDEPENDENT
     ]
     if not globs:
@@ -200,9 +201,7 @@ def _members(
     return members
 
 
-def _wires(
-    links: Sequence[Link], layout: Layout
-) -> dict[tuple[int, Group], tuple[Wire, ...]]:
+def _wires(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tuple[Wire, ...]]:
     by_target = {(k.target, k.input.name): k for k in links}
     derivative_of: dict[tuple[int, str], str] = {}
     for i, groups in enumerate(layout.groups):
@@ -219,7 +218,7 @@ def _wires(
                     link = by_target[i, name]
                     kind, source = layout.slots[link.source, Group.OUTPUTS, link.output.name]
                     slots, output = [], link.output.name
-                    while (output := derivative_of.get((link.source, output), "")):
+                    while output := derivative_of.get((link.source, output), ""):
                         slots.append(layout.slots[link.source, Group.OUTPUTS, output][1])
                     found.append(Wire(link, kind, source, segment.type, target, tuple(slots)))
             if found:

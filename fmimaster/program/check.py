@@ -97,9 +97,7 @@ class _Walk:
         self.history = history
         self.program = program
         self.plan = plan
-        self.instances = [
-            _Instance(begin, read=begin is State.STEP_MODE) for _ in plan.instances
-        ]
+        self.instances = [_Instance(begin, read=begin is State.STEP_MODE) for _ in plan.instances]
         self.places: dict[int, tuple[int, float, State]] = {}
         self.kept: set[int] = set()
         self.line = 0
@@ -156,9 +154,7 @@ class _Walk:
 
     def repeat(self, instruction: Repeat, at: int, close: int) -> None:
         if not 1 <= instruction.least <= instruction.most:
-            self.fail(
-                f"REPEAT {instruction.least} {instruction.most}: expected 1 <= least <= most"
-            )
+            self.fail(f"REPEAT {instruction.least} {instruction.most}: expected 1 <= least <= most")
         self.run(at + 1, close)
         once = deepcopy(self.instances)
         self.run(at + 1, close)
@@ -174,7 +170,9 @@ class _Walk:
 
     def move(self, instruction: Move) -> None:
         if instruction.group not in _INPUTS:
-            self.fail(f"{instruction.group.name.lower()} of {self.name(instruction.instance)} is not a group of inputs")
+            self.fail(
+                f"{instruction.group.name.lower()} of {self.name(instruction.instance)} is not a group of inputs"
+            )
         self.instances[instruction.instance].moved.add(instruction.group)
 
     def fit(self, instruction: Fit) -> None:
@@ -219,7 +217,9 @@ class _Walk:
             )
         for group in _INPUTS:
             if self.plan.layout.segments(i, group) and group not in instance.given:
-                self.fail(f"{self.name(i)} is stepped, but its {group.name.lower()} inputs were not set")
+                self.fail(
+                    f"{self.name(i)} is stepped, but its {group.name.lower()} inputs were not set"
+                )
         instance.at = end
         instance.moved.clear()
         instance.given.clear()
@@ -238,7 +238,9 @@ class _Walk:
         self.able(i, "restored")
         self.call(i, Call.SET_FMU_STATE)
         if instruction.place not in self.places or self.places[instruction.place][0] != i:
-            self.fail(f"{self.name(i)} is restored from place {instruction.place}, where it was never saved")
+            self.fail(
+                f"{self.name(i)} is restored from place {instruction.place}, where it was never saved"
+            )
         _, at, state = self.places[instruction.place]
         moved_back = at != self.instances[i].at
         self.instances[i] = _Instance(state, at, read=self.instances[i].read and not moved_back)
@@ -261,7 +263,9 @@ class _Walk:
         i, goal = instruction.instance, instruction.state
         call = _ENTER.get((self.instances[i].state, goal))
         if call is None:
-            self.fail(f"{self.name(i)} cannot go from {self.instances[i].state.value} to {goal.value}")
+            self.fail(
+                f"{self.name(i)} cannot go from {self.instances[i].state.value} to {goal.value}"
+            )
         else:
             self.call(i, call)
             self.instances[i].state = goal
@@ -288,9 +292,14 @@ class _Walk:
         goal = 1.0 if steps else 0.0
         for i, instance in enumerate(self.instances):
             if instance.state is not end:
-                self.fail(f"at the end {self.name(i)} is in {instance.state.value}, not in {end.value}")
+                self.fail(
+                    f"at the end {self.name(i)} is in {instance.state.value}, not in {end.value}"
+                )
             if instance.at != goal:
                 self.fail(f"at the end {self.name(i)} stands at {instance.at:g}, not at {goal:g}")
-            if end is State.STEP_MODE and self.plan.layout.segments(i, Group.OUTPUTS) and not instance.read:
+            if (
+                end is State.STEP_MODE
+                and self.plan.layout.segments(i, Group.OUTPUTS)
+                and not instance.read
+            ):
                 self.fail(f"at the end the outputs of {self.name(i)} have not been read")
-

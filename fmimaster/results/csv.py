@@ -184,7 +184,9 @@ def _integers(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
         return {}
     with path.open(newline="", encoding="utf-8-sig") as stream:
         rows = list(filter(None, csv.reader(stream, skipinitialspace=True)))
-    columns = dict(zip((name.strip() for name in rows[0]), zip(*rows[1:], strict=True), strict=True))
+    columns = dict(
+        zip((name.strip() for name in rows[0]), zip(*rows[1:], strict=True), strict=True)
+    )
     try:
         return {name: np.array([int(c) for c in columns[name]], dtype=object) for name in names}
     except ValueError as error:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fmimaster.errors import NotANumberError
 from fmimaster.results.results import Results, Statistics
 
-Block = Mapping[Hashable, NDArray[Any]]
+Block = Mapping[Any, NDArray[Any]]
 """Type → values of shape (rows, elements)."""
 
 

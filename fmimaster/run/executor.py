@@ -33,7 +33,7 @@ class Executor(Protocol):
 
     store: ValueStore
     rows: RowBlock
-    seconds: Sequence[float]
+    seconds: list[float]
     """Wall time per instance spent in DoStep, in s."""
 
     def run(self, program: Program, begin: float, end: float) -> Outcome:
@@ -84,8 +84,10 @@ class RowBlock:
         self.times[k] = time
         for block, source, chosen in self._sources:
             block[k] = source[chosen]
-        if k and self.times[k - 1] == time and all(
-            np.array_equal(block[k], block[k - 1]) for block, _, _ in self._sources
+        if (
+            k
+            and self.times[k - 1] == time
+            and all(np.array_equal(block[k], block[k - 1]) for block, _, _ in self._sources)
         ):
             return
         self.count = k + 1
@@ -93,7 +95,9 @@ class RowBlock:
     def take(self) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
         """All rows, as copies: times and per type the values, shape (rows, columns). The block is empty then."""
         n, self.count = self.count, 0
-        return self.times[:n].copy(), {kind: block[:n].copy() for kind, block in self.values.items()}
+        return self.times[:n].copy(), {
+            kind: block[:n].copy() for kind, block in self.values.items()
+        }
 
 
 def _as_slice(indices: list[int]) -> slice | NDArray[np.intp]:

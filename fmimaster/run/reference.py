@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Instance
 from fmimaster.plan.layout import Group, ValueStore
-from fmimaster.plan.plan import Plan, Wire
+from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import (
     Fit,
     Forget,
@@ -36,9 +36,9 @@ from fmimaster.program.instructions import (
     Until,
 )
 from fmimaster.program.outcome import Outcome, Reason, Stop
-from fmimaster.program.polynomial import evaluate, hermite
+from fmimaster.run.convergence import largest_change, nominals_of_outputs
 from fmimaster.run.executor import Experiment, RowBlock
-from fmimaster.system.model import DataType
+from fmimaster.run.inputs import Polynomials, fitted, moves
 from fmimaster.system.states import State
 
 Action = Callable[[], None]
@@ -80,7 +80,7 @@ class ReferenceExecutor:
         self._begin = self._end = experiment.start
         self._places: dict[int, float] = {}
         """Where the instance stood when it was saved in a place."""
-        self._polynomials: dict[int, _Polynomials] = {}
+        self._polynomials: dict[int, Polynomials] = {}
         """Of the instances whose continuous inputs are not held."""
         self._terminate = False
         self._actions: dict[int, tuple[Program, list[Action]]] = {}
@@ -144,15 +144,15 @@ class ReferenceExecutor:
 
     def _move(self, instruction: Move, _: int) -> Action:
         i = instruction.instance
-        moves = [
-            move
+        elements = [
+            element
             for wire in self.plan.wires[i, instruction.group]
-            for move in _moves(wire, self.store)
+            for element in moves(wire, self.store)
         ]
         polynomials = self._polynomials
 
         def act() -> None:
-            for target, t, source, s, convert in moves:
+            for target, t, source, s, convert in elements:
                 target[t] = source[s] if convert is None else convert(source[s])
             if polynomials:
                 polynomials.pop(i, None)
@@ -165,7 +165,7 @@ class ReferenceExecutor:
 
         def act() -> None:
             centre = self._begin + instruction.at * (self._end - self._begin)
-            self._polynomials[i] = _fitted(wires, self.store, centre, instruction)
+            self._polynomials[i] = fitted(wires, self.store, centre, instruction)
 
         return act
 
@@ -178,15 +178,19 @@ class ReferenceExecutor:
             return _in_turn(setters)
         interpolate = instance.interpolator(segments[0].value_references)
         values = self._part(segments[0])
+        moving = False
 
         def act() -> None:
+            nonlocal moving
             polynomial = polynomials.get(i)
-            if polynomial is None:
+            if polynomial is None and not moving:
                 setters[0]()
-            else:
-                values[:] = polynomial(at[i], 0)
-                setters[0]()
-                interpolate(at[i], polynomial)
+                return
+            moving = polynomial is not None
+            signal = polynomial or Polynomials(values[np.newaxis].copy(), at[i])
+            values[:] = signal(at[i], 0)
+            setters[0]()
+            interpolate(at[i], signal)
 
         return act
 
@@ -212,7 +216,9 @@ class ReferenceExecutor:
 
         def act() -> None:
             here = at[i]
-            there = self._end if fraction == 1.0 else self._begin + fraction * (self._end - self._begin)
+            there = (
+                self._end if fraction == 1.0 else self._begin + fraction * (self._end - self._begin)
+            )
             since = perf_counter()
             answer = do_step(here, there - here)
             seconds[i] += perf_counter() - since
@@ -266,7 +272,7 @@ class ReferenceExecutor:
         return act
 
     def _repeat(self, repeat: Repeat, body: list[Action], until: Until, line: int) -> Action:
-        nominal = _nominals(self.plan)
+        nominal = nominals_of_outputs(self.plan)
         store = self.store
 
         def act() -> None:
@@ -276,7 +282,7 @@ class ReferenceExecutor:
                 for step in body:
                     step()
                 # the first pass has none to be compared with
-                change = _change(before, store, nominal) if count > 1 else np.inf
+                change = largest_change(before, store, nominal) if count > 1 else np.inf
                 if count >= repeat.least and change <= until.tolerance:
                     return
             raise _Stopped(Stop(Reason.NOT_CONVERGED, -1, line, self._begin, change))
@@ -329,17 +335,6 @@ class _Stopped(Exception):
         self.stop = stop
 
 
-class _Polynomials:
-    """The polynomials of an instance's continuous inputs: coefficients of shape (degree + 1, n) about a centre in s."""
-
-    def __init__(self, coefficients: NDArray[np.float64], centre: float) -> None:
-        self.coefficients = coefficients
-        self.centre = centre
-
-    def __call__(self, time: float, derivative: int) -> NDArray[np.float64]:
-        return evaluate(self.coefficients, time - self.centre, derivative)
-
-
 def _in_turn(actions: list[Action]) -> Action:
     if len(actions) == 1:
         return actions[0]
@@ -354,93 +349,3 @@ def _in_turn(actions: list[Action]) -> Action:
 def _takes_polynomials(instance: Instance) -> bool:
     can = instance.model.capabilities
     return can.max_input_derivative_order > 0 or can.provides_intermediate_update
-
-
-def _moves(wire: Wire, store: ValueStore) -> list[tuple[Any, int, Any, int, Any]]:
-    """(target, index, source, index, conversion) of each element; memory views, since they are fast one by one."""
-    source, target = store.values[wire.source_type], store.values[wire.target_type]
-    convert = _conversion(wire)
-    return [
-        (_view(target), t, _view(source), s, convert)
-        for t, s in zip(
-            range(wire.target.start, wire.target.stop),
-            range(wire.source.start, wire.source.stop),
-            strict=True,
-        )
-    ]
-
-
-def _view(values: NDArray[Any]) -> Any:
-    return values if values.dtype == object else memoryview(values)  # type: ignore[arg-type]
-
-
-def _conversion(wire: Wire) -> Callable[[Any], Any] | None:
-    factor, offset = wire.transformation.factor, wire.transformation.offset
-    if not wire.transformation.is_identity:
-        return lambda value: factor * value + offset
-    if wire.source_type.is_float and wire.target_type.is_integer:
-        return int
-    if wire.target_type is DataType.BOOLEAN and wire.source_type is not DataType.BOOLEAN:
-        return bool
-    return None
-
-
-def _fitted(
-    wires: Sequence[Wire], store: ValueStore, centre: float, fit: Fit
-) -> _Polynomials:
-    """Polynomials of all wires of an instance; those of one source go through the same points."""
-    degree = fit.points * (fit.derivatives + 1) - 1
-    coefficients = np.zeros((degree + 1, sum(w.target.stop - w.target.start for w in wires)))
-    at = 0
-    for wire in wires:
-        n = wire.target.stop - wire.target.start
-        j = wire.link.source
-        points = [(store.read[j], store.outputs)]
-        for b in fit.buffers:
-            values, read = store.buffers[b]
-            if len(points) < fit.points and np.isfinite(read[j]) and all(read[j] != t for t, _ in points):
-                points.append((read[j], values))
-        slots = [wire.source, *wire.derivatives[: fit.derivatives]]
-        if len(slots) <= fit.derivatives:
-            points, slots = points[:1], slots[:1]
-        types = [wire.source_type] + [DataType.FLOAT64] * (len(slots) - 1)
-        samples = [
-            [values[kind][slot].astype(float) for kind, slot in zip(types, slots, strict=True)]
-            for _, values in points
-        ]
-        part = hermite([t for t, _ in points], samples, centre)
-        part *= wire.transformation.factor
-        part[0] += wire.transformation.offset
-        coefficients[: len(part), at : at + n] = part
-        at += n
-    return _Polynomials(coefficients, centre)
-
-
-def _nominals(plan: Plan) -> dict[DataType, NDArray[np.float64]]:
-    """Nominal value of each output slot."""
-    nominals = {
-        kind: np.ones(size) for kind, size in plan.layout.output_sizes.items() if size and kind.is_float
-    }
-    for (i, group, name), (kind, slot) in plan.layout.slots.items():
-        if group is Group.OUTPUTS and kind.is_float:
-            variable = plan.instances[i].model.variable(name)
-            assert variable is not None
-            nominals[kind][slot] = variable.nominal
-    return nominals
-
-
-def _change(
-    before: dict[DataType, NDArray[Any]],
-    store: ValueStore,
-    nominals: dict[DataType, NDArray[np.float64]],
-) -> float:
-    """Largest change of an output, relative to the larger of nominal value and magnitude; inf if another one differs."""
-    largest = 0.0
-    for kind, now in store.outputs.items():
-        if kind.is_float:
-            scale = np.maximum(nominals[kind], np.abs(now))
-            change = np.abs(now - before[kind]) / scale
-            largest = max(largest, float(np.max(change)) if not np.isnan(change).any() else np.inf)
-        elif not np.array_equal(now, before[kind]):
-            return np.inf
-    return largest

@@ -44,9 +44,7 @@ class Transformation:
 
     def then(self, other: Transformation) -> Transformation:
         """The transformation that applies this one first and then the other."""
-        return Transformation(
-            other.factor * self.factor, other.factor * self.offset + other.offset
-        )
+        return Transformation(other.factor * self.factor, other.factor * self.offset + other.offset)
 
     @property
     def is_identity(self) -> bool:

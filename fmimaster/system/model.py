@@ -53,7 +53,7 @@ class DataType(Enum):
         return self.is_float or self.is_integer or self is DataType.BOOLEAN
 
 
-_DTYPES = {
+_DTYPES: dict[DataType, np.dtype[Any]] = {
     DataType.FLOAT64: np.dtype(np.float64),
     DataType.FLOAT32: np.dtype(np.float32),
     DataType.INT8: np.dtype(np.int8),

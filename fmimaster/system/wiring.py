@@ -102,7 +102,7 @@ class Wiring:
             return _connector_gives(nested[end.element], end, text, inside=False)
         model = self.models.get(_join(path, end.element))
         if model is None:
-            known = [e.name for e in (*system.components, *system.systems)]
+            known = [c.name for c in system.components] + [s.name for s in system.systems]
             raise DescriptionError(
                 f"{text}: there is no component '{end.element}'.{did_you_mean(end.element, known)}"
             )

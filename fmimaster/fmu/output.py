@@ -1,0 +1,103 @@
+"""What FMUs print: turned from the standard output of the process to the log while they run."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from select import select
+
+log = logging.getLogger("fmimaster")
+
+_STDOUT = 1
+"""File descriptor of the standard output; C code prints there, whatever Python's sys.stdout is."""
+_CHUNK = 65536
+"""Bytes that are read at once: what a pipe holds."""
+_LONGEST_LINE = 65536
+"""Bytes after which a line is logged although it has no end yet: bounds the memory."""
+
+
+@contextmanager
+def fmu_output_to_log(component: str = "") -> Iterator[None]:
+    """Turn file descriptor 1 to the log: each line that is printed there becomes a message of level INFO.
+
+    A thread reads along, so that output of any length does not stop the FMU, provided that it is called without Python's
+    lock, as ctypes and cffi do. At the end the descriptor is what it was before, also if it was closed.
+
+    Parameters
+    ----------
+    component : str
+        Who is running, where that is one only; empty otherwise.
+    """
+    _flush()
+    before = _duplicate()
+    reading, writing = os.pipe()
+    wake_reading, wake_writing = os.pipe()
+    os.dup2(writing, _STDOUT)
+    os.close(writing)
+    arguments = (reading, wake_reading, f"FMU output: {component}: " if component else "FMU output: ")
+    reader = threading.Thread(target=_read, args=arguments, name="fmimaster output", daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        _flush()
+        if before is None:
+            os.close(_STDOUT)
+        else:
+            os.dup2(before, _STDOUT)
+            os.close(before)
+        # not the end of the pipe: a process that the FMU has started may keep that open
+        os.write(wake_writing, b".")
+        reader.join()
+        for descriptor in (reading, wake_reading, wake_writing):
+            os.close(descriptor)
+
+
+def _duplicate() -> int | None:
+    """Another descriptor of the standard output; None if it is closed, and then its place is taken."""
+    try:
+        return os.dup(_STDOUT)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        if nowhere != _STDOUT:  # else a pipe could get this number
+            os.dup2(nowhere, _STDOUT)
+            os.close(nowhere)
+        return None
+
+
+def _read(source: int, wake: int, prefix: str) -> None:
+    """Log line after line until the other pipe says that it is over and all has been read."""
+    rest, is_open = b"", True
+    while is_open:
+        ready, _, _ = select([source, wake], [], [])
+        if source in ready:
+            chunk = os.read(source, _CHUNK)
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > _LONGEST_LINE:
+                lines, rest = [*lines, rest], b""
+            for line in lines:
+                _log(prefix, line)
+            is_open = bool(chunk)
+        else:
+            is_open = False
+    _log(prefix, rest)
+
+
+def _log(prefix: str, line: bytes) -> None:
+    text = line.decode("utf-8", "replace").rstrip()
+    if text:
+        log.info("%s%s", prefix, text)
+
+
+def _flush() -> None:
+    """Hand on what Python and C hold back, so that it arrives where it was meant for."""
+    with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+        sys.stdout.flush()
+    # a library with a C runtime of its own is not reached
+    c = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+    c.fflush(None)

@@ -1,0 +1,172 @@
+"""How late each connection is, and why: read off the program of an attempt, not off the name of its algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan, Wire
+from fmimaster.program.instructions import (
+    Fit,
+    Get,
+    Instruction,
+    Keep,
+    Move,
+    Program,
+    Recall,
+    Repeat,
+    Restore,
+    Save,
+    Step,
+    Until,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """How far a value lags behind the end of the step that uses it.
+
+    All fractions are of the interval of one attempt, which begins at 0 and ends at 1: 1.0 is one communication step.
+    """
+
+    wire: Wire
+    target: int
+    steps: float
+    """End of the target's step minus where the source stood when its output was read."""
+    read: float
+    """Where the source stood when its output was read."""
+    end: float
+    """Where the target's step ends."""
+    taken_at: int
+    """Index of the MOVE or FIT that takes the value."""
+    source_steps_at: int | None
+    """Index of the source's first STEP beyond ``read``; None if there is none."""
+    points: int
+    """Points of the source through which the input goes on over the step."""
+    derivatives: int
+    """Derivatives taken at each of them."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the input keeps its value over the step."""
+        return self.points * (self.derivatives + 1) == 1
+
+
+def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
+    """The delay of each connection, in the order of the targets and their inputs.
+
+    A target may step several times in one attempt, and steps may be undone. Of the steps that stay, the one with the
+    largest delay counts. The body of each REPEAT is walked twice: the second pass stands for all later ones.
+    """
+    walk = _Walk(plan)
+    for line in _lines(attempt.instructions):
+        walk.act(attempt.instructions[line], line)
+    steps = [
+        (line, instruction)
+        for line, instruction in enumerate(attempt.instructions)
+        if isinstance(instruction, Step)
+    ]
+    found = []
+    for (target, _), wires in sorted(plan.wires.items()):
+        for wire in wires:
+            uses = [u for u in walk.uses if u.target == target and wire in u.takes]
+            if uses:
+                worst = max(uses, key=lambda u: u.end - u.takes[wire].read)
+                found.append(_delay(wire, worst, steps))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Take:
+    """A value as an input took it."""
+
+    line: int
+    read: float
+    points: int = 1
+    derivatives: int = 0
+
+
+@dataclass(frozen=True)
+class _Use:
+    """One step of a target, with all that it took."""
+
+    target: int
+    begin: float
+    end: float
+    takes: dict[Wire, _Take]
+
+
+@dataclass
+class _Walk:
+    """What is known of instances and outputs at one point of the program."""
+
+    plan: Plan
+    at: dict[int, float] = field(default_factory=dict)
+    """Where each instance stands; 0 if it is not in it."""
+    read: dict[int, float] = field(default_factory=dict)
+    """Where each instance stood when its outputs in the store were read."""
+    takes: dict[Wire, _Take] = field(default_factory=dict)
+    uses: list[_Use] = field(default_factory=list)
+    places: dict[int, float] = field(default_factory=dict)
+    buffers: dict[int, dict[int, float]] = field(default_factory=dict)
+
+    def act(self, instruction: Instruction, line: int) -> None:
+        match instruction:
+            case Move(target, group):
+                for wire in self.plan.wires.get((target, group), ()):
+                    self.takes[wire] = _Take(line, self.read.get(wire.link.source, 0.0))
+            case Fit(target):
+                for wire in self.plan.wires.get((target, Group.CONTINUOUS), ()):
+                    self.takes[wire] = self._fitted(wire, instruction, line)
+            case Step(target, end):
+                begin, self.at[target] = self.at.get(target, 0.0), end
+                taken = {w: t for w, t in self.takes.items() if w.link.target == target}
+                self.uses.append(_Use(target, begin, end, taken))
+            case Get(instance, Group.OUTPUTS):
+                self.read[instance] = self.at.get(instance, 0.0)
+            case Save(instance, place):
+                self.places[place] = self.at.get(instance, 0.0)
+            case Restore(instance, place):
+                at = self.at[instance] = self.places[place]
+                self.uses = [u for u in self.uses if u.target != instance or u.end <= at]
+            case Keep(buffer):
+                self.buffers[buffer] = dict(self.read)
+            case Recall(buffer):
+                self.read = dict(self.buffers[buffer])
+
+    def _fitted(self, wire: Wire, fit: Fit, line: int) -> _Take:
+        """A source that publishes too few derivatives is held."""
+        read = self.read.get(wire.link.source, 0.0)
+        if len(wire.derivatives) < fit.derivatives:
+            return _Take(line, read)
+        return _Take(line, read, fit.points, fit.derivatives)
+
+
+def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:
+    """Indices in the order of execution, the body of each REPEAT twice."""
+    k, begin, again = 0, 0, False
+    while k < len(instructions):
+        if isinstance(instructions[k], Repeat):
+            begin, again = k, True
+        elif isinstance(instructions[k], Until) and again:
+            k, again = begin, False
+        else:
+            yield k
+        k += 1
+
+
+def _delay(wire: Wire, use: _Use, steps: list[tuple[int, Step]]) -> Delay:
+    take, source = use.takes[wire], wire.link.source
+    later = [line for line, s in steps if s.instance == source and s.end > take.read]
+    return Delay(
+        wire=wire,
+        target=use.target,
+        steps=use.end - take.read,
+        read=take.read,
+        end=use.end,
+        taken_at=take.line,
+        source_steps_at=later[0] if later else None,
+        points=take.points,
+        derivatives=take.derivatives,
+    )

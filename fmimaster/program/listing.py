@@ -1,0 +1,159 @@
+"""Programs as text: one numbered line per instruction, with names, and what is moved beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan, Wire
+from fmimaster.program.instructions import (
+    Fit,
+    Get,
+    Instruction,
+    Keep,
+    Mode,
+    Move,
+    Program,
+    Recall,
+    Repeat,
+    Restore,
+    Save,
+    Set,
+    Step,
+    Until,
+)
+
+_MOST_NAMES = 8
+"""So many variables are named in one line; of more, the number is told."""
+
+Row = tuple[str, str, str, str]
+"""Name of the instruction, of the instance, operand, remark."""
+
+
+def listing(program: Program, plan: Plan) -> str:
+    """A program as text: the first thing to look at when a result surprises.
+
+    Each line has the number of the instruction, its name, the instance, what of it, and then in words which values are
+    meant. What is repeated is indented.
+
+    Examples
+    --------
+    ::
+
+        0 MOVE  upper  continuous  u_x <- lower.x; u_v <- lower.v
+        1 SET   upper  continuous  u_x, u_v
+        2 STEP  upper  to 1
+    """
+    rows = list(_rows(program, plan))
+    widths = [max((len(row[k]) for row in rows), default=0) for k in range(3)]
+    number = len(str(len(rows) - 1))
+    lines = []
+    for k, row in enumerate(rows):
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
+        lines.append("  ".join([f"{k:>{number}} {cells[0]}", *cells[1:], row[3]]).rstrip())
+    return "\n".join(lines)
+
+
+def moved(wire: Wire, plan: Plan) -> str:
+    """One input and what it is set from: ``"u <- 0.001 * motor.w + 2"``."""
+    source = f"{plan.instances[wire.link.source].name}.{wire.link.output.name}"
+    factor, offset = wire.transformation.factor, wire.transformation.offset
+    scaled = f"{factor:.12g} * {source}" if factor != 1.0 else source
+    sign = "+" if offset > 0 else "-"
+    shifted = f"{scaled} {sign} {abs(offset):.12g}" if offset else scaled
+    return f"{wire.link.input.name} <- {shifted}"
+
+
+def _rows(program: Program, plan: Plan) -> Iterator[Row]:
+    depth = 0
+    for instruction in program.instructions:
+        depth -= isinstance(instruction, Until)
+        name = "  " * depth + type(instruction).__name__.upper()
+        instance = getattr(instruction, "instance", None)
+        who = "" if instance is None else plan.instances[instance].name
+        operand, remark = _WORDS.get(type(instruction), _nothing)(instruction, plan)
+        yield name, who, operand, remark
+        depth += isinstance(instruction, Repeat)
+
+
+def _nothing(_instruction: Instruction, _plan: Plan) -> tuple[str, str]:
+    return "", ""
+
+
+def _move(instruction: Move, plan: Plan) -> tuple[str, str]:
+    return _group(instruction.group), _wires(instruction, plan, instruction.group)
+
+
+def _fit(instruction: Fit, plan: Plan) -> tuple[str, str]:
+    points = _count(instruction.points, "point")
+    derivatives = _count(instruction.derivatives, "derivative")
+    history = [f"buffer {b}" for b in instruction.buffers]
+    through = f"at {instruction.at:g} through {points} with {derivatives}"
+    through += f", from the outputs and {', '.join(history)}" if history else ""
+    return _group(Group.CONTINUOUS), f"{_wires(instruction, plan, Group.CONTINUOUS)} ({through})"
+
+
+def _values(instruction: Set | Get, plan: Plan) -> tuple[str, str]:
+    segments = plan.layout.segments(instruction.instance, instruction.group)
+    return _group(instruction.group), _some([v.name for s in segments for v in s.variables], ", ")
+
+
+def _step(instruction: Step, _plan: Plan) -> tuple[str, str]:
+    return f"to {instruction.end:g}", ""
+
+
+def _place(instruction: Save | Restore, _plan: Plan) -> tuple[str, str]:
+    return f"place {instruction.place}", ""
+
+
+def _buffer(instruction: Keep | Recall, _plan: Plan) -> tuple[str, str]:
+    return f"buffer {instruction.buffer}", ""
+
+
+def _repeat(instruction: Repeat, _plan: Plan) -> tuple[str, str]:
+    return f"{instruction.least} to {instruction.most} times", ""
+
+
+def _until(instruction: Until, _plan: Plan) -> tuple[str, str]:
+    return f"{instruction.tolerance:g}", "until no output changes by more than that, relatively"
+
+
+def _mode(instruction: Mode, _plan: Plan) -> tuple[str, str]:
+    return instruction.state.value, ""
+
+
+_WORDS: Mapping[type[Instruction], Callable[[Any, Plan], tuple[str, str]]] = {
+    Move: _move,
+    Fit: _fit,
+    Set: _values,
+    Get: _values,
+    Step: _step,
+    Save: _place,
+    Restore: _place,
+    Keep: _buffer,
+    Recall: _buffer,
+    Repeat: _repeat,
+    Until: _until,
+    Mode: _mode,
+}
+"""Operand and remark by instruction; one without operands is not in it."""
+
+
+def _wires(instruction: Move | Fit, plan: Plan, group: Group) -> str:
+    wires: Iterable[Wire] = plan.wires.get((instruction.instance, group), ())
+    return _some([moved(wire, plan) for wire in wires], "; ")
+
+
+def _some(names: list[str], between: str) -> str:
+    if len(names) <= _MOST_NAMES:
+        return between.join(names)
+    return between.join(names[:_MOST_NAMES]) + f"{between}and {len(names) - _MOST_NAMES} more"
+
+
+def _group(group: Group) -> str:
+    return group.name.lower()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"

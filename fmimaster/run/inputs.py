@@ -1,0 +1,88 @@
+"""How the values of outputs become inputs: element by element, or as polynomials over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.plan.layout import ValueStore
+from fmimaster.plan.plan import Wire
+from fmimaster.program.instructions import Fit
+from fmimaster.program.polynomial import evaluate, hermite
+from fmimaster.system.model import DataType
+
+
+class Polynomials:
+    """The polynomials of an instance's continuous inputs: coefficients of shape (degree + 1, n) about a centre in s."""
+
+    def __init__(self, coefficients: NDArray[np.float64], centre: float) -> None:
+        self.coefficients = coefficients
+        self.centre = centre
+
+    def __call__(self, time: float, derivative: int) -> NDArray[np.float64]:
+        return evaluate(self.coefficients, time - self.centre, derivative)
+
+
+def moves(wire: Wire, store: ValueStore) -> list[tuple[Any, int, Any, int, Any]]:
+    """(target, index, source, index, conversion) of each element; memory views, since they are fast one by one."""
+    source, target = store.values[wire.source_type], store.values[wire.target_type]
+    convert = _conversion(wire)
+    return [
+        (_view(target), t, _view(source), s, convert)
+        for t, s in zip(
+            range(wire.target.start, wire.target.stop),
+            range(wire.source.start, wire.source.stop),
+            strict=True,
+        )
+    ]
+
+
+def _view(values: NDArray[Any]) -> Any:
+    return values if values.dtype == object else memoryview(values)  # type: ignore[arg-type]
+
+
+def _conversion(wire: Wire) -> Callable[[Any], Any] | None:
+    factor, offset = wire.transformation.factor, wire.transformation.offset
+    if not wire.transformation.is_identity:
+        return lambda value: factor * value + offset
+    if wire.source_type.is_float and wire.target_type.is_integer:
+        return int
+    if wire.target_type is DataType.BOOLEAN and wire.source_type is not DataType.BOOLEAN:
+        return bool
+    return None
+
+
+def fitted(wires: Sequence[Wire], store: ValueStore, centre: float, fit: Fit) -> Polynomials:
+    """Polynomials of all wires of an instance; those of one source go through the same points."""
+    degree = fit.points * (fit.derivatives + 1) - 1
+    coefficients = np.zeros((degree + 1, sum(w.target.stop - w.target.start for w in wires)))
+    at = 0
+    for wire in wires:
+        n = wire.target.stop - wire.target.start
+        j = wire.link.source
+        points = [(store.read[j], store.outputs)]
+        for b in fit.buffers:
+            values, read = store.buffers[b]
+            if (
+                len(points) < fit.points
+                and np.isfinite(read[j])
+                and all(read[j] != t for t, _ in points)
+            ):
+                points.append((read[j], values))
+        slots = [wire.source, *wire.derivatives[: fit.derivatives]]
+        if len(slots) <= fit.derivatives:
+            points, slots = points[:1], slots[:1]
+        types = [wire.source_type] + [DataType.FLOAT64] * (len(slots) - 1)
+        samples = [
+            [values[kind][slot].astype(float) for kind, slot in zip(types, slots, strict=True)]
+            for _, values in points
+        ]
+        part = hermite([t for t, _ in points], samples, centre)
+        part *= wire.transformation.factor
+        part[0] += wire.transformation.offset
+        coefficients[: len(part), at : at + n] = part
+        at += n
+    return Polynomials(coefficients, centre)
