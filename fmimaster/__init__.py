@@ -2,7 +2,12 @@
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.control.step_size import FixedStep
-from fmimaster.errors import FmimasterError, InputError, SimulationError
+from fmimaster.errors import (
+    DescriptionError,
+    FmimasterError,
+    InputError,
+    SimulationError,
+)
 from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
 from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
@@ -11,6 +16,7 @@ from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.ssp import read_system
 
 __all__ = [
+    "DescriptionError",
     "FirstOrder",
     "FixedStep",
     "FmimasterError",

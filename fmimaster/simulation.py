@@ -17,6 +17,7 @@ from fmimaster.errors import ConvergenceError, Interrupted, OptionError, Simulat
 from fmimaster.fmu.load import Loader
 from fmimaster.input_file import attach_input_file
 from fmimaster.plan.plan import Plan, make_plan
+from fmimaster.program.instructions import Fit
 from fmimaster.results.recorder import ColumnSource, Recorder
 from fmimaster.results.results import InstanceStatistics, Results, Statistics
 from fmimaster.run.executor import Executor, Experiment
@@ -196,9 +197,10 @@ class _Run:
         tolerance = settings.tolerance
         if tolerance is None:
             tolerance = prepared.description.experiment.tolerance
+        fitted = {f.instance for f in self.programs.attempt.instructions if isinstance(f, Fit)}
         instances = [
-            loader.instantiate(component, planned.name)
-            for component, planned in zip(prepared.components, plan.instances, strict=True)
+            loader.instantiate(component, plan.instances[i].name, interpolated=i in fitted)
+            for i, component in enumerate(prepared.components)
         ]
         self.executor: Executor = ReferenceExecutor(
             plan,

@@ -21,15 +21,15 @@ _POINTER_DOUBLE = ctypes.POINTER(ctypes.c_double)
 class Fmi3Instance(BinaryInstance):
     """One instance of an FMI 3.0 Co-Simulation FMU, without Event Mode and without early return."""
 
-    def __init__(self, fmu: Any, model: Model, name: str, *, logging_on: bool) -> None:
+    def __init__(
+        self, fmu: Any, model: Model, name: str, *, logging_on: bool, interpolated: bool
+    ) -> None:
         messages = MessageLog(name)
         self._refresh: Callable[[float], None] | None = None
         self._failure: CallError | None = None
-        intermediate = (
-            [v.value_reference for v in model.variables if v.intermediate_update]
-            if model.capabilities.provides_intermediate_update
-            else []
-        )
+        # the callback is called twice or more in each step: it is given to an FMU only if it has a use
+        intermediate = [v.value_reference for v in model.variables if v.intermediate_update]
+        intermediate = intermediate if interpolated else []
         fmu.instantiate(
             loggingOn=logging_on,
             logMessage=lambda _environment, status, category, text: messages.add(

@@ -65,8 +65,17 @@ class FmuFile:
             if self._unpacked is not None:
                 archive.unpack(self._unpacked)
 
-    def instantiate(self, name: str, *, logging_on: bool = False) -> Fmi2Instance | Fmi3Instance:
+    def instantiate(
+        self, name: str, *, logging_on: bool = False, interpolated: bool = False
+    ) -> Fmi2Instance | Fmi3Instance:
         """Make an instance.
+
+        Parameters
+        ----------
+        logging_on : bool
+            Whether the FMU is asked to log all it can.
+        interpolated : bool
+            Whether its inputs will be given as polynomials.
 
         Raises
         ------
@@ -81,9 +90,14 @@ class FmuFile:
             )
         fmu = copy(self._loaded())
         fmu.instanceName = name
-        kind = Fmi2Instance if isinstance(fmu, FMU2Slave) else Fmi3Instance
+        instance: Fmi2Instance | Fmi3Instance
         try:
-            instance = kind(fmu, self.model, name, logging_on=logging_on)
+            if isinstance(fmu, FMU2Slave):
+                instance = Fmi2Instance(fmu, self.model, name, logging_on=logging_on)
+            else:
+                instance = Fmi3Instance(
+                    fmu, self.model, name, logging_on=logging_on, interpolated=interpolated
+                )
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
             raise ModelError(
                 f"'{self.source}' cannot be instantiated as '{name}': {error}. Set logging_on (--fmi-logging) to see "

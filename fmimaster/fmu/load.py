@@ -37,7 +37,7 @@ class Loader:
         """
         if _is_table(component.source):
             return self.table(component).model
-        return self._fmu(component.source).model
+        return self.file(component.source).model
 
     def table(self, component: Component) -> Table:
         """The table of a component whose source is one."""
@@ -51,13 +51,15 @@ class Loader:
             self._tables[component] = Table(component.name, rows.time, rows.columns, types)
         return self._tables[component]
 
-    def instantiate(self, component: Component, name: str) -> Instance:
-        """A new instance of a component, by this full name."""
+    def instantiate(self, component: Component, name: str, *, interpolated: bool) -> Instance:
+        """A new instance of a component, by this full name; its inputs may be given as polynomials."""
         if _is_table(component.source):
             return TableInstance(self.table(component), name)
-        return self._fmu(component.source).instantiate(name, logging_on=self._logging_on)
+        fmu = self.file(component.source)
+        return fmu.instantiate(name, logging_on=self._logging_on, interpolated=interpolated)
 
-    def _fmu(self, source: Source) -> FmuFile:
+    def file(self, source: Source) -> FmuFile:
+        """The FMU file at a source, unpacked."""
         if source not in self._fmus:
             suffix = (source.member or source.path.name).rpartition(".")[2].lower()
             if suffix != "fmu" and not (source.path.is_dir() and not source.member):

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from select import select
+from uuid import uuid4
 
 log = logging.getLogger("fmimaster")
 
@@ -17,7 +17,7 @@ _STDOUT = 1
 """File descriptor of the standard output; C code prints there, whatever Python's sys.stdout is."""
 _CHUNK = 65536
 """Bytes that are read at once: what a pipe holds."""
-_LONGEST_LINE = 65536
+_LONGEST_LINE = 8192
 """Bytes after which a line is logged although it has no end yet: bounds the memory."""
 
 
@@ -36,11 +36,11 @@ def fmu_output_to_log(component: str = "") -> Iterator[None]:
     _flush()
     before = _duplicate()
     reading, writing = os.pipe()
-    wake_reading, wake_writing = os.pipe()
     os.dup2(writing, _STDOUT)
-    os.close(writing)
-    arguments = (reading, wake_reading, f"FMU output: {component}: " if component else "FMU output: ")
-    reader = threading.Thread(target=_read, args=arguments, name="fmimaster output", daemon=True)
+    # not the end of the pipe: a process that the FMU has started may keep that open
+    end = uuid4().hex.encode()
+    prefix = f"FMU output: {component}: " if component else "FMU output: "
+    reader = threading.Thread(target=_read, args=(reading, end, prefix), daemon=True)
     reader.start()
     try:
         yield
@@ -51,11 +51,10 @@ def fmu_output_to_log(component: str = "") -> Iterator[None]:
         else:
             os.dup2(before, _STDOUT)
             os.close(before)
-        # not the end of the pipe: a process that the FMU has started may keep that open
-        os.write(wake_writing, b".")
+        os.write(writing, end)
         reader.join()
-        for descriptor in (reading, wake_reading, wake_writing):
-            os.close(descriptor)
+        os.close(writing)
+        os.close(reading)
 
 
 def _duplicate() -> int | None:
@@ -70,22 +69,20 @@ def _duplicate() -> int | None:
         return None
 
 
-def _read(source: int, wake: int, prefix: str) -> None:
-    """Log line after line until the other pipe says that it is over and all has been read."""
-    rest, is_open = b"", True
-    while is_open:
-        ready, _, _ = select([source, wake], [], [])
-        if source in ready:
-            chunk = os.read(source, _CHUNK)
-            *lines, rest = (rest + chunk).split(b"\n")
-            if len(rest) > _LONGEST_LINE:
-                lines, rest = [*lines, rest], b""
-            for line in lines:
-                _log(prefix, line)
-            is_open = bool(chunk)
-        else:
-            is_open = False
-    _log(prefix, rest)
+def _read(source: int, end: bytes, prefix: str) -> None:
+    """Log line after line until the end is read."""
+    rest = b""
+    while True:
+        rest += os.read(source, _CHUNK)
+        *lines, rest = rest.split(b"\n")
+        for line in lines:
+            _log(prefix, line)
+        if rest.endswith(end):
+            _log(prefix, rest.removesuffix(end))
+            return
+        if len(rest) > _LONGEST_LINE:
+            begin, rest = rest[: -len(end)], rest[-len(end) :]  # the end may be there in part
+            _log(prefix, begin)
 
 
 def _log(prefix: str, line: bytes) -> None:

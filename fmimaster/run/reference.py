@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.instance import Instance, Signal
 from fmimaster.plan.layout import Group, ValueStore
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import (
@@ -174,19 +174,19 @@ class ReferenceExecutor:
         instance, polynomials, at = self._instances[i], self._polynomials, self._at
         segments = self.plan.layout.segments(i, group)
         setters = [instance.setter(s.type, s.value_references, self._part(s)) for s in segments]
-        if group is not Group.CONTINUOUS or not _takes_polynomials(instance):
+        if group is not Group.CONTINUOUS:
             return _in_turn(setters)
-        interpolate = instance.interpolator(segments[0].value_references)
         values = self._part(segments[0])
-        moving = False
+        interpolate: Callable[[float, Signal], None] | None = None
 
         def act() -> None:
-            nonlocal moving
+            nonlocal interpolate
             polynomial = polynomials.get(i)
-            if polynomial is None and not moving:
+            if polynomial is None and interpolate is None:
                 setters[0]()
                 return
-            moving = polynomial is not None
+            # an FMU that was told a polynomial once is told each time, also when the value is held again
+            interpolate = interpolate or instance.interpolator(segments[0].value_references)
             signal = polynomial or Polynomials(values[np.newaxis].copy(), at[i])
             values[:] = signal(at[i], 0)
             setters[0]()
@@ -344,8 +344,3 @@ def _in_turn(actions: list[Action]) -> Action:
             step()
 
     return act
-
-
-def _takes_polynomials(instance: Instance) -> bool:
-    can = instance.model.capabilities
-    return can.max_input_derivative_order > 0 or can.provides_intermediate_update

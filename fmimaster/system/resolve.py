@@ -90,13 +90,13 @@ def resolve(
     DescriptionError
         For names that do not exist, ends that cannot be connected, and values that a variable cannot take.
     """
-    given = start_values(description, models, overrides or {})
+    wiring = Wiring(description.system, models)
+    given = start_values(description, models, wiring, overrides or {})
     components = []
     for name, component in description.components():
         model, values = apply(name, models[name], given[name])
         components.append(ResolvedComponent(name, component.source, model, values))
     index = {c.name: i for i, c in enumerate(components)}
-    wiring = Wiring(description.system, {c.name: c.model for c in components})
     links, open_inputs = [], []
     for target, found in enumerate(components):
         for variable in found.model.with_causality(Causality.INPUT):

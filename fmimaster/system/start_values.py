@@ -13,12 +13,19 @@ from fmimaster.system.description import Parameter, System, SystemDescription
 from fmimaster.system.model import Causality, Initial, Model, Variability, Variable
 from fmimaster.system.units import convert_units
 from fmimaster.system.values import parse_value
+from fmimaster.system.wiring import Wiring
 
 
 def start_values(
-    description: SystemDescription, models: Mapping[str, Model], given: Mapping[str, Any]
+    description: SystemDescription,
+    models: Mapping[str, Model],
+    wiring: Wiring,
+    given: Mapping[str, Any],
 ) -> dict[str, dict[str, Parameter]]:
     """Component → variable → who gives it which start value; the description's, then the user's, which win.
+
+    A name is that of a component's variable, or of a connector of a system: then the value goes to all that the connector
+    feeds.
 
     Parameters
     ----------
@@ -30,7 +37,7 @@ def start_values(
     Raises
     ------
     DescriptionError
-        If a name does not begin with that of a component.
+        If a name is neither.
     """
     found: dict[str, dict[str, Parameter]] = {name: {} for name in models}
     only = next(iter(models)) if len(models) == 1 else None
@@ -41,14 +48,21 @@ def start_values(
     for parameter in parameters:
         # the longest name counts: 'car.engine' may stand beside a component 'car'
         fits = [name for name in models if parameter.name.startswith(f"{name}.")]
-        if not fits:
+        if fits:
+            component = max(fits, key=len)
+            variable = parameter.name[len(component) + 1 :]
+            found[component][variable] = replace(parameter, name=variable)
+            continue
+        fed = wiring.fed_by(parameter.name)
+        if not fed:
             raise DescriptionError(
-                f"{parameter.where or 'Start value'}: '{parameter.name}' does not begin with the name of a component, "
-                f"expected 'component.variable'.{did_you_mean(parameter.name.partition('.')[0], models)}"
+                f"{parameter.where or 'Start value'}: '{parameter.name}' is neither 'component.variable' nor a "
+                "connector of a system that feeds something."
+                f"{did_you_mean(parameter.name.partition('.')[0], models)}"
             )
-        component = max(fits, key=len)
-        variable = parameter.name[len(component) + 1 :]
-        found[component][variable] = replace(parameter, name=variable)
+        for (component, variable), way in fed:
+            both = parameter.transformation.then(way)
+            found[component][variable] = replace(parameter, name=variable, transformation=both)
     return found
 
 

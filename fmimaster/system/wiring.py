@@ -34,6 +34,7 @@ class Wiring:
         self.notes: list[str] = []
         self._into: dict[Vertex, Edge] = {}
         self._read(root, "")
+        self._check_parameters()
 
     def into(self, component: str, variable: str) -> Edge:
         """What feeds an input, over the connectors of systems on the way; the input itself if nobody does."""
@@ -55,11 +56,38 @@ class Wiring:
             )
         return way
 
+    def fed_by(self, connector: str) -> list[tuple[Vertex, Transformation]]:
+        """Variables of components that a connector of a system feeds, and what happens to a value on the way.
+
+        Parameters
+        ----------
+        connector
+            Its full name, ``"system.connector"``; for the root system the connector's name alone.
+        """
+        element, _, name = connector.rpartition(".")
+        ways = [(vertex, self.into(*vertex)) for vertex in self._into if vertex[0] in self.models]
+        return [
+            (vertex, way.transformation) for vertex, way in ways if way.source == (element, name)
+        ]
+
     def _read(self, system: System, path: str) -> None:
         for connection in system.connections:
             self._add(system, path, connection)
         for nested in system.systems:
             self._read(nested, _join(path, nested.name))
+
+    def _check_parameters(self) -> None:
+        """Refuse outputs that feed parameters, also over connectors of systems."""
+        for element, connector in self._into:
+            variable = self.models[element].variable(connector) if element in self.models else None
+            if variable is None or variable.causality is Causality.INPUT:
+                continue
+            way = self.into(element, connector)
+            if way.source[0] in self.models:
+                raise DescriptionError(
+                    f"{way.text}: '{element}.{connector}' is a parameter; it takes a start value, not an output. Set it "
+                    "in the component's parameters."
+                )
 
     def _add(self, system: System, path: str, connection: Connection) -> None:
         text = f"Connection '{connection}'"
@@ -113,12 +141,7 @@ class Wiring:
                 f"{text}: component '{end.element}' has no variable '{end.connector}'."
                 f"{did_you_mean(end.connector, known) or _listing(known)}"
             )
-        if variable.causality in (Causality.PARAMETER, Causality.STRUCTURAL_PARAMETER):
-            raise DescriptionError(
-                f"{text}: '{end}' is a parameter; it takes a start value, not a connection. Set it in the "
-                "component's parameters."
-            )
-        return variable.causality is not Causality.INPUT
+        return variable.causality not in SINKS
 
 
 def _connector_gives(system: System, end: Endpoint, text: str, *, inside: bool) -> bool | None:
