@@ -32,8 +32,9 @@ _FUNCTION = {
 class Fmi2Instance(BinaryInstance):
     """One instance of an FMI 2.0 Co-Simulation FMU."""
 
-    def __init__(self, fmu: Any, model: Model, name: str, *, logging_on: bool) -> None:
-        messages = MessageLog(name)
+    def __init__(
+        self, fmu: Any, model: Model, name: str, messages: MessageLog, *, logging_on: bool
+    ) -> None:
         _LOGS[name.encode()] = messages
         fmu.instantiate(callbacks=_callbacks(), loggingOn=logging_on)
         super().__init__(fmu, model, name, "fmi2", messages)

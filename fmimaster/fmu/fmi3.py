@@ -22,9 +22,15 @@ class Fmi3Instance(BinaryInstance):
     """One instance of an FMI 3.0 Co-Simulation FMU, without Event Mode and without early return."""
 
     def __init__(
-        self, fmu: Any, model: Model, name: str, *, logging_on: bool, interpolated: bool
+        self,
+        fmu: Any,
+        model: Model,
+        name: str,
+        messages: MessageLog,
+        *,
+        logging_on: bool,
+        interpolated: bool,
     ) -> None:
-        messages = MessageLog(name)
         self._refresh: Callable[[float], None] | None = None
         self._failure: CallError | None = None
         # the callback is called twice or more in each step: it is given to an FMU only if it has a use

@@ -17,6 +17,7 @@ from fmpy.fmi2 import FMU2Slave
 from fmpy.fmi3 import FMU3Slave
 
 from fmimaster.errors import ModelError
+from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.fmi2 import Fmi2Instance
 from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.model_description import read_model
@@ -90,18 +91,27 @@ class FmuFile:
             )
         fmu = copy(self._loaded())
         fmu.instanceName = name
+        messages = MessageLog(name)
         instance: Fmi2Instance | Fmi3Instance
         try:
             if isinstance(fmu, FMU2Slave):
-                instance = Fmi2Instance(fmu, self.model, name, logging_on=logging_on)
+                instance = Fmi2Instance(fmu, self.model, name, messages, logging_on=logging_on)
             else:
                 instance = Fmi3Instance(
-                    fmu, self.model, name, logging_on=logging_on, interpolated=interpolated
+                    fmu,
+                    self.model,
+                    name,
+                    messages,
+                    logging_on=logging_on,
+                    interpolated=interpolated,
                 )
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
+            said = " ".join(messages.last) or (
+                "It gave no message; fmi_logging (--fmi-logging) may bring one."
+            )
             raise ModelError(
-                f"'{self.source}' cannot be instantiated as '{name}': {error}. Set logging_on (--fmi-logging) to see "
-                "what the FMU says; often a licence, a resource or another program is missing."
+                f"'{self.source}' cannot be instantiated as '{name}': {error}. The FMU says: {said} Often a licence, a "
+                "resource file or another program is missing."
             ) from error
         self._instances.append(instance)
         return instance

@@ -14,7 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import DescriptionError
-from fmimaster.system.description import Source, SystemDescription, Transformation
+from fmimaster.system.description import (
+    Component,
+    Source,
+    SystemDescription,
+    Transformation,
+)
 from fmimaster.system.model import Causality, DataType, Model, Variable
 from fmimaster.system.start_values import apply, start_values
 from fmimaster.system.units import convert_units
@@ -94,7 +99,7 @@ def resolve(
     given = start_values(description, models, wiring, overrides or {})
     components = []
     for name, component in description.components():
-        model, values = apply(name, models[name], given[name])
+        model, values = apply(name, _with_declared_units(models[name], component), given[name])
         components.append(ResolvedComponent(name, component.source, model, values))
     index = {c.name: i for i, c in enumerate(components)}
     links, open_inputs = [], []
@@ -114,6 +119,16 @@ def resolve(
             links.append(_converted(link, edge.text, suppress, allow_lossy_conversions))
     notes = (*description.notes, *wiring.notes)
     return ResolvedSystem(tuple(components), tuple(links), tuple(open_inputs), notes)
+
+
+def _with_declared_units(model: Model, component: Component) -> Model:
+    """The model with the units of the description's connectors, where the FMU names none."""
+    declared = {c.name: c.unit for c in component.connectors if c.unit is not None}
+    variables = tuple(
+        replace(v, unit=declared[v.name]) if v.unit is None and v.name in declared else v
+        for v in model.variables
+    )
+    return model if variables == model.variables else replace(model, variables=variables)
 
 
 def feed_open_inputs(
@@ -146,6 +161,10 @@ def _converted(link: Link, text: str, suppress_units: bool, allow_lossy: bool) -
         raise DescriptionError(
             f"{text}: shapes differ, {ends} are {source.shape or 'scalar'} and {target.shape or 'scalar'}. "
             "Connect variables of the same shape."
+        )
+    if DataType.CLOCK in (source.type, target.type):
+        raise DescriptionError(
+            f"{text}: clocks cannot be connected in this version. Leave the connection out."
         )
     notes = []
     if source.type is not target.type:
