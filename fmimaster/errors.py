@@ -20,9 +20,10 @@ Each message says what happened and where, what was expected, and what to do. Th
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fmimaster.results.results import Results
@@ -71,6 +72,10 @@ class SimulationError(FmimasterError):
         super().__init__(message)
         self.time = time
         self.results: Results | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # not by way of the constructor: an exception would call it without the names of its arguments
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class CallError(SimulationError):

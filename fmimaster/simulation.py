@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
+from functools import wraps
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, ParamSpec
 
 from fmimaster.algorithms import Algorithm, Jacobi, Programs, assemble
 from fmimaster.control.schedule import Schedule, Time, make_schedule
@@ -24,6 +25,7 @@ from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.reference import ReferenceExecutor
 from fmimaster.run.stepper import RunState, Stepper, StepPrograms
 from fmimaster.run.timeline import Timeline
+from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.resolve import resolve
 from fmimaster.system.ssp import read_system
@@ -40,7 +42,7 @@ class Simulation:
 
     Parameters
     ----------
-    system : SystemDescription or path
+    system : SystemDescription, SystemBuilder or path
         A path to an FMU, an SSP archive, an SSD file, or a folder with one of them unpacked.
     algorithm : Algorithm
     start_time, stop_time : number or text, in s
@@ -73,7 +75,7 @@ class Simulation:
     0.367879
     """
 
-    system: SystemDescription | str | os.PathLike[str]
+    system: SystemDescription | SystemBuilder | str | os.PathLike[str]
     _: KW_ONLY
     algorithm: Algorithm = field(default_factory=Jacobi)
     start_time: Time | None = None
@@ -89,6 +91,17 @@ class Simulation:
     fmi_logging: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.system, SystemBuilder):
+            object.__setattr__(self, "system", self.system.build())
+        if not isinstance(self.system, SystemDescription | str | os.PathLike):
+            raise OptionError(
+                f"system: {self.system!r} is neither a path nor a system description. Give the path of an FMU or SSP, "
+                "or what SystemBuilder.build() returns."
+            )
+        if isinstance(self.algorithm, type) or not hasattr(self.algorithm, "emit"):
+            raise OptionError(
+                f"algorithm: {self.algorithm!r} is not an algorithm. Give an object such as Jacobi() or GaussSeidel()."
+            )
         if self.output_interval is not None and not self.output_interval > 0:
             raise OptionError(
                 f"Output interval {self.output_interval} s: expected a positive number."
@@ -119,22 +132,27 @@ class Simulation:
             return _Run(prepared, loader, self).run(progress or _silent)
 
 
-def simulate(
-    system: SystemDescription | str | os.PathLike[str],
-    *,
-    progress: Progress | None = None,
-    **settings: Any,
-) -> Results:
-    """Simulate a system: ``Simulation(system, **settings).run(progress)``, see :class:`Simulation`.
+_P = ParamSpec("_P")
 
-    Examples
-    --------
-    >>> from fmimaster import reference_path, simulate
-    >>> results = simulate(reference_path("systems/two-mass-b1-mixed.ssp"), stop_time=0.1)
-    >>> results.names[:3]
-    ('upper.x', 'upper.v', 'upper.a')
-    """
-    return Simulation(system, **settings).run(progress)
+
+def _running(make: Callable[_P, Simulation]) -> Callable[_P, Results]:
+    @wraps(make, updated=())  # help() and editors show the settings
+    def simulate(*args: _P.args, **kwargs: _P.kwargs) -> Results:
+        """Simulate a system: ``Simulation(system, ...).run()`` with the settings of :class:`Simulation`.
+
+        Examples
+        --------
+        >>> from fmimaster import reference_path, simulate
+        >>> results = simulate(reference_path("systems/two-mass-b1-mixed.ssp"), stop_time=0.1)
+        >>> results.names[:3]
+        ('upper.x', 'upper.v', 'upper.a')
+        """
+        return make(*args, **kwargs).run()
+
+    return simulate
+
+
+simulate = _running(Simulation)
 
 
 @dataclass(frozen=True)
@@ -156,6 +174,7 @@ class Prepared:
 
 def _prepare(simulation: Simulation, loader: Loader) -> Prepared:
     system = simulation.system
+    assert not isinstance(system, SystemBuilder)  # it was built when the simulation was made
     description = system if isinstance(system, SystemDescription) else read_system(Path(system))
     components = dict(description.components())
     models = {name: loader.model(component) for name, component in components.items()}
@@ -232,9 +251,10 @@ class _Run:
             raise
         except KeyboardInterrupt:
             self._hand_on()
-            time = self.state.time.seconds
+            rows = self.results()
+            time = float(rows.time[-1]) if len(rows) else self.start.seconds
             interrupted = Interrupted(f"Interrupted at t = {time:.12g} s.", time=time)
-            interrupted.results = self.results()
+            interrupted.results = rows
             raise interrupted from None
         self._terminate()
         return self.results()
@@ -295,6 +315,7 @@ class _Run:
                 InstanceStatistics(planned.name, attempts, seconds)
                 for planned, seconds in zip(self.plan.instances, self.executor.seconds, strict=True)
             ),
+            notes=self.prepared.notes,
         )
         return self.recorder.results(statistics)
 

@@ -16,6 +16,9 @@ from fmimaster.system.model import Model
 Time = float | int | str | Fraction
 """A time in s as a user gives it; see :func:`fmimaster.control.instant.exact`."""
 
+MANY_STEPS = 10_000_000
+"""Above this a run is remarked upon: some FMUs suggest a stop time of 1e8 s."""
+
 DEFAULT_STEPS = 500
 """About so many steps are done where nobody says a step size."""
 
@@ -93,6 +96,10 @@ def make_schedule(
             f"'{fixed[0]}' cannot take a shorter last step (canHandleVariableCommunicationStepSize is false). Choose a "
             "step size that divides the span."
         )
+    if (stop - first) / step.exact_size > MANY_STEPS:
+        notes.append(
+            f"{float((stop - first) / step.exact_size):.3g} steps will be done: check stop time and step size"
+        )
     inside = {p for p in map(exact, points) if first < p < stop and (p - first) % step.exact_size}
     if inside and fixed:
         notes.append(
@@ -168,7 +175,8 @@ def _step(
 def round_to_125(value: Fraction) -> Fraction:
     """The largest of 1, 2, 5 times a power of ten that is not above the value, so that steps fall on round times."""
     power = Fraction(10) ** floor(log10(value))
-    return max(power * k for k in (1, 2, 5) if power * k <= value)
+    # a half: the logarithm of a number just below a power of ten may be rounded up
+    return max(power * k for k in (Fraction(1, 2), 1, 2, 5) if power * k <= value)
 
 
 def _varies(model: Model) -> bool:

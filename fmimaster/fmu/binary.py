@@ -9,6 +9,7 @@ import ctypes
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ log = logging.getLogger("fmimaster")
 OK, WARNING, DISCARD, ERROR, FATAL = range(5)
 STATUS = ("OK", "Warning", "Discard", "Error", "Fatal", "Pending")
 _KEPT_MESSAGES = 20
+_FAILURES = ("logStatusDiscard", "logStatusError", "logStatusFatal")
+"""Categories of log messages by the standards that tell why a call did not succeed."""
 
 
 class MessageLog:
@@ -77,6 +80,13 @@ class BinaryInstance:
         function.restype = ctypes.c_int
         return function  # type: ignore[no-any-return]
 
+    def address(self, name: str) -> int:
+        """Address of an FMI function by its name without prefix; 0 if the library lacks it."""
+        try:
+            return ctypes.cast(self.fmu.dll[self.prefix + name], ctypes.c_void_p).value or 0
+        except AttributeError:
+            return 0
+
     def _missing(self, full: str) -> Callable[..., int]:
         def call(*_: Any) -> int:
             raise CallError(
@@ -95,6 +105,15 @@ class BinaryInstance:
         status = self.function(name)(self.component, *arguments)
         if status > WARNING:
             self.fail(name, status)
+
+    def ask_for_failures(self, true: Any) -> None:
+        """Ask the FMU to log why it discards a step or fails, if it has these categories; harmless if it refuses."""
+        categories = [c.encode() for c in self.model.log_categories if c in _FAILURES]
+        if categories:
+            array = (ctypes.c_char_p * len(categories))(*categories)
+            set_debug_logging = self.function("SetDebugLogging")
+            with suppress(CallError):  # the function is missing
+                set_debug_logging(self.component, true, ctypes.c_size_t(len(array)), array)
 
     def fail(self, name: str, status: int, step: float | None = None) -> None:
         """Raise the error for a call that did not succeed."""

@@ -38,6 +38,8 @@ class Fmi2Instance(BinaryInstance):
         _LOGS[name.encode()] = messages
         fmu.instantiate(callbacks=_callbacks(), loggingOn=logging_on)
         super().__init__(fmu, model, name, "fmi2", messages)
+        if not logging_on:
+            self.ask_for_failures(ctypes.c_int(1))
         self._do_step = self.function(
             "DoStep", ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_int
         )
@@ -132,7 +134,12 @@ class Fmi2Instance(BinaryInstance):
         reached, terminated = ctypes.c_double(time), ctypes.c_int(0)
         self.function("GetRealStatus")(self.component, _LAST_SUCCESSFUL_TIME, ctypes.byref(reached))
         self.function("GetBooleanStatus")(self.component, _TERMINATED, ctypes.byref(terminated))
-        return StepAnswer(reached.value, discarded=True, terminate=bool(terminated.value))
+        return StepAnswer(
+            reached.value,
+            discarded=True,
+            terminate=bool(terminated.value),
+            messages=tuple(self.messages.last),
+        )
 
     def terminate(self) -> None:
         """``Terminate``."""

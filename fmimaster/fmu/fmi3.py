@@ -45,6 +45,8 @@ class Fmi3Instance(BinaryInstance):
             requiredIntermediateVariables=intermediate or None,
         )
         super().__init__(fmu, model, name, "fmi3", messages)
+        if not logging_on:
+            self.ask_for_failures(ctypes.c_bool(True))
         self._do_step = self.function(
             "DoStep",
             ctypes.c_void_p,
@@ -170,7 +172,10 @@ class Fmi3Instance(BinaryInstance):
         if status > DISCARD:
             self.fail("DoStep", status, size)
         return StepAnswer(
-            self._reached.value, discarded=status == DISCARD, terminate=self._terminate.value
+            self._reached.value,
+            discarded=status == DISCARD,
+            terminate=self._terminate.value,
+            messages=tuple(self.messages.last),
         )
 
     def terminate(self) -> None:

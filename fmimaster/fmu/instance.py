@@ -25,6 +25,8 @@ class StepAnswer:
     last_successful_time: float
     discarded: bool = False
     terminate: bool = False
+    messages: tuple[str, ...] = ()
+    """The last messages that the unit has logged, oldest first."""
 
 
 class Instance(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import shutil
+import sys
 import tempfile
 import threading
 from copy import copy
@@ -26,6 +27,17 @@ from fmimaster.system.description import Source
 from fmimaster.system.model import Model
 
 log = logging.getLogger("fmimaster")
+
+_MACHINES = {
+    3: "x86",
+    8: "MIPS",
+    21: "PowerPC 64",
+    40: "ARM",
+    62: "x86-64",
+    183: "AArch64",
+    243: "RISC-V",
+}
+"""Processors by their number in the header of an ELF file (e_machine)."""
 
 _LOADING = threading.Lock()
 """fmpy changes the working directory of the process while it loads a library."""
@@ -192,12 +204,30 @@ def _load(model: Model, folder: Path, library: Path, where: str) -> Any:
     except Exception as error:  # fmpy wraps the loader's OSError in a bare Exception
         words = str(error).partition(str(library) + ". ")[2] or str(error)
         raise ModelError(
-            f"The library of '{where}' cannot be loaded on this machine: {words}. Expected a library for "
-            f"{fmpy.platform_tuple} whose own shared libraries are installed; install what is missing, or export the "
-            "FMU for this platform."
+            f"The library of '{where}' cannot be loaded on this machine: {words}.{_wrong_machine(library)} Expected a "
+            f"library for {fmpy.platform_tuple} whose own shared libraries are installed; install what is missing, or "
+            "export the FMU for this platform."
         ) from error
     finally:
         chdir(working_directory)  # fmpy leaves it elsewhere when loading fails
+
+
+def _wrong_machine(library: Path) -> str:
+    """A sentence if an ELF library is for another processor than this Python; the loader only says "no such file"."""
+    its, ours = _machine(library), _machine(Path(sys.executable))
+    if not ours or its == ours:
+        return ""
+    return f" The file is {f'for {its}' if its else 'no ELF library'}, this machine needs {ours}."
+
+
+def _machine(file: Path) -> str:
+    """The processor that an ELF file is for; empty if it is no ELF file."""
+    with file.open("rb") as stream:
+        head = stream.read(20)
+    if head[:4] != b"\x7fELF":
+        return ""
+    number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
+    return _MACHINES.get(number, f"processor {number} of the ELF standard")
 
 
 class _Tolerant:

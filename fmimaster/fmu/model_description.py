@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,17 +95,18 @@ def _model(md: ModelDescription, intermediate: frozenset[str]) -> Model:
     units = {u.name: _unit(u) for u in md.unitDefinitions}
     types = _FMI2_TYPES if is_fmi2 else _FMI3_TYPES
     variables = tuple(_variable(v, types[v.type], units, intermediate) for v in md.modelVariables)
-    inputs = frozenset(v.name for v in variables if v.causality is Causality.INPUT)
-    outputs = [v.name for v in variables if v.causality is Causality.OUTPUT]
-    dependencies, said = _dependencies(md.outputs, outputs, inputs)
-    initial, initial_said = _dependencies(md.initialUnknowns, outputs, inputs)
-    listed = {u.variable.name for u in md.initialUnknowns}
+    names: dict[str, set[str]] = {}  # of a variable and its aliases
+    for v in md.modelVariables:
+        names.setdefault((v.alias or v).name, set()).add(v.name)
+    dependencies, said = _dependencies(md.outputs, variables, names)
+    initial, initially_said = _dependencies(md.initialUnknowns, variables, names)
+    listed = {name for unknown in md.initialUnknowns for name in names[unknown.variable.name]}
     for variable in variables:
         if variable.name in initial and variable.name not in listed:
             # an output with a start value is known; one that should be listed and is not depends as in Step Mode
             known = variable.initial is Initial.EXACT
             initial[variable.name] = frozenset() if known else dependencies[variable.name]
-            initial_said |= {variable.name} if known or variable.name in said else frozenset()
+            initially_said |= {variable.name} if known or variable.name in said else set()
     return Model(
         name=str(md.modelName),
         fmi_version=Version(str(md.fmiVersion)),
@@ -115,8 +116,8 @@ def _model(md: ModelDescription, intermediate: frozenset[str]) -> Model:
         capabilities=_capabilities(md, is_fmi2),
         dependencies=dependencies,
         initial_dependencies=initial,
-        assumed_dependencies=frozenset(outputs) - said,
-        assumed_initial_dependencies=frozenset(outputs) - initial_said,
+        assumed_dependencies=frozenset(dependencies) - said,
+        assumed_initial_dependencies=frozenset(initial) - initially_said,
         event_indicators=tuple(u.variable.name for u in md.eventIndicators),
         default_experiment=_experiment(md),
         log_categories=tuple(str(c.name) for c in md.logCategories),
@@ -127,17 +128,18 @@ def _model(md: ModelDescription, intermediate: frozenset[str]) -> Model:
 
 
 def _dependencies(
-    unknowns: Iterable[Unknown], outputs: Sequence[str], inputs: frozenset[str]
-) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    unknowns: Iterable[Unknown], variables: Sequence[Variable], names: Mapping[str, set[str]]
+) -> tuple[dict[str, frozenset[str]], set[str]]:
     """Dependencies of outputs on inputs, and the outputs for which they are said; else it is all inputs."""
-    found = dict.fromkeys(outputs, inputs)
-    said = set()
+    inputs = frozenset(v.name for v in variables if v.causality is Causality.INPUT)
+    found = {v.name: inputs for v in variables if v.causality is Causality.OUTPUT}
+    said: set[str] = set()
     for unknown in unknowns:
-        name = unknown.variable.name
-        if name in found and unknown.dependencies is not None:
-            found[name] = frozenset(v.name for v in unknown.dependencies) & inputs
-            said.add(name)
-    return found, frozenset(said)
+        if unknown.dependencies is not None:
+            for name in found.keys() & names[unknown.variable.name]:
+                found[name] = frozenset(v.name for v in unknown.dependencies) & inputs
+                said.add(name)
+    return found, said
 
 
 def _capabilities(md: ModelDescription, is_fmi2: bool) -> Capabilities:

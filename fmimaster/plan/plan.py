@@ -20,7 +20,7 @@ from fmimaster.plan.graph import (
 from fmimaster.plan.layout import Group, Layout, make_layout
 from fmimaster.system.description import Source, Transformation
 from fmimaster.system.model import Causality, DataType, Initial, Model, Variable
-from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
+from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem, is_lossless
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,16 @@ class Wire:
     target: slice
     derivatives: tuple[slice, ...]
     """Outputs that are the first, second, … derivative of the source; Float64."""
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(self.target.stop - self.target.start)
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether no value can be lost by the conversion of types, but by rounding to Float32."""
+        return is_lossless(self.link.output, self.link.input)
 
     @property
     def transformation(self) -> Transformation:
@@ -180,9 +190,14 @@ def _members(
         fed = {k.input.name: k for k in system.links if k.target == i}
         read = {k.output.name for k in system.links if k.source == i}
         read |= {v.name for j, v in recorded if j == i}
-        for v in component.model.with_causality(Causality.OUTPUT):
-            if v.derivative_of in read and v.type is DataType.FLOAT64:
-                read.add(v.name)
+        slopes = {
+            v.derivative_of: v.name
+            for v in component.model.with_causality(Causality.OUTPUT)
+            if v.type is DataType.FLOAT64
+        }
+        for name in list(read):
+            while (name := slopes.get(name, "")) and name not in read:
+                read.add(name)
         given = component.start_values.keys()
         groups: dict[Group, list[Variable]] = {group: [] for group in Group}
         for v in component.model.variables:
@@ -219,7 +234,10 @@ def _wires(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tup
                     kind, source = layout.slots[link.source, Group.OUTPUTS, link.output.name]
                     slots, output = [], link.output.name
                     while output := derivative_of.get((link.source, output), ""):
-                        slots.append(layout.slots[link.source, Group.OUTPUTS, output][1])
+                        slot = layout.slots[link.source, Group.OUTPUTS, output][1]
+                        if slot in slots:  # a circle: the FMU contradicts itself
+                            break
+                        slots.append(slot)
                     found.append(Wire(link, kind, source, segment.type, target, tuple(slots)))
             if found:
                 wires[i, group] = tuple(found)

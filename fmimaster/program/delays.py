@@ -31,7 +31,6 @@ class Delay:
     """
 
     wire: Wire
-    target: int
     steps: float
     """End of the target's step minus where the source stood when its output was read."""
     read: float
@@ -41,7 +40,7 @@ class Delay:
     taken_at: int
     """Index of the MOVE or FIT that takes the value."""
     source_steps_at: int | None
-    """Index of the source's first STEP beyond ``read``; None if there is none."""
+    """Index of the source's STEP that brings it to ``read``; if it has none, of its first STEP; None without any."""
     points: int
     """Points of the source through which the input goes on over the step."""
     derivatives: int
@@ -70,10 +69,13 @@ def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
     found = []
     for (target, _), wires in sorted(plan.wires.items()):
         for wire in wires:
-            uses = [u for u in walk.uses if u.target == target and wire in u.takes]
+            name = wire.link.input.name
+            uses = [
+                (u.end, u.takes[name]) for u in walk.uses if u.target == target and name in u.takes
+            ]
             if uses:
-                worst = max(uses, key=lambda u: u.end - u.takes[wire].read)
-                found.append(_delay(wire, worst, steps))
+                end, take = max(uses, key=lambda use: use[0] - use[1].read)
+                found.append(_delay(wire, end, take, steps))
     return tuple(found)
 
 
@@ -89,12 +91,11 @@ class _Take:
 
 @dataclass(frozen=True)
 class _Use:
-    """One step of a target, with all that it took."""
+    """One step of a target, with what it took: input → value."""
 
     target: int
-    begin: float
     end: float
-    takes: dict[Wire, _Take]
+    takes: dict[str, _Take]
 
 
 @dataclass
@@ -106,7 +107,8 @@ class _Walk:
     """Where each instance stands; 0 if it is not in it."""
     read: dict[int, float] = field(default_factory=dict)
     """Where each instance stood when its outputs in the store were read."""
-    takes: dict[Wire, _Take] = field(default_factory=dict)
+    takes: dict[int, dict[str, _Take]] = field(default_factory=dict)
+    """Instance → input → value."""
     uses: list[_Use] = field(default_factory=list)
     places: dict[int, float] = field(default_factory=dict)
     buffers: dict[int, dict[int, float]] = field(default_factory=dict)
@@ -115,14 +117,15 @@ class _Walk:
         match instruction:
             case Move(target, group):
                 for wire in self.plan.wires.get((target, group), ()):
-                    self.takes[wire] = _Take(line, self.read.get(wire.link.source, 0.0))
+                    take = _Take(line, self.read.get(wire.link.source, 0.0))
+                    self.takes.setdefault(target, {})[wire.link.input.name] = take
             case Fit(target):
                 for wire in self.plan.wires.get((target, Group.CONTINUOUS), ()):
-                    self.takes[wire] = self._fitted(wire, instruction, line)
+                    take = self._fitted(wire, instruction, line)
+                    self.takes.setdefault(target, {})[wire.link.input.name] = take
             case Step(target, end):
-                begin, self.at[target] = self.at.get(target, 0.0), end
-                taken = {w: t for w, t in self.takes.items() if w.link.target == target}
-                self.uses.append(_Use(target, begin, end, taken))
+                self.at[target] = end
+                self.uses.append(_Use(target, end, dict(self.takes.get(target, {}))))
             case Get(instance, Group.OUTPUTS):
                 self.read[instance] = self.at.get(instance, 0.0)
             case Save(instance, place):
@@ -156,17 +159,49 @@ def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:
         k += 1
 
 
-def _delay(wire: Wire, use: _Use, steps: list[tuple[int, Step]]) -> Delay:
-    take, source = use.takes[wire], wire.link.source
+def _delay(wire: Wire, end: float, take: _Take, steps: list[tuple[int, Step]]) -> Delay:
+    source = wire.link.source
     later = [line for line, s in steps if s.instance == source and s.end > take.read]
+    sooner = [line for line, s in steps if s.instance == source and s.end == take.read]
     return Delay(
         wire=wire,
-        target=use.target,
-        steps=use.end - take.read,
+        steps=end - take.read,
         read=take.read,
-        end=use.end,
+        end=end,
         taken_at=take.line,
-        source_steps_at=later[0] if later else None,
+        source_steps_at=next(iter(sooner or later), None),
         points=take.points,
         derivatives=take.derivatives,
     )
+
+
+def reason(delay: Delay, plan: Plan) -> str:
+    """Why a connection is late, or not, with the numbers of the instructions."""
+    link = delay.wire.link
+    source, target = (plan.instances[i].name for i in (link.source, link.target))
+    taken = f"'{target}' is given it ({delay.taken_at})"
+    if delay.source_steps_at is None:
+        return f"'{source}' never steps"
+    stepped = f"'{source}' steps ({delay.source_steps_at})"
+    if delay.steps <= 0:
+        return f"{stepped} before {taken}"
+    if delay.read == 0.0:
+        return f"{taken} before {stepped}, so it is from the last communication point"
+    return f"{taken} as it is at {delay.read:g} of the interval, and uses it until {delay.end:g}"
+
+
+def in_steps(delay: Delay) -> str:
+    """The delay in words: ``"not late"``, ``"1 step late"``, ``"0.5 steps late"``."""
+    if delay.steps <= 0:
+        return "not late"
+    return f"{delay.steps:g} step{'s' if delay.steps != 1 else ''} late"
+
+
+def course(delay: Delay) -> str:
+    """How the input goes on over the step, in words."""
+    if delay.is_held:
+        return "held"
+    if (delay.points, delay.derivatives) == (1, 1):
+        return "goes on along its slope"
+    degree = delay.points * (delay.derivatives + 1) - 1
+    return f"polynomial of degree {degree} through {delay.points} points"

@@ -26,6 +26,8 @@ class Stop:
     """Time in s that the instance had reached."""
     change: float = 0.0
     """For NOT_CONVERGED: the largest relative change of an output in the last pass."""
+    messages: tuple[str, ...] = ()
+    """For DISCARDED: the last messages that the FMU has logged, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,18 +104,23 @@ def plot_results(
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure to a .pdf, .png or .svg file. The same figure gives the same bytes."""
+    check_format(path)
     path = Path(path)
-    suffix = path.suffix.lower()
+    dates = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
+    try:
+        with rc_context({"svg.hashsalt": "fmimaster"}):
+            figure.savefig(path, dpi=200, metadata=dates.get(path.suffix.lower()))
+    except OSError as error:
+        raise FileError(f"The figure '{path}' cannot be written: {error.strerror}.") from error
+
+
+def check_format(path: str | os.PathLike[str]) -> None:
+    """Refuse a path whose suffix is not that of a format that :func:`save_figure` can write."""
+    suffix = Path(path).suffix.lower()
     if suffix not in _FORMATS:
         raise OptionError(
             f"The figure '{path}' has the suffix '{suffix}'; expected {', '.join(_FORMATS)}."
         )
-    dates = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
-    try:
-        with rc_context({"svg.hashsalt": "fmimaster"}):
-            figure.savefig(path, dpi=200, metadata=dates.get(suffix))
-    except OSError as error:
-        raise FileError(f"The figure '{path}' cannot be written: {error.strerror}.") from error
 
 
 def _labelled(

@@ -26,7 +26,7 @@ class InstanceStatistics:
 
     name: str
     calls: int
-    """FMI functions called."""
+    """Calls of DoStep."""
     seconds: float
     """Wall time in s inside these calls."""
 
@@ -45,9 +45,11 @@ class Statistics:
     """Wall time in s of the loop over time, without loading and initialization."""
     instances: tuple[InstanceStatistics, ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was decided, where it was not said."""
 
     def lines(self) -> list[str]:
-        """Summary for the end of a run: one line of totals, a row per instance, the warnings.
+        """Summary for the end of a run: one line of totals, a row per instance, warnings, notes.
 
         Shares are of the wall time of the loop; those of instances that run at the same time can
         add up to more than 100 %.
@@ -63,7 +65,8 @@ class Statistics:
             for name, *numbers in rows:
                 cells = (f"  {cell:>{w}}" for cell, w in zip(numbers, others, strict=True))
                 lines.append(f"{name:<{first}}" + "".join(cells))
-        return lines + [f"warning: {warning}" for warning in self.warnings]
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        return lines + [f"note: {note}" for note in self.notes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)

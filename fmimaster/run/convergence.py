@@ -37,8 +37,9 @@ def largest_change(
     for kind, now in store.outputs.items():
         if kind.is_float:
             scale = np.maximum(nominals[kind], np.abs(now))
-            change = np.abs(now - before[kind]) / scale
-            largest = max(largest, float(np.max(change)) if not np.isnan(change).any() else np.inf)
+            with np.errstate(invalid="ignore"):  # what has become infinite is not at rest
+                change = np.abs(now - before[kind]) / scale
+            largest = max(largest, np.inf if np.isnan(change).any() else float(np.max(change)))
         elif not np.array_equal(now, before[kind]):
             return np.inf
     return largest

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.plan.layout import ValueStore
+from fmimaster.plan.layout import Group, ValueStore
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
@@ -56,6 +56,15 @@ class Executor(Protocol):
         """
 
 
+def make_store(plan: Plan, n_buffers: int) -> ValueStore:
+    """A value store with the start values of the plan in it."""
+    store = ValueStore(plan.layout, len(plan.instances), n_buffers)
+    for (i, group, name), (kind, slot) in plan.layout.slots.items():
+        if group in (Group.STRUCTURAL, Group.START, Group.INITIAL):
+            store.values[kind][slot] = plan.instances[i].start_values[name]
+    return store
+
+
 class RowBlock:
     """The rows that have been sampled and not yet handed on: time, and the recorded variables per type."""
 
@@ -77,6 +86,19 @@ class RowBlock:
     def room(self) -> int:
         """How many rows can still be taken."""
         return len(self.times) - self.count
+
+    def columns(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """Parts of the outputs in the store and the columns of the block that they go to, each part in one piece."""
+        parts = []
+        for block, source, chosen in self._sources:
+            indices = np.arange(len(source))[chosen]
+            breaks = np.flatnonzero(np.diff(indices) != 1) + 1
+            at = 0
+            for run in np.split(indices, breaks):
+                first, n = int(run[0]), len(run)
+                parts.append((source[first : first + n], block[:, at : at + n]))
+                at += n
+        return parts
 
     def append(self, time: float) -> None:
         """Take a row from the store; one that equals the last one at the same time is not taken again."""

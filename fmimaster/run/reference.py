@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Instance, Signal
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import (
     Fit,
@@ -37,7 +37,7 @@ from fmimaster.program.instructions import (
 )
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.convergence import largest_change, nominals_of_outputs
-from fmimaster.run.executor import Experiment, RowBlock
+from fmimaster.run.executor import Experiment, RowBlock, make_store
 from fmimaster.run.inputs import Polynomials, fitted, moves
 from fmimaster.system.states import State
 
@@ -65,11 +65,13 @@ class ReferenceExecutor:
         instances: Sequence[Instance],
         experiment: Experiment,
         *,
+        n_places: int = 0,
         n_buffers: int = 0,
         history: int = 0,
     ) -> None:
+        del n_places  # instances keep as many as they are told to
         self.plan = plan
-        self.store = ValueStore(plan.layout, len(instances), n_buffers)
+        self.store = make_store(plan, n_buffers)
         self.rows = RowBlock(plan, self.store)
         self.seconds = [0.0] * len(instances)
         self._instances = instances
@@ -84,9 +86,6 @@ class ReferenceExecutor:
         """Of the instances whose continuous inputs are not held."""
         self._terminate = False
         self._actions: dict[int, tuple[Program, list[Action]]] = {}
-        for (i, group, name), (kind, slot) in plan.layout.slots.items():
-            if group in (Group.STRUCTURAL, Group.START, Group.INITIAL):
-                self.store.values[kind][slot] = plan.instances[i].start_values[name]
 
     def run(self, program: Program, begin: float, end: float) -> Outcome:
         """Execute a program over the interval from begin to end, in s."""
@@ -227,7 +226,7 @@ class ReferenceExecutor:
                 at[i] = answer.last_successful_time
                 self._terminate |= answer.terminate
                 if not answer.terminate and at[i] != there:
-                    raise _Stopped(Stop(Reason.DISCARDED, i, line, at[i]))
+                    raise _Stopped(Stop(Reason.DISCARDED, i, line, at[i], messages=answer.messages))
 
         return act
 

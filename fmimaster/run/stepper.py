@@ -109,11 +109,14 @@ class Stepper:
             )
         name = self.plan.instances[stop.instance].name
         assert isinstance(self.programs.attempt.instructions[stop.instruction], Step)
+        said = "".join(f"\n  {name}: {message}" for message in stop.messages[-5:])
         return CallError(
             f"DoStep of '{name}' was discarded at t = {begin:.12g} s (step {size:.6g} s); it came to "
-            f"t = {stop.time:.12g} s. A fixed step cannot be made smaller during the run. Use a smaller step size.",
+            f"t = {stop.time:.12g} s. A fixed step cannot be made smaller during the run. Use a smaller step size."
+            + (f" The FMU says:{said}" if said else ""),
             instance=name,
             function="DoStep",
             status="Discard",
+            messages=stop.messages,
             time=begin,
         )

@@ -168,7 +168,7 @@ def _converted(link: Link, text: str, suppress_units: bool, allow_lossy: bool) -
         )
     notes = []
     if source.type is not target.type:
-        notes.append(_type_note(source.type, target.type, text, allow_lossy))
+        notes.append(_type_note(source, target, text, allow_lossy))
     transformation = link.transformation
     if not suppress_units and source.type.is_float and target.type.is_float:
         match = convert_units(source.unit, target.unit, text)
@@ -183,16 +183,32 @@ def _converted(link: Link, text: str, suppress_units: bool, allow_lossy: bool) -
     return replace(link, transformation=transformation, notes=tuple(notes))
 
 
-def _type_note(source: DataType, target: DataType, text: str, allow_lossy: bool) -> str:
-    conversion = f"{source.value} to {target.value}"
-    if not (source.is_numeric and target.is_numeric):
+def is_lossless(source: Variable, target: Variable) -> bool:
+    """Whether every value of one variable can be one of the other; a Float64 may be rounded to Float32.
+
+    An enumeration has the values of its items only, whatever its type could hold.
+    """
+    a, b = source.type, target.type
+    if (a, b) == (DataType.FLOAT64, DataType.FLOAT32):
+        return True
+    if source.enumeration and b.is_integer:
+        limits = np.iinfo(b.dtype)
+        return all(limits.min <= v <= limits.max for v in source.enumeration.values())
+    if source.enumeration and b.is_float:
+        return all(b.dtype.type(v) == v for v in source.enumeration.values())
+    long_to_float = a.dtype.itemsize == 8 and a.is_integer and b.is_float
+    return bool(np.can_cast(a.dtype, b.dtype, "safe")) and not long_to_float
+
+
+def _type_note(source: Variable, target: Variable, text: str, allow_lossy: bool) -> str:
+    conversion = f"{source.type.value} to {target.type.value}"
+    if not (source.type.is_numeric and target.type.is_numeric):
         raise DescriptionError(
             f"{text}: {conversion} cannot be converted. Connect variables of the same type."
         )
-    if source is DataType.FLOAT64 and target is DataType.FLOAT32:
+    if (source.type, target.type) == (DataType.FLOAT64, DataType.FLOAT32):
         return f"{conversion}, rounded"
-    long_to_float = source.dtype.itemsize == 8 and source.is_integer and target.is_float
-    if np.can_cast(source.dtype, target.dtype, "safe") and not long_to_float:
+    if is_lossless(source, target):
         return conversion
     if allow_lossy:
         return f"{conversion}, may lose values (allowed)"

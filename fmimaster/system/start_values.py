@@ -54,7 +54,9 @@ def start_values(
             found[component][variable] = replace(parameter, name=variable)
             continue
         fed = wiring.fed_by(parameter.name)
-        if not fed:
+        if not fed and only and description.is_single_fmu:  # is told below, with the near ones
+            found[only][parameter.name] = parameter
+        elif not fed:
             raise DescriptionError(
                 f"{parameter.where or 'Start value'}: '{parameter.name}' is neither 'component.variable' nor a "
                 "connector of a system that feeds something."

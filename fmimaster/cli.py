@@ -1,0 +1,180 @@
+"""The command line: arguments → public API, errors → a message and an exit status.
+
+========  ==========================================================
+ status    meaning
+========  ==========================================================
+ 0         done
+ 1         ``validate`` has found errors
+ 2         what was asked for cannot be done; the message says why
+ 3         a defect of fmimaster; ``--debug`` shows where
+ 130       interrupted by Ctrl-C
+========  ==========================================================
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import traceback
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from fmimaster.commands import demo, info, plan, plot, simulate, validate
+from fmimaster.commands.text import tell
+from fmimaster.errors import FileError, FmimasterError, Interrupted
+
+_COMMANDS = {
+    "simulate": simulate,
+    "info": info,
+    "validate": validate,
+    "plan": plan,
+    "plot": plot,
+    "demo": demo,
+}
+
+_FAILED, _DEFECT, _INTERRUPTED = 2, 3, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status.
+
+    Raises
+    ------
+    SystemExit
+        For ``--help``, ``--version`` and arguments that cannot be understood.
+    """
+    parser = _parser()
+    parsed = parser.parse_args(arguments)
+    if parsed.command is None:
+        parser.print_help()
+        return 0
+    try:
+        with _logging(parsed):
+            status: int = _COMMANDS[parsed.command].run(parsed)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # a reader that has gone shall be noticed here
+            return status
+    except (KeyboardInterrupt, Exception) as error:
+        if parsed.debug:
+            traceback.print_exc()
+        return _told(error)
+
+
+def _told(error: BaseException) -> int:
+    """Say what happened, and return the exit status."""
+    if isinstance(error, Interrupted):
+        return _error(str(error), _INTERRUPTED)
+    if isinstance(error, KeyboardInterrupt):
+        return _error("Interrupted.", _INTERRUPTED)
+    if isinstance(error, FmimasterError):
+        return _error(str(error), _FAILED)
+    if isinstance(error, BrokenPipeError):  # "fmimaster ... | head"
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # else it is told again at the exit
+        return 0
+    words = "".join(traceback.format_exception_only(error)).strip()
+    return _error(
+        f"This is a defect of fmimaster: {words}. Run with --debug for a traceback, and report it.",
+        _DEFECT,
+    )
+
+
+def _error(message: str, status: int) -> int:
+    tell([f"fmimaster: error: {message}"])
+    return status
+
+
+# Arguments ------------------------------------------------------------------------------------------------------------
+
+
+class _Parser(ArgumentParser):
+    """Tells an error in one line, and takes ``-1e-3`` for a number."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
+        self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf)")
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_FAILED, f"fmimaster: error: {message}. See '{self.prog} --help'.\n")
+
+
+def _parser() -> ArgumentParser:
+    parser = _Parser(prog="fmimaster", description="Co-simulation of FMI 2.0 and 3.0 FMUs.")
+    parser.add_argument("--version", action="version", version=f"fmimaster {_version()}")
+    parser.set_defaults(debug=False, verbose=False, log_file=None, fmi_logging=False)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    for name, command in _COMMANDS.items():
+        summary = command.HELP[0].lower() + command.HELP[1:].rstrip(".")
+        one = commands.add_parser(name, help=summary, description=command.HELP)
+        command.add_arguments(one)
+        one.add_argument(
+            "--verbose", action="store_true", help="show all log messages, and what FMUs print"
+        )
+        one.add_argument("--log-file", metavar="FILE", help="write all log messages to a file")
+        one.add_argument("--debug", action="store_true", help="show a traceback with an error")
+    return parser
+
+
+def _version() -> str:
+    try:
+        return version("fmimaster")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+# Log ------------------------------------------------------------------------------------------------------------------
+
+
+class _StandardError(logging.Handler):
+    """Writes to what is the standard error at that moment: a progress bar replaces it for a while."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        tell([self.format(record)])
+
+
+@contextmanager
+def _logging(arguments: Namespace) -> Iterator[None]:
+    """Send the log to the standard error and, if asked for, to a file, for as long as a command runs."""
+    log = logging.getLogger("fmimaster")
+    level, propagate = log.level, log.propagate
+    shown = logging.INFO if arguments.verbose or arguments.fmi_logging else logging.WARNING
+    handlers: list[logging.Handler] = [_StandardError()]
+    handlers[0].setFormatter(_Format())
+    handlers[0].setLevel(shown)
+    if arguments.log_file:
+        handlers.append(_file_handler(arguments.log_file))
+    for handler in handlers:
+        log.addHandler(handler)
+    log.setLevel(logging.INFO if arguments.log_file else shown)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.propagate = propagate
+        for handler in handlers:
+            log.removeHandler(handler)
+            handler.close()
+
+
+def _file_handler(path: str) -> logging.Handler:
+    try:
+        handler = logging.FileHandler(path, mode="w", encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"The log file '{path}' cannot be written: {error.strerror}.") from error
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    return handler
+
+
+class _Format(logging.Formatter):
+    """``fmimaster: warning: message``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        return f"fmimaster: {level}{record.getMessage()}"

@@ -1,0 +1,161 @@
+"""What ``info`` tells, as plain data: the keys are part of the interface, tests/cli/test_info.py holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from typing import Any
+
+from fmimaster.errors import InputError
+from fmimaster.fmu.library import FmuFile, find_library
+from fmimaster.fmu.load import Loader
+from fmimaster.system.archive import open_archive
+from fmimaster.system.description import Parameter, System, SystemDescription
+from fmimaster.system.model import Capabilities, DefaultExperiment, Model, Variable
+from fmimaster.system.values import parse_value
+
+
+def fmu_facts(fmu: FmuFile) -> dict[str, Any]:
+    """What one FMU says of itself; the names of values are those of the FMI 3.0 attributes."""
+    model = fmu.model
+    return {
+        "file": str(fmu.source),
+        "modelName": model.name,
+        "description": model.description,
+        "fmiVersion": model.fmi_version,
+        "interfaces": list(model.interfaces),
+        "generationTool": model.generation_tool,
+        "modelIdentifier": model.model_identifier,
+        "instantiationToken": model.instantiation_token,
+        "platforms": _platforms(fmu),
+        "platformHere": _platform_here(fmu),
+        "defaultExperiment": _camel_case(model.default_experiment),
+        "capabilities": _camel_case(model.capabilities),
+        "logCategories": list(model.log_categories),
+        "variables": [_variable(v) for v in model.variables],
+        "dependencies": _dependencies(model),
+        "eventIndicators": list(model.event_indicators),
+    }
+
+
+def system_facts(description: SystemDescription, loader: Loader) -> dict[str, Any]:
+    """What a system is made of, as it is described; an FMU that cannot be used is told with its error."""
+    return {
+        "file": str(description.source),
+        "name": description.system.name,
+        "experiment": _camel_case(description.experiment),
+        "components": list(_components(description, loader)),
+        "connections": list(_connections(description.system, "")),
+        "parameters": list(_parameters(description.system, "")),
+        "notes": list(description.notes),
+    }
+
+
+def _platforms(fmu: FmuFile) -> list[str]:
+    with open_archive(fmu.source) as archive:
+        parts = [name.split("/") for name in archive.names()]
+    return sorted({p[1] for p in parts if p[0] == "binaries" and len(p) > 2})
+
+
+def _platform_here(fmu: FmuFile) -> str | None:
+    """The platform whose binary runs on this machine."""
+    try:
+        return find_library(fmu.folder, fmu.model, str(fmu.source)).parent.name
+    except InputError:
+        return None
+
+
+def _variable(v: Variable) -> dict[str, Any]:
+    return {
+        "name": v.name,
+        "valueReference": v.value_reference,
+        "type": v.type.value,
+        "causality": v.causality.value,
+        "variability": v.variability.value,
+        "initial": v.initial.value if v.initial else None,
+        "shape": list(v.shape),
+        "unit": v.unit.name if v.unit else None,
+        "start": _start(v),
+        "min": v.min,
+        "max": v.max,
+        "nominal": v.nominal,
+        "derivativeOf": v.derivative_of,
+        "enumeration": dict(v.enumeration) if v.enumeration else None,
+        "clocks": list(v.clocks),
+        "description": v.description,
+    }
+
+
+def _start(v: Variable) -> list[Any] | None:
+    """Start values as numbers, where they are such; binaries as hexadecimal text."""
+    if v.start is None:
+        return None
+    try:
+        values = parse_value(v, v.start[0] if len(v.start) == 1 else v.start, "")
+    except InputError:  # 'validate' finds fault with it
+        return list(map(str, v.start))
+    return [value.hex() if isinstance(value, bytes) else value for value in values.tolist()]
+
+
+def _dependencies(model: Model) -> dict[str, Any]:
+    """Output → inputs, in the order of the model description."""
+    order = [v.name for v in model.variables]
+    return {
+        output: {
+            "inputs": sorted(inputs, key=order.index),
+            "declared": output not in model.assumed_dependencies,
+        }
+        for output, inputs in model.dependencies.items()
+    }
+
+
+def _components(description: SystemDescription, loader: Loader) -> Iterator[dict[str, Any]]:
+    for name, component in description.components():
+        source = component.source.member or str(component.source)
+        facts: dict[str, Any] = {"name": name, "source": source}
+        try:
+            model = loader.model(component)
+            facts |= {"modelName": model.name, "fmiVersion": model.fmi_version, "error": None}
+        except InputError as error:
+            facts |= {"modelName": None, "fmiVersion": None, "error": str(error)}
+        yield facts
+
+
+def _connections(system: System, prefix: str) -> Iterator[dict[str, Any]]:
+    for c in system.connections:
+        yield {
+            "start": f"{prefix}{c.start}",
+            "end": f"{prefix}{c.end}",
+            "factor": c.transformation.factor,
+            "offset": c.transformation.offset,
+            "suppressUnitConversion": c.suppress_unit_conversion,
+        }
+    for nested in system.systems:
+        yield from _connections(nested, f"{prefix}{nested.name}.")
+
+
+def _parameters(system: System, prefix: str) -> Iterator[dict[str, Any]]:
+    for component in system.components:
+        yield from (_parameter(p, f"{prefix}{component.name}.") for p in component.parameters)
+    for nested in system.systems:
+        yield from _parameters(nested, f"{prefix}{nested.name}.")
+    yield from (_parameter(p, prefix) for p in system.parameters)
+
+
+def _parameter(parameter: Parameter, prefix: str) -> dict[str, Any]:
+    value = (
+        parameter.value if isinstance(parameter.value, bool | int | float) else str(parameter.value)
+    )
+    unit = parameter.unit.name if parameter.unit else None
+    return {"name": prefix + parameter.name, "value": value, "unit": unit}
+
+
+def _camel_case(data: Capabilities | DefaultExperiment | Any) -> dict[str, Any]:
+    """A dataclass with the names of FMI: ``can_get_and_set_fmu_state`` → ``canGetAndSetFMUState``."""
+    values = asdict(data)
+    return {_attribute(f.name): values[f.name] for f in fields(data)}
+
+
+def _attribute(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join("FMU" if word == "fmu" else word.capitalize() for word in others)

@@ -1,0 +1,165 @@
+"""``fmimaster info``: what an FMU says of itself, or what a system is made of."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from fmimaster.commands.facts import fmu_facts, system_facts
+from fmimaster.commands.text import aligned, count, section, shortened, write, write_json
+from fmimaster.fmu.load import Loader
+from fmimaster.system.ssp import read_system
+
+HELP = "Show what an FMU says of itself, or what a system is made of."
+
+_MOST_ROWS = 25
+"""Lines of one section: a page shall remain a page."""
+
+_SECTIONS = {
+    "input": "Inputs",
+    "output": "Outputs",
+    "parameter": "Parameters",
+    "structuralParameter": "Structural parameters",
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The file, and the form of the answer."""
+    parser.add_argument("path", metavar="FMU|SYSTEM", help="an FMU, an SSP, an SSD, or a folder")
+    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+
+
+def run(arguments: Namespace) -> int:
+    """Print the page; no library is loaded, so an FMU for another platform will do."""
+    description = read_system(Path(arguments.path))
+    with Loader() as loader:
+        if description.is_single_fmu:
+            _, component = next(description.components())
+            facts = fmu_facts(loader.file(component.source))
+            page = _fmu_page(facts)
+        else:
+            facts = system_facts(description, loader)
+            page = _system_page(facts)
+    if arguments.json:
+        write_json(facts)
+    else:
+        write(page)
+    return 0
+
+
+# An FMU ---------------------------------------------------------------------------------------------------------------
+
+
+def _fmu_page(facts: dict[str, Any]) -> list[str]:
+    lines = [facts["modelName"]]
+    lines += [f"  {facts['description']}"] if facts["description"] else []
+    lines += ["", *aligned(_head(facts))]
+    said = [(_value(value), _words(name)) for name, value in facts["capabilities"].items()]
+    lines += section("Capabilities", aligned(said))
+    numbers = Counter(v["causality"] for v in facts["variables"])
+    kinds = ", ".join(f"{n} {kind}" for kind, n in numbers.items())
+    lines += ["", f"{count(len(facts['variables']), 'variable')}: {kinds}"]
+    for causality, title in _SECTIONS.items():
+        rows = [_variable_row(v) for v in facts["variables"] if v["causality"] == causality]
+        lines += section(title, shortened(aligned(rows), _MOST_ROWS))
+    rows = [(name, _depends(on)) for name, on in facts["dependencies"].items()]
+    return lines + section("Outputs depend directly on", shortened(aligned(rows), _MOST_ROWS))
+
+
+def _head(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    here = facts["platformHere"]
+    platforms = [f"{p} (this machine)" if p == here else p for p in facts["platforms"]]
+    return [
+        ("file", facts["file"]),
+        ("FMI version", facts["fmiVersion"]),
+        ("interfaces", ", ".join(facts["interfaces"])),
+        ("made by", facts["generationTool"] or "not said"),
+        ("model identifier", facts["modelIdentifier"]),
+        ("instantiation token", facts["instantiationToken"]),
+        ("platforms", ", ".join(platforms) or "none: it has no binary"),
+        ("default experiment", _experiment(facts["defaultExperiment"])),
+    ]
+
+
+def _variable_row(v: dict[str, Any]) -> tuple[str, ...]:
+    shape = f"[{', '.join(map(str, v['shape']))}]" if v["shape"] else ""
+    start = "" if v["start"] is None else f"start {_start(v['start'])}"
+    return v["name"], v["type"] + shape, v["unit"] or "", start, v["description"]
+
+
+def _start(values: list[Any]) -> str:
+    shown = [
+        f"{v:.12g}" if isinstance(v, float) else v or "''" if isinstance(v, str) else f"{v}"
+        for v in values[:6]
+    ]
+    return " ".join(shown) + (" ..." if len(values) > 6 else "")
+
+
+def _depends(on: dict[str, Any]) -> str:
+    if not on["declared"]:
+        return "not declared: counts as all inputs"
+    return ", ".join(on["inputs"]) or "no input"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "not said" if value is None else f"{value:g}"
+
+
+def _words(name: str) -> str:
+    """``canGetAndSetFMUState`` → ``can get and set FMU state``."""
+    text = ""
+    for before, letter, after in zip(" " + name, name, name[1:] + " ", strict=False):
+        starts = letter.isupper() and (before.islower() or after.islower())
+        text += f" {letter.lower() if after.islower() else letter}" if starts else letter
+    return text
+
+
+def _experiment(said: dict[str, float | None]) -> str:
+    labels = {
+        "startTime": "start {:g} s",
+        "stopTime": "stop {:g} s",
+        "stepSize": "step {:g} s",
+        "tolerance": "tolerance {:g}",
+    }
+    parts = [form.format(said[key]) for key, form in labels.items() if said[key] is not None]
+    return ", ".join(parts) or "none"
+
+
+# A system -------------------------------------------------------------------------------------------------------------
+
+
+def _system_page(facts: dict[str, Any]) -> list[str]:
+    lines = [
+        facts["name"],
+        "",
+        *aligned([("file", facts["file"]), ("experiment", _experiment(facts["experiment"]))]),
+    ]
+    components = [
+        (
+            c["name"],
+            c["modelName"] or "cannot be used",
+            f"FMI {c['fmiVersion']}" if c["fmiVersion"] else "",
+            c["source"],
+        )
+        for c in facts["components"]
+    ]
+    lines += section("Components", aligned(components))
+    lines += [f"  {c['name']}: {c['error']}" for c in facts["components"] if c["error"]]
+    connections = [(c["start"], "->", c["end"], _transformed(c)) for c in facts["connections"]]
+    lines += section("Connections", aligned(connections), if_empty="none")
+    parameters = [
+        (p["name"], "=", f"{p['value']} {p['unit'] or ''}".strip()) for p in facts["parameters"]
+    ]
+    lines += section("Parameters", aligned(parameters))
+    return lines + section("Notes", [f"  {note}" for note in facts["notes"]])
+
+
+def _transformed(connection: dict[str, Any]) -> str:
+    if connection["factor"] == 1.0 and connection["offset"] == 0.0:
+        return ""
+    return f"times {json.dumps(connection['factor'])} plus {json.dumps(connection['offset'])}"

@@ -1,0 +1,165 @@
+"""``fmimaster plan``: in what order a system is computed, how late each connection is, and the programs."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from fmimaster.algorithms import Programs
+from fmimaster.commands import settings
+from fmimaster.commands.text import aligned, section, write, write_json
+from fmimaster.plan.graph import AlgebraicLoop
+from fmimaster.plan.plan import Plan
+from fmimaster.program.delays import Delay, course, delays, in_steps, reason
+from fmimaster.program.instructions import Program
+from fmimaster.program.listing import listing
+from fmimaster.simulation import Prepared, Simulation
+
+HELP = "Show how a system will be computed: order, loops, delays, conversions, programs."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The settings of the simulation, and the form of the answer."""
+    settings.add_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+
+
+def run(arguments: Namespace) -> int:
+    """Print the plan; no library is loaded."""
+    simulation = settings.simulation(arguments)
+    facts = plan_facts(simulation, simulation.prepare())
+    if arguments.json:
+        write_json(facts)
+    else:
+        write(_page(facts))
+    return 0
+
+
+def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
+    """The plan as plain data: the keys are part of the interface, tests/cli/test_plan.py holds them."""
+    plan, schedule = prepared.plan, prepared.schedule
+    names = [i.name for i in plan.instances]
+    return {
+        "system": prepared.description.system.name,
+        "algorithm": repr(simulation.algorithm),
+        "times": {
+            "start": float(schedule.start),
+            "stop": float(schedule.stop),
+            "step": float(schedule.step.exact_size),
+            "saidBy": _said_by(simulation, prepared),
+            "points": [float(p) for p in schedule.points],
+        },
+        "components": [
+            {"name": i.name, "modelName": i.model.name, "fmiVersion": i.model.fmi_version}
+            for i in plan.instances
+        ],
+        "order": [names[i] for i in plan.trigger_sequence],
+        "initialLoops": [_loop(loop, plan) for loop in plan.initial_loops],
+        "stepLoops": [_loop(loop, plan) for loop in plan.step_loops],
+        "connections": [_connection(d, plan) for d in delays(prepared.programs.attempt, plan)],
+        "notes": list(prepared.notes),
+        "programs": {p.name: listing(p, plan).splitlines() for p in _programs(prepared.programs)},
+    }
+
+
+def _said_by(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
+    """Who decided start, stop and step: the command line, the system, or what a note tells."""
+    given, described = simulation, prepared.description.experiment
+    both = {
+        "start": (given.start_time, described.start_time, "default"),
+        "stop": (given.stop_time, described.stop_time, "note"),
+        "step": (given.step_size, described.step_size, "note"),
+    }
+    return {
+        what: "command line" if user is not None else "system" if system is not None else otherwise
+        for what, (user, system, otherwise) in both.items()
+    }
+
+
+def _loop(loop: AlgebraicLoop, plan: Plan) -> dict[str, Any]:
+    return {
+        "variables": [f"{plan.instances[i].name}.{name}" for i, name in loop.variables],
+        "assumed": loop.assumed,
+    }
+
+
+def _connection(delay: Delay, plan: Plan) -> dict[str, Any]:
+    link = delay.wire.link
+    return {
+        "target": f"{plan.instances[link.target].name}.{link.input.name}",
+        "source": f"{plan.instances[link.source].name}.{link.output.name}",
+        "delay": delay.steps,
+        "why": reason(delay, plan),
+        "late": in_steps(delay),
+        "course": course(delay),
+        "factor": link.transformation.factor,
+        "offset": link.transformation.offset,
+        "notes": list(link.notes),
+    }
+
+
+def _programs(programs: Programs) -> tuple[Program, ...]:
+    return programs.initialize, programs.attempt, programs.commit, programs.terminate
+
+
+# The page -------------------------------------------------------------------------------------------------------------
+
+
+def _page(facts: dict[str, Any]) -> list[str]:
+    connections = facts["connections"]
+    rows = [
+        (c["target"], "<-", c["source"], f"{c['late']},", f"{c['course']}:", c["why"])
+        for c in connections
+    ]
+    lines = [f"{facts['system']}, {facts['algorithm']}"]
+    lines += section("Times", aligned(_times(facts["times"])))
+    made = [(c["name"], c["modelName"], f"FMI {c['fmiVersion']}") for c in facts["components"]]
+    lines += section("Components", aligned(made))
+    lines += section("Order of stepping, upstream first", [f"  {', '.join(facts['order'])}"])
+    lines += section(
+        "Algebraic loops at initialization", _loops(facts["initialLoops"]), if_empty="none"
+    )
+    lines += section("Algebraic loops in Step Mode", _loops(facts["stepLoops"]), if_empty="none")
+    lines += section(
+        "Connections (in brackets: lines of the program 'attempt')", aligned(rows), if_empty="none"
+    )
+    lines += section("Conversions", aligned(_conversions(connections)), if_empty="none")
+    lines += section("Notes", [f"  {note}" for note in facts["notes"]])
+    for name, program in facts["programs"].items():
+        lines += section(f"Program '{name}'", [f"  {line}" for line in program])
+    return lines
+
+
+def _times(times: dict[str, Any]) -> list[tuple[str, ...]]:
+    words = {"default": "by default", "note": "see the notes"}
+    rows: list[tuple[str, ...]] = [
+        (what, f"{times[what]:.12g} s", words.get(by, f"said by the {by}"))
+        for what, by in times["saidBy"].items()
+    ]
+    if times["points"]:
+        rows.append(
+            (
+                "points",
+                f"{len(times['points'])}",
+                "communication points besides, where an input jumps",
+            )
+        )
+    return rows
+
+
+def _loops(loops: list[dict[str, Any]]) -> list[str]:
+    assumed = " (assumed, because an FMU does not say on what its outputs depend)"
+    return [
+        f"  {', '.join(loop['variables'])}{assumed if loop['assumed'] else ''}" for loop in loops
+    ]
+
+
+def _conversions(connections: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for c in connections:
+        words = list(c["notes"])
+        if (c["factor"], c["offset"]) != (1.0, 0.0):
+            words.append(f"value = {c['factor']:.12g} * source + {c['offset']:.12g}")
+        if words:
+            rows.append((c["target"], "<-", c["source"], "; ".join(words)))
+    return rows

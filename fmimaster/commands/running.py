@@ -1,0 +1,128 @@
+"""Running a simulation from the command line: progress, clean standard output, and what is left of a failed run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from fmimaster.commands.text import aligned, tell
+from fmimaster.errors import FileError, SimulationError
+from fmimaster.fmu.output import fmu_output_to_log
+from fmimaster.results.results import Results
+from fmimaster.simulation import Progress, Simulation
+
+
+def simulate_and_keep(
+    simulation: Simulation, keep: Callable[[Results], list[str]], *, show_progress: bool
+) -> Results:
+    """Simulate, hand the rows to ``keep``, and tell what the run has cost.
+
+    Parameters
+    ----------
+    keep
+        Writes the rows, also those of a run that failed; returns what to tell of it.
+    show_progress : bool
+        Whether a bar may be shown; it is if the standard error is a terminal.
+
+    Raises
+    ------
+    SimulationError
+        As the simulation does, but after the rows were kept.
+    """
+    reached = _Reached()
+    try:
+        with (
+            fmu_output_to_log(_only_component(simulation)),
+            _progress(reached, show_progress) as progress,
+        ):
+            results = simulation.run(progress)
+    except SimulationError as error:
+        if error.results is not None and error.results.names:
+            tell(keep(error.results))
+        raise
+    told = keep(results)
+    tell([*_summary(results, reached), *told])
+    return results
+
+
+def check_writable(path: str | None) -> None:
+    """Refuse a file in a folder that does not exist, before time is spent on a run."""
+    if path and path != "-" and not Path(path).absolute().parent.is_dir():
+        raise FileError(f"'{path}' cannot be written: its folder does not exist. Make it first.")
+
+
+def ranges(results: Results) -> list[str]:
+    """A line for each column: its values at the begin and the end, the smallest and the largest."""
+    rows: list[tuple[str, ...]] = [("variable", "unit", "first", "last", "smallest", "largest")]
+    table = results.expand()
+    for name, values in table.columns.items():
+        if not len(values):
+            continue
+        unit = table.units.get(name, "")
+        if values.dtype.kind == "O":
+            rows.append((name, unit, repr(values[0]), repr(values[-1]), "", ""))
+        else:
+            four = (values[0], values[-1], np.min(values), np.max(values))
+            rows.append(
+                (name, unit, *(f"{v:.6g}" if v.dtype.kind == "f" else f"{v}" for v in four))
+            )
+    return aligned(rows, indent="")
+
+
+class _Reached:
+    """How far a run has come, in s."""
+
+    def __init__(self) -> None:
+        self.start = self.now = self.stop = 0.0
+
+    def note(self, start: float, now: float, stop: float) -> None:
+        self.start, self.now, self.stop = start, now, stop
+
+
+def _summary(results: Results, reached: _Reached) -> list[str]:
+    assert results.statistics is not None
+    lines = results.statistics.lines()
+    if reached.now < reached.stop:
+        lines.append(
+            f"note: an FMU asked to end the simulation at t = {reached.now:.12g} s, before the stop time "
+            f"{reached.stop:.12g} s"
+        )
+    return lines
+
+
+def _only_component(simulation: Simulation) -> str:
+    """Name of the FMU, if the system is a single one."""
+    path = Path(str(simulation.system))
+    return path.stem if path.suffix.lower() == ".fmu" else ""
+
+
+@contextmanager
+def _progress(reached: _Reached, show: bool) -> Iterator[Progress]:
+    """What a run calls; a bar with the time left, if the standard error is a terminal."""
+    if not (show and sys.stderr is not None and sys.stderr.isatty()):
+        yield reached.note
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("t = {task.completed:.4g} s"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeRemainingColumn(),
+    )
+    # the standard output is the FMUs' for now
+    with Progress(
+        *columns, console=Console(stderr=True), redirect_stdout=False, transient=True
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def show_progress(start: float, now: float, stop: float) -> None:
+            reached.note(start, now, stop)
+            bar.update(task, completed=now - start, total=stop - start)
+
+        yield show_progress

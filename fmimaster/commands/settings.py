@@ -1,0 +1,121 @@
+"""The settings of a simulation on the command line, for all commands that take them."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from fmimaster.algorithms import ALGORITHMS, Algorithm
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
+from fmimaster.simulation import Simulation
+
+_POLYNOMIALS: Mapping[str, Polynomial] = {"hold": Hold, "first-order": FirstOrder}
+_EXECUTORS = ("reference",)
+_NOT_YET = ("native",)
+"""Executors that fmimaster is going to have."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The system, and all that :class:`fmimaster.Simulation` takes."""
+    add = parser.add_argument
+    add("system", metavar="SYSTEM", help="an FMU (.fmu), an SSP (.ssp), an SSD (.ssd), or a folder")
+    add("--start-time", metavar="T", help="start time in s")
+    add("--stop-time", metavar="T", help="stop time in s")
+    add("--step-size", metavar="H", help="communication step size in s: 0.01 or 1/60")
+    names = ", ".join(map(_name, ALGORITHMS))
+    add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
+    inputs = f"inputs over a step: {', '.join(_POLYNOMIALS)}, or POINTS,DERIVATIVES"
+    add("--inputs", metavar="KIND", help=inputs)
+    value = "start value of a variable; can be repeated"
+    pair = ("NAME", "VALUE")
+    add("--start-value", nargs=2, action="append", default=[], metavar=pair, help=value)
+    add("--input-file", metavar="CSV", help="table whose columns feed the open inputs")
+    variable = "variables to record; can be repeated (all outputs, if left out)"
+    add("--output-variable", action="append", default=[], metavar="GLOB", help=variable)
+    interval = "record a row each S seconds only"
+    add("--output-interval", type=float, metavar="S", help=interval)
+    add("--tolerance", type=float, metavar="TOL", help="relative tolerance that FMUs are told")
+    executors = ", ".join([*_EXECUTORS, *(f"{name} (not in this version)" for name in _NOT_YET)])
+    executor = f"what executes programs: {executors}"
+    add("--executor", default=_EXECUTORS[0], metavar="NAME", help=executor)
+    lossy = "let connections convert between types where a value can be lost"
+    add("--allow-lossy-conversions", action="store_true", help=lossy)
+    add("--allow-nan", action="store_true", help="let outputs be NaN")
+    add("--fmi-logging", action="store_true", help="ask FMUs to log all they can, and show it")
+
+
+def simulation(arguments: Namespace) -> Simulation:
+    """What the arguments mean.
+
+    Raises
+    ------
+    OptionError
+        If one of them means nothing.
+    """
+    _check_executor(arguments.executor)
+    return Simulation(
+        arguments.system,
+        algorithm=_algorithm(arguments.algorithm, arguments.inputs),
+        start_time=arguments.start_time,
+        stop_time=arguments.stop_time,
+        step_size=arguments.step_size,
+        start_values=dict(arguments.start_value),
+        input_file=arguments.input_file,
+        output_variables=arguments.output_variable,
+        output_interval=arguments.output_interval,
+        tolerance=arguments.tolerance,
+        allow_lossy_conversions=arguments.allow_lossy_conversions,
+        allow_nan=arguments.allow_nan,
+        fmi_logging=arguments.fmi_logging,
+    )
+
+
+def _algorithm(name: str | None, inputs: str | None) -> Algorithm:
+    """The algorithm of that name; case and hyphens do not count. Its settings are its fields."""
+    known = {_plain(_name(a)): a for a in ALGORITHMS}
+    kind = ALGORITHMS[0] if name is None else known.get(_plain(name))
+    if kind is None:
+        names = list(map(_name, ALGORITHMS))
+        raise OptionError(
+            f"There is no algorithm '{name}'.{did_you_mean(name or '', names)} There are {', '.join(names)}."
+        )
+    settings: dict[str, Any] = {}
+    if inputs is not None:
+        settings["inputs"] = _polynomial(inputs)
+    for setting in settings:
+        if setting not in {f.name for f in fields(kind)}:  # type: ignore[arg-type]
+            raise OptionError(f"Algorithm {_name(kind)} has no setting --{setting}. Leave it out.")
+    return kind(**settings)
+
+
+def _polynomial(text: str) -> Polynomial:
+    if text in _POLYNOMIALS:
+        return _POLYNOMIALS[text]
+    points, _, derivatives = text.partition(",")
+    if points.strip().isdecimal() and derivatives.strip().isdecimal():
+        return Polynomial(int(points), int(derivatives))
+    raise OptionError(
+        f"--inputs {text}: expected {', '.join(_POLYNOMIALS)}, or POINTS,DERIVATIVES as in 2,1."
+        f"{did_you_mean(text, _POLYNOMIALS)}"
+    )
+
+
+def _check_executor(name: str) -> None:
+    if name in _EXECUTORS:
+        return
+    has = f"This version has only {', '.join(map(repr, _EXECUTORS))}."
+    if name in _NOT_YET:
+        raise OptionError(f"The executor '{name}' is not in this version. {has}")
+    near = did_you_mean(name, [*_EXECUTORS, *_NOT_YET])
+    raise OptionError(f"There is no executor '{name}'.{near} {has}")
+
+
+def _name(algorithm: type[Algorithm]) -> str:
+    return algorithm.__name__
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")

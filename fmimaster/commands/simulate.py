@@ -1,0 +1,56 @@
+"""``fmimaster simulate``: run a system, write its results, tell what it has cost."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from fmimaster.commands import settings
+from fmimaster.commands.running import check_writable, ranges, simulate_and_keep
+from fmimaster.commands.text import count, standard_output, write
+from fmimaster.results.csv import write_csv
+from fmimaster.results.results import Results
+
+HELP = "Simulate an FMU or a system of FMUs."
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Settings, and where the results go."""
+    settings.add_arguments(parser)
+    add = parser.add_argument
+    add("--output-file", metavar="FILE", help="CSV file for the results; - for the standard output")
+    add("--plot", metavar="FILE", help="figure of the results: .png, .pdf or .svg")
+    add("--no-progress", action="store_true", help="show no progress bar")
+
+
+def run(arguments: Namespace) -> int:
+    """Simulate; without a file for the results, print their range."""
+    if arguments.plot:
+        from fmimaster.results.plot import check_format  # matplotlib is slow to import
+
+        check_format(arguments.plot)
+    check_writable(arguments.output_file)
+    check_writable(arguments.plot)
+    results = simulate_and_keep(
+        settings.simulation(arguments),
+        lambda rows: _keep(rows, arguments),
+        show_progress=not arguments.no_progress,
+    )
+    if not arguments.output_file and not arguments.plot:
+        write(ranges(results))
+    return 0
+
+
+def _keep(results: Results, arguments: Namespace) -> list[str]:
+    """Write the files that are asked for; returns what to tell of them."""
+    told = []
+    if arguments.output_file == "-":
+        write_csv(results, standard_output())
+    elif arguments.output_file:
+        write_csv(results, arguments.output_file)
+        told.append(f"{count(len(results), 'row')} written to {arguments.output_file}")
+    if arguments.plot and len(results):
+        from fmimaster.results.plot import save_figure
+
+        save_figure(results.plot(), arguments.plot)
+        told.append(f"figure written to {arguments.plot}")
+    return told

@@ -1,0 +1,249 @@
+"""What is wrong, doubtful or worth knowing about an FMU or a system, before anything is simulated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import chain, repeat
+from pathlib import Path
+
+from fmpy.validation import validate_fmu
+
+from fmimaster.algorithms import Jacobi, assemble
+from fmimaster.control.schedule import make_schedule
+from fmimaster.errors import DescriptionError, InputError, ModelError, OptionError
+from fmimaster.fmu.library import FmuFile, find_library
+from fmimaster.fmu.load import Loader
+from fmimaster.plan.graph import AlgebraicLoop
+from fmimaster.plan.plan import Plan, make_plan
+from fmimaster.system.description import Component, Source, System, SystemDescription
+from fmimaster.system.model import Causality, Model
+from fmimaster.system.resolve import resolve
+from fmimaster.system.ssp import read_system
+
+
+class Severity(Enum):
+    """How bad a finding is."""
+
+    ERROR = "error"
+    """It cannot be simulated."""
+    WARNING = "warning"
+    """It can perhaps be simulated: something breaks a rule or is missing here."""
+    NOTE = "note"
+    """Nothing is wrong; it explains what will be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was found."""
+
+    place: str
+    """File, component or connection."""
+    severity: Severity
+    what: str
+    advice: str = ""
+    """What to do; empty where ``what`` says it or there is nothing to be done."""
+
+
+def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
+    """Validate an FMU or a system: look for all that is wrong, without loading a library.
+
+    That fmpy finds fault with a model description is a warning only: many FMUs that run well break a rule.
+
+    Returns
+    -------
+    Findings in the order of the files and components; those of the system as a whole come last.
+    """
+    try:
+        description = read_system(Path(path))
+    except InputError as error:
+        return (Finding(str(path), Severity.ERROR, str(error)),)
+    with Loader() as loader:
+        findings, models = _components(description, loader)
+    if len(models) < len(list(description.components())):
+        what = "Connections and parameters have not been looked at, because an FMU cannot be read."
+        return (*findings, Finding(str(path), Severity.NOTE, what))
+    return (*findings, *_once_per_process(description, models), *_system(description, models))
+
+
+def _components(
+    description: SystemDescription, loader: Loader
+) -> tuple[list[Finding], dict[str, Model]]:
+    """What is to be said of each file, and the models of the components that can be read."""
+    findings: list[Finding] = []
+    models: dict[str, Model] = {}
+    seen: set[Source] = set()
+    for name, component in description.components():
+        source = component.source
+        is_new = source not in seen
+        seen.add(source)
+        try:
+            models[name] = loader.model(component)
+        except InputError as error:
+            if is_new:
+                findings.append(Finding(_file(source), Severity.ERROR, str(error)))
+            continue
+        if is_new and models[name].instantiation_token:  # else it is a table
+            findings += _fmu(loader.file(source), _file(source))
+    return findings, models
+
+
+def _file(source: Source) -> str:
+    return source.member or source.path.name
+
+
+def _fmu(fmu: FmuFile, place: str) -> Iterator[Finding]:
+    yield from _rules(fmu, place)
+    yield from _binary(fmu, place)
+    yield from _facts(fmu.model, place)
+
+
+def _rules(fmu: FmuFile, place: str) -> Iterator[Finding]:
+    advice = "It may run all the same. Tell the FMU's vendor."
+    for problem in validate_fmu(str(fmu.folder)):
+        yield Finding(f"{place}/modelDescription.xml", Severity.WARNING, _sentence(problem), advice)
+
+
+def _binary(fmu: FmuFile, place: str) -> Iterator[Finding]:
+    try:
+        find_library(fmu.folder, fmu.model, str(fmu.source))
+    except ModelError as error:
+        advice = "It cannot be simulated on this machine; export it for this platform."
+        yield Finding(place, Severity.WARNING, str(error), advice)
+
+
+def _facts(model: Model, place: str) -> Iterator[Finding]:
+    if model.assumed_dependencies and model.with_causality(Causality.INPUT):
+        names = _names(v.name for v in model.variables if v.name in model.assumed_dependencies)
+        what = f"It is not said on which inputs these outputs depend: {names}. They count as depending on all."
+        advice = (
+            "Loops that follow from it are marked as assumed. Export the FMU with dependencies."
+        )
+        yield Finding(place, Severity.NOTE, what, advice)
+    if model.capabilities.needs_execution_tool:
+        what = "The FMU needs another program to run (needsExecutionTool)."
+        yield Finding(place, Severity.NOTE, what, "Install the program and its licence.")
+
+
+def _once_per_process(
+    description: SystemDescription, models: Mapping[str, Model]
+) -> Iterator[Finding]:
+    users: dict[Source, list[str]] = {}
+    for name, component in description.components():
+        users.setdefault(component.source, []).append(name)
+    for source, names in users.items():
+        only_once = models[names[0]].capabilities.can_be_instantiated_only_once_per_process
+        if only_once and len(names) > 1:
+            what = (
+                f"{_names(names)} are instances of one FMU that allows one instance per process only "
+                "(canBeInstantiatedOnlyOncePerProcess)."
+            )
+            yield Finding(_file(source), Severity.ERROR, what, "Use it for one component only.")
+
+
+# The system as a whole ------------------------------------------------------------------------------------------------
+
+
+def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iterator[Finding]:
+    path = description.source
+    place = path.name if path and description.is_single_fmu else str(path)
+    try:
+        resolved = resolve(description, models)
+    except DescriptionError as first:
+        errors = _each_error(description, models) or [str(first)]
+        yield from (Finding(place, Severity.ERROR, error) for error in errors)
+        return
+    try:
+        plan = make_plan(resolved)
+        assemble(plan, Jacobi())
+    except InputError as error:
+        yield Finding(place, Severity.ERROR, str(error))
+        return
+    yield from (Finding(place, Severity.NOTE, _sentence(note)) for note in plan.notes)
+    for link in plan.links:
+        ends = f"{plan.instances[link.source].name}.{link.output.name} -> "
+        ends += f"{plan.instances[link.target].name}.{link.input.name}"
+        yield from (Finding(ends, Severity.NOTE, _sentence(note)) for note in link.notes)
+    yield from _loops(plan, place)
+    try:
+        schedule = make_schedule(models, description.experiment)
+    except OptionError as error:
+        yield Finding(place, Severity.WARNING, str(error))
+    else:
+        yield from (Finding(place, Severity.NOTE, _sentence(note)) for note in schedule.notes)
+
+
+def _loops(plan: Plan, place: str) -> Iterator[Finding]:
+    """A loop in both modes is told once for each: what happens to it differs."""
+    for loop in plan.initial_loops:
+        what = f"Algebraic loop at initialization{_assumed(loop)}: {_members(loop, plan)}."
+        yield Finding(
+            place, Severity.NOTE, what, "It is solved by fixed-point iteration; that may fail."
+        )
+    for loop in plan.step_loops:
+        what = f"Algebraic loop in Step Mode{_assumed(loop)}: {_members(loop, plan)}."
+        advice = (
+            "It is not iterated; one of its connections is late by a step. See 'fmimaster plan'."
+        )
+        yield Finding(place, Severity.NOTE, what, advice)
+
+
+def _assumed(loop: AlgebraicLoop) -> str:
+    return (
+        ", assumed, because an FMU does not say on what its outputs depend" if loop.assumed else ""
+    )
+
+
+def _members(loop: AlgebraicLoop, plan: Plan) -> str:
+    return _names(f"{plan.instances[i].name}.{name}" for i, name in loop.variables)
+
+
+def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> list[str]:
+    """One error for each connection and parameter that does not fit to those before it."""
+    errors = []
+    chosen: list[bool] = []
+    for _ in range(_size(description.system)):
+        system = _part(description.system, chain(chosen, [True], repeat(False)))
+        try:
+            resolve(replace(description, system=system), models)
+            chosen.append(True)
+        except DescriptionError as error:
+            errors.append(str(error))
+            chosen.append(False)
+    return errors
+
+
+def _size(system: System) -> int:
+    """Number of connections and parameters in a system."""
+    own = len(system.parameters) + len(system.connections)
+    return own + sum(len(c.parameters) for c in system.components) + sum(map(_size, system.systems))
+
+
+def _part(system: System, chosen: Iterator[bool]) -> System:
+    """The system with those of its connections and parameters that are chosen, one after the other."""
+
+    def component(whole: Component) -> Component:
+        return replace(whole, parameters=tuple(p for p in whole.parameters if next(chosen)))
+
+    return replace(
+        system,
+        components=tuple(map(component, system.components)),
+        parameters=tuple(p for p in system.parameters if next(chosen)),
+        connections=tuple(c for c in system.connections if next(chosen)),
+        systems=tuple(_part(s, chosen) for s in system.systems),
+    )
+
+
+def _sentence(text: str) -> str:
+    """With a full stop, and no more than one blank between words; its begin may be a unit, so it stays as it is."""
+    text = " ".join(text.split())
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _names(names: Iterable[str]) -> str:
+    """Names in a row; of many, the first ones and how many there are besides."""
+    every = list(names)
+    shown, more = every[:8], len(every) - 8
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

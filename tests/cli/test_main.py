@@ -1,0 +1,193 @@
+"""The command as a process sees it: exit statuses, messages, the log, and no traceback that nobody asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, reference
+
+from fmimaster import cli
+from fmimaster.errors import Interrupted
+from fmimaster.simulation import Simulation
+
+Run = Callable[..., Outcome]
+
+
+def process(*arguments: object, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own."""
+    command = [sys.executable, "-m", "fmimaster", *map(str, arguments)]
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
+
+
+def test_alone_it_prints_a_short_help(run: Run) -> None:
+    outcome = run()
+    assert outcome.status == 0
+    for name in ("simulate", "info", "validate", "plan", "plot", "demo"):
+        assert f"\n    {name} " in outcome.out
+
+
+def test_it_knows_its_version(run: Run) -> None:
+    outcome = run("--version")
+    assert outcome.status == 0
+    assert outcome.out.startswith("fmimaster ")
+
+
+def test_a_wrong_argument_is_told_in_one_line_with_where_to_look(run: Run) -> None:
+    outcome = run("simulate", "a.fmu", "--stop", "1")
+    assert outcome.error.count("\n") == 1
+    assert "--stop" in outcome.error
+    assert (
+        "See 'fmimaster --help'" in outcome.error
+        or "See 'fmimaster simulate --help'" in outcome.error
+    )
+
+
+def test_as_a_process_an_error_has_status_2_and_no_traceback() -> None:
+    done = process("simulate", "/no/such.fmu")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("fmimaster: error: '/no/such.fmu' does not exist")
+    assert "Traceback" not in done.stderr
+
+
+def test_as_a_process_the_results_are_all_of_the_standard_output() -> None:
+    fmu = reference("fmi3/Faulty.fmu")
+    done = process(
+        "simulate", fmu, "--start-value", "fault", "7", "--stop-time", "1", "--output-file", "-"
+    )
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == '"time","x","dx"'
+    assert len(lines) == 12
+    assert "10 steps" in done.stderr
+
+
+def test_as_a_process_json_is_all_of_the_standard_output() -> None:
+    done = process("plan", reference("systems/two-mass-b1-fmi3.ssp"), "--json")
+    assert json.loads(done.stdout)["order"] == ["upper", "lower"]
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = process("info", reference("fmi3/Feedthrough.fmu"), "--json", stdout=writing)
+    os.close(writing)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def test_a_closed_standard_output_does_not_disturb_a_run(tmp_path: Path) -> None:
+    fmu, table = reference("fmi2/Faulty.fmu"), tmp_path / "a.csv"
+    script = f"exec {sys.executable} -m fmimaster simulate {fmu} --start-value fault 7 --output-file {table} >&-"
+    done = subprocess.run(
+        script, shell=True, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(table.read_text().splitlines()) == 102
+
+
+def test_a_traceback_is_shown_on_request(run: Run) -> None:
+    outcome = run("simulate", "/no/such.fmu", "--debug")
+    assert outcome.status == 2
+    assert "Traceback" in outcome.err
+    assert outcome.err.rstrip().endswith("nor does its folder. Check the path.")
+
+
+def test_a_defect_is_told_as_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> int:
+        raise ZeroDivisionError("of the unexpected kind")
+
+    monkeypatch.setattr(cli.demo, "run", fail)
+    outcome = run("demo")
+    assert outcome.status == 3
+    assert outcome.err.startswith(
+        "fmimaster: error: This is a defect of fmimaster: ZeroDivisionError"
+    )
+    assert "--debug" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_an_interrupted_run_keeps_its_rows_and_has_status_130(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fmu, table = reference("fmi3/Dahlquist.fmu"), tmp_path / "a.csv"
+    results = Simulation(fmu, stop_time=1).run()
+
+    def interrupted(*_: object) -> None:
+        error = Interrupted("Interrupted at t = 1 s.", time=1.0)
+        error.results = results
+        raise error
+
+    monkeypatch.setattr(Simulation, "run", interrupted)
+    outcome = run("simulate", fmu, "--output-file", table)
+    assert outcome.status == 130
+    assert len(table.read_text().splitlines()) == 12
+    assert outcome.err.endswith("fmimaster: error: Interrupted at t = 1 s.\n")
+
+
+def test_ctrl_c_before_a_run_has_status_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.demo, "run", interrupted)
+    outcome = run("demo")
+    assert (outcome.status, outcome.err) == (130, "fmimaster: error: Interrupted.\n")
+
+
+# The log --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def printing() -> list[object]:
+    """Arguments for a run of an FMU that prints a line in each of its two steps."""
+    fmu = reference("fmi2/Faulty.fmu")
+    return [
+        "simulate",
+        fmu,
+        "--start-value",
+        "fault",
+        "7",
+        "--stop-time",
+        "0.2",
+        "--output-file",
+        "-",
+    ]
+
+
+def test_what_fmus_print_is_shown_only_on_request(run: Run, printing: list[object]) -> None:
+    assert "told to print" not in run(*printing).err
+    outcome = run(*printing, "--verbose")
+    assert "fmimaster: FMU output: Faulty: Faulty: told to print at t = 0.1 s." in outcome.err
+    assert "told to print" not in outcome.out
+
+
+def test_a_log_file_has_all_messages(run: Run, printing: list[object], tmp_path: Path) -> None:
+    outcome = run(*printing, "--log-file", tmp_path / "log.txt")
+    assert "told to print" not in outcome.err
+    lines = (tmp_path / "log.txt").read_text().splitlines()
+    assert [line.partition("INFO ")[2] for line in lines] == [
+        "FMU output: Faulty: Faulty: told to print at t = 0 s.",
+        "FMU output: Faulty: Faulty: told to print at t = 0.1 s.",
+    ]
+
+
+def test_a_log_file_that_cannot_be_written_is_told(run: Run, tmp_path: Path) -> None:
+    message = run("demo", "--log-file", tmp_path / "no" / "log.txt").error
+    assert "log.txt' cannot be written" in message
+
+
+def test_warnings_of_fmus_are_shown(run: Run) -> None:
+    fmu = reference("fmi3/Faulty.fmu")
+    outcome = run(
+        "simulate", fmu, "--start-value", "fault", "1", "--stop-time", "0.1", "--fmi-logging"
+    )
+    assert outcome.status == 0
+    assert "fmimaster: warning: Faulty [Warning] " in outcome.err

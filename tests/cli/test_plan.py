@@ -1,0 +1,151 @@
+"""``fmimaster plan``: order, loops, delays, conversions and programs, before anything is loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, changed, reference, system
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def two_mass() -> Path:
+    return reference("systems/two-mass-b3-mixed.ssp")
+
+
+@pytest.fixture
+def feedthrough() -> Path:
+    return reference("fmi3/Feedthrough.fmu")
+
+
+def words(outcome: Outcome) -> list[str]:
+    assert outcome.status == 0, outcome.err
+    return [" ".join(line.split()) for line in outcome.out.splitlines()]
+
+
+def test_each_connection_is_told_with_its_delay_and_why(run: Run, two_mass: Path) -> None:
+    jacobi = words(run("plan", two_mass))
+    why = "'lower' is given it (2) before 'upper' steps (4), so it is from the last communication point"
+    assert f"lower.u_x <- upper.x 1 step late, held: {why}" in jacobi
+    gauss_seidel = words(run("plan", two_mass, "--algorithm", "gauss-seidel"))
+    why = "'upper' steps (2) before 'lower' is given it (4)"
+    assert f"lower.u_x <- upper.x not late, held: {why}" in gauss_seidel
+
+
+def test_order_times_and_programs_are_told(run: Run, two_mass: Path) -> None:
+    lines = words(run("plan", two_mass, "--stop-time", "5"))
+    for expected in (
+        "two-mass, Jacobi(inputs=Polynomial(points=1, derivatives=0, history=True))",
+        "start 0 s said by the system",
+        "stop 5 s said by the command line",
+        "upper TwoMassUpper FMI 2.0",
+        "upper, lower",
+        "Program 'initialize'",
+        "Program 'attempt'",
+        "0 MOVE upper continuous u_x <- lower.x; u_v <- lower.v; u_a <- lower.a",
+        "4 STEP upper to 1",
+        "Program 'commit'",
+        "Program 'terminate'",
+    ):
+        assert expected in lines
+
+
+def test_times_that_nobody_said_are_explained_by_notes(run: Run) -> None:
+    lines = words(run("plan", reference("fmi3/Dahlquist.fmu")))
+    assert "stop 10 s see the notes" in lines
+    assert "stop time 10 s from the default experiment of 'Dahlquist'" in lines
+
+
+def test_conversions_are_told(run: Run, two_mass: Path, feedthrough: Path, tmp_path: Path) -> None:
+    fmu = reference("fmi2/TwoMassUpper.fmu")
+    path = system(tmp_path, {"a": fmu, "b": feedthrough}, ["a.x -> b.Float32_continuous_input"])
+    lines = words(run("plan", path))
+    expected = "Float64 to Float32, rounded; m (m) to no unit, not compared: passed as it is"
+    assert f"b.Float32_continuous_input <- a.x {expected}" in lines
+
+
+def test_loops_are_told_and_whether_they_are_assumed(
+    run: Run, feedthrough: Path, tmp_path: Path
+) -> None:
+    fmu = changed(
+        feedthrough,
+        tmp_path / "a.fmu",
+        description=lambda t: re.sub(r' dependencies(Kind)?="[^"]*"', "", t),
+    )
+    out, into = "Float64_continuous_output", "Float64_continuous_input"
+    wires = [f"a.{out} -> b.{into}", f"b.{out} -> a.{into}"]
+    real = json.loads(
+        run(
+            "plan", system(tmp_path / "r", {"a": feedthrough, "b": feedthrough}, wires), "--json"
+        ).out
+    )
+    assumed = json.loads(
+        run("plan", system(tmp_path / "s", {"a": fmu, "b": fmu}, wires), "--json").out
+    )
+    for kind in ("initialLoops", "stepLoops"):
+        assert [loop["assumed"] for loop in real[kind]] == [False]
+        assert [loop["assumed"] for loop in assumed[kind]] == [True]
+    assert set(real["stepLoops"][0]["variables"]) == {
+        f"a.{out}",
+        f"b.{out}",
+        f"a.{into}",
+        f"b.{into}",
+    }
+
+
+def test_a_table_is_a_component_like_any_other(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text('"time","Int32_input"\n0,1\n0.55,3\n')
+    path = reference("fmi3/Feedthrough.fmu")
+    facts = json.loads(run("plan", path, "--input-file", tmp_path / "u.csv", "--json").out)
+    assert [c["target"] for c in facts["connections"]] == ["Feedthrough.Int32_input"]
+    assert facts["times"]["points"] == [0.55]
+
+
+def test_no_library_is_needed(run: Run, tmp_path: Path) -> None:
+    path = changed(
+        reference("fmi2/Dahlquist.fmu"),
+        tmp_path / "a.fmu",
+        name=lambda n: "" if n.startswith("binaries/") else n,
+    )
+    assert run("plan", path).status == 0
+
+
+def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
+    facts = json.loads(run("plan", two_mass, "--json").out)
+    assert list(facts) == [
+        "system",
+        "algorithm",
+        "times",
+        "components",
+        "order",
+        "initialLoops",
+        "stepLoops",
+        "connections",
+        "notes",
+        "programs",
+    ]
+    assert facts["times"] == {
+        "start": 0.0,
+        "stop": 20.0,
+        "step": 0.01,
+        "saidBy": {"start": "system", "stop": "system", "step": "system"},
+        "points": [],
+    }
+    assert facts["connections"][0] == {
+        "target": "upper.u_x",
+        "source": "lower.x",
+        "delay": 1.0,
+        "why": "'upper' is given it (0) before 'lower' steps (5), so it is from the last communication point",
+        "late": "1 step late",
+        "course": "held",
+        "factor": 1.0,
+        "offset": 0.0,
+        "notes": [],
+    }
+    assert list(facts["programs"]) == ["initialize", "attempt", "commit", "terminate"]
+    assert facts["programs"]["commit"] == ["0 SAMPLE"]

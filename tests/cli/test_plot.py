@@ -1,0 +1,103 @@
+"""``fmimaster plot`` and ``fmimaster demo``: files where they were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, reference
+
+from fmimaster.demos import DEMOS, demo
+from fmimaster.results.csv import read_csv
+from fmimaster.results.results import Results
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    results = Results(time=[0.0, 1.0], columns={"a.x": [0.0, 1.0], "a.v": [1.0, 1.0]})
+    results.write_csv(tmp_path / "result.csv")
+    return tmp_path / "result.csv"
+
+
+def test_the_figure_stands_beside_the_table(run: Run, table: Path) -> None:
+    outcome = run("plot", table)
+    figure = table.with_suffix(".png")
+    assert outcome.out == f"figure written to {figure}\n"
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_or_where_it_is_wanted(run: Run, table: Path, tmp_path: Path) -> None:
+    run(
+        "plot",
+        table,
+        "--output-file",
+        tmp_path / "b.svg",
+        "--title",
+        "A title",
+        "--communication-points",
+    )
+    text = (tmp_path / "b.svg").read_text()
+    assert "<!-- A title -->" in text
+    assert "<!-- communication points -->" in text
+
+
+def test_variables_are_chosen_by_globs(run: Run, table: Path, tmp_path: Path) -> None:
+    run("plot", table, "--variable", "*.x", "--output-file", tmp_path / "b.svg")
+    text = (tmp_path / "b.svg").read_text()
+    assert "<!-- a.x -->" in text
+    assert "<!-- a.v -->" not in text
+
+
+def test_several_tables_are_told_apart_by_their_names(
+    run: Run, table: Path, tmp_path: Path
+) -> None:
+    other = table.with_name("other.csv")
+    other.write_bytes(table.read_bytes())
+    run("plot", table, other, "--output-file", tmp_path / "b.svg")
+    text = (tmp_path / "b.svg").read_text()
+    assert "<!-- result -->" in text
+    assert "<!-- other -->" in text
+
+
+def test_a_variable_that_is_not_there_is_suggested(run: Run, table: Path) -> None:
+    assert "Did you mean 'a.x'?" in run("plot", table, "--variable", "a.X").error
+
+
+def test_a_table_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
+    assert "does not exist" in run("plot", tmp_path / "a.csv").error
+
+
+# Demo -----------------------------------------------------------------------------------------------------------------
+
+
+def test_demos_are_listed(run: Run) -> None:
+    outcome = run("demo")
+    assert outcome.status == 0
+    assert [line.split()[0] for line in outcome.out.splitlines()] == [d.name for d in DEMOS]
+
+
+def test_an_unknown_demo_is_suggested(run: Run) -> None:
+    message = run("demo", "tow-mass").error
+    assert "There is no demo 'tow-mass'. Did you mean 'two-mass'?" in message
+
+
+@pytest.mark.parametrize("name", [d.name for d in DEMOS])
+def test_a_demo_writes_a_table_and_a_figure(run: Run, tmp_path: Path, name: str) -> None:
+    reference(demo(name).system)
+    folder = tmp_path / "new" / "folder"
+    outcome = run("demo", name, "--output-directory", folder)
+    assert outcome.status == 0, outcome.err
+    assert set(demo(name).columns) <= set(read_csv(folder / f"{name}.csv").names)
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert f"rows written to {folder / name}.csv" in outcome.err
+    assert f"figure written to {folder / name}.png" in outcome.err
+
+
+def test_a_folder_that_cannot_be_made_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert (
+        "cannot be made" in run("demo", "dahlquist", "--output-directory", tmp_path / "file").error
+    )

@@ -1,0 +1,206 @@
+"""``fmimaster simulate``: every option does what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import Outcome, reference, system
+
+from fmimaster import FirstOrder, GaussSeidel, Jacobi, Polynomial
+from fmimaster.commands.settings import _algorithm
+from fmimaster.results.csv import read_csv
+from fmimaster.simulation import Simulation
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def dahlquist() -> Path:
+    return reference("fmi3/Dahlquist.fmu")
+
+
+@pytest.fixture
+def two_mass() -> Path:
+    return reference("systems/two-mass-b1-mixed.ssp")
+
+
+def test_the_file_holds_what_the_api_returns(run: Run, two_mass: Path, tmp_path: Path) -> None:
+    table = tmp_path / "a.csv"
+    outcome = run(
+        "simulate", two_mass, "--stop-time", "1", "--step-size", "1/50", "--output-file", table
+    )
+    assert outcome.status == 0
+    expected = Simulation(two_mass, stop_time=1, step_size="1/50").run()
+    written = read_csv(table)
+    assert written.names == expected.names
+    assert all(np.array_equal(written[n], expected[n]) for n in ("time", *expected.names))
+
+
+def test_the_summary_tells_steps_instances_and_where_the_file_went(
+    run: Run, two_mass: Path, tmp_path: Path
+) -> None:
+    table = tmp_path / "a.csv"
+    outcome = run("simulate", two_mass, "--stop-time", "1", "--output-file", table)
+    assert outcome.out == ""
+    assert "100 steps in " in outcome.err
+    assert "\nupper " in outcome.err
+    assert "\nlower " in outcome.err
+    assert f"101 rows written to {table}" in outcome.err
+
+
+def test_each_note_is_told_once(run: Run, dahlquist: Path) -> None:
+    note = "note: step size 0.1 s from 'Dahlquist', the smallest that an FMU suggests"
+    assert run("simulate", dahlquist, "--stop-time", "1").err.count(note) == 1
+
+
+def test_without_a_file_the_range_of_each_output_is_printed(run: Run, dahlquist: Path) -> None:
+    lines = run("simulate", dahlquist, "--stop-time", "1").out.splitlines()
+    assert [line.split() for line in lines] == [
+        ["variable", "unit", "first", "last", "smallest", "largest"],
+        ["x", "1", "0.367879", "0.367879", "1"],
+        ["dx", "-1", "-0.367879", "-1", "-0.367879"],
+    ]
+
+
+def test_ranges_of_all_types_are_printed(run: Run) -> None:
+    outcome = run("simulate", reference("fmi3/Feedthrough.fmu"))
+    rows = {line.split()[0]: line.split()[1:] for line in outcome.out.splitlines()}
+    assert rows["String_output"] == ["'text'", "'text'"]
+    assert rows["Boolean_output"] == ["False", "False", "False", "False"]
+    assert rows["Float64_vector_output[2]"] == ["0", "0", "0", "0"]
+
+
+def test_a_dash_writes_the_table_to_the_standard_output(run: Run, dahlquist: Path) -> None:
+    outcome = run("simulate", dahlquist, "--stop-time", "0.2", "--output-file", "-")
+    assert outcome.out.splitlines()[0] == '"time","x","dx"'
+    assert len(outcome.out.splitlines()) == 4
+
+
+def test_start_and_stop_time(run: Run, dahlquist: Path, tmp_path: Path) -> None:
+    table = tmp_path / "a.csv"
+    run("simulate", dahlquist, "--start-time", "-1", "--stop-time", "-0.5", "--output-file", table)
+    assert read_csv(table).time.tolist() == pytest.approx([-1, -0.9, -0.8, -0.7, -0.6, -0.5])
+
+
+def test_start_values_may_be_negative_and_have_an_exponent(run: Run, dahlquist: Path) -> None:
+    values = ["--start-value", "k", "-1e-3", "--start-value", "x", "-.5"]
+    outcome = run("simulate", dahlquist, *values, "--stop-time", "1")
+    assert outcome.status == 0
+    x = next(line for line in outcome.out.splitlines() if line.startswith("x"))
+    assert x.split()[1:3] == ["-0.5", "-0.5005"]
+
+
+def test_start_values_of_a_system_have_the_name_of_the_component(run: Run, two_mass: Path) -> None:
+    value = ["--start-value", "upper.x", "-2", "--output-variable", "upper.x"]
+    outcome = run("simulate", two_mass, "--stop-time", "0.1", *value)
+    assert outcome.out.splitlines()[1].split()[:3] == ["upper.x", "m", "-2"]
+
+
+def test_output_variables_are_chosen_by_globs(run: Run, two_mass: Path) -> None:
+    globs = ["--output-variable", "*.x", "--output-variable", "upper.m?"]
+    outcome = run("simulate", two_mass, "--stop-time", "0.1", *globs, "--output-file", "-")
+    assert outcome.out.splitlines()[0] == '"time","upper.x","upper.m1","upper.m2","lower.x"'
+
+
+def test_the_output_interval_thins_out_rows(run: Run, dahlquist: Path) -> None:
+    interval = ["--stop-time", "1", "--output-interval", "0.5", "--output-file", "-"]
+    times = [line.split(",")[0] for line in run("simulate", dahlquist, *interval).out.splitlines()]
+    assert times[1:] == ["0.0", "0.5", "1.0"]
+
+
+def test_an_input_file_feeds_inputs(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text('"time","Float64_continuous_input"\n0,1\n1,3\n')
+    fmu, name = reference("fmi3/Feedthrough.fmu"), "Float64_continuous_output"
+    options = ["--input-file", tmp_path / "u.csv", "--output-variable", name, "--stop-time", "1"]
+    outcome = run("simulate", fmu, *options)
+    assert outcome.status == 0, outcome.err
+    assert outcome.out.splitlines()[1].split()[:2] == [name, "1"]
+
+
+def test_a_figure_is_written(run: Run, dahlquist: Path, tmp_path: Path) -> None:
+    figure = tmp_path / "a.svg"
+    outcome = run("simulate", dahlquist, "--stop-time", "1", "--plot", figure)
+    assert outcome.out == ""
+    assert f"figure written to {figure}" in outcome.err
+    assert figure.read_text().startswith("<?xml")
+
+
+def test_a_figure_of_an_unknown_format_is_refused_before_the_run(run: Run, dahlquist: Path) -> None:
+    outcome = run("simulate", dahlquist, "--plot", "a.bmp")
+    assert "expected .pdf, .png, .svg" in outcome.error
+    assert "steps" not in outcome.err
+
+
+def test_an_fmu_that_ends_the_simulation_is_told(run: Run) -> None:
+    values = ["--start-value", "fault", "8", "--start-value", "faultTime", "0.5"]
+    outcome = run("simulate", reference("fmi3/Faulty.fmu"), *values)
+    assert outcome.status == 0
+    assert (
+        "an FMU asked to end the simulation at t = 0.6 s, before the stop time 10 s" in outcome.err
+    )
+
+
+def test_a_lossy_conversion_can_be_allowed(run: Run, tmp_path: Path) -> None:
+    fmu = reference("fmi3/Feedthrough.fmu")
+    path = system(tmp_path, {"a": fmu, "b": fmu}, ["a.Float64_discrete_output -> b.Int32_input"])
+    assert run("simulate", path).status == 2
+    assert run("simulate", path, "--allow-lossy-conversions").status == 0
+
+
+@pytest.mark.parametrize("name", ["GaussSeidel", "gauss-seidel", "gauss_seidel", "gaussseidel"])
+def test_algorithms_are_known_by_several_spellings(name: str) -> None:
+    assert _algorithm(name, None) == GaussSeidel()
+
+
+def test_the_default_algorithm_is_that_of_the_api() -> None:
+    assert _algorithm(None, None) == Simulation("a.fmu").algorithm
+
+
+def test_inputs_are_a_setting_of_the_algorithm() -> None:
+    assert _algorithm("jacobi", "first-order") == Jacobi(FirstOrder)
+    assert _algorithm(None, "2,1") == Jacobi(Polynomial(2, 1))
+
+
+def test_the_algorithm_makes_a_difference(run: Run, two_mass: Path) -> None:
+    def last(*options: str) -> str:
+        chosen = ["--stop-time", "1", "--output-variable", "lower.x"]
+        return run("simulate", two_mass, *chosen, *options).out.splitlines()[1]
+
+    assert last("--algorithm", "gauss-seidel") != last("--algorithm", "jacobi") == last()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "native",
+            "The executor 'native' is not in this version. This version has only 'reference'.",
+        ),
+        ("refrence", "There is no executor 'refrence'. Did you mean 'reference'?"),
+    ],
+)
+def test_an_executor_that_is_not_there_is_told(
+    run: Run, dahlquist: Path, name: str, expected: str
+) -> None:
+    assert expected in run("simulate", dahlquist, "--executor", name).error
+
+
+def test_inputs_that_mean_nothing_are_told(run: Run, dahlquist: Path) -> None:
+    message = run("simulate", dahlquist, "--inputs", "frist-order").error
+    assert "expected hold, first-order, or POINTS,DERIVATIVES" in message
+    assert "Did you mean 'first-order'?" in message
+
+
+def test_progress_is_shown_on_a_terminal_only(
+    run: Run, dahlquist: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "\x1b" not in run("simulate", dahlquist).err
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    shown = run("simulate", dahlquist, "--output-file", "-")
+    assert "\x1b" in shown.err
+    assert "\x1b" not in shown.out
+    assert "\x1b" not in run("simulate", dahlquist, "--no-progress").err

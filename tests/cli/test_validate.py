@@ -1,0 +1,60 @@
+"""``fmimaster validate``: findings on the terminal and as JSON; the exit status is 1 for errors only."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, changed, reference, system
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def upper() -> Path:
+    return reference("fmi2/TwoMassUpper.fmu")
+
+
+def test_without_findings_the_status_is_0(run: Run) -> None:
+    outcome = run("validate", reference("systems/two-mass-b1-fmi3.ssp"))
+    assert (outcome.status, outcome.out) == (0, "0 errors, 0 warnings, 0 notes\n")
+
+
+def test_warnings_do_not_change_the_status(run: Run, upper: Path, tmp_path: Path) -> None:
+    path = changed(
+        upper, tmp_path / "a.fmu", name=lambda n: re.sub("^binaries/[^/]*", "binaries/win32", n)
+    )
+    outcome = run("validate", path)
+    assert outcome.status == 0
+    assert outcome.out.startswith("warning: a.fmu: ")
+    assert "\n0 errors, 1 warning, " in outcome.out
+
+
+def test_errors_do(run: Run, upper: Path, tmp_path: Path) -> None:
+    outcome = run("validate", system(tmp_path, {"a": upper}, ["a.x -> a.y"]))
+    assert outcome.status == 1
+    assert (
+        f"error: {tmp_path}/system.ssd: Connection 'a.x -> a.y': component 'a' has no"
+        in outcome.out
+    )
+    assert outcome.out.endswith("\n1 error, 0 warnings, 0 notes\n")
+
+
+def test_a_missing_file_is_a_finding_too(run: Run, tmp_path: Path) -> None:
+    outcome = run("validate", tmp_path / "a.fmu")
+    assert outcome.status == 1
+    assert "does not exist" in outcome.out
+
+
+def test_the_json_is_stable(run: Run, upper: Path, tmp_path: Path) -> None:
+    path = system(tmp_path, {"a": upper}, ["a.x -> a.y"])
+    outcome = run("validate", path, "--json")
+    assert outcome.status == 1
+    [finding] = json.loads(outcome.out)
+    assert list(finding) == ["place", "severity", "what", "advice"]
+    assert finding["place"] == str(path)
+    assert finding["severity"] == "error"
+    assert finding["what"].startswith("Connection 'a.x -> a.y'")

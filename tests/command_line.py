@@ -1,0 +1,134 @@
+"""The command line as tests use it, and files that are made for it: systems as text, FMUs with something changed."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fmimaster.cli import main
+from fmimaster.errors import FileError
+from fmimaster.reference_files import reference_path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command came to."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The message of a command that failed, and nothing but it: no traceback."""
+        assert self.status == 2, (self.status, self.err)
+        assert "Traceback" not in self.err
+        before, mark, message = self.err.rpartition("fmimaster: error: ")
+        assert mark, before
+        return message
+
+
+def command(capfd: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
+    """Run a command in this process."""
+    capfd.readouterr()
+    try:
+        status = main([str(a) for a in arguments])
+    except SystemExit as leave:
+        status = int(leave.code or 0)
+    return Outcome(status, *capfd.readouterr())
+
+
+def reference(name: str) -> Path:
+    """A reference FMU or system; the test is skipped if they have not been built."""
+    try:
+        return reference_path(name)
+    except FileError as error:
+        pytest.skip(str(error))
+
+
+def changed(
+    source: Path,
+    target: Path,
+    *,
+    description: Callable[[str], str] = str,
+    name: Callable[[str], str] = str,
+    members: Mapping[str, bytes] | None = None,
+) -> Path:
+    """A copy of an FMU with another modelDescription.xml, other member names, other members.
+
+    Parameters
+    ----------
+    description
+        The text of modelDescription.xml → what it shall be.
+    name
+        Each member name → what it shall be; empty to leave it out.
+    members
+        Member name → content that stands in for, or is added to, what is there.
+    """
+    contents = {}
+    with zipfile.ZipFile(source) as archive:
+        for info in archive.infolist():
+            contents[name(info.filename)] = archive.read(info)
+    if "modelDescription.xml" in contents:
+        text = contents["modelDescription.xml"].decode()
+        contents["modelDescription.xml"] = description(text).encode()
+    contents.update(members or {})
+    contents.pop("", None)
+    with zipfile.ZipFile(target, "w") as archive:
+        for member, content in contents.items():
+            archive.writestr(member, content)
+    return target
+
+
+def system(
+    folder: Path,
+    components: Mapping[str, Path],
+    connections: Iterable[str] = (),
+    *,
+    parameters: str = "",
+    stop_time: str = "1",
+) -> Path:
+    """A system as a file ``system.ssd`` beside copies of its FMUs.
+
+    Parameters
+    ----------
+    connections
+        ``"a.y -> b.u"``.
+    parameters
+        What stands in the root system's ParameterBindings.
+    """
+    folder.mkdir(exist_ok=True)
+    elements = []
+    for name, fmu in components.items():
+        file = f"{fmu.parent.name}-{fmu.name}"
+        if not (folder / file).exists():
+            shutil.copy(fmu, folder / file)
+        elements.append(f'<ssd:Component name="{name}" source="{file}"/>')
+    wires = []
+    for connection in connections:
+        start, _, end = connection.partition(" -> ")
+        a, b = (e.partition(".") for e in (start, end))
+        ends = f'startElement="{a[0]}" startConnector="{a[2]}" endElement="{b[0]}" endConnector="{b[2]}"'
+        wires.append(f"<ssd:Connection {ends}/>")
+    path = folder / "system.ssd"
+    path.write_text(
+        f"""<?xml version="1.0"?>
+<ssd:SystemStructureDescription version="1.0" name="test"
+    xmlns:ssd="http://ssp-standard.org/SSP1/SystemStructureDescription"
+    xmlns:ssv="http://ssp-standard.org/SSP1/SystemStructureParameterValues"
+    xmlns:ssc="http://ssp-standard.org/SSP1/SystemStructureCommon">
+  <ssd:System name="test">
+    {parameters}
+    <ssd:Elements>{"".join(elements)}</ssd:Elements>
+    <ssd:Connections>{"".join(wires)}</ssd:Connections>
+  </ssd:System>
+  <ssd:DefaultExperiment startTime="0" stopTime="{stop_time}"/>
+</ssd:SystemStructureDescription>
+"""
+    )
+    return path

@@ -1,0 +1,40 @@
+"""What all tests share: Python FMUs in place of files, and reproducible examples of hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from python_fmu import PythonFmu, describe
+
+from fmimaster.results.results import Results
+from fmimaster.simulation import Simulation
+
+settings.register_profile("fmimaster", deadline=None, derandomize=True)
+settings.load_profile("fmimaster")
+
+
+@pytest.fixture
+def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
+    """simulation(units, connections, start_values, **settings): a Simulation through the front door, whose FMU files
+    are Python FMUs. They are owned and freed by the Loader."""
+
+    def make(
+        units: Mapping[str, PythonFmu],
+        connections: Any = (),
+        start_values: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Simulation:
+        files = {f"{name}.fmu": unit for name, unit in units.items()}
+        monkeypatch.setattr("fmimaster.fmu.load.FmuFile", lambda source: files[source.path.name])
+        return Simulation(describe(units, connections, start_values), **options)
+
+    return make
+
+
+@pytest.fixture
+def simulate(simulation: Callable[..., Simulation]) -> Callable[..., Results]:
+    """simulate(units, connections, start_values, **settings): the results of that simulation."""
+    return lambda *system, **options: simulation(*system, **options).run()

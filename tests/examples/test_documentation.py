@@ -1,0 +1,163 @@
+"""What the documentation shows does run, and prints what it says.
+
+Blocks of one page run in their order, in one new folder:
+
+* ``python``: executed; all blocks of a page share their names.
+* ``console``: each line after ``$ `` is a command for the shell and must end with status 0, or with the one that a
+  following ``$ echo $?`` shows.
+* ``text`` straight after a ``python`` block, and what follows a command: its output, where ``...`` stands for anything and
+  all blanks are alike. Without it the output is not looked at.
+* any block with ``title="name"``: written to the file of that name.
+
+``<!-- file name: reference -->`` anywhere in a page puts a reference file there under that name, before the first block.
+``<!-- not run: reason -->`` before a block leaves it out. All other languages (``sh``, ``xml``, …) are only read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fmimaster import reference_path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SECONDS = 60
+"""No command of the documentation may take longer."""
+
+_BLOCK = re.compile(
+    r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?[^\n]*\n(?P<text>.*?)^```$", re.M | re.S
+)
+_FILE = re.compile(r"<!-- file (?P<name>\S+): (?P<reference>\S+) -->")
+_NOT_RUN = re.compile(r"<!-- not run: .+ -->\s*$")
+_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    place: str
+    line: int
+    language: str
+    title: str
+    text: str
+    follows: bool
+    """Whether only blank lines stand between it and the block before."""
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Blocks of a page that are not left out."""
+    content, end = page.read_text(encoding="utf-8"), 0
+    for found in _BLOCK.finditer(content):
+        between, end = content[end : found.start()], found.end()
+        if _NOT_RUN.search(between):
+            continue
+        line = content.count("\n", 0, found.start()) + 1
+        yield Block(
+            place=f"{page.relative_to(ROOT)}:{line}",
+            line=line,
+            language=found["language"],
+            title=found["title"] or "",
+            text=found["text"],
+            follows=not between.strip(),
+        )
+
+
+class Page:
+    """The blocks of one page, being run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.environment = {**os.environ, "MPLBACKEND": "Agg", "NO_COLOR": "1", "COLUMNS": "120"}
+        commands = folder / ".commands"
+        commands.mkdir()
+        shim = commands / "fmimaster"
+        code = "import sys; from fmimaster.cli import main; sys.exit(main())"
+        shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
+        shim.chmod(0o755)
+        paths = [str(commands), str(Path(sys.executable).parent), self.environment["PATH"]]
+        self.environment["PATH"] = os.pathsep.join(paths)
+        self.environment["PYTHONPATH"] = str(ROOT)
+
+    def run(self, block: Block, output: str | None) -> None:
+        """Run a block; ``output`` is what it must print."""
+        if block.title:
+            (self.folder / block.title).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
+            printed = io.StringIO()
+            code = compile("\n" * block.line + block.text, block.place.rpartition(":")[0], "exec")
+            with contextlib.redirect_stdout(printed):
+                exec(code, self.names)
+            compare(printed.getvalue(), output, block.place)
+        elif block.language == "console":
+            for command, shown, status in commands(block.text):
+                self.execute(command, shown, status, block.place)
+
+    def execute(self, command: str, shown: str | None, status: int, place: str) -> None:
+        """Run a command of the shell."""
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+        )
+        where = f"{place}: {command}"
+        assert done.returncode == status, f"{where}\nstatus {done.returncode}\n{done.stdout}"
+        compare(done.stdout, shown, where)
+
+
+def commands(text: str) -> Iterator[tuple[str, str | None, int]]:
+    """Commands of a console block, with the output that is shown (None if none is) and the status they end with."""
+    parts = re.split(r"^\$ ", text, flags=re.M)[1:]
+    pairs = [re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", p, re.S).groups() for p in parts]  # type: ignore[union-attr]
+    for k, (command, output) in enumerate(pairs):
+        if command == "echo $?":
+            continue
+        following = pairs[k + 1] if k + 1 < len(pairs) else ("", "")
+        status = int(following[1]) if following[0] == "echo $?" else 0
+        yield command, output if output.strip() else None, status
+
+
+def compare(printed: str, shown: str | None, where: str) -> None:
+    """Whether something prints what is shown."""
+    if shown is not None:
+        same = doctest.OutputChecker().check_output(shown, printed, _FLAGS)
+        assert same, f"{where}\nshown:\n{shown}\nprinted:\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
+def test_blocks_of_the_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for given in _FILE.finditer(page.read_text(encoding="utf-8")):
+        shutil.copy(reference_path(given["reference"]), tmp_path / given["name"])
+    running, found = Page(tmp_path), list(blocks(page))
+    for k, block in enumerate(found):
+        after = found[k + 1] if k + 1 < len(found) else None
+        shown = after.text if after and after.follows and after.language == "text" else None
+        running.run(block, shown)
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"

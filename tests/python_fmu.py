@@ -1,0 +1,414 @@
+"""FMUs written in Python, systems of them, and programs as text: no compiler, no file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.algorithms import Algorithm, Jacobi, assemble
+from fmimaster.errors import CallError
+from fmimaster.fmu.instance import Signal, StepAnswer, Transfer
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan, make_plan
+from fmimaster.program.instructions import Instruction, Program
+from fmimaster.program.outcome import Outcome
+from fmimaster.run.executor import Experiment
+from fmimaster.run.reference import ReferenceExecutor
+from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.description import SystemDescription
+from fmimaster.system.model import (
+    Capabilities,
+    Causality,
+    DataType,
+    Initial,
+    Model,
+    Variability,
+    Variable,
+    Version,
+)
+from fmimaster.system.resolve import resolve
+from fmimaster.system.states import Call, State
+
+Connections = Iterable[str | tuple[str, Mapping[str, Any]]]
+"""``"a.y -> b.u"``, or that with the factor and offset of :meth:`SystemBuilder.connect`."""
+
+
+class Logged(NamedTuple):
+    """One call of an instance."""
+
+    call: Call
+    what: Any
+    """Name → value of what was set or got; (time, size) of a step; arguments of other calls."""
+
+
+class PythonFmu:
+    """An FMU as a few functions; stands for the file, its model and its instances.
+
+    Parameters
+    ----------
+    inputs, states, parameters : name → start value
+    outputs : name → function of the values
+        The values ``v`` are attributes: ``v.u``, ``v.x``, and ``v.t`` for the time.
+    step : function of the values and the step size
+        Changes states; is at the begin of the step. ``v.course("u", time)`` is the input as it goes on over the step.
+    depends : output → inputs
+        Outputs that are not in it depend on nothing; in both modes, unless ``initial_depends`` is given.
+    undeclared
+        Outputs of which the FMU does not say on what they depend.
+    attributes : name → attributes of the Variable
+    capabilities
+        Of the Model.
+    """
+
+    def __init__(
+        self,
+        name: str = "unit",
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, Callable[[Any], Any]] | None = None,
+        states: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        step: Callable[[Any, float], None] | None = None,
+        depends: Mapping[str, Iterable[str]] | None = None,
+        initial_depends: Mapping[str, Iterable[str]] | None = None,
+        undeclared: Iterable[str] = (),
+        attributes: Mapping[str, Mapping[str, Any]] | None = None,
+        **capabilities: Any,
+    ) -> None:
+        self.outputs = dict(outputs or {})
+        self.step = step or (lambda v, h: None)
+        self.instances: list[PythonInstance] = []
+        self.fails_at: int | None = None
+        """Number of the call that fails, counted from 1; of the instance's calls, whatever they are."""
+        self.status = "Error"
+        starts = {**(parameters or {}), **(inputs or {}), **(states or {})}
+        self.starts = starts
+        kinds: list[tuple[str, Causality, Variability, Initial]] = []
+        for n in parameters or {}:
+            kinds.append((n, Causality.PARAMETER, Variability.FIXED, Initial.EXACT))
+        for n in inputs or {}:
+            kinds.append((n, Causality.INPUT, Variability.CONTINUOUS, Initial.EXACT))
+        for n in states or {}:
+            kinds.append((n, Causality.LOCAL, Variability.CONTINUOUS, Initial.EXACT))
+        for n in self.outputs:
+            kinds.append((n, Causality.OUTPUT, Variability.CONTINUOUS, Initial.CALCULATED))
+        variables = []
+        for reference, (n, causality, variability, initial) in enumerate(kinds):
+            variable = Variable(n, reference, DataType.FLOAT64, causality, variability, initial)
+            if n in starts:
+                variable = replace(variable, start=(starts[n],))
+            given = dict((attributes or {}).get(n, {}))
+            if "type" in given and not given["type"].is_float and variability is not Variability.FIXED:
+                given.setdefault("variability", Variability.DISCRETE)
+            variables.append(replace(variable, **given))
+        undeclared = frozenset(undeclared)
+        every = frozenset(inputs or {})
+
+        def dependencies(said: Mapping[str, Iterable[str]]) -> dict[str, frozenset[str]]:
+            return {o: every if o in undeclared else frozenset(said.get(o, ())) for o in self.outputs}
+
+        self.model = Model(
+            name=name,
+            fmi_version=Version("3.0"),
+            model_identifier=name,
+            instantiation_token="",
+            variables=tuple(variables),
+            capabilities=replace(
+                Capabilities(
+                    can_get_and_set_fmu_state=True,
+                    can_handle_variable_communication_step_size=True,
+                ),
+                **capabilities,
+            ),
+            dependencies=dependencies(depends or {}),
+            initial_dependencies=dependencies(initial_depends or depends or {}),
+            assumed_dependencies=undeclared,
+            assumed_initial_dependencies=undeclared,
+        )
+
+    def instantiate(self, name: str, **_options: Any) -> PythonInstance:
+        """A new instance, owned as FmuFile owns its instances."""
+        self.instances.append(PythonInstance(self, name))
+        return self.instances[-1]
+
+    def close(self) -> None:
+        """Free all instances, as FmuFile does."""
+        for instance in self.instances:
+            instance.free()
+
+
+class PythonInstance:
+    """An instance of a :class:`PythonFmu`: keeps a log of its calls, and evaluates outputs when they are read."""
+
+    def __init__(self, fmu: PythonFmu, name: str) -> None:
+        self.name = name
+        self.fmu = fmu
+        self.model = fmu.model
+        self.log: list[Logged] = []
+        self.frees = 0
+        self.values = SimpleNamespace(t=0.0, course=self.course)
+        self._courses: dict[str, Callable[[float], float]] = {}
+        self._places: dict[int, dict[str, Any]] = {}
+        self._variables = {v.value_reference: v for v in fmu.model.variables}
+        for variable in fmu.model.variables:
+            if variable.name in fmu.starts:
+                start = fmu.starts[variable.name]
+                value = np.full(variable.shape, start) if variable.shape else start
+                setattr(self.values, variable.name, value)
+
+    # What tests ask
+
+    def called(self, call: Call) -> list[Any]:
+        """What was said in each call of that kind."""
+        return [logged.what for logged in self.log if logged.call is call]
+
+    def was_set(self, name: str) -> list[Any]:
+        """All values that a variable has been set to."""
+        sets = (Call.SET_INPUT, Call.SET_START, Call.SET_STRUCTURAL)
+        return [what[name] for call, what in self.log if call in sets and name in what]
+
+    def course(self, name: str, time: float) -> float:
+        """The input at a time in the present step: its polynomial, if it was given one."""
+        if name in self._courses:
+            return self._courses[name](time)
+        return getattr(self.values, name)  # type: ignore[no-any-return]
+
+    # The protocol
+
+    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        variables = [self._variables[r] for r in references]
+        assert all(v.type is kind for v in variables)
+
+        def read() -> None:
+            said = {v.name: self._value(v.name) for v in variables}
+            values[:] = _flat(said.values(), len(values), values.dtype)
+            self._call(Call.GET, said)
+
+        return read
+
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        variables = [self._variables[r] for r in references]
+        assert all(v.type is kind for v in variables)
+
+        def write() -> None:
+            at, said = 0, {}
+            for v in variables:
+                part = values[at : at + v.size]
+                at += v.size
+                said[v.name] = part.reshape(v.shape).copy() if v.shape else part.item()
+            for name, value in said.items():
+                setattr(self.values, name, value)
+                self._courses.pop(name, None)
+            self._call(self._kind_of_set(variables), said)
+
+        return write
+
+    def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        names = [self._variables[r].name for r in references]
+
+        def interpolate(time: float, signal: Signal) -> None:
+            for k, name in enumerate(names):
+                self._courses[name] = lambda tau, k=k: float(signal(tau, 0)[k])
+            values = {name: getattr(self.values, name) for name in names}
+            for name, value in zip(names, signal(time, 0), strict=True):
+                assert values[name] == value  # the value was set before
+
+        return interpolate
+
+    def enter_configuration_mode(self) -> None:
+        self._call(Call.ENTER_CONFIGURATION_MODE, ())
+
+    def exit_configuration_mode(self) -> None:
+        self._call(Call.EXIT_CONFIGURATION_MODE, ())
+
+    def enter_initialization_mode(
+        self, start: float, stop: float | None, tolerance: float | None
+    ) -> None:
+        self.values.t = start
+        self._call(Call.ENTER_INITIALIZATION_MODE, (start, stop, tolerance))
+
+    def exit_initialization_mode(self) -> None:
+        self._call(Call.EXIT_INITIALIZATION_MODE, ())
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        answer = self._call(Call.DO_STEP, (time, size))
+        if answer == "Discard":
+            return StepAnswer(time, discarded=True)
+        assert time == self.values.t
+        self.fmu.step(self.values, size)
+        self.values.t = time + size
+        if answer == "NaN":
+            for name in self.fmu.starts:
+                setattr(self.values, name, float("nan"))
+        return StepAnswer(self.values.t, terminate=True) if answer == "Terminate" else None
+
+    def save(self, place: int) -> None:
+        self._call(Call.GET_FMU_STATE, place)
+        self._places[place] = dict(vars(self.values))
+
+    def restore(self, place: int) -> None:
+        self._call(Call.SET_FMU_STATE, place)
+        vars(self.values).update(self._places[place])
+
+    def terminate(self) -> None:
+        self._call(Call.TERMINATE, ())
+
+    def free(self) -> None:
+        self.frees += 1
+
+    def _value(self, name: str) -> Any:
+        if name in self.fmu.outputs:
+            return self.fmu.outputs[name](self.values)
+        return getattr(self.values, name)
+
+    def _kind_of_set(self, variables: Sequence[Variable]) -> Call:
+        if variables[0].causality is Causality.STRUCTURAL_PARAMETER:
+            return Call.SET_STRUCTURAL
+        entered = any(c is Call.ENTER_INITIALIZATION_MODE for c, _ in self.log)
+        is_input = variables[0].causality is Causality.INPUT
+        return Call.SET_INPUT if is_input and entered else Call.SET_START
+
+    def _call(self, call: Call, what: Any) -> str | None:
+        """Log the call; what a step shall answer, if this is the one that fails."""
+        self.log.append(Logged(call, what))
+        if len(self.log) != self.fmu.fails_at:
+            return None
+        if call is Call.DO_STEP and self.fmu.status in ("Discard", "Terminate", "NaN"):
+            return self.fmu.status
+        raise CallError(
+            f"{call.value} of '{self.name}' returned {self.fmu.status}",
+            instance=self.name,
+            function=call.value,
+            status=self.fmu.status,
+            time=self.values.t,
+        )
+
+
+# Systems of them ------------------------------------------------------------------------------------------------------
+
+
+def describe(
+    units: Mapping[str, PythonFmu],
+    connections: Connections = (),
+    start_values: Mapping[str, Any] | None = None,
+    **experiment: Any,
+) -> SystemDescription:
+    """A description of instances of these FMUs; the source of each is ``<component>.fmu``."""
+    builder = SystemBuilder("system")
+    for name in units:
+        builder.add(name, f"{name}.fmu")
+    for connection in connections:
+        text, options = (connection, {}) if isinstance(connection, str) else connection
+        source, target = text.split(" -> ")
+        builder.connect(source, target, **options)
+    for name, value in (start_values or {}).items():
+        builder.set(name, value)
+    return builder.build(**experiment)
+
+
+def plan_of(
+    units: Mapping[str, PythonFmu],
+    connections: Connections = (),
+    start_values: Mapping[str, Any] | None = None,
+    *,
+    outputs: Sequence[str] = (),
+    allow_lossy_conversions: bool = False,
+) -> Plan:
+    """The plan of a system of these FMUs."""
+    models = {name: unit.model for name, unit in units.items()}
+    resolved = resolve(
+        describe(units, connections, start_values),
+        models,
+        allow_lossy_conversions=allow_lossy_conversions,
+    )
+    return make_plan(resolved, outputs=outputs)
+
+
+class Bench:
+    """A system on the reference executor, to be driven by hand."""
+
+    def __init__(
+        self,
+        units: Mapping[str, PythonFmu],
+        connections: Connections = (),
+        start_values: Mapping[str, Any] | None = None,
+        *,
+        algorithm: Algorithm | None = None,
+        experiment: Experiment | None = None,
+        n_buffers: int = 0,
+        history: int = 0,
+        **options: Any,
+    ) -> None:
+        self.plan = plan_of(units, connections, start_values, **options)
+        self.programs = assemble(self.plan, algorithm or Jacobi())
+        self.instances = {name: unit.instantiate(name) for name, unit in units.items()}
+        self.executor = ReferenceExecutor(
+            self.plan,
+            list(self.instances.values()),
+            experiment or Experiment(0.0, 1.0),
+            n_buffers=max(n_buffers, self.programs.n_buffers),
+            history=max(history, self.programs.history),
+        )
+
+    def initialize(self) -> Outcome:
+        """Bring all instances to Step Mode at the start."""
+        return self.run(self.programs.initialize)
+
+    def run(self, program: Program | str, begin: float = 0.0, end: float | None = None) -> Outcome:
+        """Run a program, or one that is written as text."""
+        if isinstance(program, str):
+            program = parse(program, self.plan)
+        return self.executor.run(program, begin, begin if end is None else end)
+
+    def value(self, name: str) -> Any:
+        """An output in the store."""
+        instance, _, output = name.partition(".")
+        index = list(self.instances).index(instance)
+        kind, slot = self.plan.layout.slots[index, Group.OUTPUTS, output]
+        values = self.executor.store.values[kind][slot]
+        return values.copy() if len(values) > 1 else values[0]
+
+    def read_at(self, instance: str) -> float:
+        """When the outputs of an instance in the store were read, in s."""
+        return float(self.executor.store.read[list(self.instances).index(instance)])
+
+
+# Programs as text -----------------------------------------------------------------------------------------------------
+
+
+def parse(text: str, plan: Plan, name: str = "attempt") -> Program:
+    """A program from the text of its instructions, one a line; instances by number or by name; ``#`` begins a comment."""
+    kinds = {kind.__name__.upper(): kind for kind in Instruction.__subclasses__()}
+    names = {instance.name: i for i, instance in enumerate(plan.instances)}
+    instructions = []
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if words:
+            kind = kinds[words[0]]
+            last = len(fields(kind))
+            operands = [*words[1:last], " ".join(words[last:])] if last else []
+            given = zip(fields(kind), operands, strict=True)
+            instructions.append(kind(*(_operand(f.name, str(f.type), w, names) for f, w in given)))
+    return Program(name, tuple(instructions))
+
+
+def _operand(name: str, kind: str, word: str, instances: Mapping[str, int]) -> Any:
+    if name == "instance" and word in instances:
+        return instances[word]
+    if kind.startswith("tuple"):
+        return tuple(int(part) for part in word.strip("()").split(",") if part.strip())
+    if kind in ("Group", "State"):
+        return {"Group": Group, "State": State}[kind][word.upper()]
+    return {"int": int, "float": float}[kind](word)
+
+
+def _flat(values: Iterable[Any], size: int, dtype: Any) -> NDArray[Any]:
+    flat = np.empty(size, dtype=dtype)
+    elements = [e for value in values for e in np.asarray(value, dtype=dtype).ravel()]
+    flat[:] = elements
+    return flat

@@ -1,0 +1,156 @@
+"""Rows on their way from the executor to the results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fmimaster.errors import NotANumberError
+from fmimaster.results.recorder import ColumnSource, Recorder
+from fmimaster.run.executor import RowBlock
+from fmimaster.plan.layout import ValueStore
+from fmimaster.system.model import DataType
+from python_fmu import PythonFmu, plan_of
+
+COLUMNS = (ColumnSource("x", "float", slice(0, 1), unit="m"), ColumnSource("m", "float", slice(1, 5), (2, 2)))
+
+
+def block(times: list[float]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Rows in which x is the time and m has its multiples."""
+    t = np.array(times)
+    return t, {"float": np.column_stack([t, t, 2 * t, 3 * t, 4 * t]).reshape(len(t), 5)}
+
+
+def test_blocks_become_columns_with_their_shapes_and_units() -> None:
+    recorder = Recorder(COLUMNS)
+    recorder.take(*block([0.0, 1.0]))
+    recorder.take(*block([2.0]))
+    results = recorder.results()
+    assert results.time.tolist() == [0, 1, 2]
+    assert results["x"].tolist() == [0, 1, 2]
+    assert results["m"][2].tolist() == [[2, 4], [6, 8]]
+    assert results.units == {"x": "m"}
+
+
+def test_without_any_row_the_columns_are_empty() -> None:
+    results = Recorder(COLUMNS).results()
+    assert (len(results), results["m"].shape) == (0, (0, 2, 2))
+
+
+def test_with_an_interval_the_first_row_at_or_after_each_multiple_is_kept() -> None:
+    recorder = Recorder(COLUMNS, start=1.0, interval=0.5)
+    recorder.take(*block([1.0, 1.1, 1.4, 1.6, 1.7, 2.0, 3.3]))
+    assert recorder.results().time.tolist() == [1.0, 1.6, 2.0, 3.3]
+
+
+def test_a_point_of_the_output_grid_counts_in_spite_of_rounding() -> None:
+    t = [k * 0.1 for k in range(31)]  # 3 * 0.1 is above 0.3, others are below their decimals
+    recorder = Recorder(COLUMNS, interval=0.3)
+    recorder.take(*block(t))
+    assert recorder.results().time.tolist() == t[::3]
+
+
+times = st.lists(st.floats(0, 10), min_size=1, max_size=20).map(sorted)
+
+
+@given(times, st.integers(0, 20), st.sampled_from([None, 0.1, 1.0, 3.0]))
+def test_how_rows_are_cut_into_blocks_does_not_matter(
+    t: list[float], cut: int, interval: float | None
+) -> None:
+    whole, parts = (Recorder(COLUMNS, interval=interval) for _ in range(2))
+    whole.take(*block(t))
+    parts.take(*block(t[:cut]))
+    parts.take(*block(t[cut:]))
+    assert parts.results().time.tolist() == whole.results().time.tolist()
+    assert parts.results()["m"].tolist() == whole.results()["m"].tolist()
+
+
+# NaN ------------------------------------------------------------------------------------------------------------------
+
+
+def broken() -> tuple[np.ndarray, dict[str, Any]]:
+    t, values = block([0.0, 1.0, 2.0])
+    values["float"][1, 3] = np.nan
+    return t, values
+
+
+def test_a_nan_is_an_error_that_names_the_output_and_the_time() -> None:
+    with pytest.raises(NotANumberError, match=r"Output 'm' is NaN at t = 1 s.*--allow-nan") as caught:
+        Recorder(COLUMNS).take(*broken())
+    assert caught.value.time == 1.0
+
+
+def test_rows_before_a_nan_are_kept() -> None:
+    recorder = Recorder(COLUMNS)
+    recorder.take(*block([-1.0]))
+    with pytest.raises(NotANumberError):
+        recorder.take(*broken())
+    assert recorder.results().time.tolist() == [-1.0, 0.0]
+
+
+def test_a_nan_may_be_allowed() -> None:
+    recorder = Recorder(COLUMNS, allow_nan=True)
+    recorder.take(*broken())
+    assert len(recorder.results()) == 3
+
+
+# The block of rows in the executor ------------------------------------------------------------------------------------
+
+
+def rows() -> tuple[RowBlock, np.ndarray]:
+    """A block of four rows of two outputs, and the outputs in the store."""
+    plan = plan_of({"a": PythonFmu(outputs={"y": lambda v: 0.0, "z": lambda v: 0.0})})
+    store = ValueStore(plan.layout, 1, 0)
+    return RowBlock(plan, store, capacity=4), store.outputs[DataType.FLOAT64]
+
+
+def test_a_row_that_equals_the_last_one_at_the_same_time_is_not_taken_again() -> None:
+    block, outputs = rows()
+    for time in (0.0, 0.0, 1.0, 1.0):
+        outputs[:] = time
+        block.append(time)
+    assert block.take()[0].tolist() == [0.0, 1.0]
+
+
+def test_other_values_at_the_same_time_are_a_row_of_their_own() -> None:
+    block, outputs = rows()
+    for value in (5.0, 6.0):
+        outputs[1] = value
+        block.append(0.0)
+    times, values = block.take()
+    assert times.tolist() == [0.0, 0.0]
+    assert values[DataType.FLOAT64][:, 1].tolist() == [5.0, 6.0]
+
+
+def test_equal_values_at_another_time_are_a_row_of_their_own() -> None:
+    block, _ = rows()
+    block.append(0.0)
+    block.append(1.0)
+    assert block.count == 2
+
+
+def test_taken_rows_make_room_and_do_not_change_afterwards() -> None:
+    block, outputs = rows()
+    outputs[:] = 1.0
+    block.append(0.0)
+    assert block.room == 3
+    times, values = block.take()
+    assert block.room == 4
+    outputs[:] = 2.0
+    block.append(1.0)
+    assert (times.tolist(), values[DataType.FLOAT64].tolist()) == ([0.0], [[1.0, 1.0]])
+
+
+def test_recorded_variables_may_lie_anywhere_in_the_store() -> None:
+    unit = PythonFmu(outputs={name: lambda v: 0.0 for name in "abcd"})
+    sink = PythonFmu(inputs={"u": 0.0, "w": 0.0})
+    plan = plan_of({"s": unit, "t": sink}, ["s.b -> t.u", "s.c -> t.w"], outputs=["s.a", "s.d"])
+    store = ValueStore(plan.layout, 2, 0)
+    store.outputs[DataType.FLOAT64][:] = [1, 2, 3, 4]
+    block = RowBlock(plan, store)
+    block.append(0.0)
+    assert block.take()[1][DataType.FLOAT64].tolist() == [[1.0, 4.0]]

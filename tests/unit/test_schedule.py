@@ -1,0 +1,158 @@
+"""Start, stop and step of a run: who says them, and what does not fit together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fmimaster.control.schedule import make_schedule, round_to_125
+from fmimaster.control.step_size import FixedStep
+from fmimaster.errors import OptionError
+from fmimaster.system.description import Experiment
+from fmimaster.system.model import DefaultExperiment, Model
+from python_fmu import PythonFmu
+
+SILENT = Experiment()
+
+
+def model(*, fixed: bool = False, internal: float | None = None, **experiment: Any) -> Model:
+    """A model with this default experiment."""
+    fmu = PythonFmu(
+        can_handle_variable_communication_step_size=not fixed, fixed_internal_step_size=internal
+    )
+    return replace(fmu.model, default_experiment=DefaultExperiment(**experiment))
+
+
+# Who says what --------------------------------------------------------------------------------------------------------
+
+
+def test_the_users_word_comes_first() -> None:
+    models = {"a": model(start_time=5, stop_time=6, step_size=0.5)}
+    s = make_schedule(
+        models, Experiment(1, 2, 0.25), start_time=0, stop_time="3", step_size="1/10"
+    )
+    assert (s.start, s.stop, s.step.exact_size) == (0, 3, Fraction(1, 10))
+    assert s.notes == ()
+
+
+def test_the_systems_word_comes_before_the_fmus() -> None:
+    models = {"a": model(start_time=5, stop_time=6, step_size=0.5)}
+    s = make_schedule(models, Experiment(1, 2, 0.25))
+    assert (s.start, s.stop, s.step.exact_size) == (1, 2, Fraction(1, 4))
+
+
+def test_what_nobody_else_says_is_taken_from_the_fmus_and_noted() -> None:
+    models = {"a": model(start_time=1, stop_time=3, step_size=0.5), "b": model(step_size=0.25)}
+    s = make_schedule(models, SILENT)
+    assert (s.start, s.stop, s.step.exact_size) == (1, 3, Fraction(1, 4))
+    assert s.notes == (
+        "stop time 3 s from the default experiment of 'a'",
+        "step size 0.25 s from 'b', the smallest that an FMU suggests",
+    )
+
+
+def test_a_fixed_internal_step_size_counts_as_a_suggestion() -> None:
+    models = {"a": model(internal=0.125)}
+    assert make_schedule(models, SILENT, stop_time=1).step.exact_size == Fraction(1, 8)
+
+
+def test_where_fmus_do_not_agree_on_the_start_it_is_zero() -> None:
+    models = {"a": model(start_time=1), "b": model(start_time=2)}
+    assert make_schedule(models, SILENT, stop_time=9, step_size=1).start == 0
+
+
+def test_a_fixed_step_is_taken_as_it_is() -> None:
+    step = FixedStep("1/3")
+    assert make_schedule({"a": model()}, SILENT, stop_time=1, step_size=step).step is step
+
+
+def test_without_any_step_size_about_500_steps_of_a_round_size_are_done() -> None:
+    s = make_schedule({"a": model()}, SILENT, stop_time=10)
+    assert s.step.exact_size == Fraction(1, 50)
+    assert s.notes == ("step size 0.02 s, because nobody says one: about 500 steps",)
+
+
+@pytest.mark.parametrize("power", range(-20, 20))
+@pytest.mark.parametrize("digit", [1, 2, 5])
+def test_a_round_number_is_its_own_round_number(power: int, digit: int) -> None:
+    value = digit * Fraction(10) ** power
+    assert round_to_125(value) == value
+
+
+@given(st.fractions(min_value=Fraction(1, 10**15), max_value=10**15).filter(lambda v: v > 0))
+def test_the_round_number_is_not_above_and_at_least_two_fifths(value: Fraction) -> None:
+    assert Fraction(2, 5) * value < round_to_125(value) <= value
+
+
+def test_a_number_just_below_a_power_of_ten_rounds_to_half_of_it() -> None:
+    # its double is the power of ten itself
+    assert round_to_125(1 - Fraction(1, 10**20)) == Fraction(1, 2)
+
+
+# What does not fit ----------------------------------------------------------------------------------------------------
+
+
+def test_without_a_stop_time_the_option_is_named() -> None:
+    with pytest.raises(OptionError, match=r"neither the system nor an FMU says one.*--stop-time"):
+        make_schedule({"a": model()}, SILENT)
+
+
+def test_if_fmus_disagree_on_the_stop_time_all_are_named() -> None:
+    models = {"a": model(stop_time=1), "b": model(stop_time=2)}
+    with pytest.raises(OptionError, match=r"do not agree \('a' 1 s, 'b' 2 s\)"):
+        make_schedule(models, SILENT)
+
+
+@pytest.mark.parametrize("stop", [0, -1])
+def test_the_stop_must_be_after_the_start(stop: int) -> None:
+    with pytest.raises(OptionError, match=r"not after the start time 0 s"):
+        make_schedule({"a": model()}, SILENT, stop_time=stop)
+
+
+def test_a_step_larger_than_the_span_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"step size 2 s is larger than the whole span of 1 s"):
+        make_schedule({"a": model()}, SILENT, stop_time=1, step_size=2)
+
+
+def test_a_step_must_divide_the_span_if_an_fmu_cannot_take_a_shorter_one() -> None:
+    models = {"a": model(), "pump": model(fixed=True)}
+    with pytest.raises(OptionError, match=r"'pump' cannot take a shorter last step"):
+        make_schedule(models, SILENT, stop_time=1, step_size=0.3)
+
+
+def test_a_tenth_divides_one_although_no_double_is_a_tenth() -> None:
+    s = make_schedule({"a": model(fixed=True)}, SILENT, stop_time=1, step_size=0.1)
+    assert s.grid.step * 10 == s.base.ticks(s.stop)
+
+
+# Points besides the grid ----------------------------------------------------------------------------------------------
+
+
+def test_points_on_the_grid_or_outside_of_the_run_are_left_out() -> None:
+    s = make_schedule(
+        {"a": model()}, SILENT, stop_time=1, step_size=0.1, points=[-1, 0, 0.3, 0.25, 0.25, 1, 2]
+    )
+    assert s.points == (Fraction(1, 4),)
+    assert s.instant(s.points[0]).seconds == 0.25
+
+
+def test_where_an_fmu_cannot_vary_its_step_no_point_is_imposed_and_a_note_says_so() -> None:
+    s = make_schedule(
+        {"pump": model(fixed=True)}, SILENT, stop_time=1, step_size=0.1, points=[0.25, 0.37]
+    )
+    assert s.points == ()
+    assert "2 jumps of the input" in s.notes[0]
+    assert "'pump' cannot vary its step size" in s.notes[0]
+
+
+def test_in_its_base_all_times_of_a_schedule_are_integers() -> None:
+    s = make_schedule(
+        {"a": model()}, SILENT, start_time="1/7", stop_time=2, step_size="1/60", points=[0.33]
+    )
+    assert s.base.resolution == 2100  # least common multiple of 7, 1, 60 and 100
+    assert s.instant(s.start).seconds == 1 / 7

@@ -1,0 +1,127 @@
+"""The grid of a fixed step: points from integers, never from a sum."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fmimaster.control.instant import Instant, TimeBase, exact
+from fmimaster.control.step_size import FixedStep, Grid
+from fmimaster.errors import OptionError
+
+STEPS = 100_000
+NEVER = Instant(float("inf"))
+
+
+def grid(step: float | str | Fraction, start: float | str | Fraction = 0) -> Grid:
+    size, begin = exact(step), exact(start)
+    base = TimeBase.of([size, begin])
+    return Grid(base, base.ticks(begin), base.ticks(size))
+
+
+def points(g: Grid, count: int) -> list[Instant]:
+    """The start and that many grid points."""
+    start = g.base.instant(g.start)
+    return [start, *(goal.end for goal in g.goals_between(start, NEVER, count))]
+
+
+@pytest.mark.parametrize("size", [0.0, -0.1, "-1/60"])
+def test_a_step_size_must_be_positive(size: float | str) -> None:
+    with pytest.raises(OptionError, match=r"Step size .* expected a positive number"):
+        FixedStep(size)
+
+
+def test_a_step_size_may_be_a_fraction() -> None:
+    assert FixedStep("1/60").exact_size == Fraction(1, 60)
+
+
+@pytest.mark.parametrize("start", [0, 0.3])
+@pytest.mark.parametrize("step", [0.1, "1/60", 1e-3, 0.1 + 0.2])
+def test_each_point_plus_its_step_is_the_next_point_bit_by_bit(
+    step: float | str, start: float
+) -> None:
+    t = [point.seconds for point in points(grid(step, start), STEPS)]
+    h = [after - before for before, after in zip(t, t[1:], strict=False)]
+    assert len(t) == STEPS + 1
+    assert [a + b for a, b in zip(t, h, strict=False)] == t[1:]
+
+
+@pytest.mark.parametrize("step", [0.1, "1/60", 1e-3, 0.1 + 0.2])
+def test_no_error_adds_up_on_the_grid(step: float | str) -> None:
+    t = [point.seconds for point in points(grid(step), STEPS)]
+    assert t == [float(k * exact(step)) for k in range(STEPS + 1)]
+
+
+decimal = st.decimals(0, 1000, places=4).map(Fraction)
+size = st.decimals("0.0001", 10, places=4).map(Fraction)
+
+
+@given(decimal, size)
+def test_on_any_decimal_grid_a_point_plus_its_step_is_the_next_point(
+    start: Fraction, step: Fraction
+) -> None:
+    t = [point.seconds for point in points(grid(step, start), 200)]
+    assert [a + (b - a) for a, b in zip(t, t[1:], strict=False)] == t[1:]
+
+
+@given(decimal, size, st.integers(0, 1000))
+def test_the_point_after_a_grid_point_is_the_next_one(
+    start: Fraction, step: Fraction, k: int
+) -> None:
+    g = grid(step, start)
+    here = g.base.instant(g.start + k * g.step)
+    assert g.propose(here).end == g.base.instant(g.start + (k + 1) * g.step)
+
+
+@given(decimal, size, decimal)
+def test_after_an_interruption_the_next_goal_is_the_next_grid_point(
+    start: Fraction, step: Fraction, after: Fraction
+) -> None:
+    base = TimeBase.of([start, step, after])
+    g = Grid(base, base.ticks(start), base.ticks(step))
+    here = base.instant(base.ticks(start + after))
+    end = Fraction(g.propose(here).end.ticks, base.resolution)
+    assert (end - start) % step == 0
+    assert start + after < end <= start + after + step
+
+
+@given(st.floats(0, 1000), size)
+def test_after_a_time_that_was_found_the_next_goal_is_the_next_grid_point(
+    found: float, step: Fraction
+) -> None:
+    end = Fraction(grid(step).propose(Instant(found)).end.ticks, grid(step).base.resolution)
+    assert end % step == 0
+    assert Fraction(found) < end <= Fraction(found) + step
+
+
+def test_a_time_found_just_below_a_grid_point_goes_to_that_point() -> None:
+    # the double 0.3 is below 3/10: the grid point has the same double, and no step is done to it
+    assert grid(0.1).propose(Instant(0.3)).end == Instant(0.3, 3)
+
+
+def test_grid_points_are_listed_up_to_before_the_last() -> None:
+    g = grid(0.1)
+    goals = g.goals_between(g.base.instant(2), g.base.instant(5), 10)
+    assert [goal.end.seconds for goal in goals] == [0.3, 0.4]
+    assert {goal.reason for goal in goals} == {"grid"}
+
+
+def test_at_most_so_many_grid_points_are_listed() -> None:
+    g = grid(0.1)
+    assert len(g.goals_between(g.base.instant(0), NEVER, 7)) == 7
+
+
+def test_no_two_listed_grid_points_have_the_same_double() -> None:
+    # at 2**53 s doubles are 2 s apart
+    g = grid(1, 2**53)
+    assert g.goals_between(g.base.instant(2**53), NEVER, 5) == []
+
+
+@given(st.fractions(0, 100), st.fractions("1/1000", 1))
+def test_any_rational_grid_is_met_without_rounding_errors(start: Fraction, step: Fraction) -> None:
+    assume(step > 0)
+    t = [point.seconds for point in points(grid(step, start), 50)]
+    assert t == [float(start + k * step) for k in range(51)]

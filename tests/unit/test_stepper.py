@@ -1,0 +1,137 @@
+"""The one loop over time: where each step begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from fmimaster.control.instant import Instant, TimeBase, exact
+from fmimaster.control.step_size import Grid
+from fmimaster.errors import CallError, ConvergenceError
+from fmimaster.plan.plan import Plan
+from fmimaster.program.instructions import Program, Step
+from fmimaster.program.outcome import Outcome, Reason, Stop
+from fmimaster.run.stepper import RunState, Stepper, StepPrograms
+from fmimaster.run.timeline import Timeline
+from python_fmu import PythonFmu, plan_of
+
+PROGRAMS = StepPrograms(Program("attempt", (Step(0, 1.0),)), Program("commit", ()))
+
+
+class Executor:
+    """Notes all attempts and commits; does at most so many quiet steps at once."""
+
+    def __init__(self, most: int = 3, outcome: dict[float, Outcome] | None = None) -> None:
+        self.most = most
+        self.outcome = outcome or {}
+        self.attempts: list[tuple[float, float]] = []
+        self.commits: list[float] = []
+
+    def run(self, program: Program, begin: float, end: float) -> Outcome:
+        if program is PROGRAMS.commit:
+            assert begin == end
+            self.commits.append(end)
+            return Outcome(end)
+        self.attempts.append((begin, end))
+        return self.outcome.get(begin, Outcome(end))
+
+    def repeat(
+        self, attempt: Program, commit: Program, times: Sequence[float]
+    ) -> tuple[int, Outcome]:
+        for k in range(len(times) - 1):
+            outcome = self.run(attempt, times[k], times[k + 1])
+            quiet = not (outcome.stopped or outcome.terminate)
+            if not quiet or k + 2 == len(times) or k + 1 == self.most:
+                return k, outcome
+            self.run(commit, times[k + 1], times[k + 1])
+        raise AssertionError
+
+
+def stepped(
+    step: Any, stop: Any, *, start: Any = 0, points: Sequence[Any] = (), **options: Any
+) -> tuple[Stepper, Executor]:
+    """A stepper that has reached its stop time, and the executor with its log."""
+    times = [exact(t) for t in (start, stop, step, *points)]
+    base = TimeBase.of(times)
+
+    def instant(time: Fraction) -> Instant:
+        return base.instant(base.ticks(time))
+
+    executor = Executor(**options)
+    plan: Plan = plan_of({"pump": PythonFmu()})
+    grid = Grid(base, base.ticks(times[0]), base.ticks(times[2]))
+    state = RunState(instant(times[0]), Timeline.of(map(instant, times[3:])))
+    stepper = Stepper(plan, PROGRAMS, executor, grid, state)  # type: ignore[arg-type]
+    list(stepper.advance(instant(times[1])))
+    return stepper, executor
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+def test_each_step_begins_where_the_last_one_ended(most: int) -> None:
+    _, executor = stepped(0.1, 1, most=most)
+    tenths = [k / 10 for k in range(11)]
+    assert executor.attempts == list(zip(tenths, tenths[1:], strict=False))
+    assert executor.commits == tenths[1:]
+
+
+def test_a_step_that_does_not_divide_the_span_ends_with_a_shorter_one_exactly_at_the_stop() -> None:
+    stepper, executor = stepped(0.3, 1)
+    assert executor.attempts == [(0.0, 0.3), (0.3, 0.6), (0.6, 0.9), (0.9, 1.0)]
+    assert stepper.state.time.seconds == 1.0
+
+
+def test_a_step_that_divides_the_span_has_no_sliver_at_the_end() -> None:
+    _, executor = stepped("1/60", "1/10")
+    assert [end for _, end in executor.attempts] == [k / 60 for k in range(1, 7)]
+
+
+def test_after_an_imposed_point_the_next_step_goes_to_the_next_grid_point() -> None:
+    _, executor = stepped(0.1, 0.4, points=[0.25])
+    assert [end for _, end in executor.attempts] == [0.1, 0.2, 0.25, 0.3, 0.4]
+
+
+def test_imposed_points_between_two_grid_points_are_all_met() -> None:
+    _, executor = stepped(0.1, 0.2, points=[0.11, "1/8", 0.15])
+    assert [end for _, end in executor.attempts] == [0.1, 0.11, 0.125, 0.15, 0.2]
+
+
+def test_two_instants_with_the_same_double_make_no_step() -> None:
+    stepper, executor = stepped(0.1, 0.3, points=["0.20000000000000000001"])
+    assert executor.attempts == [(0.0, 0.1), (0.1, 0.2), (0.2, 0.3)]
+    assert executor.commits == [0.1, 0.2, 0.3]
+    assert stepper.state.steps == 3
+
+
+def test_steps_are_counted_as_they_are_committed() -> None:
+    stepper, executor = stepped(0.1, 1, most=4)
+    assert (stepper.state.steps, stepper.state.attempts) == (10, 10)
+    assert len(executor.commits) == 10
+
+
+def test_an_fmu_that_ends_the_simulation_ends_the_loop_where_it_stands() -> None:
+    stepper, executor = stepped(0.1, 1, outcome={0.2: Outcome(0.25, terminate=True)})
+    assert executor.attempts[-1] == (0.2, 0.3)
+    assert executor.commits == [0.1, 0.2, 0.25]
+    assert stepper.state.time == Instant(0.25)
+
+
+def test_a_discarded_step_is_an_error_that_names_instance_step_and_time_reached() -> None:
+    discarded = Outcome(0.25, stopped=Stop(Reason.DISCARDED, 0, 0, 0.25))
+    with pytest.raises(CallError) as caught:
+        stepped(0.1, 1, outcome={0.2: discarded})
+    assert "'pump' was discarded at t = 0.2 s (step 0.1 s); it came to t = 0.25 s" in str(
+        caught.value
+    )
+    assert "Use a smaller step size" in str(caught.value)
+    error = caught.value
+    assert (error.instance, error.function, error.status) == ("pump", "DoStep", "Discard")
+    assert error.time == 0.2
+
+
+def test_an_iteration_that_does_not_come_to_rest_is_an_error_that_says_how_far_it_was() -> None:
+    stopped = Outcome(0.2, stopped=Stop(Reason.NOT_CONVERGED, -1, 0, 0.2, change=0.125))
+    with pytest.raises(ConvergenceError, match=r"from t = 0\.2 s .* still change by 0\.125"):
+        stepped(0.1, 1, outcome={0.2: stopped})

@@ -1,0 +1,161 @@
+"""Findings about FMUs and systems: which, how bad, and what to do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from command_line import changed, reference, system
+
+from fmimaster.validation import Finding, Severity, validate
+
+
+@pytest.fixture
+def upper() -> Path:
+    return reference("fmi2/TwoMassUpper.fmu")
+
+
+@pytest.fixture
+def feedthrough() -> Path:
+    return reference("fmi3/Feedthrough.fmu")
+
+
+def errors(findings: tuple[Finding, ...]) -> list[str]:
+    return [f.what for f in findings if f.severity is Severity.ERROR]
+
+
+def of(severity: Severity, findings: tuple[Finding, ...]) -> list[Finding]:
+    return [f for f in findings if f.severity is severity]
+
+
+def without_dependencies(text: str) -> str:
+    return re.sub(r' dependencies(Kind)?="[^"]*"', "", text)
+
+
+@pytest.mark.parametrize(
+    "name", ["Dahlquist", "Faulty", "Feedthrough", "TwoMassLower", "TwoMassUpper"]
+)
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_the_reference_fmus_have_neither_errors_nor_warnings(version: str, name: str) -> None:
+    findings = validate(reference(f"{version}/{name}.fmu"))
+    assert {f.severity for f in findings} <= {Severity.NOTE}
+
+
+def test_a_system_without_doubts_has_no_findings() -> None:
+    assert validate(reference("systems/two-mass-b3-mixed.ssp")) == ()
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    [finding] = validate(tmp_path / "a.fmu")
+    assert finding.severity is Severity.ERROR
+    assert "does not exist" in finding.what
+
+
+def test_a_broken_rule_is_a_warning(upper: Path, tmp_path: Path) -> None:
+    def without_start(text: str) -> str:
+        return text.replace('start="-8.8"', "", 1)
+
+    path = changed(upper, tmp_path / "a.fmu", description=without_start)
+    [finding] = of(Severity.WARNING, validate(path))
+    assert finding.place == "a.fmu/modelDescription.xml"
+    assert '"u_x"' in finding.what
+    assert "has no start value" in finding.what
+    assert "may run all the same" in finding.advice
+
+
+def test_a_missing_binary_is_a_warning(upper: Path, tmp_path: Path) -> None:
+    path = changed(
+        upper, tmp_path / "a.fmu", name=lambda n: re.sub("^binaries/[^/]*", "binaries/win32", n)
+    )
+    [finding] = of(Severity.WARNING, validate(path))
+    assert "has no binary for this platform" in finding.what
+    assert "it has win32" in finding.what
+    assert "export it for this platform" in finding.advice
+
+
+def test_what_cannot_be_read_is_an_error_and_nothing_is_said_of_connections(
+    upper: Path, tmp_path: Path
+) -> None:
+    bad = changed(upper, tmp_path / "bad.fmu", description=lambda t: t.replace('"2.0"', '"1.0"', 1))
+    findings = validate(system(tmp_path / "s", {"good": upper, "bad": bad}, ["good.y -> bad.u"]))
+    [error] = errors(findings)
+    assert "is an FMI 1.0 FMU" in error
+    assert findings[-1].what.startswith("Connections and parameters have not been looked at")
+
+
+def test_every_wrong_connection_and_parameter_is_told(upper: Path, tmp_path: Path) -> None:
+    wires = ["a.x -> b.u_x", "a.v -> b.u_x", "a.y -> b.u_v", "a.x -> b.v", "b.a -> a.u_a"]
+    parameters = """<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues>
+      <ssv:ParameterSet version="1.0" name="set"><ssv:Parameters>
+        <ssv:Parameter name="a.m1"><ssv:Real value="1"/></ssv:Parameter>
+        <ssv:Parameter name="a.m3"><ssv:Real value="1"/></ssv:Parameter>
+      </ssv:Parameters></ssv:ParameterSet>
+    </ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>"""
+    path = system(tmp_path, {"a": upper, "b": upper}, wires, parameters=parameters)
+    found = errors(validate(path))
+    assert len(found) == 4
+    assert "has no variable 'm3'" in found[0]
+    assert "'b.u_x' is already fed by Connection 'a.x -> b.u_x'" in found[1]
+    assert "component 'a' has no variable 'y'" in found[2]
+    assert "connects two outputs" in found[3]
+
+
+def test_undeclared_dependencies_and_the_loops_that_follow_are_noted(
+    feedthrough: Path, tmp_path: Path
+) -> None:
+    path = changed(feedthrough, tmp_path / "a.fmu", description=without_dependencies)
+    out, into = "Float64_continuous_output", "Float64_continuous_input"
+    ring = [f"a.{out} -> b.{into}", f"b.{out} -> a.{into}"]
+    notes = of(Severity.NOTE, validate(system(tmp_path / "s", {"a": path, "b": path}, ring)))
+    said = [f.what for f in notes]
+    assert any("It is not said on which inputs these outputs depend" in what for what in said)
+    loops = [what for what in said if what.startswith("Algebraic loop")]
+    assert [what.split(",")[0] for what in loops] == [
+        "Algebraic loop at initialization",
+        "Algebraic loop in Step Mode",
+    ]
+    assert all("assumed, because an FMU does not say" in what for what in loops)
+
+
+def test_a_real_loop_is_not_called_assumed(feedthrough: Path, tmp_path: Path) -> None:
+    out, into = "Float64_continuous_output", "Float64_continuous_input"
+    ring = [f"a.{out} -> b.{into}", f"b.{out} -> a.{into}"]
+    findings = validate(system(tmp_path, {"a": feedthrough, "b": feedthrough}, ring))
+    loops = [f.what for f in findings if f.what.startswith("Algebraic loop")]
+    assert len(loops) == 2
+    assert not any("assumed" in what for what in loops)
+
+
+def test_conversions_are_noted_at_their_connection(
+    upper: Path, feedthrough: Path, tmp_path: Path
+) -> None:
+    path = system(tmp_path, {"a": upper, "b": feedthrough}, ["a.x -> b.Float32_continuous_input"])
+    notes = {f.what for f in validate(path) if f.place == "a.x -> b.Float32_continuous_input"}
+    assert notes == {
+        "Float64 to Float32, rounded.",
+        "m (m) to no unit, not compared: passed as it is.",
+    }
+
+
+def test_an_fmu_used_twice_that_allows_one_instance_is_an_error(
+    upper: Path, tmp_path: Path
+) -> None:
+    once = 'canBeInstantiatedOnlyOncePerProcess="true" modelIdentifier='
+    fmu = changed(
+        upper, tmp_path / "a.fmu", description=lambda t: t.replace("modelIdentifier=", once, 1)
+    )
+    [error] = errors(validate(system(tmp_path / "s", {"a": fmu, "b": fmu})))
+    assert error.startswith("a, b are instances of one FMU that allows one instance per process")
+
+
+def test_a_missing_stop_time_is_a_warning_since_an_option_can_give_it(
+    upper: Path, tmp_path: Path
+) -> None:
+    fmu = changed(
+        upper,
+        tmp_path / "a.fmu",
+        description=lambda t: re.sub(r"<DefaultExperiment[^>]*/>", "", t),
+    )
+    [finding] = of(Severity.WARNING, validate(fmu))
+    assert "Give one: stop_time (--stop-time)" in finding.what
