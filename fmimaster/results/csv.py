@@ -188,10 +188,19 @@ def _integers(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
         zip((name.strip() for name in rows[0]), zip(*rows[1:], strict=True), strict=True)
     )
     try:
-        return {name: np.array([int(c) for c in columns[name]], dtype=object) for name in names}
+        return {n: np.array([_integer(c) for c in columns[n]], dtype=object) for n in names}
     except ValueError as error:
         wrong = str(error).rpartition(": ")[2]
         raise FileError(f"'{path}' has {wrong} where an integer is expected.") from error
+
+
+def _integer(cell: str) -> int:
+    try:
+        return int(cell)
+    except ValueError:
+        if not float(cell).is_integer():  # 3.0 is an integer too
+            raise
+        return int(float(cell))
 
 
 def _open(path: str | os.PathLike[str]) -> TextIO:

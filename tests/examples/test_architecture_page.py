@@ -21,8 +21,7 @@ MAY_IMPORT = {
     "algorithms": {"errors", "system", "plan", "program", "control"},
     "results": {"errors"},
     "fmu": {"errors", "system", "results"},
-    "kernel": set[str](),
-    "run": {"errors", "system", "plan", "program", "control", "fmu", "kernel"},
+    "run": {"errors", "system", "plan", "program", "control", "fmu"},
 }
 """Folder, or module of the package itself → what it may import. All that is not listed stands above these."""
 
