@@ -3,6 +3,7 @@
 PYTHON ?= python3
 FMUS := $(shell find fmus -type f ! -path '*/__pycache__/*')
 PACKAGING := pyproject.toml setup.py
+KERNEL := $(wildcard fmimaster/kernel/*.h fmimaster/kernel/build.py) $(filter-out %/_kernel.c,$(wildcard fmimaster/kernel/*.c))
 
 .PHONY: demo test check clean
 
@@ -28,8 +29,8 @@ clean:
 	              "make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
-# Editable: changes in fmimaster/ count at once. Installing builds the reference FMUs too.
-.venv/installed: .venv/bin/python $(PACKAGING)
+# Editable: changes in fmimaster/ count at once. Installing builds the kernel and the reference FMUs too.
+.venv/installed: .venv/bin/python $(PACKAGING) $(KERNEL)
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 

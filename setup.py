@@ -1,11 +1,11 @@
-"""Builds the reference FMUs into the package. All else is in pyproject.toml."""
+"""Builds the kernel, and the reference FMUs into the package. All else is in pyproject.toml."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import Distribution, setup
-from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools import setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
@@ -27,21 +27,17 @@ class BuildWithReferenceFMUs(build_py):
             raise SystemExit(status)
 
 
-class PlatformDistribution(Distribution):
-    """The FMUs are binaries of one platform."""
+class BuildKernelIfPossible(build_ext):
+    """Build the kernel; without a C compiler, go on: simulations run on the interpreter in Python."""
 
-    def has_ext_modules(self) -> bool:
-        return True
-
-
-class PlatformWheel(bdist_wheel):
-    """A wheel of one platform, for any Python 3: there is no extension module in it."""
-
-    def get_tag(self) -> tuple[str, str, str]:
-        return "py3", "none", super().get_tag()[2]
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        for extension in self.extensions:
+            extension.optional = True
 
 
 setup(
-    distclass=PlatformDistribution,
-    cmdclass={"build_py": BuildWithReferenceFMUs, "bdist_wheel": PlatformWheel},
+    cffi_modules=["fmimaster/kernel/build.py:ffibuilder"],
+    cmdclass={"build_py": BuildWithReferenceFMUs, "build_ext": BuildKernelIfPossible},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

@@ -21,6 +21,7 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
 from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
+from fmimaster.run.choice import Execution
 from fmimaster.simulation import Simulation, simulate
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.ssp import read_system
@@ -32,6 +33,7 @@ __all__ = [
     "ConvergenceError",
     "DescriptionError",
     "Emitter",
+    "Execution",
     "FileError",
     "Finding",
     "FirstOrder",

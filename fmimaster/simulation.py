@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import wraps
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TextIO
 
 from fmimaster.algorithms import Algorithm, Jacobi, Programs, assemble
 from fmimaster.control.schedule import Schedule, Time, make_schedule
@@ -19,10 +19,11 @@ from fmimaster.fmu.load import Loader
 from fmimaster.input_file import attach_input_file
 from fmimaster.plan.plan import Plan, make_plan
 from fmimaster.program.instructions import Fit
+from fmimaster.results.csv import CsvWriter
 from fmimaster.results.recorder import ColumnSource, Recorder
 from fmimaster.results.results import InstanceStatistics, Results, Statistics
+from fmimaster.run.choice import Execution, choose_executor
 from fmimaster.run.executor import Executor, Experiment
-from fmimaster.run.reference import ReferenceExecutor
 from fmimaster.run.stepper import RunState, Stepper, StepPrograms
 from fmimaster.run.timeline import Timeline
 from fmimaster.system.builder import SystemBuilder
@@ -65,6 +66,11 @@ class Simulation:
         Whether outputs may be NaN.
     fmi_logging : bool
         Whether FMUs are asked to log all they can.
+    executor : Execution
+        The kernel in C or the interpreter in Python; they give the same bits.
+    threads : int
+        How many threads step instances at the same time, where the algorithm allows it and the executor is native; 0
+        leaves it to a measurement. The results are the same.
 
     Examples
     --------
@@ -89,6 +95,8 @@ class Simulation:
     allow_lossy_conversions: bool = False
     allow_nan: bool = False
     fmi_logging: bool = False
+    executor: Execution = Execution.FASTEST
+    threads: int = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.system, SystemBuilder):
@@ -102,6 +110,8 @@ class Simulation:
             raise OptionError(
                 f"algorithm: {self.algorithm!r} is not an algorithm. Give an object such as Jacobi() or GaussSeidel()."
             )
+        if self.threads < 0:
+            raise OptionError(f"threads: {self.threads}, expected 0 (automatic), 1 or more.")
         if self.output_interval is not None and not self.output_interval > 0:
             raise OptionError(
                 f"Output interval {self.output_interval} s: expected a positive number."
@@ -117,8 +127,21 @@ class Simulation:
         with Loader() as loader:
             return _prepare(self, loader)
 
-    def run(self, progress: Progress | None = None) -> Results:
+    def run(
+        self,
+        progress: Progress | None = None,
+        *,
+        output_file: str | os.PathLike[str] | TextIO | None = None,
+    ) -> Results:
         """Simulate.
+
+        Parameters
+        ----------
+        progress
+            Called now and then.
+        output_file : path or text stream
+            A CSV file to which the rows are written while the run goes on; they are not kept then, but the last block of
+            them, so that a run of any length needs little memory.
 
         Raises
         ------
@@ -129,7 +152,10 @@ class Simulation:
         """
         with Loader(logging_on=self.fmi_logging) as loader:
             prepared = _prepare(self, loader)
-            return _Run(prepared, loader, self).run(progress or _silent)
+            if output_file is None:
+                return _Run(prepared, loader, self).run(progress or _silent)
+            with CsvWriter(output_file) as writer:
+                return _Run(prepared, loader, self, writer).run(progress or _silent)
 
 
 _P = ParamSpec("_P")
@@ -207,7 +233,13 @@ def _prepare(simulation: Simulation, loader: Loader) -> Prepared:
 class _Run:
     """One run: instances, executor, loop, results."""
 
-    def __init__(self, prepared: Prepared, loader: Loader, settings: Simulation) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        loader: Loader,
+        settings: Simulation,
+        writer: CsvWriter | None = None,
+    ) -> None:
         self.prepared = prepared
         self.plan = plan = prepared.plan
         self.programs = prepared.programs
@@ -221,14 +253,16 @@ class _Run:
             loader.instantiate(component, plan.instances[i].name, interpolated=i in fitted)
             for i, component in enumerate(prepared.components)
         ]
-        self.executor: Executor = ReferenceExecutor(
+        self.executor: Executor = choose_executor(plan, settings.executor)(
             plan,
             instances,
             Experiment(self.start.seconds, self.stop.seconds, tolerance),
+            n_threads=settings.threads,
+            n_places=self.programs.n_places,
             n_buffers=self.programs.n_buffers,
             history=self.programs.history,
         )
-        self.recorder = _recorder(plan, settings, self.start.seconds)
+        self.recorder = _recorder(plan, settings, schedule, writer)
         timeline = Timeline.of(schedule.instant(p) for p in schedule.points)
         self.state = RunState(self.start, timeline)
         self.stepper = Stepper(
@@ -246,6 +280,7 @@ class _Run:
             with self._recorded():
                 self._initialize()
                 self._loop(progress)
+            self._terminate()
         except SimulationError as error:
             error.results = self.results()
             raise
@@ -256,7 +291,6 @@ class _Run:
             interrupted = Interrupted(f"Interrupted at t = {time:.12g} s.", time=time)
             interrupted.results = rows
             raise interrupted from None
-        self._terminate()
         return self.results()
 
     def _initialize(self) -> None:
@@ -311,6 +345,7 @@ class _Run:
             attempts=attempts,
             rejections=attempts - steps,
             seconds=self.seconds,
+            rows=self.recorder.rows,
             instances=tuple(
                 InstanceStatistics(planned.name, attempts, seconds)
                 for planned, seconds in zip(self.plan.instances, self.executor.seconds, strict=True)
@@ -320,7 +355,9 @@ class _Run:
         return self.recorder.results(statistics)
 
 
-def _recorder(plan: Plan, settings: Simulation, start: float) -> Recorder:
+def _recorder(
+    plan: Plan, settings: Simulation, schedule: Schedule, writer: CsvWriter | None
+) -> Recorder:
     """A recorder whose columns lie in the blocks of rows as the executor fills them."""
     columns, filled = [], dict.fromkeys((c.variable.type for c in plan.recorded), 0)
     for column in plan.recorded:
@@ -332,7 +369,9 @@ def _recorder(plan: Plan, settings: Simulation, start: float) -> Recorder:
         columns.append(ColumnSource(column.name, variable.type, slot, variable.shape, unit))
     return Recorder(
         columns,
-        start=start,
+        expected_rows=schedule.expected_rows(settings.output_interval),
+        writer=writer,
+        start=float(schedule.start),
         interval=settings.output_interval,
         allow_nan=settings.allow_nan,
     )

@@ -10,6 +10,7 @@ from hypothesis import settings
 from python_fmu import PythonFmu, describe
 
 from fmimaster.results.results import Results
+from fmimaster.run.choice import Execution
 from fmimaster.simulation import Simulation
 
 settings.register_profile("fmimaster", deadline=None, derandomize=True)
@@ -29,6 +30,7 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
     ) -> Simulation:
         files = {f"{name}.fmu": unit for name, unit in units.items()}
         monkeypatch.setattr("fmimaster.fmu.load.FmuFile", lambda source: files[source.path.name])
+        options = {"executor": Execution.REFERENCE} | options  # no compiler is needed
         return Simulation(describe(units, connections, start_values), **options)
 
     return make

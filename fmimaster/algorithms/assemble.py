@@ -64,8 +64,8 @@ def assemble(
     terminate = p.program("terminate")
 
     ready, done = State.STEP_MODE, State.TERMINATED
-    check(initialize, plan, begin=State.INSTANTIATED, end=ready, steps=False)
+    check(initialize, plan, begin=State.INSTANTIATED, end=ready, steps=False, history=history)
     check(attempt, plan, begin=ready, end=ready, steps=True, history=history)
-    check(commit, plan, begin=ready, end=ready, steps=False)
+    check(commit, plan, begin=ready, end=ready, steps=False, history=history)
     check(terminate, plan, begin=ready, end=done, steps=False)
     return Programs(initialize, attempt, commit, terminate, p.n_places, p.n_buffers, history)

@@ -26,7 +26,6 @@ class Jacobi:
         """Write one attempt."""
         for i in range(len(plan.instances)):
             p.inputs(i, self.inputs)
-        for i in range(len(plan.instances)):
-            p.step(i)
+        p.step_all(range(len(plan.instances)))
         for i in range(len(plan.instances)):
             p.get(i)

@@ -17,7 +17,11 @@ from fmimaster.simulation import Progress, Simulation
 
 
 def simulate_and_keep(
-    simulation: Simulation, keep: Callable[[Results], list[str]], *, show_progress: bool
+    simulation: Simulation,
+    keep: Callable[[Results], list[str]],
+    *,
+    show_progress: bool,
+    output_file: str | None = None,
 ) -> Results:
     """Simulate, hand the rows to ``keep``, and tell what the run has cost.
 
@@ -27,6 +31,8 @@ def simulate_and_keep(
         Writes the rows, also those of a run that failed; returns what to tell of it.
     show_progress : bool
         Whether a bar may be shown; it is if the standard error is a terminal.
+    output_file
+        CSV file that is written while the run goes on; ``keep`` gets the last block of rows only.
 
     Raises
     ------
@@ -39,7 +45,7 @@ def simulate_and_keep(
             fmu_output_to_log(_only_component(simulation)),
             _progress(reached, show_progress) as progress,
         ):
-            results = simulation.run(progress)
+            results = simulation.run(progress, output_file=output_file)
     except SimulationError as error:
         if error.results is not None and error.results.names:
             tell(keep(error.results))

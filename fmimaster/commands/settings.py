@@ -10,12 +10,10 @@ from typing import Any
 from fmimaster.algorithms import ALGORITHMS, Algorithm
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
+from fmimaster.run.choice import Execution
 from fmimaster.simulation import Simulation
 
 _POLYNOMIALS: Mapping[str, Polynomial] = {"hold": Hold, "first-order": FirstOrder}
-_EXECUTORS = ("reference",)
-_NOT_YET = ("native",)
-"""Executors that fmimaster is going to have."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,9 +36,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     interval = "record a row each S seconds only"
     add("--output-interval", type=float, metavar="S", help=interval)
     add("--tolerance", type=float, metavar="TOL", help="relative tolerance that FMUs are told")
-    executors = ", ".join([*_EXECUTORS, *(f"{name} (not in this version)" for name in _NOT_YET)])
-    executor = f"what executes programs: {executors}"
-    add("--executor", default=_EXECUTORS[0], metavar="NAME", help=executor)
+    executors = ", ".join(e.value for e in Execution)
+    executor = f"what executes programs: {executors}; all give the same bits"
+    add("--executor", default=Execution.FASTEST.value, metavar="NAME", help=executor)
+    threads = (
+        "threads that step instances at the same time (0: as a measurement says; 1 if left out)"
+    )
+    add("--threads", type=int, default=1, metavar="N", help=threads)
     lossy = "let connections convert between types where a value can be lost"
     add("--allow-lossy-conversions", action="store_true", help=lossy)
     add("--allow-nan", action="store_true", help="let outputs be NaN")
@@ -55,7 +57,6 @@ def simulation(arguments: Namespace) -> Simulation:
     OptionError
         If one of them means nothing.
     """
-    _check_executor(arguments.executor)
     return Simulation(
         arguments.system,
         algorithm=_algorithm(arguments.algorithm, arguments.inputs),
@@ -70,6 +71,8 @@ def simulation(arguments: Namespace) -> Simulation:
         allow_lossy_conversions=arguments.allow_lossy_conversions,
         allow_nan=arguments.allow_nan,
         fmi_logging=arguments.fmi_logging,
+        executor=_execution(arguments.executor),
+        threads=arguments.threads,
     )
 
 
@@ -103,14 +106,14 @@ def _polynomial(text: str) -> Polynomial:
     )
 
 
-def _check_executor(name: str) -> None:
-    if name in _EXECUTORS:
-        return
-    has = f"This version has only {', '.join(map(repr, _EXECUTORS))}."
-    if name in _NOT_YET:
-        raise OptionError(f"The executor '{name}' is not in this version. {has}")
-    near = did_you_mean(name, [*_EXECUTORS, *_NOT_YET])
-    raise OptionError(f"There is no executor '{name}'.{near} {has}")
+def _execution(name: str) -> Execution:
+    try:
+        return Execution(name)
+    except ValueError:
+        known = [e.value for e in Execution]
+        raise OptionError(
+            f"There is no executor '{name}'.{did_you_mean(name, known)} Expected {', '.join(known)}."
+        ) from None
 
 
 def _name(algorithm: type[Algorithm]) -> str:

@@ -34,10 +34,17 @@ def run(arguments: Namespace) -> int:
         settings.simulation(arguments),
         lambda rows: _keep(rows, arguments),
         show_progress=not arguments.no_progress,
+        output_file=arguments.output_file if _streams(arguments) else None,
     )
     if not arguments.output_file and not arguments.plot:
         write(ranges(results))
     return 0
+
+
+def _streams(arguments: Namespace) -> bool:
+    """Whether rows go to the file while the run goes on: if nothing else wants them, and not the standard output, which
+    belongs to the FMUs until the end."""
+    return bool(arguments.output_file) and arguments.output_file != "-" and not arguments.plot
 
 
 def _keep(results: Results, arguments: Namespace) -> list[str]:
@@ -46,8 +53,10 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
     if arguments.output_file == "-":
         write_csv(results, standard_output())
     elif arguments.output_file:
-        write_csv(results, arguments.output_file)
-        told.append(f"{count(len(results), 'row')} written to {arguments.output_file}")
+        if not _streams(arguments):
+            write_csv(results, arguments.output_file)
+        rows = results.statistics.rows if results.statistics else len(results)
+        told.append(f"{count(rows, 'row')} written to {arguments.output_file}")
     if arguments.plot and len(results):
         from fmimaster.results.plot import save_figure
 

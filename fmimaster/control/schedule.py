@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, log10
+from math import ceil, floor, log10
 
 from fmimaster.control.instant import Instant, TimeBase, exact
 from fmimaster.control.step_size import FixedStep, Grid
@@ -45,6 +45,11 @@ class Schedule:
         """The grid of the fixed step."""
         base = self.base
         return Grid(base, base.ticks(self.start), base.ticks(self.step.exact_size))
+
+    def expected_rows(self, output_interval: float | None) -> int:
+        """How many rows a run without events has, at least one for each interval that is recorded."""
+        interval = max(self.step.exact_size, exact(output_interval or 0))
+        return ceil((self.stop - self.start) / interval) + len(self.points) + 1
 
     def instant(self, time: Fraction) -> Instant:
         """One of these times as an instant."""

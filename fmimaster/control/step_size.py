@@ -7,8 +7,14 @@ from fractions import Fraction
 from math import isinf
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fmimaster.control.instant import Goal, Instant, TimeBase, exact
 from fmimaster.errors import OptionError
+
+EXACT = 2**53
+"""Integers below it are doubles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +62,32 @@ class Grid:
         """The first grid point after an instant."""
         return self._goal(self._index_after(now))
 
-    def goals_between(self, first: Instant, last: Instant, most: int) -> list[Goal]:
-        """Grid points after ``first`` and before ``last``, at most so many, no two with the same double."""
-        goals: list[Goal] = []
-        k, before = self._index_after(first), first.seconds
-        while len(goals) < most:
-            goal = self._goal(k)
-            if goal.end >= last or goal.end.seconds == before:
-                break
-            goals.append(goal)
-            k, before = k + 1, goal.end.seconds
-        return goals
+    def seconds_between(self, first: Instant, last: Instant, most: int) -> NDArray[np.float64]:
+        """Grid points after ``first`` and before ``last`` in s, at most so many, up to two with the same double."""
+        k = self._index_after(first)
+        count = most
+        if not isinf(last.ticks):
+            before_last = -((self.start - int(last.ticks)) // self.step) - 1
+            count = min(most, max(before_last - k + 1, 0))
+        ticks = self.start + k * self.step
+        if all(abs(n) < EXACT for n in (ticks, ticks + most * self.step, self.base.resolution)):
+            # numbers that a double holds exactly: their quotient is rounded as Python rounds that of integers
+            seconds = (ticks + np.arange(count) * self.step) / self.base.resolution
+        else:
+            seconds = np.array([self.point(k + n).seconds for n in range(count)])
+        increasing = np.diff(seconds, prepend=first.seconds) > 0
+        return seconds if increasing.all() else seconds[: int(increasing.argmin())]
+
+    def point_after(self, first: Instant, n: int) -> Instant:
+        """The n-th grid point after an instant, counted from 0."""
+        return self.point(self._index_after(first) + n)
+
+    def point(self, k: int) -> Instant:
+        """The k-th grid point."""
+        return self.base.instant(self.start + k * self.step)
 
     def _goal(self, k: int) -> Goal:
-        return Goal(self.base.instant(self.start + k * self.step), self.reason)
+        return Goal(self.point(k), self.reason)
 
     def _index_after(self, now: Instant) -> int:
         if isinf(now.ticks):  # a time that was found

@@ -22,6 +22,7 @@ from fmimaster.program.instructions import (
     Keep,
     Mode,
     Move,
+    Parallel,
     Program,
     Recall,
     Remember,
@@ -64,8 +65,19 @@ class _Instance:
     """Groups of inputs whose values in the store belong to where the instance stands."""
     given: set[Group] = field(default_factory=set)
     """Groups of inputs that the FMU has been given there."""
-    read: bool = True
-    """Whether the outputs in the store are those of where the instance stands."""
+    stamp: int = 0
+    """Changes with all that can change its outputs; comes back with a state that is restored."""
+    read: int = -1
+    """Stamp when its outputs in the store were read; -1 if that was never."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the outputs in the store are those of the instance as it is."""
+        return self.read == self.stamp
+
+    def known(self) -> tuple[object, ...]:
+        """What a second pass of a REPEAT must find as the first did."""
+        return self.state, self.at, self.moved, self.given, self.is_read
 
 
 def check(
@@ -87,19 +99,26 @@ def check(
     ProgramError
         With the number of the instruction, the name of the instance, and what is wrong.
     """
-    walk = _Walk(program, plan, begin, history)
+    walk = _Walk(program, plan, begin, steps, history)
     walk.run(0, len(program.instructions))
-    walk.finish(end, steps)
+    walk.finish(end)
 
 
 class _Walk:
-    def __init__(self, program: Program, plan: Plan, begin: State, history: int) -> None:
+    def __init__(
+        self, program: Program, plan: Plan, begin: State, steps: bool, history: int
+    ) -> None:
         self.history = history
         self.program = program
         self.plan = plan
-        self.instances = [_Instance(begin, read=begin is State.STEP_MODE) for _ in plan.instances]
-        self.places: dict[int, tuple[int, float, State]] = {}
-        self.kept: set[int] = set()
+        self.end = 1.0 if steps else 0.0
+        """Where all instances stand at the end."""
+        read = 0 if begin is State.STEP_MODE else -1
+        self.instances = [_Instance(begin, read=read) for _ in plan.instances]
+        self.stamps = 0
+        self.places: dict[int, tuple[int, _Instance]] = {}
+        self.kept: dict[int, list[int]] = {}
+        """Buffer → stamps of the outputs in it."""
         self.line = 0
         self.cases: dict[type[Instruction], Callable[..., None]] = {
             Move: self.move,
@@ -112,9 +131,10 @@ class _Walk:
             Keep: self.keep,
             Recall: self.recall,
             Mode: self.mode,
+            Parallel: self.parallel,
             Sample: self.sample,
-            Remember: self.sample,
-            Forget: lambda _: None,
+            Remember: self.remember,
+            Forget: self.forget,
         }
 
     def fail(self, message: str) -> None:
@@ -160,7 +180,7 @@ class _Walk:
         self.run(at + 1, close)
         self.line = close
         for i, (first, second) in enumerate(zip(once, self.instances, strict=True)):
-            if first != second:
+            if first.known() != second.known():
                 self.fail(
                     f"a second pass leaves {self.name(i)} elsewhere than the first: at "
                     f"{second.at:g} instead of {first.at:g}, or with other inputs or outputs known"
@@ -169,17 +189,27 @@ class _Walk:
     # The instructions
 
     def move(self, instruction: Move) -> None:
-        if instruction.group not in _INPUTS:
-            self.fail(
-                f"{instruction.group.name.lower()} of {self.name(instruction.instance)} is not a group of inputs"
-            )
+        self.has_inputs(instruction.instance, instruction.group)
         self.instances[instruction.instance].moved.add(instruction.group)
 
     def fit(self, instruction: Fit) -> None:
+        i = instruction.instance
+        self.has_inputs(i, Group.CONTINUOUS)
+        can = self.plan.instances[i].model.capabilities
+        if not (can.max_input_derivative_order > 0 or can.provides_intermediate_update):
+            self.fail(
+                f"{self.name(i)} cannot take polynomials (canInterpolateInputs and providesIntermediateUpdate are false)"
+            )
         for buffer in instruction.buffers:
             if buffer >= self.history and buffer not in self.kept:
                 self.fail(f"buffer {buffer} is used, but nothing has been kept in it")
-        self.instances[instruction.instance].moved.add(Group.CONTINUOUS)
+        self.instances[i].moved.add(Group.CONTINUOUS)
+
+    def has_inputs(self, i: int, group: Group) -> None:
+        if group not in _INPUTS:
+            self.fail(f"{group.name.lower()} of {self.name(i)} is not a group of inputs")
+        if (i, group) not in self.plan.wires:
+            self.fail(f"{self.name(i)} has no connected {group.name.lower()} inputs")
 
     def set(self, instruction: Set) -> None:
         i, group = instruction.instance, instruction.group
@@ -194,17 +224,19 @@ class _Walk:
                 )
             self.instances[i].given.add(group)
         if self.instances[i].state is State.INITIALIZATION_MODE:
-            self.instances[i].read = False
+            self.changed(i)
 
     def get(self, instruction: Get) -> None:
         i = instruction.instance
         self.call(i, Call.GET)
+        if instruction.group is not Group.OUTPUTS:
+            self.fail(f"{instruction.group.name.lower()} of {self.name(i)} cannot be read")
         if self.instances[i].state is State.STEP_MODE and self.instances[i].given:
             self.fail(
                 f"outputs of {self.name(i)} are read after its inputs were set and before it is stepped; "
                 "FMI forbids that in Step Mode"
             )
-        self.instances[i].read = True
+        self.instances[i].read = self.instances[i].stamp
 
     def step(self, instruction: Step) -> None:
         i, end = instruction.instance, instruction.end
@@ -223,7 +255,12 @@ class _Walk:
         instance.at = end
         instance.moved.clear()
         instance.given.clear()
-        instance.read = False
+        self.changed(i)
+
+    def changed(self, i: int) -> None:
+        """The instance has other outputs from now on."""
+        self.stamps += 1
+        self.instances[i].stamp = self.stamps
 
     def save(self, instruction: Save) -> None:
         i = instruction.instance
@@ -231,7 +268,7 @@ class _Walk:
         self.call(i, Call.GET_FMU_STATE)
         if self.instances[i].given:
             self.fail(f"{self.name(i)} is saved between setting its inputs and stepping it")
-        self.places[instruction.place] = (i, self.instances[i].at, self.instances[i].state)
+        self.places[instruction.place] = (i, deepcopy(self.instances[i]))
 
     def restore(self, instruction: Restore) -> None:
         i = instruction.instance
@@ -241,9 +278,10 @@ class _Walk:
             self.fail(
                 f"{self.name(i)} is restored from place {instruction.place}, where it was never saved"
             )
-        _, at, state = self.places[instruction.place]
-        moved_back = at != self.instances[i].at
-        self.instances[i] = _Instance(state, at, read=self.instances[i].read and not moved_back)
+        saved = self.places[instruction.place][1]
+        self.instances[i] = _Instance(
+            saved.state, saved.at, stamp=saved.stamp, read=self.instances[i].read
+        )
 
     def able(self, instance: int, what: str) -> None:
         if not self.plan.instances[instance].model.capabilities.can_get_and_set_fmu_state:
@@ -253,11 +291,15 @@ class _Walk:
             )
 
     def keep(self, instruction: Keep) -> None:
-        self.kept.add(instruction.buffer)
+        if instruction.buffer < self.history:
+            self.fail(f"buffer {instruction.buffer} belongs to the history; REMEMBER writes it")
+        self.kept[instruction.buffer] = [instance.read for instance in self.instances]
 
     def recall(self, instruction: Recall) -> None:
         if instruction.buffer not in self.kept:
             self.fail(f"buffer {instruction.buffer} is recalled, but nothing has been kept in it")
+        for instance, read in zip(self.instances, self.kept[instruction.buffer], strict=True):
+            instance.read = read
 
     def mode(self, instruction: Mode) -> None:
         i, goal = instruction.instance, instruction.state
@@ -272,10 +314,35 @@ class _Walk:
             self.instances[i].given.clear()
             self.instances[i].moved.clear()
 
+    def parallel(self, instruction: Parallel) -> None:
+        first = self.line + 1
+        beside = self.program.instructions[first : first + instruction.count]
+        steps = {i.instance for i in beside if isinstance(i, Step)}
+        if instruction.count < 1 or len(steps) != instruction.count:
+            self.fail(
+                f"PARALLEL {instruction.count} is not followed by {instruction.count} STEPs of different instances"
+            )
+
     def sample(self, _: Instruction) -> None:
         for i, instance in enumerate(self.instances):
-            if not instance.read and self.plan.layout.segments(i, Group.OUTPUTS):
-                self.fail(f"a row is taken, but the outputs of {self.name(i)} have not been read")
+            if instance.at != self.end:
+                self.fail(
+                    f"a row is taken for the end of the interval, but {self.name(i)} stands at {instance.at:g}"
+                )
+        self.all_read("a row is taken")
+
+    def remember(self, _: Instruction) -> None:
+        self.forget(_)
+        self.all_read("a point of the history is taken")
+
+    def forget(self, _: Instruction) -> None:
+        if self.history == 0:
+            self.fail("there is no history")
+
+    def all_read(self, what: str) -> None:
+        for i, instance in enumerate(self.instances):
+            if not instance.is_read and self.plan.layout.segments(i, Group.OUTPUTS):
+                self.fail(f"{what}, but the outputs of {self.name(i)} have not been read")
 
     # The end, and what is common
 
@@ -287,19 +354,16 @@ class _Walk:
                 f"{call.value} is not allowed for {self.name(instance)} in {state.value}, only in {allowed}"
             )
 
-    def finish(self, end: State, steps: bool) -> None:
+    def finish(self, end: State) -> None:
         self.line = len(self.program.instructions)
-        goal = 1.0 if steps else 0.0
         for i, instance in enumerate(self.instances):
             if instance.state is not end:
                 self.fail(
                     f"at the end {self.name(i)} is in {instance.state.value}, not in {end.value}"
                 )
-            if instance.at != goal:
-                self.fail(f"at the end {self.name(i)} stands at {instance.at:g}, not at {goal:g}")
-            if (
-                end is State.STEP_MODE
-                and self.plan.layout.segments(i, Group.OUTPUTS)
-                and not instance.read
-            ):
-                self.fail(f"at the end the outputs of {self.name(i)} have not been read")
+            if instance.at != self.end:
+                self.fail(
+                    f"at the end {self.name(i)} stands at {instance.at:g}, not at {self.end:g}"
+                )
+        if end is State.STEP_MODE:
+            self.all_read("the program ends")

@@ -15,6 +15,7 @@ from fmimaster.program.instructions import (
     Keep,
     Mode,
     Move,
+    Parallel,
     Program,
     Recall,
     Remember,
@@ -104,6 +105,14 @@ class Emitter:
     def step(self, instance: int) -> None:
         """``DoStep`` to the end of the interval."""
         self._write(Step(instance, self._interval[1]))
+
+    def step_all(self, instances: Iterable[int]) -> None:
+        """``DoStep`` of all these instances to the end of the interval, in any order or at the same time."""
+        instances = list(instances)
+        if len(instances) > 1:
+            self._write(Parallel(len(instances)))
+        for instance in instances:
+            self.step(instance)
 
     def get(self, instance: int) -> None:
         """Outputs of the FMU → store; nothing if nobody wants any."""

@@ -144,6 +144,13 @@ class Until(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
+class Parallel(Instruction):
+    """The next ``count`` instructions are STEPs of different instances: they may be done at the same time."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Mode(Instruction):
     """Bring the instance to a state: the FMI calls that enter it, or leave the one before."""
 

@@ -14,6 +14,7 @@ from fmimaster.program.instructions import (
     Keep,
     Mode,
     Move,
+    Parallel,
     Program,
     Recall,
     Repeat,
@@ -119,6 +120,10 @@ def _until(instruction: Until, _plan: Plan) -> tuple[str, str]:
     return f"{instruction.tolerance:g}", "until no output changes by more than that, relatively"
 
 
+def _parallel(instruction: Parallel, _plan: Plan) -> tuple[str, str]:
+    return f"the next {instruction.count}", "in any order, or at the same time"
+
+
 def _mode(instruction: Mode, _plan: Plan) -> tuple[str, str]:
     return instruction.state.value, ""
 
@@ -136,6 +141,7 @@ _WORDS: Mapping[type[Instruction], Callable[[Any, Plan], tuple[str, str]]] = {
     Repeat: _repeat,
     Until: _until,
     Mode: _mode,
+    Parallel: _parallel,
 }
 """Operand and remark by instruction; one without operands is not in it."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import NotANumberError
+from fmimaster.results.csv import CsvWriter
 from fmimaster.results.results import Results, Statistics
 
 Block = Mapping[Any, NDArray[Any]]
@@ -28,12 +28,20 @@ class ColumnSource:
     unit: str = ""
 
 
+MOST_ROWS_RESERVED = 10_000_000
+"""Room is reserved for so many rows at most; memory is taken only for rows that come."""
+
+
 class Recorder:
-    """Collects blocks of rows.
+    """Collects blocks of rows: one growing table per type, of which the columns of the results are views.
 
     Parameters
     ----------
     columns : sequence of ColumnSource
+    expected_rows : int
+        How many rows are likely to come.
+    writer : CsvWriter or None
+        Writes each block as it comes; then no rows are kept but the last block.
     start, interval : float or None
         Keep only the first row at or after each of the times ``start + k * interval`` in s; None keeps all rows.
     allow_nan : bool
@@ -44,6 +52,8 @@ class Recorder:
         self,
         columns: Sequence[ColumnSource],
         *,
+        expected_rows: int = 0,
+        writer: CsvWriter | None = None,
         start: float = 0.0,
         interval: float | None = None,
         allow_nan: bool = False,
@@ -53,8 +63,13 @@ class Recorder:
         self._interval = interval
         self._allow_nan = allow_nan
         self._last_index = -1
-        self._times: list[NDArray[np.float64]] = []
-        self._blocks: list[Block] = []
+        self._writer = writer
+        self._room = 0 if writer else min(expected_rows, MOST_ROWS_RESERVED)
+        self._kept = 0
+        self._times = np.empty(self._room)
+        self._values: dict[Any, NDArray[Any]] = {}
+        self.rows = 0
+        """How many rows have come, kept or written."""
 
     def take(self, times: NDArray[np.float64], block: Block) -> None:
         """Append a block of rows.
@@ -78,13 +93,20 @@ class Recorder:
 
     def results(self, statistics: Statistics | None = None) -> Results:
         """All rows so far."""
-        time = np.concatenate([np.empty(0), *self._times])
+        values = {kind: table[: self._kept] for kind, table in self._values.items()}
+        return self._table(self._times[: self._kept], values, statistics)
+
+    def _table(
+        self, times: NDArray[np.float64], values: Block, statistics: Statistics | None = None
+    ) -> Results:
         columns = {
-            c.name: _column([b[c.kind][:, c.slot] for b in self._blocks], len(time), c.shape)
+            c.name: values[c.kind][:, c.slot].reshape(len(times), *c.shape)
+            if c.kind in values
+            else np.empty((0, *c.shape))
             for c in self._columns
         }
         units = {c.name: c.unit for c in self._columns if c.unit}
-        return Results(time=time, columns=columns, units=units, statistics=statistics)
+        return Results(time=times, columns=columns, units=units, statistics=statistics)
 
     def _append(self, times: NDArray[np.float64], block: Block) -> None:
         if self._interval is not None and len(times):
@@ -94,8 +116,25 @@ class Recorder:
             self._last_index = int(index[-1])
             chosen = index > before
             times, block = times[chosen], {k: v[chosen] for k, v in block.items()}
-        self._times.append(times)
-        self._blocks.append(block)
+        self.rows += len(times)
+        if self._writer is not None:
+            self._writer.write(self._table(times, block))
+            self._times, self._values, self._kept = times, dict(block), len(times)
+        else:
+            self._keep(times, block)
+
+    def _keep(self, times: NDArray[np.float64], block: Block) -> None:
+        end = self._kept + len(times)
+        if end > self._room:
+            self._room = max(end, 2 * self._room)
+            self._times = _grown(self._times[: self._kept], self._room)
+            self._values = {k: _grown(v[: self._kept], self._room) for k, v in self._values.items()}
+        self._times[self._kept : end] = times
+        for kind, values in block.items():
+            if kind not in self._values:
+                self._values[kind] = np.empty((self._room, values.shape[1]), dtype=values.dtype)
+            self._values[kind][self._kept : end] = values
+        self._kept = end
 
     def _first_nan(self, block: Block) -> tuple[int, str] | None:
         """First row with a NaN, and the name of the first column that has it there."""
@@ -110,6 +149,7 @@ class Recorder:
         return min(found, default=None)
 
 
-def _column(parts: list[NDArray[Any]], rows: int, shape: tuple[int, ...]) -> NDArray[Any]:
-    values = np.concatenate(parts) if parts else np.empty((0, prod(shape)))
-    return values.reshape(rows, *shape)
+def _grown(values: NDArray[Any], rows: int) -> NDArray[Any]:
+    grown = np.empty((rows, *values.shape[1:]), dtype=values.dtype)
+    grown[: len(values)] = values
+    return grown

@@ -43,6 +43,8 @@ class Statistics:
     """Communication steps that were tried and not accepted."""
     seconds: float
     """Wall time in s of the loop over time, without loading and initialization."""
+    rows: int = 0
+    """Rows that were recorded, kept or written."""
     instances: tuple[InstanceStatistics, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

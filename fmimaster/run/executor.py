@@ -33,8 +33,10 @@ class Executor(Protocol):
 
     store: ValueStore
     rows: RowBlock
-    seconds: list[float]
-    """Wall time per instance spent in DoStep, in s."""
+
+    @property
+    def seconds(self) -> Sequence[float]:
+        """Wall time per instance spent in DoStep, in s."""
 
     def run(self, program: Program, begin: float, end: float) -> Outcome:
         """Execute a program over the interval from begin to end, in s."""

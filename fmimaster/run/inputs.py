@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import ValueStore
-from fmimaster.plan.plan import Wire
+from fmimaster.plan.plan import Plan, Wire
 from fmimaster.program.instructions import Fit
 from fmimaster.program.polynomial import evaluate, hermite
 from fmimaster.system.model import DataType
@@ -26,10 +27,10 @@ class Polynomials:
         return evaluate(self.coefficients, time - self.centre, derivative)
 
 
-def moves(wire: Wire, store: ValueStore) -> list[tuple[Any, int, Any, int, Any]]:
+def moves(wire: Wire, store: ValueStore, plan: Plan) -> list[tuple[Any, int, Any, int, Any]]:
     """(target, index, source, index, conversion) of each element; memory views, since they are fast one by one."""
     source, target = store.values[wire.source_type], store.values[wire.target_type]
-    convert = _conversion(wire)
+    convert = _conversion(wire, plan)
     return [
         (_view(target), t, _view(source), s, convert)
         for t, s in zip(
@@ -44,15 +45,33 @@ def _view(values: NDArray[Any]) -> Any:
     return values if values.dtype == object else memoryview(values)  # type: ignore[arg-type]
 
 
-def _conversion(wire: Wire) -> Callable[[Any], Any] | None:
+def _conversion(wire: Wire, plan: Plan) -> Callable[[Any], Any] | None:
     factor, offset = wire.transformation.factor, wire.transformation.offset
     if not wire.transformation.is_identity:
         return lambda value: factor * value + offset
-    if wire.source_type.is_float and wire.target_type.is_integer:
-        return int
+    if wire.target_type.is_integer and not np.can_cast(
+        wire.source_type.dtype, wire.target_type.dtype
+    ):
+        return _narrowing(wire, plan)
     if wire.target_type is DataType.BOOLEAN and wire.source_type is not DataType.BOOLEAN:
         return bool
     return None
+
+
+def _narrowing(wire: Wire, plan: Plan) -> Callable[[Any], int]:
+    """Conversion to an integer type that cannot hold every value of the source."""
+    limits = np.iinfo(wire.target_type.dtype)
+    names = plan.instances[wire.link.source].name, plan.instances[wire.link.target].name
+
+    def convert(value: Any) -> int:
+        if limits.min - 1 < value < limits.max + 1:  # false for NaN
+            return int(value)
+        raise SimulationError(
+            f"Connection '{names[0]}.{wire.link.output.name} -> {names[1]}.{wire.link.input.name}': {value} does not "
+            f"fit into {wire.target_type.value}, expected {limits.min} to {limits.max}. Connect an input of a wider type."
+        )
+
+    return convert
 
 
 def fitted(wires: Sequence[Wire], store: ValueStore, centre: float, fit: Fit) -> Polynomials:

@@ -24,6 +24,7 @@ from fmimaster.program.instructions import (
     Keep,
     Mode,
     Move,
+    Parallel,
     Program,
     Recall,
     Remember,
@@ -65,11 +66,15 @@ class ReferenceExecutor:
         instances: Sequence[Instance],
         experiment: Experiment,
         *,
+        n_threads: int = 1,
         n_places: int = 0,
         n_buffers: int = 0,
         history: int = 0,
     ) -> None:
-        del n_places  # instances keep as many as they are told to
+        del (
+            n_places,
+            n_threads,
+        )  # instances keep as many states as they are told to; all is done in one thread
         self.plan = plan
         self.store = make_store(plan, n_buffers)
         self.rows = RowBlock(plan, self.store)
@@ -146,7 +151,7 @@ class ReferenceExecutor:
         elements = [
             element
             for wire in self.plan.wires[i, instruction.group]
-            for element in moves(wire, self.store)
+            for element in moves(wire, self.store, self.plan)
         ]
         polynomials = self._polynomials
 
@@ -304,6 +309,9 @@ class ReferenceExecutor:
     def _sample(self, _instruction: Sample, _: int) -> Action:
         return lambda: self.rows.append(self._end)
 
+    def _parallel(self, _instruction: Parallel, _: int) -> Action:
+        return lambda: None  # any order is right: here one after the other
+
     def _part(self, segment: Any) -> NDArray[Any]:
         """The part of the store that a segment is."""
         return self.store.values[segment.type][segment.start : segment.stop]
@@ -323,6 +331,7 @@ _CASES: dict[type[Instruction], Callable[..., Action]] = {
     Forget: ReferenceExecutor._forget,
     Mode: ReferenceExecutor._mode,
     Sample: ReferenceExecutor._sample,
+    Parallel: ReferenceExecutor._parallel,
 }
 
 

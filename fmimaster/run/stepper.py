@@ -86,17 +86,18 @@ class Stepper:
     def attempt(self, goal: Goal, until: Instant) -> tuple[Goal, Outcome]:
         """Try one step, or as many as the quiet grid allows; returns the goal of the last one, not yet committed."""
         s = self.state
-        goals = [goal]
+        times = [s.time.seconds, goal.end.seconds]
         if goal.reason == self.grid.reason:
             last = min(until, s.timeline.after(s.time))
-            goals += self.grid.goals_between(goal.end, last, BLOCK_ROWS)
-        times = [s.time.seconds, *(g.end.seconds for g in goals)]
+            times += self.grid.seconds_between(goal.end, last, BLOCK_ROWS).tolist()
         done, outcome = self.executor.repeat(self.programs.attempt, self.programs.commit, times)
         s.steps += done
         s.attempts += done + 1
         if done:
-            s.time = goals[done - 1].end
-        return goals[done], outcome
+            first = goal.end
+            s.time = first if done == 1 else self.grid.point_after(first, done - 2)
+            goal = Goal(self.grid.point_after(first, done - 1), self.grid.reason)
+        return goal, outcome
 
     def failure(self, stop: Stop, goal: Goal) -> SimulationError:
         """The error for an attempt that stopped, in words."""

@@ -30,7 +30,7 @@ def words(outcome: Outcome) -> list[str]:
 
 def test_each_connection_is_told_with_its_delay_and_why(run: Run, two_mass: Path) -> None:
     jacobi = words(run("plan", two_mass))
-    why = "'lower' is given it (2) before 'upper' steps (4), so it is from the last communication point"
+    why = "'lower' is given it (2) before 'upper' steps (5), so it is from the last communication point"
     assert f"lower.u_x <- upper.x 1 step late, held: {why}" in jacobi
     gauss_seidel = words(run("plan", two_mass, "--algorithm", "gauss-seidel"))
     why = "'upper' steps (2) before 'lower' is given it (4)"
@@ -48,7 +48,7 @@ def test_order_times_and_programs_are_told(run: Run, two_mass: Path) -> None:
         "Program 'initialize'",
         "Program 'attempt'",
         "0 MOVE upper continuous u_x <- lower.x; u_v <- lower.v; u_a <- lower.a",
-        "4 STEP upper to 1",
+        "5 STEP upper to 1",
         "Program 'commit'",
         "Program 'terminate'",
     ):
@@ -140,7 +140,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "target": "upper.u_x",
         "source": "lower.x",
         "delay": 1.0,
-        "why": "'upper' is given it (0) before 'lower' steps (5), so it is from the last communication point",
+        "why": "'upper' is given it (0) before 'lower' steps (6), so it is from the last communication point",
         "late": "1 step late",
         "course": "held",
         "factor": 1.0,

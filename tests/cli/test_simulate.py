@@ -172,20 +172,31 @@ def test_the_algorithm_makes_a_difference(run: Run, two_mass: Path) -> None:
     assert last("--algorithm", "gauss-seidel") != last("--algorithm", "jacobi") == last()
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (
-            "native",
-            "The executor 'native' is not in this version. This version has only 'reference'.",
-        ),
-        ("refrence", "There is no executor 'refrence'. Did you mean 'reference'?"),
-    ],
-)
-def test_an_executor_that_is_not_there_is_told(
-    run: Run, dahlquist: Path, name: str, expected: str
+def test_an_executor_that_is_not_there_is_told(run: Run, dahlquist: Path) -> None:
+    message = run("simulate", dahlquist, "--executor", "refrence").error
+    assert "There is no executor 'refrence'. Did you mean 'reference'?" in message
+    assert "Expected fastest, native, reference." in message
+
+
+def test_all_executors_write_the_same_bytes(run: Run, two_mass: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
+    written = []
+    for executor in ("reference", "native", "fastest"):
+        file = tmp_path / f"{executor}.csv"
+        run("simulate", two_mass, "--executor", executor, "--output-file", file)
+        written.append(file.read_bytes())
+    assert len(written[0].splitlines()) == 702  # 7 s in steps of 0.01 s, and the names
+    assert written[1] == written[0]
+    assert written[2] == written[0]
+
+
+def test_a_streamed_file_has_the_bytes_of_one_that_is_written_at_the_end(
+    run: Run, two_mass: Path, tmp_path: Path
 ) -> None:
-    assert expected in run("simulate", dahlquist, "--executor", name).error
+    streamed, kept = tmp_path / "streamed.csv", tmp_path / "kept.csv"
+    run("simulate", two_mass, "--output-file", streamed)
+    run("simulate", two_mass, "--output-file", kept, "--plot", tmp_path / "rows.png")
+    assert streamed.read_bytes() == kept.read_bytes()
 
 
 def test_inputs_that_mean_nothing_are_told(run: Run, dahlquist: Path) -> None:

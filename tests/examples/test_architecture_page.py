@@ -21,7 +21,8 @@ MAY_IMPORT = {
     "algorithms": {"errors", "system", "plan", "program", "control"},
     "results": {"errors"},
     "fmu": {"errors", "system", "results"},
-    "run": {"errors", "system", "plan", "program", "control", "fmu"},
+    "kernel": set[str](),
+    "run": {"errors", "system", "plan", "program", "control", "fmu", "kernel"},
 }
 """Folder, or module of the package itself → what it may import. All that is not listed stands above these."""
 

@@ -43,8 +43,8 @@ def of_text(text: str) -> dict[str, float]:
 def test_jacobi_makes_each_connection_late_by_a_step() -> None:
     late = "so it is from the last communication point"
     assert words(Jacobi(), ring()) == {
-        "a": ("1 step late", "held", f"'a' is given it (0) before 'b' steps (5), {late}"),
-        "b": ("1 step late", "held", f"'b' is given it (2) before 'a' steps (4), {late}"),
+        "a": ("1 step late", "held", f"'a' is given it (0) before 'b' steps (6), {late}"),
+        "b": ("1 step late", "held", f"'b' is given it (2) before 'a' steps (5), {late}"),
     }
 
 

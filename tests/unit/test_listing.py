@@ -40,14 +40,15 @@ def test_each_line_has_a_number_names_and_what_is_moved() -> None:
     plan = pair()
     assert listing(assemble(plan, Jacobi()).attempt, plan) == text(
         """
-        0 MOVE  left   continuous  u <- -2 * right.y + 0.5
-        1 SET   left   continuous  u
-        2 MOVE  right  continuous  u <- left.y; w <- left.dy
-        3 SET   right  continuous  u, w
-        4 STEP  left   to 1
-        5 STEP  right  to 1
-        6 GET   left   outputs     y, dy
-        7 GET   right  outputs     y, dy
+        0 MOVE      left   continuous  u <- -2 * right.y + 0.5
+        1 SET       left   continuous  u
+        2 MOVE      right  continuous  u <- left.y; w <- left.dy
+        3 SET       right  continuous  u, w
+        4 PARALLEL         the next 2  in any order, or at the same time
+        5 STEP      left   to 1
+        6 STEP      right  to 1
+        7 GET       left   outputs     y, dy
+        8 GET       right  outputs     y, dy
         """
     )
 

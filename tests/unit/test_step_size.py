@@ -24,8 +24,7 @@ def grid(step: float | str | Fraction, start: float | str | Fraction = 0) -> Gri
 
 def points(g: Grid, count: int) -> list[Instant]:
     """The start and that many grid points."""
-    start = g.base.instant(g.start)
-    return [start, *(goal.end for goal in g.goals_between(start, NEVER, count))]
+    return [g.point(k) for k in range(count + 1)]
 
 
 @pytest.mark.parametrize("size", [0.0, -0.1, "-1/60"])
@@ -102,22 +101,50 @@ def test_a_time_found_just_below_a_grid_point_goes_to_that_point() -> None:
     assert grid(0.1).propose(Instant(0.3)).end == Instant(0.3, 3)
 
 
+# Many points at once --------------------------------------------------------------------------------------------------
+
+
 def test_grid_points_are_listed_up_to_before_the_last() -> None:
     g = grid(0.1)
-    goals = g.goals_between(g.base.instant(2), g.base.instant(5), 10)
-    assert [goal.end.seconds for goal in goals] == [0.3, 0.4]
-    assert {goal.reason for goal in goals} == {"grid"}
+    assert g.seconds_between(g.base.instant(2), g.base.instant(5), 10).tolist() == [0.3, 0.4]
+
+
+def test_a_last_point_between_two_grid_points_counts_too() -> None:
+    base = TimeBase(100)
+    g = Grid(base, 0, 10)
+    assert g.seconds_between(base.instant(20), base.instant(45), 10).tolist() == [0.3, 0.4]
+    assert g.seconds_between(base.instant(25), base.instant(45), 10).tolist() == [0.3, 0.4]
+
+
+def test_if_the_last_point_is_near_none_is_listed() -> None:
+    g = grid(0.1)
+    assert g.seconds_between(g.base.instant(2), g.base.instant(3), 10).tolist() == []
 
 
 def test_at_most_so_many_grid_points_are_listed() -> None:
     g = grid(0.1)
-    assert len(g.goals_between(g.base.instant(0), NEVER, 7)) == 7
+    assert len(g.seconds_between(g.base.instant(0), NEVER, 7)) == 7
 
 
 def test_no_two_listed_grid_points_have_the_same_double() -> None:
     # at 2**53 s doubles are 2 s apart
     g = grid(1, 2**53)
-    assert g.goals_between(g.base.instant(2**53), NEVER, 5) == []
+    assert g.seconds_between(g.base.instant(2**53), NEVER, 5).tolist() == []
+
+
+@given(
+    st.fractions(-(10**9), 10**9, max_denominator=10**6),
+    st.fractions("1/1000", 1000, max_denominator=10**6),
+    st.integers(0, 10**9),
+    st.integers(1, 20),
+)
+def test_points_listed_at_once_have_the_bits_of_points_one_by_one(
+    start: Fraction, step: Fraction, k: int, most: int
+) -> None:
+    g = grid(step, start)
+    listed = g.seconds_between(g.point(k), NEVER, most).tolist()
+    assert listed == [g.point_after(g.point(k), n).seconds for n in range(most)]
+    assert listed == [float(start + (k + 1 + n) * step) for n in range(most)]
 
 
 @given(st.fractions(0, 100), st.fractions("1/1000", 1))

@@ -1,0 +1,41 @@
+"""Builds the kernel as an extension module: cffi reads the header that the C compiler includes."""
+
+from pathlib import Path
+
+from cffi import FFI
+
+HERE = Path(__file__).resolve().parent
+SOURCES = ("kernel.c", "fmi2.c", "fmi3.c", "workers.c")
+FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-pthread"]
+"""No contraction to fused operations: the interpreter in Python must give the same bits."""
+
+CALLBACKS = """
+extern "Python" {
+    int fm_python_get(void *self, int type, const uint32_t *references, size_t n, void *values, size_t size,
+                      const char **function);
+    int fm_python_set(void *self, int type, const uint32_t *references, size_t n, const void *values, size_t size,
+                      const char **function);
+    int fm_python_interpolate(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
+                              double time, const char **function);
+    int fm_python_do_step(void *self, double time, double size, fm_answer *answer, const char **function);
+    int fm_python_save(void *self, int place, const char **function);
+    int fm_python_restore(void *self, int place, const char **function);
+    int fm_python_enter(void *self, int state, const fm_experiment *experiment, const char **function);
+}
+"""
+"""An instance written in Python; its get, set and interpolate also serve an FMU for what C cannot do: text, binaries, and
+the polynomials of FMI 3.0, which go through Intermediate Update Mode."""
+
+ffibuilder = FFI()
+ffibuilder.cdef((HERE / "kernel.h").read_text() + CALLBACKS)
+ffibuilder.set_source(
+    "fmimaster.kernel._kernel",
+    '#include <stddef.h>\n#include <stdint.h>\n#include "kernel.h"',
+    sources=[f"fmimaster/kernel/{name}" for name in SOURCES],
+    include_dirs=[str(HERE)],
+    extra_compile_args=FLAGS,
+    extra_link_args=["-pthread"],
+)
+
+if __name__ == "__main__":
+    ffibuilder.compile(tmpdir=str(HERE.parents[1]), verbose=True)

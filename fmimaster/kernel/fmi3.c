@@ -1,0 +1,125 @@
+/* FMI 3.0 calls as they are. The types are those of the FMI 3.0.2 headers. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel.h"
+
+typedef int (*access_t)(void *, const uint32_t *, size_t, void *, size_t);
+typedef int (*plain_t)(void *);
+typedef int (*do_step_t)(void *, double, double, bool, bool *, bool *, bool *, double *);
+typedef int (*get_state_t)(void *, void **);
+typedef int (*set_state_t)(void *, void *);
+typedef int (*initialize_t)(void *, bool, double, double, bool, double);
+
+static const char *const NAMES[FM_FUNCTIONS] = {
+    [FM_GET_FLOAT64] = "GetFloat64", [FM_GET_FLOAT32] = "GetFloat32", [FM_GET_INT8] = "GetInt8",
+    [FM_GET_UINT8] = "GetUInt8", [FM_GET_INT16] = "GetInt16", [FM_GET_UINT16] = "GetUInt16",
+    [FM_GET_INT32] = "GetInt32", [FM_GET_UINT32] = "GetUInt32", [FM_GET_INT64] = "GetInt64",
+    [FM_GET_UINT64] = "GetUInt64", [FM_GET_BOOLEAN] = "GetBoolean",
+    [FM_SET_FLOAT64] = "SetFloat64", [FM_SET_FLOAT32] = "SetFloat32", [FM_SET_INT8] = "SetInt8",
+    [FM_SET_UINT8] = "SetUInt8", [FM_SET_INT16] = "SetInt16", [FM_SET_UINT16] = "SetUInt16",
+    [FM_SET_INT32] = "SetInt32", [FM_SET_UINT32] = "SetUInt32", [FM_SET_INT64] = "SetInt64",
+    [FM_SET_UINT64] = "SetUInt64", [FM_SET_BOOLEAN] = "SetBoolean",
+    [FM_DO_STEP] = "DoStep", [FM_GET_STATE] = "GetFMUState", [FM_SET_STATE] = "SetFMUState",
+    [FM_ENTER_CONFIGURATION] = "EnterConfigurationMode", [FM_EXIT_CONFIGURATION] = "ExitConfigurationMode",
+    [FM_ENTER_INITIALIZATION] = "EnterInitializationMode", [FM_EXIT_INITIALIZATION] = "ExitInitializationMode",
+    [FM_TERMINATE] = "Terminate",
+};
+
+const char *fm_fmi3_name(int function)
+{
+    return NAMES[function];
+}
+
+/* The address of a function, with its name left for messages; null if the library lacks it. */
+static void *find(const fm_fmu *fmu, int which, const char **function)
+{
+    *function = NAMES[which];
+    return fmu->functions[which];
+}
+
+static int get(void *self, int type, const uint32_t *references, size_t n, void *values, size_t size,
+               const char **function)
+{
+    fm_fmu *fmu = self;
+    void *address = find(fmu, FM_GET_FLOAT64 + type, function);
+    return address ? ((access_t)address)(fmu->component, references, n, values, size) : FM_MISSING;
+}
+
+static int set(void *self, int type, const uint32_t *references, size_t n, const void *values, size_t size,
+               const char **function)
+{
+    fm_fmu *fmu = self;
+    if (type > FM_BOOLEAN) {
+        return fmu->python->set(fmu->python->self, type, references, n, values, size, function);
+    }
+    void *address = find(fmu, FM_SET_FLOAT64 + type, function);
+    return address ? ((access_t)address)(fmu->component, references, n, (void *)values, size) : FM_MISSING;
+}
+
+static int interpolate(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
+                       double time, const char **function)
+{
+    fm_fmu *fmu = self;
+    return fmu->python->interpolate(fmu->python->self, references, n, degree, derivatives, time, function);
+}
+
+static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
+{
+    fm_fmu *fmu = self;
+    void *address = find(fmu, FM_DO_STEP, function);
+    bool event = false, terminate = false, early = false;
+    double reached = time + size;
+    if (!address)
+        return FM_MISSING;
+    /* saved states are kept: a step may be undone */
+    int status = ((do_step_t)address)(fmu->component, time, size, !fmu->has_saved, &event, &terminate, &early, &reached);
+    if (status <= FM_WARNING && !terminate && !early)
+        return status;
+    if (status > FM_DISCARD)
+        return status;
+    answer->last_successful_time = reached;
+    answer->discarded = status == FM_DISCARD;
+    answer->terminate = terminate;
+    return FM_OK;
+}
+
+static int save(void *self, int place, const char **function)
+{
+    fm_fmu *fmu = self;
+    void *address = find(fmu, FM_GET_STATE, function);
+    fmu->has_saved = 1;
+    return address ? ((get_state_t)address)(fmu->component, &fmu->places[place]) : FM_MISSING;
+}
+
+static int restore(void *self, int place, const char **function)
+{
+    fm_fmu *fmu = self;
+    void *address = find(fmu, FM_SET_STATE, function);
+    return address ? ((set_state_t)address)(fmu->component, fmu->places[place]) : FM_MISSING;
+}
+
+static int enter(void *self, int state, const fm_experiment *e, const char **function)
+{
+    static const int WHICH[] = {
+        [FM_INSTANTIATED] = FM_EXIT_CONFIGURATION, [FM_CONFIGURATION_MODE] = FM_ENTER_CONFIGURATION,
+        [FM_INITIALIZATION_MODE] = FM_ENTER_INITIALIZATION, [FM_STEP_MODE] = FM_EXIT_INITIALIZATION,
+        [FM_TERMINATED] = FM_TERMINATE,
+    };
+    fm_fmu *fmu = self;
+    void *address = find(fmu, WHICH[state], function);
+    if (!address)
+        return FM_MISSING;
+    if (state != FM_INITIALIZATION_MODE)
+        return ((plain_t)address)(fmu->component);
+    bool defined = e->tolerance_defined || fmu->tolerance_defined;
+    double tolerance = e->tolerance_defined ? e->tolerance : fmu->tolerance;
+    return ((initialize_t)address)(fmu->component, defined, tolerance, e->start, e->stop_defined, e->stop);
+}
+
+void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance)
+{
+    *instance = (fm_instance){fmu, get, set, interpolate, do_step, save, restore, enter};
+}

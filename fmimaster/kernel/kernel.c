@@ -1,0 +1,495 @@
+/* The interpreter of programs. Each case does what the docstring of its instruction says, in the order of the methods of
+ * ReferenceExecutor. */
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include "kernel.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+static const size_t SIZE[FM_TYPES] = {8, 4, 1, 1, 2, 2, 4, 4, 8, 8, 1, 8, 8, 1};
+
+static double as_double(int type, const void *p)
+{
+    switch (type) {
+    case FM_FLOAT64: return *(const double *)p;
+    case FM_FLOAT32: return *(const float *)p;
+    case FM_INT8: return *(const int8_t *)p;
+    case FM_UINT8: case FM_BOOLEAN: return *(const uint8_t *)p;
+    case FM_INT16: return *(const int16_t *)p;
+    case FM_UINT16: return *(const uint16_t *)p;
+    case FM_INT32: return *(const int32_t *)p;
+    case FM_UINT32: return *(const uint32_t *)p;
+    case FM_INT64: return (double)*(const int64_t *)p;
+    default: return (double)*(const uint64_t *)p;
+    }
+}
+
+static int64_t as_integer(int type, const void *p)
+{
+    switch (type) {
+    case FM_INT8: return *(const int8_t *)p;
+    case FM_UINT8: case FM_BOOLEAN: return *(const uint8_t *)p;
+    case FM_INT16: return *(const int16_t *)p;
+    case FM_UINT16: return *(const uint16_t *)p;
+    case FM_INT32: return *(const int32_t *)p;
+    case FM_UINT32: return *(const uint32_t *)p;
+    default: return *(const int64_t *)p;
+    }
+}
+
+/* Only conversions that lose nothing, or round to Float32, come here. */
+static void convert(const fm_move *m)
+{
+    if (m->source_type == m->target_type && !m->transformed) {
+        memcpy(m->target, m->source, SIZE[m->source_type]);
+        return;
+    }
+    if (m->target_type == FM_FLOAT64 || m->target_type == FM_FLOAT32) {
+        double value = as_double(m->source_type, m->source);
+        if (m->transformed)
+            value = m->factor * value + m->offset;
+        if (m->target_type == FM_FLOAT64)
+            *(double *)m->target = value;
+        else
+            *(float *)m->target = (float)value;
+        return;
+    }
+    int64_t value = as_integer(m->source_type, m->source);
+    switch (m->target_type) {
+    case FM_INT8: case FM_UINT8: *(uint8_t *)m->target = (uint8_t)value; break;
+    case FM_BOOLEAN: *(uint8_t *)m->target = value != 0; break;
+    case FM_INT16: case FM_UINT16: *(uint16_t *)m->target = (uint16_t)value; break;
+    case FM_INT32: case FM_UINT32: *(uint32_t *)m->target = (uint32_t)value; break;
+    default: *(uint64_t *)m->target = (uint64_t)value; break;
+    }
+}
+
+static void move(fm_kernel *k, const fm_instruction *c)
+{
+    int slot = c->instance * k->n_groups + c->group;
+    for (int m = k->move_begin[slot]; m < k->move_begin[slot + 1]; m++) {
+        const fm_move *v = &k->moves[m];
+        if (v->source_type == FM_FLOAT64 && v->target_type == FM_FLOAT64 && !v->transformed)
+            *(double *)v->target = *(const double *)v->source;
+        else
+            convert(v);
+    }
+    if (c->group == k->continuous_group)
+        k->degree[c->instance] = -1;
+}
+
+/* Coefficients of the Hermite polynomial of one signal: fmimaster/program/polynomial.py. `nodes` are its times, each as
+ * often as it has samples; samples[p * order + d] is the d-th derivative at point p. */
+static void hermite(const double *nodes, const double *samples, int points, int order, double centre, double *work,
+                    double *coefficients)
+{
+    int n = points * order;
+    double *column = work, *newton = work + n;
+    for (int i = 0; i < n; i++)
+        column[i] = samples[(i / order) * order];
+    newton[0] = column[0];
+    double factorial = 1.0;
+    for (int m = 1; m < n; m++) {
+        factorial *= m;
+        for (int i = 0; i < n - m; i++) {
+            if (nodes[i + m] == nodes[i])
+                column[i] = samples[(i / order) * order + m] / factorial;
+            else
+                column[i] = (column[i + 1] - column[i]) / (nodes[i + m] - nodes[i]);
+        }
+        newton[m] = column[0];
+    }
+    for (int i = 0; i < n; i++)
+        coefficients[i] = 0.0;
+    for (int m = n - 1; m >= 0; m--) {
+        double shift = centre - nodes[m];
+        for (int i = n - 1; i > 0; i--)
+            coefficients[i] = coefficients[i] * shift + coefficients[i - 1];
+        coefficients[0] = coefficients[0] * shift + newton[m];
+    }
+}
+
+static void fit(fm_kernel *k, const fm_instruction *c)
+{
+    int i = c->instance, order = c->derivatives + 1, most = c->points * order;
+    int first = k->wire_begin[i], n = k->wire_begin[i + 1] - first;
+    double centre = k->begin + c->at * (k->end - k->begin);
+    double *nodes = k->scratch, *samples = nodes + most, *work = samples + most, *part = work + 2 * most;
+    memset(k->coefficients[i], 0, sizeof(double) * (size_t)(most * n));
+    for (int w = 0; w < n; w++) {
+        const fm_wire *wire = &k->wires[first + w];
+        int j = wire->source_instance, used = wire->n_derivatives < c->derivatives ? 1 : order;
+        int wanted = used < order ? 1 : c->points, points = 0;
+        double times[FM_MOST_POINTS];
+        for (int b = -1; b < c->n_buffers && points < wanted; b++) {
+            double time = b < 0 ? k->read[j] : k->buffer_read[c->first_buffer + b][j];
+            int known = b >= 0 && !isfinite(time);
+            for (int p = 0; p < points; p++)
+                known |= times[p] == time;
+            if (known)
+                continue;
+            void *const *values = b < 0 ? k->outputs : &k->buffers[(c->first_buffer + b) * FM_TYPES];
+            times[points] = time;
+            for (int d = 0; d < used; d++) {
+                nodes[points * used + d] = time;
+                samples[points * used + d] =
+                    d == 0 ? as_double(wire->source_type, (const char *)values[wire->source_type] +
+                                                              wire->source * SIZE[wire->source_type])
+                           : ((const double *)values[FM_FLOAT64])[wire->derivatives[d - 1]];
+            }
+            points++;
+        }
+        hermite(nodes, samples, points, used, centre, work, part);
+        for (int p = 0; p < points * used; p++)
+            k->coefficients[i][p * n + w] = part[p] * wire->factor;
+        k->coefficients[i][w] += wire->offset;
+    }
+    k->centre[i] = centre;
+    k->degree[i] = most - 1;
+}
+
+static int fail(fm_kernel *k, const fm_instruction *c, const fm_program *program, int status, const char *function)
+{
+    k->stop_instance = c->instance;
+    k->stop_instruction = (int)(c - program->code);
+    k->stop_time = k->at[c->instance];
+    k->failure_status = status;
+    k->failure_function = function;
+    return FM_FAILED;
+}
+
+/* Derivatives of order 0 and up of all continuous inputs at a time, by Horner's rule as in polynomial.py. */
+static void evaluate(const double *coefficients, int degree, int n, double s, int derivative, double *result)
+{
+    for (int w = 0; w < n; w++)
+        result[w] = 0.0;
+    for (int p = degree; p >= derivative; p--) {
+        double weight = 1.0;
+        for (int j = 0; j < derivative; j++)
+            weight *= p - j;
+        for (int w = 0; w < n; w++)
+            result[w] = result[w] * s + weight * coefficients[p * n + w];
+    }
+}
+
+static int set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function)
+{
+    fm_instance *instance = &k->instances[i];
+    int n = (int)segment->size, degree = k->degree[i];
+    double *values = segment->values, *derivatives = k->scratch;
+    k->told[i] = 1; /* an FMU that was told a polynomial once is told each time, also when the value is held again */
+    if (degree >= 0)
+        evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], 0, values);
+    int status = instance->set(instance->self, segment->type, segment->references, segment->n, values, segment->size,
+                               function);
+    if (status > FM_WARNING)
+        return status;
+    for (int d = 1; d <= degree; d++)
+        evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], d, &derivatives[(d - 1) * n]);
+    return instance->interpolate(instance->self, segment->references, segment->n, degree < 0 ? 0 : degree, derivatives,
+                                 k->at[i], function);
+}
+
+static int set(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+{
+    int i = c->instance, slot = i * k->n_groups + c->group;
+    fm_instance *instance = &k->instances[i];
+    const char *function = 0;
+    for (int s = k->segment_begin[slot]; s < k->segment_begin[slot + 1]; s++) {
+        const fm_segment *v = &k->segments[s];
+        int status;
+        if (c->group == k->continuous_group && (k->degree[i] >= 0 || k->told[i]))
+            status = set_polynomials(k, i, v, &function);
+        else
+            status = instance->set(instance->self, v->type, v->references, v->n, v->values, v->size, &function);
+        if (status > FM_WARNING)
+            return fail(k, c, program, status, function);
+    }
+    return FM_RAN;
+}
+
+static int get(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+{
+    int slot = c->instance * k->n_groups + c->group;
+    fm_instance *instance = &k->instances[c->instance];
+    const char *function = 0;
+    for (int s = k->segment_begin[slot]; s < k->segment_begin[slot + 1]; s++) {
+        const fm_segment *v = &k->segments[s];
+        int status = instance->get(instance->self, v->type, v->references, v->n, v->values, v->size, &function);
+        if (status > FM_WARNING)
+            return fail(k, c, program, status, function);
+    }
+    k->read[c->instance] = k->at[c->instance];
+    return FM_RAN;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* One step, which leaves what it came to in a result: others may be done beside it. */
+static void step_beside(fm_kernel *k, const fm_instruction *c, fm_result *r)
+{
+    int i = c->instance;
+    fm_instance *instance = &k->instances[i];
+    double here = k->at[i], there = c->at == 1.0 ? k->end : k->begin + c->at * (k->end - k->begin);
+    fm_answer answer = {there, 0, 0};
+    double since = k->measuring ? now() : 0.0;
+    *r = (fm_result){FM_RAN, 0, FM_OK, 0};
+    int status = instance->do_step(instance->self, here, there - here, &answer, &r->failure_function);
+    if (k->measuring)
+        k->seconds[i] += now() - since;
+    if (status > FM_WARNING) {
+        r->status = FM_FAILED;
+        r->failure_status = status;
+        return;
+    }
+    k->at[i] = answer.last_successful_time;
+    r->terminate = answer.terminate;
+    if (!answer.terminate && k->at[i] != there)
+        r->status = FM_DISCARDED;
+}
+
+static int step_done(fm_kernel *k, const fm_instruction *c, const fm_program *program, const fm_result *r)
+{
+    k->terminate |= r->terminate;
+    if (r->status == FM_FAILED)
+        return fail(k, c, program, r->failure_status, r->failure_function);
+    if (r->status == FM_DISCARDED) {
+        k->stop_instance = c->instance;
+        k->stop_instruction = (int)(c - program->code);
+        k->stop_time = k->at[c->instance];
+    }
+    return r->status;
+}
+
+static int step(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+{
+    fm_result r;
+    step_beside(k, c, &r);
+    return step_done(k, c, program, &r);
+}
+
+struct steps {
+    fm_kernel *k;
+    const fm_instruction *first;
+};
+
+static void one_of_steps(void *context, int i)
+{
+    struct steps *s = context;
+    step_beside(s->k, s->first + i, &s->k->results[i]);
+}
+
+/* The STEPs after a PARALLEL. Who fails first in the order of the program is told, as if they had been done in turn. */
+static int parallel(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+{
+    struct steps s = {k, c + 1};
+    fm_pool_run(k->pool, one_of_steps, &s, c->least);
+    for (int i = 0; i < c->least; i++) {
+        int status = step_done(k, s.first + i, program, &k->results[i]);
+        if (status != FM_RAN)
+            return status;
+    }
+    return FM_RAN;
+}
+
+static int save(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+{
+    const char *function = 0;
+    int status = k->instances[c->instance].save(k->instances[c->instance].self, c->place, &function);
+    if (status > FM_WARNING)
+        return fail(k, c, program, status, function);
+    k->place_at[c->place] = k->at[c->instance];
+    return FM_RAN;
+}
+
+static int restore(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+{
+    const char *function = 0;
+    int status = k->instances[c->instance].restore(k->instances[c->instance].self, c->place, &function);
+    if (status > FM_WARNING)
+        return fail(k, c, program, status, function);
+    k->at[c->instance] = k->place_at[c->place];
+    return FM_RAN;
+}
+
+static void copy_outputs(fm_kernel *k, void *const *target, void *const *source)
+{
+    for (int t = 0; t < FM_TYPES; t++)
+        if (k->output_sizes[t])
+            memcpy(target[t], source[t], k->output_sizes[t] * SIZE[t]);
+}
+
+static void keep(fm_kernel *k, int buffer)
+{
+    copy_outputs(k, &k->buffers[buffer * FM_TYPES], k->outputs);
+    memcpy(k->buffer_read[buffer], k->read, sizeof(double) * (size_t)k->n_instances);
+}
+
+static void recall(fm_kernel *k, int buffer)
+{
+    copy_outputs(k, k->outputs, &k->buffers[buffer * FM_TYPES]);
+    memcpy(k->read, k->buffer_read[buffer], sizeof(double) * (size_t)k->n_instances);
+}
+
+static void remember(fm_kernel *k)
+{
+    int n = k->n_history;
+    for (int t = 0; t < FM_TYPES; t++) {
+        void *oldest = k->buffers[(n - 1) * FM_TYPES + t];
+        for (int b = n - 1; b > 0; b--)
+            k->buffers[b * FM_TYPES + t] = k->buffers[(b - 1) * FM_TYPES + t];
+        k->buffers[t] = oldest;
+    }
+    double *oldest = k->buffer_read[n - 1];
+    for (int b = n - 1; b > 0; b--)
+        k->buffer_read[b] = k->buffer_read[b - 1];
+    k->buffer_read[0] = oldest;
+    keep(k, 0);
+}
+
+static void forget(fm_kernel *k)
+{
+    for (int b = 0; b < k->n_history; b++)
+        for (int i = 0; i < k->n_instances; i++)
+            k->buffer_read[b][i] = NAN;
+}
+
+/* Largest change of an output since the pass before: fmimaster/run/convergence.py. */
+static double largest_change(const fm_kernel *k)
+{
+    double largest = 0.0;
+    for (int t = 0; t < FM_TYPES; t++) {
+        size_t n = k->output_sizes[t];
+        if (!n)
+            continue;
+        if (t > FM_FLOAT32) {
+            if (memcmp(k->before[t], k->outputs[t], n * SIZE[t]))
+                return INFINITY;
+            continue;
+        }
+        for (size_t i = 0; i < n; i++) {
+            double value, difference;
+            if (t == FM_FLOAT64) {
+                value = fabs(((double *)k->outputs[t])[i]);
+                difference = fabs(((double *)k->outputs[t])[i] - ((double *)k->before[t])[i]);
+            } else {
+                value = (double)fabsf(((float *)k->outputs[t])[i]);
+                difference = (double)fabsf(((float *)k->outputs[t])[i] - ((float *)k->before[t])[i]);
+            }
+            double change = difference / (value > k->nominals[t][i] ? value : k->nominals[t][i]);
+            if (isnan(change))
+                change = INFINITY;
+            if (change > largest)
+                largest = change;
+        }
+    }
+    return largest;
+}
+
+static void sample(fm_kernel *k)
+{
+    int row = k->n_rows, same = row > 0 && k->times[row - 1] == k->end;
+    k->times[row] = k->end;
+    for (int c = 0; c < k->n_columns; c++) {
+        const fm_column *v = &k->columns[c];
+        char *target = v->rows + (size_t)row * v->stride;
+        memcpy(target, v->source, v->bytes);
+        if (same)
+            same = !memcmp(target, target - v->stride, v->bytes);
+    }
+    if (!same)
+        k->n_rows = row + 1;
+}
+
+static int execute(fm_kernel *k, const fm_program *program)
+{
+    int count = 0, status = FM_RAN;
+    const char *function = 0;
+    const fm_instruction *repeat = 0;
+    for (const fm_instruction *c = program->code; c < program->code + program->length; c++) {
+        switch (c->op) {
+        case FM_MOVE: move(k, c); break;
+        case FM_FIT: fit(k, c); break;
+        case FM_SET: status = set(k, c, program); break;
+        case FM_GET: status = get(k, c, program); break;
+        case FM_STEP: status = step(k, c, program); break;
+        case FM_SAVE: status = save(k, c, program); break;
+        case FM_RESTORE: status = restore(k, c, program); break;
+        case FM_KEEP: keep(k, c->place); break;
+        case FM_RECALL: recall(k, c->place); break;
+        case FM_REMEMBER: remember(k); break;
+        case FM_FORGET: forget(k); break;
+        case FM_REPEAT:
+            repeat = c;
+            count = 0;
+            copy_outputs(k, k->before, k->outputs);
+            break;
+        case FM_UNTIL:
+            count++;
+            k->change = count > 1 ? largest_change(k) : INFINITY;
+            if (count >= repeat->least && k->change <= c->at)
+                break;
+            if (count >= repeat->most) {
+                k->stop_instance = -1;
+                k->stop_instruction = (int)(c - program->code);
+                k->stop_time = k->begin;
+                return FM_NOT_CONVERGED;
+            }
+            copy_outputs(k, k->before, k->outputs);
+            c = repeat;
+            break;
+        case FM_MODE:
+            status = k->instances[c->instance].enter(k->instances[c->instance].self, c->group, k->experiment, &function);
+            if (status > FM_WARNING)
+                status = fail(k, c, program, status, function);
+            else
+                status = FM_RAN;
+            break;
+        case FM_SAMPLE: sample(k); break;
+        case FM_PARALLEL:
+            if (k->pool && c->least <= FM_MOST_TASKS) {
+                status = parallel(k, c, program);
+                c += c->least;
+            }
+            break;
+        }
+        if (status != FM_RAN)
+            return status;
+    }
+    return FM_RAN;
+}
+
+int fm_run(fm_kernel *k, const fm_program *program, double begin, double end)
+{
+    k->begin = begin;
+    k->end = end;
+    k->terminate = 0;
+    return execute(k, program);
+}
+
+int fm_repeat(fm_kernel *k, const fm_program *attempt, const fm_program *commit, const double *times, int n, int *done)
+{
+    int stopped;
+    if (k->pool)
+        fm_pool_wake(k->pool);
+    for (int i = 0;; i++) {
+        k->measuring = i % FM_MEASURE_EVERY == 0;
+        stopped = fm_run(k, attempt, times[i], times[i + 1]);
+        *done = i;
+        if (stopped || k->terminate || i + 2 == n || k->row_capacity - k->n_rows == 1)
+            break;
+        fm_run(k, commit, times[i + 1], times[i + 1]);
+    }
+    if (k->pool)
+        fm_pool_rest(k->pool);
+    return stopped;
+}

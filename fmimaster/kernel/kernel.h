@@ -1,0 +1,239 @@
+/* The whole interface of the kernel. Plain declarations only: the C compiler and cffi read this very file.
+ *
+ * The kernel knows a value store, programs, and for each instance a table of functions and an opaque pointer. It does not
+ * know FMUs, files, units, names, controllers, or Python. All arrays are borrowed; it allocates when it is made and never
+ * during a run. What an instruction means stands in fmimaster/program/instructions.py; the interpreter in Python is
+ * fmimaster/run/reference.py, and the two agree bit for bit. */
+
+/* Status of FMI functions, and what the kernel adds. */
+enum fm_status {
+    FM_OK = 0,
+    FM_WARNING = 1,
+    FM_DISCARD = 2,
+    FM_ERROR = 3,
+    FM_FATAL = 4,
+    FM_MISSING = 5 /* the library does not have the function */
+};
+
+/* Types of variables, in the order of fmimaster.system.model.DataType. */
+enum fm_type {
+    FM_FLOAT64, FM_FLOAT32, FM_INT8, FM_UINT8, FM_INT16, FM_UINT16, FM_INT32, FM_UINT32, FM_INT64, FM_UINT64,
+    FM_BOOLEAN, FM_STRING, FM_BINARY, FM_CLOCK
+};
+
+/* Operations, in the order of the methods of ReferenceExecutor. */
+enum fm_op {
+    FM_MOVE, FM_FIT, FM_SET, FM_GET, FM_STEP, FM_SAVE, FM_RESTORE, FM_KEEP, FM_RECALL, FM_REMEMBER, FM_FORGET,
+    FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL
+};
+
+/* States that FM_MODE leads to, in the order of fmimaster.system.states.State. */
+enum fm_state {
+    FM_INSTANTIATED, FM_CONFIGURATION_MODE, FM_INITIALIZATION_MODE, FM_STEP_MODE, FM_TERMINATED
+};
+
+/* Why an execution stopped before its end. */
+enum fm_stop {
+    FM_RAN = 0,
+    FM_DISCARDED = 1,
+    FM_NOT_CONVERGED = 2,
+    FM_FAILED = 3 /* a call returned Error or Fatal, see fm_kernel.failure */
+};
+
+typedef struct {
+    int op;
+    int instance;
+    int group;             /* MOVE, SET, GET; the state for MODE */
+    int place;             /* SAVE, RESTORE: place; KEEP, RECALL: buffer */
+    int least, most;       /* REPEAT; PARALLEL: least is the number of STEPs that follow */
+    int points, derivatives, first_buffer, n_buffers; /* FIT */
+    double at;             /* FIT: at; STEP: end; UNTIL: tolerance */
+} fm_instruction;
+
+typedef struct {
+    int length;
+    const fm_instruction *code;
+} fm_program;
+
+/* What DoStep said if it was not simply done. */
+typedef struct {
+    double last_successful_time;
+    int discarded;
+    int terminate;
+} fm_answer;
+
+/* What FMUs are told when they enter Initialization Mode. */
+typedef struct {
+    double start, stop, tolerance;
+    int stop_defined, tolerance_defined;
+} fm_experiment;
+
+/* An instance: each function returns an fm_status and leaves its name in *function if that is above FM_WARNING. */
+typedef struct {
+    void *self;
+    int (*get)(void *self, int type, const uint32_t *references, size_t n, void *values, size_t size,
+               const char **function);
+    int (*set)(void *self, int type, const uint32_t *references, size_t n, const void *values, size_t size,
+               const char **function);
+    /* n inputs go on from time along polynomials; derivatives[(order - 1) * n + i], order 1 to degree */
+    int (*interpolate)(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
+                       double time, const char **function);
+    int (*do_step)(void *self, double time, double size, fm_answer *answer, const char **function);
+    int (*save)(void *self, int place, const char **function);
+    int (*restore)(void *self, int place, const char **function);
+    int (*enter)(void *self, int state, const fm_experiment *experiment, const char **function);
+} fm_instance;
+
+/* One FMI call: variables of one type that lie side by side. */
+typedef struct {
+    int type;
+    size_t n, size;
+    const uint32_t *references;
+    void *values;
+} fm_segment;
+
+/* One element on its way from an output to an input. */
+typedef struct {
+    int source_type, target_type;
+    int transformed;
+    const void *source;
+    void *target;
+    double factor, offset;
+} fm_move;
+
+/* One continuous input with what a polynomial needs. Slots are indices into the outputs of their type. */
+typedef struct {
+    int source_instance;
+    int source_type;
+    size_t source;
+    int n_derivatives;
+    const size_t *derivatives; /* Float64 */
+    double factor, offset;
+    int transformed;
+} fm_wire;
+
+/* A run of recorded values: bytes that go from the store into each row of a block. */
+typedef struct {
+    const char *source;
+    char *rows;
+    size_t bytes, stride;
+} fm_column;
+
+#define FM_TYPES 14
+#define FM_MOST_POINTS 8    /* of a polynomial */
+#define FM_MEASURE_EVERY 64 /* attempts: the clock costs a tenth of a small FMU's step */
+
+/* A fixed pool of threads: workers.c. A task must not be run twice, nor two tasks share anything. */
+typedef struct fm_pool fm_pool;
+typedef void (*fm_task)(void *context, int i);
+fm_pool *fm_pool_new(int n_threads);
+void fm_pool_free(fm_pool *pool);
+void fm_pool_wake(fm_pool *pool);
+void fm_pool_rest(fm_pool *pool);
+void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n);
+#define FM_MOST_TASKS 32767
+
+/* What a STEP came to, until it is put together with those beside it. */
+typedef struct {
+    int status; /* an fm_stop */
+    int terminate;
+    int failure_status;
+    const char *failure_function;
+} fm_result;
+
+typedef struct {
+    /* what is run; arrays per instance and group have an entry per (instance * n_groups + group), and one more */
+    int n_instances, n_groups, continuous_group, outputs_group;
+    fm_instance *instances;
+    const fm_experiment *experiment;
+    const int *segment_begin;
+    const fm_segment *segments;
+    const int *move_begin;
+    const fm_move *moves;
+    const int *wire_begin; /* per instance */
+    const fm_wire *wires;
+
+    /* outputs per type, copies of them, and when they were read */
+    void *outputs[FM_TYPES];
+    size_t output_sizes[FM_TYPES];
+    void **buffers;       /* n_buffers * FM_TYPES */
+    double **buffer_read; /* n_buffers */
+    void *before[FM_TYPES];
+    const double *nominals[FM_TYPES]; /* of Float64 and Float32 */
+    double *read;
+    int n_history;
+
+    /* where each instance stands, and where it stood when it was saved */
+    double *at;
+    double *place_at;
+
+    /* polynomials of the continuous inputs: coefficients of power k at k * n, degree -1 while they are held */
+    double **coefficients;
+    double *centre;
+    int *degree;
+    int *told; /* whether the FMU has been told a polynomial */
+    double *scratch; /* largest n * (degree + 1) * 4 */
+
+    /* rows */
+    double *times;
+    int n_rows, row_capacity, n_columns;
+    const fm_column *columns;
+
+    /* wall time in DoStep, measured in one attempt of many */
+    double *seconds;
+    int measuring;
+
+    /* threads: null for none; a result for each instruction of the largest PARALLEL */
+    fm_pool *pool;
+    fm_result *results;
+
+    /* the execution */
+    double begin, end;
+    int terminate;
+    int stop_instance, stop_instruction;
+    double stop_time, change;
+    int failure_status;
+    const char *failure_function;
+} fm_kernel;
+
+/* Execute a program over an interval. Returns an fm_stop. */
+int fm_run(fm_kernel *k, const fm_program *program, double begin, double end);
+
+/* Attempt and commit the intervals between n times while nothing happens; *done of them are committed, the next one is
+ * attempted and not committed. Comes back early when the next row is the last that has room, or an attempt did not
+ * simply succeed. Returns an fm_stop of the last attempt. */
+int fm_repeat(fm_kernel *k, const fm_program *attempt, const fm_program *commit, const double *times, int n, int *done);
+
+/* FMI functions that an FMU's table calls, FMI 2.0 and 3.0; the names are given by fm_function_name. */
+enum fm_function {
+    FM_GET_FLOAT64, FM_GET_FLOAT32, FM_GET_INT8, FM_GET_UINT8, FM_GET_INT16, FM_GET_UINT16, FM_GET_INT32, FM_GET_UINT32,
+    FM_GET_INT64, FM_GET_UINT64, FM_GET_BOOLEAN,
+    FM_SET_FLOAT64, FM_SET_FLOAT32, FM_SET_INT8, FM_SET_UINT8, FM_SET_INT16, FM_SET_UINT16, FM_SET_INT32, FM_SET_UINT32,
+    FM_SET_INT64, FM_SET_UINT64, FM_SET_BOOLEAN,
+    FM_DO_STEP, FM_GET_STATE, FM_SET_STATE, FM_ENTER_CONFIGURATION, FM_EXIT_CONFIGURATION, FM_SETUP_EXPERIMENT,
+    FM_ENTER_INITIALIZATION, FM_EXIT_INITIALIZATION, FM_TERMINATE, FM_SET_INPUT_DERIVATIVES, FM_GET_REAL_STATUS,
+    FM_GET_BOOLEAN_STATUS, FM_FUNCTIONS
+};
+
+/* An FMU that somebody else has loaded and instantiated. */
+typedef struct {
+    void *component;
+    void *functions[FM_FUNCTIONS]; /* addresses; null where the library lacks one */
+    void **places;                 /* saved FMU states */
+    int has_saved;
+    int32_t *booleans;             /* FMI 2.0: room for the largest group of Booleans */
+    int *orders;                   /* FMI 2.0: room for the orders of input derivatives */
+    uint32_t *order_references;
+    int most_orders;
+    fm_instance *python;           /* for what C cannot do: Strings, Binaries, polynomials of FMI 3.0 */
+    double tolerance;              /* of the FMU's own default experiment, if nobody gives another */
+    int tolerance_defined;
+} fm_fmu;
+
+/* Names without the prefix "fmi2" or "fmi3"; null where the version has no such function. */
+const char *fm_fmi2_name(int function);
+const char *fm_fmi3_name(int function);
+
+/* Fill the table of functions for an FMU. */
+void fm_fmi2_table(fm_fmu *fmu, fm_instance *instance);
+void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance);

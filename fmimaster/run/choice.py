@@ -1,0 +1,69 @@
+"""Which executor a run gets."""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING
+
+from fmimaster.errors import OptionError
+from fmimaster.plan.plan import Plan
+from fmimaster.run.reference import ReferenceExecutor
+
+if TYPE_CHECKING:
+    from fmimaster.run.native import NativeExecutor
+
+log = logging.getLogger("fmimaster")
+
+
+class Execution(Enum):
+    """What executes the programs of a run; all give the same bits."""
+
+    FASTEST = "fastest"
+    """The kernel in C if it is there and can do the system, else the interpreter in Python."""
+    NATIVE = "native"
+    """The kernel in C."""
+    REFERENCE = "reference"
+    """The interpreter in Python: the specification, and a debugger's way in."""
+
+
+ExecutorType = type[ReferenceExecutor] | type["NativeExecutor"]
+
+
+@cache
+def native_executor() -> type[NativeExecutor] | None:
+    """The kernel's executor; None, said once, where the kernel was not built because there was no C compiler."""
+    try:
+        from fmimaster.run.native import NativeExecutor
+    except ImportError:
+        log.warning(
+            "The native kernel was not built, because no C compiler was found at installation: simulations run on the "
+            "reference interpreter, with the same results and more slowly. Install a C compiler and install fmimaster "
+            "again."
+        )
+        return None
+    return NativeExecutor
+
+
+def choose_executor(plan: Plan, execution: Execution) -> ExecutorType:
+    """The executor that is asked for.
+
+    Raises
+    ------
+    OptionError
+        If the native one is asked for and is not there, or cannot do the plan.
+    """
+    if execution is Execution.REFERENCE:
+        return ReferenceExecutor
+    native = native_executor()
+    if native is not None and native.takes(plan):
+        return native
+    if execution is Execution.FASTEST:
+        return ReferenceExecutor
+    if native is None:
+        raise OptionError("There is no native executor: it was not built at installation.")
+    raise OptionError(
+        "The native executor cannot move or record text and binaries, nor convert types where a value can be lost; this "
+        "system has such outputs or connections. Leave the executor out, or record other variables."
+    )

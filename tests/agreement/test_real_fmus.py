@@ -1,0 +1,171 @@
+"""The kernel and the interpreter in Python give the same bits on real FMUs, and fail in the same words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
+
+from fmimaster import (
+    Execution,
+    FirstOrder,
+    GaussSeidel,
+    Hold,
+    Jacobi,
+    Polynomial,
+    Results,
+    SimulationError,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
+from fmimaster.algorithms import ALGORITHMS, Algorithm
+
+POLYNOMIALS = (Hold, FirstOrder, Polynomial(2, 0), Polynomial(2, 1), Polynomial(3, 1))
+
+
+def both(system: Any, **settings: Any) -> tuple[Results, Results]:
+    """Results of the reference interpreter and of the kernel."""
+    reference = simulate(system, executor=Execution.REFERENCE, **settings)
+    return reference, simulate(system, executor=Execution.NATIVE, **settings)
+
+
+def assert_same_bits(expected: Results, found: Results) -> None:
+    assert found.names == expected.names
+    assert found.time.tobytes() == expected.time.tobytes()
+    for name in expected.names:
+        assert found[name].dtype == expected[name].dtype
+        assert found[name].tobytes() == expected[name].tobytes(), name
+
+
+def pair(first: str, second: str) -> SystemBuilder:
+    """Two Dahlquist FMUs in a ring, with a transformation on each connection."""
+    builder = SystemBuilder("pair")
+    builder.add("a", reference_path(f"{first}/Dahlquist.fmu"), {"k": 1.0})
+    builder.add("b", reference_path(f"{second}/Dahlquist.fmu"), {"k": 3.0})
+    builder.connect("b.x", "a.u", factor=2.0, offset=0.1)
+    builder.connect("a.dx", "b.u", factor=-1.0)
+    return builder
+
+
+@pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
+@pytest.mark.parametrize("inputs", POLYNOMIALS, ids=str)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_with_every_kind_of_input(
+    algorithm: Any, inputs: Polynomial, versions: tuple[str, str]
+) -> None:
+    chosen: Algorithm = algorithm(inputs)
+    system = pair(*versions).build(start_time=0, stop_time="1.003", step_size="1/60")
+    assert_same_bits(*both(system, algorithm=chosen))
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
+@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
+def test_the_two_mass_system(algorithm: Algorithm, version: str) -> None:
+    assert_same_bits(
+        *both(reference_path(f"systems/two-mass-b3-{version}.ssp"), algorithm=algorithm)
+    )
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_every_type_is_moved_alike(version: str, tmp_path: Path) -> None:
+    """Two Feedthrough FMUs in a chain, and a table of numbers before them."""
+    path = reference_path(f"{version}/Feedthrough.fmu")
+    names = [
+        n for n in simulate(path, stop_time=1, step_size=1).names if not n.startswith("String")
+    ]
+    builder = SystemBuilder("chain")
+    builder.add("first", path)
+    builder.add("second", path)
+    for name in names:
+        builder.connect(f"first.{name}", f"second.{name.replace('_output', '_input')}")
+    if version == "fmi3":  # conversions that lose nothing, and rounding
+        builder.add("third", path)
+        builder.connect("first.UInt8_output", "third.Int32_input")
+        builder.connect("first.Boolean_output", "third.Float32_continuous_input")
+        builder.connect("first.Float64_continuous_output", "third.Float32_discrete_input")
+        builder.connect(
+            "first.Int16_output", "third.Float64_continuous_input", factor=0.1, offset=1
+        )
+    table = tmp_path / "in.csv"
+    table.write_text(
+        "time,first.Float64_continuous_input,first.Int32_input,first.Boolean_input\n"
+        "0,0,-3,0\n0.25,1.7,5,1\n0.25,-1.7,5,1\n1,3.3,9,0\n"
+    )
+    components = ("first", "second", "third") if version == "fmi3" else ("first", "second")
+    recorded = [f"{component}.{name}" for component in components for name in names]  # no text
+    assert_same_bits(
+        *both(builder, stop_time=1, step_size="1/10", input_file=table, output_variables=recorded)
+    )
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize("fault", range(1, 9))
+def test_faults_are_told_in_the_same_words(version: str, fault: int) -> None:
+    def run(execution: Execution) -> tuple[str, Results | None]:
+        try:
+            results = simulate(
+                reference_path(f"{version}/Faulty.fmu"),
+                stop_time=1,
+                step_size="1/16",
+                start_values={"fault": fault, "faultTime": 0.5},
+                executor=execution,
+            )
+        except SimulationError as error:
+            return str(error), error.results
+        return "no error", results
+
+    expected, found = run(Execution.REFERENCE), run(Execution.NATIVE)
+    assert found[0] == expected[0]
+    assert expected[1] is not None
+    assert found[1] is not None
+    assert_same_bits(expected[1], found[1])
+
+
+def test_a_run_is_the_same_twenty_times() -> None:
+    system = reference_path("systems/two-mass-b1-mixed.ssp")
+    first = simulate(system, executor=Execution.NATIVE)
+    for _ in range(20):
+        assert_same_bits(first, simulate(system, executor=Execution.NATIVE))
+
+
+def test_blocks_of_rows_leave_no_seam() -> None:
+    """More rows than a block has room for, and a last block that is not full."""
+    system = pair("fmi2", "fmi3").build(start_time=0, stop_time="2.5", step_size="0.001")
+    expected, found = both(system)
+    assert len(found) == 2501
+    assert_same_bits(expected, found)
+    assert np.all(np.diff(found.time) > 0)
+
+
+@pytest.mark.parametrize("threads", [0, 2, 5])
+def test_threads_change_no_bit(threads: int) -> None:
+    builder = SystemBuilder("ring")
+    for i in range(6):
+        builder.add(f"d{i}", reference_path(f"fmi{2 + i % 2}/Dahlquist.fmu"), {"k": 1.0 + i})
+    for i in range(6):
+        builder.connect(f"d{i}.x", f"d{(i + 1) % 6}.u", factor=0.5 + 0.1 * i)
+    system = builder.build(start_time=0, stop_time=5, step_size="0.01")
+    expected = simulate(system, executor=Execution.REFERENCE)
+    for _ in range(5):
+        found = simulate(system, executor=Execution.NATIVE, threads=threads)
+        assert_same_bits(expected, found)
+
+
+def test_a_fault_is_told_alike_by_threads() -> None:
+    builder = SystemBuilder("one of three")
+    for name in ("a", "b", "c"):
+        fault = {"fault": 3 if name != "a" else 0, "faultTime": 0.5}
+        builder.add(name, reference_path("fmi3/Faulty.fmu"), fault)
+    system = builder.build(start_time=0, stop_time=1, step_size="1/16")
+    said = []
+    for threads in (1, 3):
+        with pytest.raises(SimulationError, match="fmi3DoStep of 'b' returned fmi3Error") as raised:
+            simulate(system, executor=Execution.NATIVE, threads=threads)
+        assert raised.value.results is not None
+        said.append((str(raised.value), len(raised.value.results)))
+    assert said[0] == said[1]

@@ -1,0 +1,373 @@
+"""An FMU that fails at its n-th call, for every n and every status: nothing leaks, the message names it, rows are kept."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from python_fmu import PythonFmu
+
+from fmimaster import Jacobi, SystemBuilder, reference_path
+from fmimaster.errors import CallError, Interrupted, ModelError, NotANumberError, SimulationError
+from fmimaster.results.results import Results
+from fmimaster.run.choice import Execution, native_executor
+from fmimaster.simulation import Simulation
+from fmimaster.system.states import Call
+
+STEPS = 3
+SETTINGS: dict[str, Any] = {"algorithm": Jacobi(), "stop_time": 1.5, "step_size": 0.5}
+
+needs_kernel = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")
+EXECUTORS = [Execution.REFERENCE, pytest.param(Execution.NATIVE, marks=needs_kernel)]
+on_every_executor = pytest.mark.parametrize("executor", EXECUTORS, ids=lambda e: e.value)
+
+# FMUs written in Python -----------------------------------------------------------------------------------------------
+
+
+def units() -> dict[str, PythonFmu]:
+    """Three integrators in a ring; ``pump`` is the one that fails."""
+
+    def step(v: Any, h: float) -> None:
+        v.x += h * v.u
+
+    return {
+        name: PythonFmu(
+            parameters={"k": 1.0},
+            inputs={"u": 0.0},
+            states={"x": 1.0},
+            outputs={"y": lambda v: v.k * v.x},
+            step=step,
+        )
+        for name in ("tank", "pump", "pipe")
+    }
+
+
+RING = ["tank.y -> pump.u", "pump.y -> pipe.u", "pipe.y -> tank.u"]
+START = {"pump.k": 2.0, "pump.x": 0.5}
+
+
+class Failure:
+    """A run in which the pump fails at its n-th call."""
+
+    def __init__(
+        self, simulation: Callable[..., Simulation], n: int | None, status: str, executor: Execution
+    ) -> None:
+        self.units = units()
+        self.units["pump"].fails_at = n
+        self.units["pump"].status = status
+        self.error: SimulationError | None = None
+        self.results: Results | None = None
+        try:
+            run = simulation(self.units, RING, START, executor=executor, **SETTINGS)
+            self.results = run.run()
+        except SimulationError as error:
+            self.error = error
+            self.results = error.results
+        self.log = self.units["pump"].instances[0].log
+
+    @property
+    def frees(self) -> list[int]:
+        return [i.frees for unit in self.units.values() for i in unit.instances]
+
+
+CALLS = [
+    # the calls of the pump if it does not fail
+    Call.SET_START,
+    Call.ENTER_INITIALIZATION_MODE,
+    Call.SET_START,
+    Call.SET_INPUT,
+    Call.GET,
+    Call.EXIT_INITIALIZATION_MODE,
+    Call.GET,
+    *[Call.SET_INPUT, Call.DO_STEP, Call.GET] * STEPS,
+    Call.TERMINATE,
+]
+DO_STEPS = [n for n, call in enumerate(CALLS, 1) if call is Call.DO_STEP]
+READS = [n for n, call in enumerate(CALLS, 1) if call is Call.GET][1:]
+"""In Step Mode: after each of them a row is taken, if no other instance fails."""
+
+
+@pytest.fixture
+def fail(simulation: Callable[..., Simulation]) -> Callable[..., Failure]:
+    """fail(n, status, executor): a run in which the pump fails at its n-th call."""
+    return lambda n, status, executor=Execution.REFERENCE: Failure(simulation, n, status, executor)
+
+
+Fail = Callable[..., Failure]
+
+
+@on_every_executor
+def test_without_a_failure_the_calls_are_those_that_are_expected(
+    fail: Fail, executor: Execution
+) -> None:
+    run = fail(None, "", executor)
+    assert [call for call, _ in run.log] == CALLS
+    assert run.error is None
+    assert run.frees == [1, 1, 1]
+
+
+@on_every_executor
+@pytest.mark.parametrize("n", range(1, len(CALLS) + 1))
+@pytest.mark.parametrize("status", ["Error", "Fatal", "Discard"])
+def test_a_call_that_fails_ends_the_run(
+    fail: Fail, n: int, status: str, executor: Execution
+) -> None:
+    run = fail(n, status, executor)
+    assert isinstance(run.error, CallError)
+    # the message and the facts name the instance and the function
+    assert "'pump'" in str(run.error)
+    is_discarded = status == "Discard" and n in DO_STEPS
+    function = "DoStep" if is_discarded else CALLS[n - 1].value
+    assert (run.error.instance, run.error.function, run.error.status) == ("pump", function, status)
+    # the failing call was the last, and each instance is freed exactly once
+    assert len(run.log) == n
+    assert run.frees == [1, 1, 1]
+
+
+@on_every_executor
+@pytest.mark.parametrize("n", range(1, len(CALLS) + 1))
+def test_rows_until_a_failure_are_those_of_a_healthy_run(
+    fail: Fail, n: int, executor: Execution
+) -> None:
+    healthy, run = fail(None, "", executor).results, fail(n, "Error", executor)
+    assert healthy is not None
+    assert run.results is not None
+    rows = sum(n > read for read in READS)
+    assert len(run.results) == rows
+    for name in ("time", *healthy.names):
+        assert run.results[name].tolist() == healthy[name][:rows].tolist()
+
+
+@on_every_executor
+@pytest.mark.parametrize("k", range(STEPS))
+def test_a_discarded_step_says_when_and_what_to_do(
+    fail: Fail, k: int, executor: Execution
+) -> None:
+    run = fail(DO_STEPS[k], "Discard", executor)
+    message = str(run.error)
+    assert f"DoStep of 'pump' was discarded at t = {k / 2:g} s (step 0.5 s)" in message
+    assert "Use a smaller step size" in message
+    assert run.error is not None
+    assert run.error.time == k / 2
+
+
+@on_every_executor
+@pytest.mark.parametrize("k", range(STEPS))
+def test_an_fmu_that_ends_the_simulation_ends_it_in_order(
+    fail: Fail, k: int, executor: Execution
+) -> None:
+    run = fail(DO_STEPS[k], "Terminate", executor)
+    assert run.error is None
+    assert run.results is not None
+    assert run.results.time.tolist() == [i / 2 for i in range(k + 2)]
+    assert [call for call, _ in run.log][-2:] == [Call.GET, Call.TERMINATE]
+    assert run.frees == [1, 1, 1]
+
+
+@on_every_executor
+@pytest.mark.parametrize("k", range(STEPS))
+def test_a_nan_ends_the_run_with_the_rows_before_it(
+    fail: Fail, k: int, executor: Execution
+) -> None:
+    run = fail(DO_STEPS[k], "NaN", executor)
+    assert isinstance(run.error, NotANumberError)
+    assert "Output 'pump.y' is NaN" in str(run.error)
+    assert run.error.time == (k + 1) / 2
+    assert run.results is not None
+    assert run.results.time.tolist() == [i / 2 for i in range(k + 1)]
+    assert run.frees == [1, 1, 1]
+
+
+def test_if_one_instance_cannot_be_made_the_others_are_freed(
+    simulation: Callable[..., Simulation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = units()
+
+    def refuse(name: str, **_: object) -> None:
+        raise ModelError(f"'{name}' refuses")
+
+    monkeypatch.setattr(made["pump"], "instantiate", refuse)
+    with pytest.raises(ModelError, match="'pump' refuses"):
+        simulation(made, RING, **SETTINGS).run()
+    assert [i.frees for i in made["tank"].instances] == [1]
+    assert made["pipe"].instances == []
+
+
+@on_every_executor
+def test_an_interrupted_run_keeps_its_rows_and_frees_all(
+    simulation: Callable[..., Simulation], executor: Execution
+) -> None:
+    made = units()
+    run = simulation(made, RING, executor=executor, stop_time=1e6, step_size=0.5)
+
+    def press_ctrl_c(_start: float, now: float, _stop: float) -> None:
+        if now > 0.0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match=r"^Interrupted at t = ") as caught:
+        run.run(press_ctrl_c)
+    results = caught.value.results
+    assert results is not None
+    assert results.time[-1] == caught.value.time > 0.0
+    assert results.time.tolist() == [k / 2 for k in range(len(results))]
+    assert [i.frees for unit in made.values() for i in unit.instances] == [1, 1, 1]
+
+
+# The reference FMU Faulty ---------------------------------------------------------------------------------------------
+
+NONE, WARNS, DISCARDS, FAILS, DIES, NOT_A_NUMBER, REFUSES, PRINTS, TERMINATES = range(9)
+FAULTS = range(9)
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where archives are unpacked: an own folder, which must be empty after each test."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+def faulty(version: str, fault: int, **options: Any) -> Simulation:
+    """Faulty as 'pump' beside a healthy FMU that it feeds; the fault is in all steps from 0.5 s on."""
+    builder = SystemBuilder("faulty")
+    builder.add("pump", reference_path(f"{version}/Faulty.fmu"), {"fault": fault, "faultTime": 0.5})
+    builder.add("tank", reference_path(f"{version}/Dahlquist.fmu"))
+    builder.connect("pump.x", "tank.u")
+    return Simulation(builder.build(stop_time=1, step_size=0.1), **options)
+
+
+def failed(version: str, fault: int, kind: type[Any], **options: Any) -> Any:
+    with pytest.raises(kind) as caught:
+        faulty(version, fault, **options).run()
+    return caught.value
+
+
+both_versions = pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+UNTIL_THE_FAULT = [k / 10 for k in range(6)]
+
+
+@both_versions
+@on_every_executor
+@pytest.mark.parametrize(("fault", "status"), [(FAILS, "Error"), (DIES, "Fatal")])
+def test_an_error_of_a_step_is_told_with_the_words_of_the_fmu(
+    version: str, fault: int, status: str, executor: Execution
+) -> None:
+    error = failed(version, fault, CallError, executor=executor)
+    assert f"{version}DoStep of 'pump' returned {version}{status} at t = 0.5 s" in str(error)
+    assert f"Faulty: told to return {status} at t = 0.5 s." in str(error)
+    assert error.messages[-1] == f"Faulty: told to return {status} at t = 0.5 s."
+    assert (error.instance, error.time) == ("pump", 0.5)
+    assert error.results.time.tolist() == UNTIL_THE_FAULT
+
+
+@both_versions
+@on_every_executor
+def test_a_discarded_step_of_an_fmu_is_told_with_its_words(
+    version: str, executor: Execution
+) -> None:
+    error = failed(version, DISCARDS, CallError, executor=executor)
+    assert "DoStep of 'pump' was discarded at t = 0.5 s" in str(error)
+    assert "Faulty: told to return Discard at t = 0.5 s." in str(error)
+    assert (error.instance, error.status) == ("pump", "Discard")
+    assert error.results.time.tolist() == UNTIL_THE_FAULT
+
+
+@both_versions
+@on_every_executor
+def test_an_output_that_becomes_nan_is_an_error(version: str, executor: Execution) -> None:
+    error = failed(version, NOT_A_NUMBER, NotANumberError, executor=executor)
+    assert "Output 'pump.x' is NaN at t = 0.6 s" in str(error)
+    assert error.results.time.tolist() == UNTIL_THE_FAULT
+
+
+@both_versions
+@on_every_executor
+def test_a_nan_may_be_allowed(version: str, executor: Execution) -> None:
+    results = faulty(version, NOT_A_NUMBER, executor=executor, allow_nan=True).run()
+    assert np.isnan(results["pump.x"]).tolist() == [False] * 6 + [True] * 5
+
+
+@both_versions
+@on_every_executor
+def test_an_error_in_initialization_is_told_without_rows(version: str, executor: Execution) -> None:
+    error = failed(version, REFUSES, CallError, executor=executor)
+    assert f"{version}ExitInitializationMode of 'pump' returned {version}Error" in str(error)
+    assert len(error.results) == 0
+
+
+@both_versions
+@on_every_executor
+@pytest.mark.parametrize("fault", [WARNS, PRINTS])
+def test_warnings_and_printed_lines_change_no_value(
+    version: str, fault: int, executor: Execution
+) -> None:
+    healthy = faulty(version, NONE, executor=executor).run()
+    results = faulty(version, fault, executor=executor).run()
+    assert len(results) == 11
+    assert all(np.array_equal(results[n], healthy[n]) for n in healthy.names)
+
+
+@both_versions
+@on_every_executor
+def test_warnings_are_logged_if_all_messages_are_asked_for(
+    version: str, executor: Execution, caplog: pytest.LogCaptureFixture
+) -> None:
+    faulty(version, WARNS, executor=executor, fmi_logging=True).run()
+    told = [r for r in caplog.records if "told to return Warning" in r.getMessage()]
+    assert len(told) == 5
+    assert {(r.name, r.levelname) for r in told} == {("fmimaster", "WARNING")}
+    assert "pump" in told[0].getMessage()
+
+
+@both_versions
+@on_every_executor
+def test_an_fmu_may_end_the_simulation(version: str, executor: Execution) -> None:
+    results = faulty(version, TERMINATES, executor=executor).run()
+    # the step from 0.5 s was done before the FMU said so
+    assert results.time.tolist() == [k / 10 for k in range(7)]
+    assert results["pump.x"][-1] == pytest.approx(np.exp(-0.6), rel=1e-14)
+
+
+# Nothing is left behind -----------------------------------------------------------------------------------------------
+
+
+def left_open() -> tuple[int, list[str]]:
+    """Number of open files, and libraries of FMUs in the memory of this process."""
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    return len(os.listdir("/proc/self/fd")), [m for m in maps if "Faulty" in m or "Dahlquist" in m]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@both_versions
+@on_every_executor
+def test_fifty_runs_with_all_faults_leave_no_file_and_no_library_open(
+    version: str, executor: Execution
+) -> None:
+    def run(fault: int) -> None:
+        try:
+            faulty(version, fault, executor=executor).run()
+        except SimulationError:
+            pass
+
+    run(NONE)  # what is made once: the log, the callbacks
+    before = left_open()
+    for k in range(50):
+        run(FAULTS[k % len(FAULTS)])
+    assert left_open() == before
+    assert before[1] == []
+
+
+@both_versions
+def test_the_working_directory_stays(version: str) -> None:
+    before = Path.cwd()
+    failed(version, FAILS, CallError)
+    assert Path.cwd() == before

@@ -1,0 +1,136 @@
+"""Programs that break FMI or forget something are refused before any FMU is called."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from python_fmu import PythonFmu, parse, plan_of
+
+from fmimaster.algorithms import assemble
+from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.errors import ProgramError
+from fmimaster.plan.plan import Plan
+from fmimaster.program.check import check
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.instructions import Program
+from fmimaster.system.model import Causality, DataType
+from fmimaster.system.states import State
+
+HERE = Path(__file__).parent
+HISTORY = 1
+
+# name of a program → states before and after, and whether it steps
+RULES = {
+    "initialize": (State.INSTANTIATED, State.STEP_MODE, False),
+    "attempt": (State.STEP_MODE, State.STEP_MODE, True),
+    "commit": (State.STEP_MODE, State.STEP_MODE, False),
+    "terminate": (State.STEP_MODE, State.TERMINATED, False),
+}
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    """a can do everything and has all kinds of inputs, b can neither be restored nor take polynomials, c has no inputs."""
+    integer = {"type": DataType.INT32}
+    a = PythonFmu(
+        parameters={"size": 1, "k": 1.0},
+        inputs={"u": 0.0, "n": 0},
+        outputs={"y": lambda v: 0.0},
+        attributes={
+            "n": integer,
+            "size": {"type": DataType.UINT64, "causality": Causality.STRUCTURAL_PARAMETER},
+        },
+        provides_intermediate_update=True,
+    )
+    b = PythonFmu(
+        inputs={"u": 0.0},
+        outputs={"y": lambda v: 0.0, "m": lambda v: 0},
+        attributes={"m": integer},
+        can_get_and_set_fmu_state=False,
+    )
+    c = PythonFmu(outputs={"y": lambda v: 0.0})
+    connections = ["a.y -> b.u", "b.y -> a.u", "b.m -> a.n"]
+    return plan_of({"a": a, "b": b, "c": c}, connections, {"a.k": 2.0, "a.size": 1})
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program in a file, with what its head says."""
+
+    program: str
+    expected: str
+    text: str
+
+    @classmethod
+    def read(cls, path: Path) -> Case:
+        text = path.read_text()
+        head = dict(re.findall(r"^# (why|expected|program): (.+)$", text, re.MULTILINE))
+        assert head["why"], "each wrong program says why it is wrong"
+        return cls(head["program"], head.get("expected", ""), text)
+
+
+def checked(program: Program, plan: Plan) -> None:
+    begin, end, steps = RULES[program.name]
+    check(program, plan, begin=begin, end=end, steps=steps, history=HISTORY)
+
+
+def files(folder: str) -> list[Path]:
+    found = sorted((HERE / folder).glob("*.txt"))
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("path", files("wrong"), ids=lambda p: p.stem)
+def test_a_wrong_program_is_refused_with_instance_and_instruction(path: Path, plan: Plan) -> None:
+    case = Case.read(path)
+    with pytest.raises(ProgramError) as caught:
+        checked(parse(case.text, plan, case.program), plan)
+    message = str(caught.value)
+    assert message.startswith(f"Program '{case.program}', instruction ")
+    assert case.expected in message
+
+
+@pytest.mark.parametrize("path", files("right"), ids=lambda p: p.stem)
+def test_a_right_program_is_accepted(path: Path, plan: Plan) -> None:
+    case = Case.read(path)
+    checked(parse(case.text, plan, case.program), plan)
+
+
+def test_text_and_instructions_say_the_same(plan: Plan) -> None:
+    for path in files("wrong") + files("right"):
+        program = parse(path.read_text(), plan)
+        assert parse("\n".join(map(str, program.instructions)), plan) == program
+
+
+def test_the_history_needs_no_keep_and_without_one_nothing_is_remembered(plan: Plan) -> None:
+    program = parse("REMEMBER", plan, "commit")
+    checked(program, plan)
+    for text in ("REMEMBER", "FORGET"):
+        with pytest.raises(ProgramError, match="there is no history"):
+            check(
+                parse(text, plan),
+                plan,
+                begin=State.STEP_MODE,
+                end=State.STEP_MODE,
+                steps=False,
+                history=0,
+            )
+
+
+class Forgetful(Jacobi):
+    """Steps all instances and reads none."""
+
+    __slots__ = ()
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        for i in range(len(plan.instances)):
+            p.inputs(i, self.inputs)
+            p.step(i)
+
+
+def test_programs_of_an_algorithm_are_checked_when_they_are_assembled(plan: Plan) -> None:
+    with pytest.raises(ProgramError, match=r"Program 'attempt'.* outputs of 'a' have not been read"):
+        assemble(plan, Forgetful())

@@ -1,0 +1,107 @@
+"""The programs of each algorithm on four small plans are those that are kept as text.
+
+After a wanted change: ``FMIMASTER_WRITE_LISTINGS=1 pytest tests/programs``, then read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from python_fmu import PythonFmu, parse, plan_of
+
+from fmimaster.algorithms import ALGORITHMS, Algorithm, GaussSeidel, Jacobi, Programs, assemble
+from fmimaster.plan.plan import Plan
+from fmimaster.program.polynomial import FirstOrder, Polynomial
+from fmimaster.system.model import Causality, DataType
+
+LISTINGS = Path(__file__).parent / "listings"
+
+
+def single() -> Plan:
+    """One FMU with an open input and start values, of which one is structural."""
+    unit = PythonFmu(
+        parameters={"size": 1, "k": 0.0},
+        inputs={"u": 0.0},
+        outputs={"y": lambda v: 0.0},
+        attributes={"size": {"type": DataType.UINT64, "causality": Causality.STRUCTURAL_PARAMETER}},
+    )
+    return plan_of({"unit": unit}, (), {"unit.size": 2, "unit.k": 1.0, "unit.u": 1.0})
+
+
+def ring() -> Plan:
+    """Two FMUs that feed each other, without direct feedthrough; one takes polynomials."""
+    smooth = PythonFmu(
+        inputs={"u": 0.0}, outputs={"y": lambda v: 0.0}, provides_intermediate_update=True
+    )
+    other = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: 0.0})
+    return plan_of({"smooth": smooth, "other": other}, ["smooth.y -> other.u", "other.y -> smooth.u"])
+
+
+def artificial() -> Plan:
+    """G1 of loops.md: a ring of FMUs without a loop of variables, listed against the direction of stepping."""
+    b = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: 0.0}, depends={"y": ["u"]})
+    a = PythonFmu(
+        inputs={"u1": 0.0, "u2": 0.0},
+        outputs={"y1": lambda v: 0.0, "y2": lambda v: 0.0},
+        depends={"y1": ["u1"], "y2": ["u2"]},
+    )
+    return plan_of({"b": b, "a": a}, ["a.y1 -> b.u", "b.y -> a.u2"])
+
+
+def loop() -> Plan:
+    """An algebraic loop, fed by a source with a discrete output and read by a sink without outputs."""
+    integer = {"type": DataType.INT32}
+    source = PythonFmu(outputs={"n": lambda v: 0}, attributes={"n": integer})
+    gain = PythonFmu(
+        inputs={"u": 0.0, "n": 0},
+        outputs={"y": lambda v: 0.0},
+        depends={"y": ["u", "n"]},
+        attributes={"n": integer},
+    )
+    mirror = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: 0.0}, depends={"y": ["u"]})
+    sink = PythonFmu(inputs={"u": 0.0})
+    units = {"sink": sink, "gain": gain, "mirror": mirror, "source": source}
+    connections = ["gain.y -> mirror.u", "mirror.y -> gain.u", "source.n -> gain.n", "gain.y -> sink.u"]
+    return plan_of(units, connections)
+
+
+PLANS: list[Callable[[], Plan]] = [single, ring, artificial, loop]
+LISTED: dict[str, Algorithm] = {
+    "jacobi": Jacobi(),
+    "jacobi-first-order": Jacobi(FirstOrder),
+    "jacobi-quadratic": Jacobi(Polynomial(3, 0)),
+    "gauss-seidel": GaussSeidel(),
+    "gauss-seidel-linear": GaussSeidel(Polynomial(2, 0)),
+}
+
+
+def text_of(programs: Programs) -> str:
+    """All programs, each with its name before it."""
+    parts = (programs.initialize, programs.attempt, programs.commit, programs.terminate)
+    return "\n".join("\n".join([f"# {p.name}", *map(str, p.instructions), ""]) for p in parts)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("name", LISTED)
+def test_programs_are_those_of_the_listing(name: str, plan: Callable[[], Plan]) -> None:
+    programs = assemble(plan(), LISTED[name])
+    path = LISTINGS / f"{name}-{plan.__name__}.txt"
+    if os.environ.get("FMIMASTER_WRITE_LISTINGS"):
+        path.write_text(text_of(programs))
+    assert text_of(programs) == path.read_text()
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda p: p.__name__)
+def test_a_listing_can_be_read_back(plan: Callable[[], Plan]) -> None:
+    made = plan()
+    attempt = assemble(made, Jacobi(Polynomial(3, 0))).attempt
+    assert parse("\n".join(map(str, attempt.instructions)), made) == attempt
+
+
+def test_every_algorithm_is_listed_and_every_listing_has_its_algorithm() -> None:
+    assert {type(algorithm) for algorithm in LISTED.values()} == set(ALGORITHMS)
+    expected = {f"{name}-{plan.__name__}.txt" for name in LISTED for plan in PLANS}
+    assert {path.name for path in LISTINGS.iterdir()} == expected

@@ -1,0 +1,360 @@
+"""How values become inputs: moved one by one with conversions, or as polynomials over the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.errors import SimulationError
+from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
+from fmimaster.results.results import Results
+from fmimaster.system.model import DataType, Unit
+from fmimaster.system.states import Call
+from python_fmu import Bench, PythonFmu
+
+Simulate = Callable[..., Results]
+
+# MOVE -----------------------------------------------------------------------------------------------------------------
+
+
+def moved(
+    value: Any,
+    source: dict[str, Any],
+    target: dict[str, Any],
+    *,
+    lossy: bool = False,
+    **transformation: float,
+) -> Any:
+    """What an input with these attributes is given if the output with its attributes says this value."""
+    units = {
+        "s": PythonFmu(outputs={"y": lambda v: value}, attributes={"y": source}),
+        "t": PythonFmu(inputs={"u": 0}, attributes={"u": target}),
+    }
+    connection = ("s.y -> t.u", transformation)
+    bench = Bench(units, [connection], allow_lossy_conversions=lossy)
+    bench.initialize()
+    (given,) = bench.instances["t"].was_set("u")
+    return given
+
+
+def kind(name: str, **attributes: Any) -> dict[str, Any]:
+    return {"type": DataType[name.upper()], **attributes}
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "target", "given"),
+    [
+        (7, kind("int32"), kind("float64"), 7.0),
+        (True, kind("boolean"), kind("int32"), 1),
+        (True, kind("boolean"), kind("float64"), 1.0),
+        (200, kind("uint8"), kind("int64"), 200),
+        (2**63 - 1, kind("int64"), kind("int64"), 2**63 - 1),
+        (0.1, kind("float64"), kind("float32"), float(np.float32(0.1))),
+        (0.5, kind("float32"), kind("float64"), 0.5),
+        ("wide open", kind("string"), kind("string"), "wide open"),
+        (b"\x00\xff", kind("binary"), kind("binary"), b"\x00\xff"),
+        (False, kind("boolean"), kind("boolean"), False),
+    ],
+)
+def test_a_value_keeps_its_meaning_in_another_type(
+    value: Any, source: dict[str, Any], target: dict[str, Any], given: Any
+) -> None:
+    found = moved(value, source, target)
+    assert found == given
+    assert type(found) is type(given)
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "target", "given"),
+    [
+        (2.9, kind("float64"), kind("int32"), 2),
+        (-2.9, kind("float64"), kind("int32"), -2),
+        (2, kind("int32"), kind("boolean"), True),
+        (0.0, kind("float64"), kind("boolean"), False),
+        (2**53 + 1, kind("int64"), kind("float64"), 2.0**53),
+    ],
+)
+def test_a_lossy_conversion_truncates_as_python_does(
+    value: Any, source: dict[str, Any], target: dict[str, Any], given: Any
+) -> None:
+    assert moved(value, source, target, lossy=True) == given
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "target"),
+    [
+        (300, "int32", "int8"),
+        (-1, "int32", "uint32"),
+        (3e9, "float64", "int32"),
+        (float("nan"), "float64", "int32"),
+        (float("-inf"), "float64", "int64"),
+        (2.0**63, "float64", "int64"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_an_error_that_names_the_connection(
+    value: Any, source: str, target: str
+) -> None:
+    with pytest.raises(SimulationError, match=r"'s\.y -> t\.u': .* does not fit into U?Int"):
+        moved(value, kind(source), kind(target), lossy=True)
+
+
+def test_a_float_beyond_single_precision_becomes_infinite() -> None:
+    assert moved(1e300, kind("float64"), kind("float32")) == float("inf")
+
+
+def test_a_transformation_is_applied() -> None:
+    assert moved(3.0, {}, {}, factor=2.0, offset=-1.0) == 5.0
+
+
+def test_an_integer_can_be_transformed_into_a_float() -> None:
+    assert moved(3, kind("int32"), kind("float64"), factor=0.5, offset=1.0) == 2.5
+
+
+def test_units_are_converted() -> None:
+    kelvin, celsius = (Unit(n, (0, 0, 0, 0, 1, 0, 0, 0), 1.0, o) for n, o in (("K", 0.0), ("degC", 273.15)))
+    assert moved(300.0, {"unit": kelvin}, {"unit": celsius}) == approx(26.85, abs=1e-13)
+
+
+def test_arrays_are_moved_element_by_element_in_row_major_order() -> None:
+    matrix = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    given = moved(matrix, {"shape": (2, 3)}, {"shape": (2, 3)}, factor=10.0)
+    assert given.tolist() == [[10, 20, 30], [40, 50, 60]]
+
+
+def test_arrays_of_texts_are_moved() -> None:
+    attributes = kind("string", shape=(2,))
+    assert moved(["on", "off"], attributes, attributes).tolist() == ["on", "off"]
+
+
+# FIT: exact for signals of the degree -----------------------------------------------------------------------------------
+
+H = 0.25
+
+
+def signal(*coefficients: float) -> PythonFmu:
+    """Outputs y = sum of c[k] t**k, and its derivatives dy and ddy."""
+    p = np.polynomial.Polynomial(coefficients)
+    return PythonFmu(
+        outputs={
+            "y": lambda v: float(p(v.t)),
+            "dy": lambda v: float(p.deriv()(v.t)),
+            "ddy": lambda v: float(p.deriv(2)(v.t)),
+        },
+        attributes={"dy": {"derivative_of": "y"}, "ddy": {"derivative_of": "dy"}},
+    )
+
+
+class Probe:
+    """A unit that takes polynomials, and notes its input at five points of each step."""
+
+    def __init__(self, **capabilities: Any) -> None:
+        self.courses: list[list[tuple[float, float]]] = []
+        capabilities = capabilities or {"provides_intermediate_update": True}
+        self.fmu = PythonFmu(inputs={"u": 0.0}, step=self._step, **capabilities)
+
+    def _step(self, v: Any, h: float) -> None:
+        times = [v.t + h * k / 4 for k in range(5)]
+        self.courses.append([(t, v.course("u", t)) for t in times])
+
+
+def errors(probe: Probe, *coefficients: float) -> list[float]:
+    """Largest difference from the signal in each step."""
+    p = np.polynomial.Polynomial(coefficients)
+    return [max(abs(u - p(t)) for t, u in course) for course in probe.courses]
+
+
+def run(
+    simulate: Simulate, coefficients: Iterable[float], algorithm: Any, **capabilities: Any
+) -> list[float]:
+    """Errors of the input of a probe that is fed by a signal, in eight steps; the probe comes first."""
+    coefficients = list(coefficients)
+    probe = Probe(**capabilities)
+    units = {"probe": probe.fmu, "s": signal(*coefficients)}
+    simulate(units, ["s.y -> probe.u"], algorithm=algorithm, start_time=1, stop_time=3, step_size=H)
+    return errors(probe, *coefficients)
+
+
+CUBIC = (1.0, -2.0, 0.5, 0.25)
+
+# values are of magnitude 10, node distances 1/4: divided differences of order 3 have errors of 10 * 1e-16 * 4**3
+ROUNDING = 1e-12
+
+
+@pytest.mark.parametrize(
+    ("polynomial", "degree", "steps_before"),
+    [
+        (Hold, 0, 0),
+        (FirstOrder, 1, 0),
+        (Polynomial(1, 2), 2, 0),
+        (Polynomial(2, 0), 1, 1),
+        (Polynomial(3, 0), 2, 2),
+        (Polynomial(4, 0), 3, 3),
+        (Polynomial(2, 1), 3, 1),
+    ],
+    ids=str,
+)
+def test_an_input_follows_a_signal_of_its_degree_as_soon_as_there_are_enough_points(
+    simulate: Simulate, polynomial: Polynomial, degree: int, steps_before: int
+) -> None:
+    found = run(simulate, CUBIC[: degree + 1], Jacobi(polynomial))
+    assert len(found) == 8
+    assert max(found[steps_before:]) <= ROUNDING
+    assert all(error > 0.01 for error in found[:steps_before])
+
+
+@pytest.mark.parametrize(
+    "polynomial", [Hold, FirstOrder, Polynomial(1, 2), Polynomial(2, 0), Polynomial(3, 0)], ids=str
+)
+def test_a_signal_of_higher_degree_is_not_met(simulate: Simulate, polynomial: Polynomial) -> None:
+    signal_of_next_degree = CUBIC[: polynomial.degree + 2]
+    assert min(run(simulate, signal_of_next_degree, Jacobi(polynomial))) > 1e-4
+
+
+def test_without_the_capability_the_value_is_held(simulate: Simulate) -> None:
+    held = run(simulate, CUBIC[:2], Jacobi(Hold))
+    cannot = run(simulate, CUBIC[:2], Jacobi(FirstOrder), provides_intermediate_update=False)
+    assert cannot == held
+
+
+def test_where_the_source_publishes_too_few_derivatives_the_value_is_held(simulate: Simulate) -> None:
+    assert run(simulate, CUBIC[:2], Jacobi(Polynomial(1, 3))) == run(simulate, CUBIC[:2], Jacobi(Hold))
+
+
+def test_under_gauss_seidel_an_input_goes_through_the_end_of_the_step(simulate: Simulate) -> None:
+    # the source has stepped: the line goes through both ends of the step, and is exact from the first step on
+    probe = Probe()
+    units = {"s": signal(*CUBIC[:2]), "probe": probe.fmu}
+    algorithm = GaussSeidel(Polynomial(2, 0))
+    simulate(units, ["s.y -> probe.u"], algorithm=algorithm, stop_time=1, step_size=H)
+    assert max(errors(probe, *CUBIC[:2])) <= ROUNDING
+
+
+def test_a_transformation_applies_to_the_whole_polynomial(simulate: Simulate) -> None:
+    probe = Probe()
+    connection = ("s.y -> probe.u", {"factor": -2.0, "offset": 10.0})
+    units = {"s": signal(1.0, 3.0), "probe": probe.fmu}
+    simulate(units, [connection], algorithm=Jacobi(FirstOrder), stop_time=1, step_size=H)
+    assert max(errors(probe, 8.0, -6.0)) <= ROUNDING
+
+
+def test_inputs_from_several_sources_each_have_their_own_polynomial(simulate: Simulate) -> None:
+    notes: list[float] = []
+
+    def step(v: Any, h: float) -> None:
+        notes.append(v.course("a", v.t + h) - (1 + (v.t + h)))
+        notes.append(v.course("b", v.t + h) - (5 - 2 * (v.t + h)))
+
+    target = PythonFmu(inputs={"a": 0.0, "b": 0.0}, step=step, provides_intermediate_update=True)
+    units = {"t": target, "p": signal(1.0, 1.0), "q": signal(5.0, -2.0)}
+    connections = ["p.y -> t.a", "q.y -> t.b"]
+    simulate(units, connections, algorithm=Jacobi(FirstOrder), stop_time=1, step_size=H)
+    assert len(notes) == 8
+    assert max(map(abs, notes)) <= ROUNDING
+
+
+def test_the_value_that_is_set_is_that_of_the_polynomial_where_the_step_begins(
+    simulate: Simulate,
+) -> None:
+    probe = Probe()
+    units = {"s": signal(1.0, 3.0), "probe": probe.fmu}
+    simulate(units, ["s.y -> probe.u"], algorithm=Jacobi(FirstOrder), stop_time=1, step_size=H)
+    assert probe.fmu.instances[0].was_set("u")[-4:] == [1 + 3 * k * H for k in range(4)]
+
+
+# FIT: which points ------------------------------------------------------------------------------------------------------
+
+LINE = (1.0, 2.0)
+
+
+@pytest.fixture
+def bench() -> tuple[Bench, Probe]:
+    """A probe fed by a line, initialized at t = 0, with a history of two points of which one is taken."""
+    probe = Probe()
+    bench = Bench({"s": signal(*LINE), "probe": probe.fmu}, ["s.y -> probe.u"], n_buffers=3, history=2)
+    bench.initialize()
+    bench.run("REMEMBER")
+    return bench, probe
+
+
+JACOBI = """
+    FIT probe 0.0 2 0 (0, 1)
+    SET probe continuous
+    STEP s 1.0
+    STEP probe 1.0
+    GET s outputs
+    REMEMBER
+"""
+
+
+def test_without_an_older_point_the_value_is_held(bench: tuple[Bench, Probe]) -> None:
+    bench[0].run(JACOBI, 0.0, H)
+    assert {u for _, u in bench[1].courses[0]} == {1.0}
+
+
+def test_with_an_older_point_the_line_is_met(bench: tuple[Bench, Probe]) -> None:
+    bench[0].run(JACOBI, 0.0, H)
+    bench[0].run(JACOBI, H, 2 * H)
+    assert errors(bench[1], *LINE)[1] <= ROUNDING
+
+
+def test_after_forgetting_the_value_is_held_again(bench: tuple[Bench, Probe]) -> None:
+    bench[0].run(JACOBI, 0.0, H)
+    bench[0].run("FORGET")
+    bench[0].run(JACOBI, H, 2 * H)
+    assert {u for _, u in bench[1].courses[1]} == {1.0 + 2.0 * H}
+
+
+def test_points_count_by_when_they_were_read_not_by_where_instances_stand(
+    bench: tuple[Bench, Probe],
+) -> None:
+    # the source is restored to the begin, its outputs in the store stay those of the end: two points, at 0 and H
+    bench[0].run(
+        """
+        SAVE s 0
+        STEP s 1.0
+        GET s outputs
+        RESTORE s 0
+        FIT probe 0.0 2 0 (0, 1)
+        SET probe continuous
+        STEP probe 1.0
+        """,
+        0.0,
+        H,
+    )
+    assert errors(bench[1], *LINE) == [approx(0, abs=ROUNDING)]
+
+
+def test_a_buffer_read_at_the_same_time_as_the_output_is_no_second_point(
+    bench: tuple[Bench, Probe],
+) -> None:
+    bench[0].run("KEEP 2\nFIT probe 0.0 2 0 (2, 0)\nSET probe continuous\nSTEP probe 1.0", 0.0, H)
+    assert {u for _, u in bench[1].courses[0]} == {1.0}
+
+
+def test_a_polynomial_centred_in_the_interval_is_the_same_polynomial(
+    bench: tuple[Bench, Probe],
+) -> None:
+    bench[0].run(JACOBI, 0.0, H)
+    bench[0].run(JACOBI.replace("FIT probe 0.0", "FIT probe 0.5"), H, 2 * H)
+    assert errors(bench[1], *LINE)[1] <= ROUNDING
+
+
+def test_after_a_polynomial_a_value_can_be_held_again(bench: tuple[Bench, Probe]) -> None:
+    bench[0].run(JACOBI, 0.0, H)
+    bench[0].run(JACOBI, H, 2 * H)
+    bench[0].run(JACOBI.replace("FIT probe 0.0 2 0 (0, 1)", "MOVE probe continuous"), 2 * H, 3 * H)
+    assert {u for _, u in bench[1].courses[2]} == {1.0 + 2.0 * 2 * H}
+
+
+def test_a_held_value_is_set_once_per_step() -> None:
+    units = {"s": signal(*LINE), "t": PythonFmu(inputs={"u": 0.0})}
+    bench = Bench(units, ["s.y -> t.u"])
+    bench.initialize()
+    before = len(bench.instances["t"].called(Call.SET_INPUT))
+    bench.run(bench.programs.attempt, 0.0, 1.0)
+    assert len(bench.instances["t"].called(Call.SET_INPUT)) == before + 1
