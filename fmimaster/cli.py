@@ -7,7 +7,7 @@
  1         ``validate`` has found errors
  2         what was asked for cannot be done; the message says why
  3         a defect of fmimaster; ``--debug`` shows where
- 130       interrupted by Ctrl-C
+ 130       interrupted by Ctrl-C or SIGTERM
 ========  ==========================================================
 """
 
@@ -16,7 +16,9 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import sys
+import threading
 import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        with _logging(parsed):
+        with _logging(parsed), _terminated_like_interrupted():
             status: int = _COMMANDS[parsed.command].run(parsed)
             if sys.stdout is not None:
                 sys.stdout.flush()  # a reader that has gone shall be noticed here
@@ -63,6 +65,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.debug:
             traceback.print_exc()
         return _told(error)
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Take SIGTERM, which batch systems send, like Ctrl-C: rows are kept, FMUs freed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _told(error: BaseException) -> int:

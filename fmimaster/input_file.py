@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fmimaster.errors import OptionError, did_you_mean
+import numpy as np
+
+from fmimaster.errors import FileError, OptionError, did_you_mean
 from fmimaster.fmu.load import Loader
 from fmimaster.results.csv import read_csv
 from fmimaster.system.description import Component, Connector, Source
@@ -42,7 +44,15 @@ def attach_input_file(
         names += [open_input.input.name] if bare_names else []
         for name in filter(None, names):
             known.setdefault(name, []).append(open_input)
-    columns = read_csv(path).names
+    table_rows = read_csv(path)
+    columns = table_rows.names
+    if not len(table_rows):
+        raise FileError(f"'{path}' has a header and no rows. Give at least one row of values.")
+    for column in columns:
+        values = table_rows[column]
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            at = table_rows.time[np.isnan(values)][0]
+            raise FileError(f"'{path}': column '{column}' is NaN at t = {at:g} s. Give a number.")
     for column in columns:
         if column not in known:
             raise OptionError(

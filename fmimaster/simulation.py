@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import wraps
+from numbers import Real
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ParamSpec, TextIO
@@ -57,7 +58,7 @@ class Simulation:
     output_variables : globs of names
         What to record; the outputs of all components if left out.
     output_interval : float, in s
-        Record the first row at or after each multiple only.
+        Record the first row at or after each multiple only, and the last one.
     tolerance : float
         What the FMUs are told; if left out, each FMU's own default.
     allow_lossy_conversions : bool
@@ -112,9 +113,23 @@ class Simulation:
             )
         if self.threads < 0:
             raise OptionError(f"threads: {self.threads}, expected 0 (automatic), 1 or more.")
-        if self.output_interval is not None and not self.output_interval > 0:
+        for name, value in (
+            ("output_interval", self.output_interval),
+            ("tolerance", self.tolerance),
+        ):
+            if value is not None and not (isinstance(value, Real) and value > 0):
+                raise OptionError(f"{name}: {value!r}, expected a positive number.")
+        if not isinstance(self.start_values, Mapping) or not all(
+            isinstance(name, str) for name in self.start_values
+        ):
             raise OptionError(
-                f"Output interval {self.output_interval} s: expected a positive number."
+                f"start_values: {self.start_values!r}, expected a mapping of names to values."
+            )
+        if isinstance(self.output_variables, str) or not all(
+            isinstance(glob, str) for glob in self.output_variables
+        ):
+            raise OptionError(
+                f"output_variables: {self.output_variables!r}, expected a sequence of names or globs."
             )
 
     def prepare(self) -> Prepared:
@@ -330,6 +345,7 @@ class _Run:
                 raise cause from error
             raise
         self._hand_on()
+        self.recorder.finish()
 
     def _hand_on(self) -> None:
         self.recorder.take(*self.executor.rows.take())

@@ -60,7 +60,7 @@ def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
         description = read_system(Path(path))
     except InputError as error:
         return (Finding(str(path), Severity.ERROR, str(error)),)
-    with Loader() as loader:
+    with Loader(whole=True) as loader:
         findings, models = _components(description, loader)
     if len(models) < len(list(description.components())):
         what = "Connections and parameters have not been looked at, because an FMU cannot be read."

@@ -29,7 +29,7 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
         **options: Any,
     ) -> Simulation:
         files = {f"{name}.fmu": unit for name, unit in units.items()}
-        monkeypatch.setattr("fmimaster.fmu.load.FmuFile", lambda source: files[source.path.name])
+        monkeypatch.setattr("fmimaster.fmu.load.FmuFile", lambda source, **_: files[source.path.name])
         options = {"executor": Execution.REFERENCE} | options  # no compiler is needed
         return Simulation(describe(units, connections, start_values), **options)
 

@@ -86,6 +86,7 @@ class PythonFmu:
         self.fails_at: int | None = None
         """Number of the call that fails, counted from 1; of the instance's calls, whatever they are."""
         self.status = "Error"
+        """What it then returns; a step may also be told ``"NaN"``, ``"Terminate"``, ``"Terminate within"``."""
         starts = {**(parameters or {}), **(inputs or {}), **(states or {})}
         self.starts = starts
         kinds: list[tuple[str, Causality, Variability, Initial]] = []
@@ -103,14 +104,20 @@ class PythonFmu:
             if n in starts:
                 variable = replace(variable, start=(starts[n],))
             given = dict((attributes or {}).get(n, {}))
-            if "type" in given and not given["type"].is_float and variability is not Variability.FIXED:
+            if (
+                "type" in given
+                and not given["type"].is_float
+                and variability is not Variability.FIXED
+            ):
                 given.setdefault("variability", Variability.DISCRETE)
             variables.append(replace(variable, **given))
         undeclared = frozenset(undeclared)
         every = frozenset(inputs or {})
 
         def dependencies(said: Mapping[str, Iterable[str]]) -> dict[str, frozenset[str]]:
-            return {o: every if o in undeclared else frozenset(said.get(o, ())) for o in self.outputs}
+            return {
+                o: every if o in undeclared else frozenset(said.get(o, ())) for o in self.outputs
+            }
 
         self.model = Model(
             name=name,
@@ -240,12 +247,15 @@ class PythonInstance:
         if answer == "Discard":
             return StepAnswer(time, discarded=True)
         assert time == self.values.t
+        if answer == "Terminate within":
+            size /= 2
         self.fmu.step(self.values, size)
         self.values.t = time + size
         if answer == "NaN":
             for name in self.fmu.starts:
                 setattr(self.values, name, float("nan"))
-        return StepAnswer(self.values.t, terminate=True) if answer == "Terminate" else None
+        ends = answer in ("Terminate", "Terminate within")
+        return StepAnswer(self.values.t, terminate=True) if ends else None
 
     def save(self, place: int) -> None:
         self._call(Call.GET_FMU_STATE, place)
@@ -278,7 +288,7 @@ class PythonInstance:
         self.log.append(Logged(call, what))
         if len(self.log) != self.fmu.fails_at:
             return None
-        if call is Call.DO_STEP and self.fmu.status in ("Discard", "Terminate", "NaN"):
+        if call is Call.DO_STEP and self.fmu.status not in ("Error", "Fatal"):
             return self.fmu.status
         raise CallError(
             f"{call.value} of '{self.name}' returned {self.fmu.status}",

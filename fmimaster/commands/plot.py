@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from fmimaster.commands.running import check_writable
+from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import write
 from fmimaster.results.csv import read_csv
 
@@ -34,7 +34,7 @@ def run(arguments: Namespace) -> int:
     files = [Path(file) for file in arguments.files]
     output = Path(arguments.output_file or files[0].with_suffix(".png"))
     check_format(output)
-    check_writable(str(output))
+    check_outputs({"--output-file": str(output)}, [str(file) for file in files])
     tables = [(file.stem if len(files) > 1 else "", read_csv(file)) for file in files]
     figure = plot_results(
         tables,

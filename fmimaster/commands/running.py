@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,10 +55,26 @@ def simulate_and_keep(
     return results
 
 
-def check_writable(path: str | None) -> None:
-    """Refuse a file in a folder that does not exist, before time is spent on a run."""
-    if path and path != "-" and not Path(path).absolute().parent.is_dir():
-        raise FileError(f"'{path}' cannot be written: its folder does not exist. Make it first.")
+def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None]) -> None:
+    """Refuse, before time is spent on a run, files that cannot be written or would overwrite what is read.
+
+    Parameters
+    ----------
+    outputs : option → path
+    inputs : paths that are read
+    """
+    taken = {Path(path).resolve(): "what is read" for path in inputs if path}
+    for option, path in outputs.items():
+        if not path or path == "-":
+            continue
+        if not Path(path).absolute().parent.is_dir():
+            raise FileError(
+                f"'{path}' cannot be written: its folder does not exist. Make it first."
+            )
+        file = Path(path).resolve()
+        if file in taken:
+            raise FileError(f"{option} {path} would overwrite {taken[file]}. Choose another name.")
+        taken[file] = f"what {option} writes"
 
 
 def ranges(results: Results) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from fmimaster.commands import settings
-from fmimaster.commands.running import check_writable, ranges, simulate_and_keep
+from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import count, standard_output, write
 from fmimaster.results.csv import write_csv
 from fmimaster.results.results import Results
@@ -28,8 +28,8 @@ def run(arguments: Namespace) -> int:
         from fmimaster.results.plot import check_format  # matplotlib is slow to import
 
         check_format(arguments.plot)
-    check_writable(arguments.output_file)
-    check_writable(arguments.plot)
+    outputs = {"--output-file": arguments.output_file, "--plot": arguments.plot}
+    check_outputs(outputs, [arguments.system, arguments.input_file])
     results = simulate_and_keep(
         settings.simulation(arguments),
         lambda rows: _keep(rows, arguments),

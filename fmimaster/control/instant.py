@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, lcm
+from numbers import Integral
 from typing import NamedTuple
 
 from fmimaster.errors import OptionError
@@ -36,8 +37,10 @@ def exact(value: float | int | str | Fraction) -> Fraction:
         If it is not a finite number; a text may be a decimal or a fraction, ``"0.01"`` or ``"1/60"``.
     """
     try:
-        if isinstance(value, int | Fraction):
-            return Fraction(value)
+        if isinstance(value, Fraction):
+            return value
+        if isinstance(value, int | Integral):  # NumPy's integers too
+            return Fraction(int(value))
         return Fraction(repr(float(value)) if isinstance(value, float) else value.strip())
     except (ValueError, ZeroDivisionError, OverflowError, AttributeError, TypeError):
         raise OptionError(

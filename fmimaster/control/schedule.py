@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, log10
+from math import ceil, floor, log10, ulp
 
 from fmimaster.control.instant import Instant, TimeBase, exact
 from fmimaster.control.step_size import FixedStep, Grid
@@ -18,6 +19,8 @@ Time = float | int | str | Fraction
 
 MANY_STEPS = 10_000_000
 """Above this a run is remarked upon: some FMUs suggest a stop time of 1e8 s."""
+
+log = logging.getLogger("fmimaster")
 
 DEFAULT_STEPS = 500
 """About so many steps are done where nobody says a step size."""
@@ -89,6 +92,11 @@ def make_schedule(
             f"The stop time {float(stop):g} s is not after the start time {float(first):g} s. Give a later stop time."
         )
     step = _step(models, described, step_size, stop - first, notes)
+    if float(step.exact_size) < 4 * max(ulp(float(first)), ulp(float(stop))):
+        raise OptionError(
+            f"The step size {float(step.exact_size):g} s is too small: near t = {float(stop):g} s FMUs cannot tell two "
+            "such times apart. Give a larger step size."
+        )
     fixed = [n for n, m in models.items() if not _varies(m)]
     if step.exact_size > stop - first:
         raise OptionError(
@@ -102,9 +110,9 @@ def make_schedule(
             "step size that divides the span."
         )
     if (stop - first) / step.exact_size > MANY_STEPS:
-        notes.append(
-            f"{float((stop - first) / step.exact_size):.3g} steps will be done: check stop time and step size"
-        )
+        many = float((stop - first) / step.exact_size)
+        notes.append(f"{many:.3g} steps will be done: check stop time and step size")
+        log.warning("%.3g steps will be done: check stop time and step size.", many)
     inside = {p for p in map(exact, points) if first < p < stop and (p - first) % step.exact_size}
     if inside and fixed:
         notes.append(
@@ -171,9 +179,7 @@ def _step(
         )
         return FixedStep(sizes[name])
     step = round_to_125(span / DEFAULT_STEPS)
-    notes.append(
-        f"step size {float(step):g} s, because nobody says one: about {DEFAULT_STEPS} steps"
-    )
+    notes.append(f"step size {float(step):g} s, because nobody says one: {ceil(span / step)} steps")
     return FixedStep(step)
 
 

@@ -20,10 +20,13 @@ class Loader:
     ----------
     logging_on : bool
         Whether FMUs are asked to log all they can; else errors only.
+    whole : bool
+        Whether FMUs are unpacked with what a simulation has no use for.
     """
 
-    def __init__(self, *, logging_on: bool = False) -> None:
+    def __init__(self, *, logging_on: bool = False, whole: bool = False) -> None:
         self._logging_on = logging_on
+        self._whole = whole
         self._fmus: dict[Source, FmuFile] = {}
         self._tables: dict[Component, Table] = {}
 
@@ -64,7 +67,7 @@ class Loader:
             suffix = (source.member or source.path.name).rpartition(".")[2].lower()
             if suffix != "fmu" and not (source.path.is_dir() and not source.member):
                 raise FileError(f"'{source}' is neither an FMU (.fmu) nor a table (.csv).")
-            self._fmus[source] = FmuFile(source)
+            self._fmus[source] = FmuFile(source, whole=self._whole)
         return self._fmus[source]
 
     def close(self) -> None:

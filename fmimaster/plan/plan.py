@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from numpy.typing import NDArray
-
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.graph import (
     AlgebraicLoop,
@@ -30,8 +28,8 @@ class InstancePlan:
     name: str
     source: Source
     model: Model
-    start_values: Mapping[str, NDArray[Any]]
-    """Variable name → values, shape (size,)."""
+    start_values: Mapping[str, tuple[Any, ...]]
+    """Variable name → values of all its elements; no array, so that plans can be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,10 @@ def make_plan(
     layout = make_layout(_members(system, [(i, v) for i, v, _ in chosen]))
     return Plan(
         instances=tuple(
-            InstancePlan(c.name, c.source, c.model, c.start_values) for c in system.components
+            InstancePlan(
+                c.name, c.source, c.model, {n: tuple(v.tolist()) for n, v in c.start_values.items()}
+            )
+            for c in system.components
         ),
         links=system.links,
         trigger_sequence=sequence,

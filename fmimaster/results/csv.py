@@ -12,6 +12,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -46,7 +47,7 @@ class CsvWriter:
         block = block.expand()
         if self._names is None:
             self._names = block.names
-            self._stream.write(",".join(map(_quoted, ("time", *block.names))) + "\n")
+            self._put(",".join(map(_quoted, ("time", *block.names))) + "\n")
         if self._names != block.names:
             differing = ", ".join(sorted({*self._names} ^ {*block.names})) or "their order"
             raise OptionError(
@@ -56,12 +57,26 @@ class CsvWriter:
         for first in range(0, len(block), _ROWS_AT_ONCE):
             cells = (_cells(column[first : first + _ROWS_AT_ONCE]) for column in columns)
             rows = map(",".join, zip(*cells, strict=True))
-            self._stream.write("\n".join(rows) + "\n")
+            self._put("\n".join(rows) + "\n")
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
         if self._owned:
-            self._stream.close()
+            with self._told():
+                self._stream.close()
+
+    def _put(self, text: str) -> None:
+        with self._told():
+            self._stream.write(text)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:  # a reader that has gone
+            raise
+        except OSError as error:
+            raise FileError(f"The results cannot be written: {error.strerror or error}.") from error
 
     def __enter__(self) -> CsvWriter:
         return self
@@ -94,11 +109,11 @@ def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Re
             results = _read(_Source(path, stream))
         return replace(results, columns={**results.columns, **_integers(path, integers)})
     except FileNotFoundError as error:
-        raise FileError(f"The results file '{path}' does not exist.") from error
+        raise FileError(f"'{path}' does not exist.") from error
     except OSError as error:
-        raise FileError(f"The results file '{path}' cannot be read: {error.strerror}.") from error
+        raise FileError(f"'{path}' cannot be read: {error.strerror}.") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise FileError(f"'{path}' is not a CSV file of results: {error}.") from error
+        raise FileError(f"'{path}' is not a CSV file: {error}.") from error
 
 
 class _Source:

@@ -43,7 +43,8 @@ class Recorder:
     writer : CsvWriter or None
         Writes each block as it comes; then no rows are kept but the last block.
     start, interval : float or None
-        Keep only the first row at or after each of the times ``start + k * interval`` in s; None keeps all rows.
+        Keep only the first row at or after each of the times ``start + k * interval`` in s, and the last one; None keeps
+        all rows.
     allow_nan : bool
         Whether an output may be NaN; else the first one is an error, and the rows before it stay.
     """
@@ -63,6 +64,8 @@ class Recorder:
         self._interval = interval
         self._allow_nan = allow_nan
         self._last_index = -1
+        self._last_row: tuple[NDArray[np.float64], Block] | None = None
+        """The last row that came, if it was left out by the interval."""
         self._writer = writer
         self._room = 0 if writer else min(expected_rows, MOST_ROWS_RESERVED)
         self._kept = 0
@@ -110,12 +113,23 @@ class Recorder:
 
     def _append(self, times: NDArray[np.float64], block: Block) -> None:
         if self._interval is not None and len(times):
+            self._last_row = times[-1:], {k: v[-1:] for k, v in block.items()}
             # 1e-9 of an interval: a point of the output grid counts as reached in spite of rounding
             index = np.floor((times - self._start) / self._interval + 1e-9).astype(int)
             before = np.concatenate([[self._last_index], index[:-1]])
             self._last_index = int(index[-1])
             chosen = index > before
             times, block = times[chosen], {k: v[chosen] for k, v in block.items()}
+            self._last_row = None if chosen[-1] else self._last_row
+        self._add(times, block)
+
+    def finish(self) -> None:
+        """Keep the last row in any case: it is the state in which the run ended."""
+        if self._last_row is not None:
+            self._add(*self._last_row)
+            self._last_row = None
+
+    def _add(self, times: NDArray[np.float64], block: Block) -> None:
         self.rows += len(times)
         if self._writer is not None:
             self._writer.write(self._table(times, block))

@@ -52,8 +52,8 @@ class Archive(ABC):
     def close(self) -> None:
         """Let go of the file."""
 
-    def unpack(self, target: Path) -> None:
-        """Write all files into a folder that is new or empty.
+    def unpack(self, target: Path, leave_out: tuple[str, ...] = ()) -> None:
+        """Write all files into a folder that is new or empty, but those whose names begin with one of ``leave_out``.
 
         Raises
         ------
@@ -72,6 +72,8 @@ class Archive(ABC):
                     f"{free:,}. Make room, or check that the archive is what it should be."
                 )
             for name in self.names():
+                if name.startswith(leave_out):
+                    continue
                 file = target / name
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(self.read(name))

@@ -6,7 +6,7 @@ was decided on the way is said in notes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,6 +95,8 @@ def resolve(
     DescriptionError
         For names that do not exist, ends that cannot be connected, and values that a variable cannot take.
     """
+    if not models:
+        raise DescriptionError(f"System '{description.system.name}' has no components. Add one.")
     wiring = Wiring(description.system, models)
     given = start_values(description, models, wiring, overrides or {})
     components = []
@@ -117,8 +119,33 @@ def resolve(
             link = Link(index[element], output, target, variable, edge.transformation)
             suppress = edge.suppress_unit_conversion
             links.append(_converted(link, edge.text, suppress, allow_lossy_conversions))
-    notes = (*description.notes, *wiring.notes)
+    contradictions = [
+        note
+        for name, component in description.components()
+        for note in _contradictions(name, component, models[name])
+    ]
+    notes = (*description.notes, *wiring.notes, *contradictions)
     return ResolvedSystem(tuple(components), tuple(links), tuple(open_inputs), notes)
+
+
+def _contradictions(name: str, component: Component, model: Model) -> Iterator[str]:
+    """What the connectors of a description say otherwise than the FMU; the FMU is right."""
+    for connector in component.connectors:
+        variable = model.variable(connector.name)
+        if variable is None:
+            yield f"connector '{name}.{connector.name}' is no variable of the FMU; it is left aside"
+        elif connector.kind in (Causality.INPUT, Causality.OUTPUT) and (
+            (connector.kind is Causality.INPUT) != (variable.causality is Causality.INPUT)
+        ):
+            yield (
+                f"connector '{name}.{connector.name}' is declared as {connector.kind.value}; the FMU says "
+                f"{variable.causality.value}"
+            )
+        elif connector.type is not None and connector.type is not variable.type:
+            yield (
+                f"connector '{name}.{connector.name}' is declared as {connector.type.value}; the FMU says "
+                f"{variable.type.value}"
+            )
 
 
 def _with_declared_units(model: Model, component: Component) -> Model:

@@ -108,8 +108,11 @@ def _single(path: Path, name: str) -> SystemDescription:
 
 def _find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
     """The description in an archive or folder, and a note if it has an unexpected name."""
-    with open_archive(Source(path)) as archive:
-        names = archive.names()
+    if path.is_dir():  # only the top level: a folder may hold anything
+        names: tuple[str, ...] = tuple(sorted(p.name for p in path.iterdir() if p.is_file()))
+    else:
+        with open_archive(Source(path)) as archive:
+            names = archive.names()
     found = [_SSD] if _SSD in names else [n for n in names if n.lower().endswith(".ssd")]
     if not found:
         raise FileError(
@@ -118,8 +121,8 @@ def _find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
         )
     if len(found) > 1:
         raise FileError(
-            f"'{path}' has no {_SSD}, but {', '.join(found)}. Unpack it, and give the path of the "
-            "one to be simulated."
+            f"'{path}' has no {_SSD}, but {', '.join(found)}. Give the path of the one to be "
+            "simulated; unpack an archive first."
         )
     note = () if found[0] == _SSD else (f"'{path}' has no {_SSD}; '{found[0]}' is read instead.",)
     return Source(path / found[0]) if path.is_dir() else Source(path, found[0]), note

@@ -124,6 +124,10 @@ class Wiring:
     def _gives(self, system: System, path: str, end: Endpoint, text: str) -> bool | None:
         """Whether this end is the source of the value; None if its kind is not said."""
         if not end.element:
+            if not system.connectors:
+                self.notes.append(
+                    f"{text}: system '{system.name}' declares no connectors; '{end.connector}' is taken as one."
+                )
             return _connector_gives(system, end, text, inside=True)
         nested = {s.name: s for s in system.systems}
         if end.element in nested:

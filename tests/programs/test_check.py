@@ -132,5 +132,7 @@ class Forgetful(Jacobi):
 
 
 def test_programs_of_an_algorithm_are_checked_when_they_are_assembled(plan: Plan) -> None:
-    with pytest.raises(ProgramError, match=r"Program 'attempt'.* outputs of 'a' have not been read"):
+    with pytest.raises(
+        ProgramError, match=r"Program 'attempt'.* outputs of 'a' have not been read"
+    ):
         assemble(plan, Forgetful())

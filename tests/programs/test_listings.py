@@ -37,7 +37,9 @@ def ring() -> Plan:
         inputs={"u": 0.0}, outputs={"y": lambda v: 0.0}, provides_intermediate_update=True
     )
     other = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: 0.0})
-    return plan_of({"smooth": smooth, "other": other}, ["smooth.y -> other.u", "other.y -> smooth.u"])
+    return plan_of(
+        {"smooth": smooth, "other": other}, ["smooth.y -> other.u", "other.y -> smooth.u"]
+    )
 
 
 def artificial() -> Plan:
@@ -64,7 +66,12 @@ def loop() -> Plan:
     mirror = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: 0.0}, depends={"y": ["u"]})
     sink = PythonFmu(inputs={"u": 0.0})
     units = {"sink": sink, "gain": gain, "mirror": mirror, "source": source}
-    connections = ["gain.y -> mirror.u", "mirror.y -> gain.u", "source.n -> gain.n", "gain.y -> sink.u"]
+    connections = [
+        "gain.y -> mirror.u",
+        "mirror.y -> gain.u",
+        "source.n -> gain.n",
+        "gain.y -> sink.u",
+    ]
     return plan_of(units, connections)
 
 

@@ -8,19 +8,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from python_fmu import PythonFmu
 
 from fmimaster.algorithms import ALGORITHMS, Algorithm, GaussSeidel, Jacobi
 from fmimaster.program.polynomial import FirstOrder, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.system.states import Call, State, after
-from python_fmu import PythonFmu
 
 Simulate = Callable[..., Results]
 
 EVERY: list[Any] = [
     pytest.param(kind(**options), id=f"{kind.__name__}{list(options.values()) or ''}")
     for kind in ALGORITHMS
-    for options in ({}, {"inputs": FirstOrder}, {"inputs": Polynomial(2, 0)}, {"inputs": Polynomial(2, 1)})
+    for options in (
+        {},
+        {"inputs": FirstOrder},
+        {"inputs": Polynomial(2, 0)},
+        {"inputs": Polynomial(2, 1)},
+    )
 ]
 every_algorithm = pytest.mark.parametrize("algorithm", EVERY)
 
@@ -29,7 +34,10 @@ INTERPOLATES: dict[str, Any] = {"max_input_derivative_order": 1}
 
 def clock() -> PythonFmu:
     """Tells the time at which it stands."""
-    return PythonFmu(outputs={"t": lambda v: v.t, "one": lambda v: 1.0}, attributes={"one": {"derivative_of": "t"}})
+    return PythonFmu(
+        outputs={"t": lambda v: v.t, "one": lambda v: 1.0},
+        attributes={"one": {"derivative_of": "t"}},
+    )
 
 
 def echo(**options: Any) -> PythonFmu:
@@ -106,7 +114,9 @@ def test_the_order_of_listing_changes_no_value(
     assert all(np.array_equal(found[n], expected[n]) for n in expected.names)
 
 
-def test_results_and_connections_carry_what_was_read_right_after_the_step(simulate: Simulate) -> None:
+def test_results_and_connections_carry_what_was_read_right_after_the_step(
+    simulate: Simulate,
+) -> None:
     # 'read, then set': the direct output of echo is that of the input which its last step had, here and downstream
     units = {"clock": clock(), "first": echo(), "second": echo()}
     connections = ["clock.t -> first.u", "first.y -> second.u"]
@@ -132,7 +142,9 @@ def test_rows_do_not_depend_on_how_they_are_cut_into_blocks(
 
 
 @every_algorithm
-def test_all_calls_are_allowed_where_they_are_made(simulate: Simulate, algorithm: Algorithm) -> None:
+def test_all_calls_are_allowed_where_they_are_made(
+    simulate: Simulate, algorithm: Algorithm
+) -> None:
     units, connections = ring()
     simulate(units, connections, {"a.x": 1.0}, algorithm=algorithm, stop_time=1, step_size=0.3)
     for unit in units.values():
@@ -154,7 +166,9 @@ def test_in_step_mode_nothing_is_read_between_setting_and_stepping(
         in_step_mode = calls[calls.index(Call.EXIT_INITIALIZATION_MODE) + 1 :]
         # read once, then set, step, read, four times
         assert in_step_mode == [
-            Call.GET, *[Call.SET_INPUT, Call.DO_STEP, Call.GET] * 4, Call.TERMINATE,
+            Call.GET,
+            *[Call.SET_INPUT, Call.DO_STEP, Call.GET] * 4,
+            Call.TERMINATE,
         ]
 
 

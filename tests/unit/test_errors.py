@@ -13,7 +13,9 @@ from fmimaster.errors import CallError, ConvergenceError, Interrupted, Simulatio
 CLASSES = {
     name: kind
     for name, kind in vars(errors).items()
-    if isinstance(kind, type) and issubclass(kind, BaseException) and kind.__module__ == errors.__name__
+    if isinstance(kind, type)
+    and issubclass(kind, BaseException)
+    and kind.__module__ == errors.__name__
 }
 
 
@@ -41,7 +43,9 @@ def test_the_first_sentence_of_each_class_stands_in_the_tree() -> None:
     text = errors.__doc__ or ""
     described = {name: kind for name, kind in CLASSES.items() if name != "FmimasterError"}
     said = {n: re.search(rf"{n} +(.+)$", text, re.MULTILINE) for n in described}
-    sentences = {n: (k.__doc__ or "").split("\n")[0].rstrip(".").lower() for n, k in described.items()}
+    sentences = {
+        n: (k.__doc__ or "").split("\n")[0].rstrip(".").lower() for n, k in described.items()
+    }
     wrong = [n for n, s in said.items() if not (s and s[1].lower().startswith(sentences[n][:30]))]
     assert wrong == []
 
@@ -53,7 +57,12 @@ def test_an_interruption_is_a_keyboard_interrupt_too() -> None:
 
 def call_error() -> CallError:
     return CallError(
-        "it failed", instance="pump", function="fmi3DoStep", status="fmi3Error", messages=["a", "b"], time=1.5
+        "it failed",
+        instance="pump",
+        function="fmi3DoStep",
+        status="fmi3Error",
+        messages=["a", "b"],
+        time=1.5,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from python_fmu import PythonFmu, plan_of
 
 from fmimaster.plan.graph import (
     Arcs,
@@ -21,7 +22,6 @@ from fmimaster.plan.graph import (
     visits,
 )
 from fmimaster.plan.plan import Plan
-from python_fmu import PythonFmu, plan_of
 
 CASES: dict[str, Any] = {
     case["name"].partition("_")[0]: case
@@ -88,7 +88,9 @@ def test_parts_of_the_graph_are_those_of_the_case(name: str) -> None:
     assert sorted(named(part, plan) for part in components(arcs)) == sorted(expected)
 
 
-@pytest.mark.parametrize(("name", "assumed"), [("G2", [False]), ("G3", [True]), ("G5", [False] * 2)])
+@pytest.mark.parametrize(
+    ("name", "assumed"), [("G2", [False]), ("G3", [True]), ("G5", [False] * 2)]
+)
 def test_a_loop_that_exists_only_by_undeclared_dependencies_is_assumed(
     name: str, assumed: list[bool]
 ) -> None:
@@ -122,7 +124,10 @@ def test_an_instance_is_visited_again_if_its_outputs_are_needed_before_its_input
 def test_two_loops_through_one_unit_are_solved_separately() -> None:
     plan = plan_of_case(CASES["G5"])
     loops = [visit for visit in plan.visits if visit.loop]
-    assert [[plan.instances[i].name for i in v.instances] for v in loops] == [["A", "B"], ["A", "C"]]
+    assert [[plan.instances[i].name for i in v.instances] for v in loops] == [
+        ["A", "B"],
+        ["A", "C"],
+    ]
 
 
 # What visits are for: after them, every value is right -------------------------------------------------------------------
@@ -133,14 +138,20 @@ def systems(draw: st.DrawFn) -> tuple[dict[str, PythonFmu], list[str]]:
     """Units with random feedthrough whose outputs tell on what they depend, connected without algebraic loops."""
     n = draw(st.integers(2, 5))
     units, connections = {}, []
-    rank = draw(st.permutations(range(2 * n)))  # of outputs: an output uses inputs fed by smaller ranks only
+    rank = draw(
+        st.permutations(range(2 * n))
+    )  # of outputs: an output uses inputs fed by smaller ranks only
     outputs = [(f"m{i}", f"y{k}") for i in range(n) for k in (0, 1)]
     for i in range(n):
         inputs, depends = {}, {}
         for k in (0, 1):
             mine = rank[2 * i + k]
-            sources = [o for o, r in zip(outputs, rank, strict=True) if r < mine and o[0] != f"m{i}"]
-            fed = draw(st.lists(st.sampled_from(sources), max_size=2, unique=True)) if sources else []
+            sources = [
+                o for o, r in zip(outputs, rank, strict=True) if r < mine and o[0] != f"m{i}"
+            ]
+            fed = (
+                draw(st.lists(st.sampled_from(sources), max_size=2, unique=True)) if sources else []
+            )
             depends[f"y{k}"] = []
             for j, (unit, y) in enumerate(fed):
                 inputs[f"u{k}{j}"] = -1000.0
@@ -189,9 +200,7 @@ def test_components_are_the_nodes_that_reach_each_other(pairs: list[tuple[int, i
     nodes = [(i, "x") for i in range(7)]
     arcs = {node: [nodes[b] for a, b in pairs if nodes[a] == node] for node in nodes}
     reach = {node: _reached(node, arcs) for node in nodes}
-    expected = {
-        frozenset(m for m in nodes if m in reach[n] and n in reach[m]) for n in nodes
-    }
+    expected = {frozenset(m for m in nodes if m in reach[n] and n in reach[m]) for n in nodes}
     found = components(arcs)
     assert {frozenset(part) for part in found} == expected
     assert len(found) == len(expected)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pytest import approx
+from python_fmu import Bench, PythonFmu
 
 from fmimaster.errors import ConvergenceError
 from fmimaster.program.instructions import Repeat
@@ -15,7 +16,6 @@ from fmimaster.results.results import Results
 from fmimaster.run.executor import Experiment
 from fmimaster.system.model import Causality, DataType, Initial
 from fmimaster.system.states import Call
-from python_fmu import Bench, PythonFmu
 
 Simulate = Callable[..., Results]
 
@@ -91,7 +91,9 @@ def test_no_input_is_given_a_value_that_its_source_has_not_said_before(undeclare
         return output
 
     for n, unit in units.items():
-        unit.outputs = {y: heard(f"{n}.{y}", lambda v, f=f: 100 + f(v)) for y, f in unit.outputs.items()}
+        unit.outputs = {
+            y: heard(f"{n}.{y}", lambda v, f=f: 100 + f(v)) for y, f in unit.outputs.items()
+        }
     bench = initialized(units, ARTIFICIAL, {"A.u1": 1.0})
     for target, source in (("B.u", "A.y1"), ("A.u2", "B.y")):
         instance, _, name = target.partition(".")
@@ -119,7 +121,10 @@ CLOSE = 2.1e-10
 
 def test_a_loop_of_gain_one_fifth_converges() -> None:  # L1
     bench = initialized(ring(lambda u: 0.5 * u + 1, lambda u: 0.4 * u + 2), RING)
-    assert (bench.value("a.y"), bench.value("b.y")) == (approx(2.5, rel=CLOSE), approx(3, rel=CLOSE))
+    assert (bench.value("a.y"), bench.value("b.y")) == (
+        approx(2.5, rel=CLOSE),
+        approx(3, rel=CLOSE),
+    )
 
 
 def test_the_cosine_converges_to_its_fixed_point() -> None:  # L3
@@ -177,7 +182,9 @@ def test_a_ring_of_a_negation_never_comes_to_rest() -> None:  # B1
     ("s", "r", "start", "q"),
     [(0, 0, 1, 1), (0, 0, 0, 0), (1, 0, 0, 1), (0, 1, 1, 0)],
 )
-def test_a_latch_rests_where_its_start_value_lets_it(s: int, r: int, start: int, q: int) -> None:  # B2
+def test_a_latch_rests_where_its_start_value_lets_it(
+    s: int, r: int, start: int, q: int
+) -> None:  # B2
     latch = boolean(lambda u, s, r: s or (u and not r), s=bool(s), r=bool(r))
     units = {"a": latch, "b": boolean(lambda u: u)}
     bench = initialized(units, RING, {"a.u": start, "b.u": start})

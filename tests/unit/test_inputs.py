@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pytest import approx
+from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.errors import SimulationError
@@ -15,7 +16,6 @@ from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, Unit
 from fmimaster.system.states import Call
-from python_fmu import Bench, PythonFmu
 
 Simulate = Callable[..., Results]
 
@@ -116,7 +116,9 @@ def test_an_integer_can_be_transformed_into_a_float() -> None:
 
 
 def test_units_are_converted() -> None:
-    kelvin, celsius = (Unit(n, (0, 0, 0, 0, 1, 0, 0, 0), 1.0, o) for n, o in (("K", 0.0), ("degC", 273.15)))
+    kelvin, celsius = (
+        Unit(n, (0, 0, 0, 0, 1, 0, 0, 0), 1.0, o) for n, o in (("K", 0.0), ("degC", 273.15))
+    )
     assert moved(300.0, {"unit": kelvin}, {"unit": celsius}) == approx(26.85, abs=1e-13)
 
 
@@ -221,8 +223,12 @@ def test_without_the_capability_the_value_is_held(simulate: Simulate) -> None:
     assert cannot == held
 
 
-def test_where_the_source_publishes_too_few_derivatives_the_value_is_held(simulate: Simulate) -> None:
-    assert run(simulate, CUBIC[:2], Jacobi(Polynomial(1, 3))) == run(simulate, CUBIC[:2], Jacobi(Hold))
+def test_where_the_source_publishes_too_few_derivatives_the_value_is_held(
+    simulate: Simulate,
+) -> None:
+    assert run(simulate, CUBIC[:2], Jacobi(Polynomial(1, 3))) == run(
+        simulate, CUBIC[:2], Jacobi(Hold)
+    )
 
 
 def test_under_gauss_seidel_an_input_goes_through_the_end_of_the_step(simulate: Simulate) -> None:
@@ -275,7 +281,9 @@ LINE = (1.0, 2.0)
 def bench() -> tuple[Bench, Probe]:
     """A probe fed by a line, initialized at t = 0, with a history of two points of which one is taken."""
     probe = Probe()
-    bench = Bench({"s": signal(*LINE), "probe": probe.fmu}, ["s.y -> probe.u"], n_buffers=3, history=2)
+    bench = Bench(
+        {"s": signal(*LINE), "probe": probe.fmu}, ["s.y -> probe.u"], n_buffers=3, history=2
+    )
     bench.initialize()
     bench.run("REMEMBER")
     return bench, probe

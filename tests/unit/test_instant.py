@@ -18,7 +18,7 @@ from fmimaster.errors import OptionError
 DATA = Path(__file__).parents[1] / "data"
 
 # decimals as users write them; times of at most some 30 years in s
-decimals = st.decimals(-10**9, 10**9, places=6).map(Fraction)
+decimals = st.decimals(-(10**9), 10**9, places=6).map(Fraction)
 
 
 def test_a_tenth_given_as_a_double_means_one_tenth() -> None:
@@ -38,6 +38,7 @@ def test_the_sum_of_a_tenth_and_two_tenths_means_its_shortest_decimal() -> None:
         (2, Fraction(2)),
         (Fraction(1, 3), Fraction(1, 3)),
         (np.float64(0.1), Fraction(1, 10)),
+        (np.int64(3), Fraction(3)),
         (-0.5, Fraction(-1, 2)),
     ],
 )
@@ -47,7 +48,9 @@ def test_a_time_may_be_a_number_a_text_or_a_fraction(given: str, meant: Fraction
 
 @pytest.mark.parametrize("value", ["", "ten", "1/0", "nan", float("nan"), float("inf"), None, []])
 def test_what_is_not_a_finite_number_is_refused_with_an_example(value: object) -> None:
-    with pytest.raises(OptionError, match=r"is not a time\. Expected a finite number in s, such as"):
+    with pytest.raises(
+        OptionError, match=r"is not a time\. Expected a finite number in s, such as"
+    ):
         exact(value)  # type: ignore[arg-type]
 
 

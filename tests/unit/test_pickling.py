@@ -70,7 +70,12 @@ def matrices() -> dict[str, PythonFmu]:
     """Units with start values and connections of several elements, and of all kinds."""
     attributes = {"m": {"shape": (2, 2)}, "y": {"shape": (2, 2)}}
     return {
-        n: PythonFmu(inputs={"m": 0.0}, outputs={"y": lambda v: v.m}, depends={"y": ["m"]}, attributes=attributes)
+        n: PythonFmu(
+            inputs={"m": 0.0},
+            outputs={"y": lambda v: v.m},
+            depends={"y": ["m"]},
+            attributes=attributes,
+        )
         for n in "ab"
     }
 
@@ -82,7 +87,7 @@ def test_a_plan_comes_through_with_all_that_programs_need() -> None:
     for name in ("links", "trigger_sequence", "visits", "layout", "wires", "recorded", "notes"):
         assert getattr(copy, name) == getattr(plan, name)
     assert copy.instances[0].model == plan.instances[0].model
-    assert copy.instances[0].start_values["m"].tolist() == [1, 2, 3, 4]
+    assert copy.instances[0].start_values["m"] == (1, 2, 3, 4)
 
 
 def test_plans_can_be_compared_also_if_start_values_are_arrays() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from python_fmu import PythonFmu, plan_of
 
 from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import Causality, DataType, Initial, Variability
-from python_fmu import PythonFmu, plan_of
 
 
 def source(**options: Any) -> PythonFmu:

@@ -62,8 +62,10 @@ def test_the_polynomial_goes_through_its_points_with_their_derivatives(
 @pytest.mark.parametrize(
     ("derivatives", "value", "slope"),
     # events.md, section 13; the tolerance is half of the last digit that is told
-    [(2, approx(3.2e-10, abs=5e-12), approx(1.3e-8, abs=5e-10)),
-     (1, approx(3.3e-7, abs=5e-9), approx(6.7e-6, abs=5e-8))],
+    [
+        (2, approx(3.2e-10, abs=5e-12), approx(1.3e-8, abs=5e-10)),
+        (1, approx(3.3e-7, abs=5e-9), approx(6.7e-6, abs=5e-8)),
+    ],
     ids=["quintic", "cubic"],
 )
 def test_the_sine_is_extrapolated_with_the_errors_of_events_md(
@@ -97,11 +99,15 @@ floats = st.floats(-10, 10)
 def test_values_and_derivatives_are_those_of_numpy(
     coefficients: list[float], s: float, derivative: int
 ) -> None:
-    expected = Reference(coefficients).deriv(derivative)(s) if derivative else Reference(coefficients)(s)
+    expected = (
+        Reference(coefficients).deriv(derivative)(s) if derivative else Reference(coefficients)(s)
+    )
     found = evaluate(np.array(coefficients)[:, np.newaxis], s, derivative)
     # Horner's rule: 2 n roundings, relative to the sum of the magnitudes, which is below 6 * 10 * 10**5 * 5!
-    bound = 12 * 2.3e-16 * sum(
-        abs(c) * max(abs(s), 1) ** k * factorial(k) for k, c in enumerate(coefficients)
+    bound = (
+        12
+        * 2.3e-16
+        * sum(abs(c) * max(abs(s), 1) ** k * factorial(k) for k, c in enumerate(coefficients))
     )
     assert found == approx([expected], abs=bound, rel=0)
 

@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from fmimaster.errors import NotANumberError
-from fmimaster.results.recorder import ColumnSource, Recorder
-from fmimaster.run.executor import RowBlock
-from fmimaster.plan.layout import ValueStore
-from fmimaster.system.model import DataType
 from python_fmu import PythonFmu, plan_of
 
-COLUMNS = (ColumnSource("x", "float", slice(0, 1), unit="m"), ColumnSource("m", "float", slice(1, 5), (2, 2)))
+from fmimaster.errors import NotANumberError
+from fmimaster.plan.layout import ValueStore
+from fmimaster.results.recorder import ColumnSource, Recorder
+from fmimaster.run.executor import RowBlock
+from fmimaster.system.model import DataType
+
+COLUMNS = (
+    ColumnSource("x", "float", slice(0, 1), unit="m"),
+    ColumnSource("m", "float", slice(1, 5), (2, 2)),
+)
 
 
 def block(times: list[float]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -47,11 +50,12 @@ def test_with_an_interval_the_first_row_at_or_after_each_multiple_is_kept() -> N
     assert recorder.results().time.tolist() == [1.0, 1.6, 2.0, 3.3]
 
 
-def test_a_point_of_the_output_grid_counts_in_spite_of_rounding() -> None:
-    t = [k * 0.1 for k in range(31)]  # 3 * 0.1 is above 0.3, others are below their decimals
-    recorder = Recorder(COLUMNS, interval=0.3)
+@pytest.mark.parametrize("interval", [0.1, 0.3])
+def test_a_point_of_the_output_grid_counts_in_spite_of_rounding(interval: float) -> None:
+    t = [k / 10 for k in range(31)]  # 0.6 / 0.1 is below 6 in doubles
+    recorder = Recorder(COLUMNS, interval=interval)
     recorder.take(*block(t))
-    assert recorder.results().time.tolist() == t[::3]
+    assert recorder.results().time.tolist() == t[:: round(10 * interval)]
 
 
 times = st.lists(st.floats(0, 10), min_size=1, max_size=20).map(sorted)
@@ -79,7 +83,9 @@ def broken() -> tuple[np.ndarray, dict[str, Any]]:
 
 
 def test_a_nan_is_an_error_that_names_the_output_and_the_time() -> None:
-    with pytest.raises(NotANumberError, match=r"Output 'm' is NaN at t = 1 s.*--allow-nan") as caught:
+    with pytest.raises(
+        NotANumberError, match=r"Output 'm' is NaN at t = 1 s.*--allow-nan"
+    ) as caught:
         Recorder(COLUMNS).take(*broken())
     assert caught.value.time == 1.0
 

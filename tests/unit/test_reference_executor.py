@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from python_fmu import Bench, PythonFmu
 
 from fmimaster.program.outcome import Outcome, Reason
 from fmimaster.run.executor import Experiment
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
-from python_fmu import Bench, PythonFmu
 
 
 def ramp(**options: Any) -> PythonFmu:
@@ -318,7 +318,12 @@ def test_a_discarded_step_stops_the_program_and_says_where() -> None:
     outcome = b.run("STEP a 1.0\nSTEP b 0.5\nSTEP b 1.0\nGET a outputs", 0.0, 2.0)
     assert outcome.stopped is not None
     stop = outcome.stopped
-    assert (stop.reason, stop.instance, stop.instruction, stop.time) == (Reason.DISCARDED, 1, 2, 1.0)
+    assert (stop.reason, stop.instance, stop.instruction, stop.time) == (
+        Reason.DISCARDED,
+        1,
+        2,
+        1.0,
+    )
     assert outcome.end == 1.0
     assert b.value("a.y") == 0.0  # nothing is done after it
 

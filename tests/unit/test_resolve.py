@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from python_fmu import Connections, PythonFmu, describe
 
 from fmimaster.errors import DescriptionError
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import DataType, Unit
 from fmimaster.system.resolve import Link, ResolvedSystem, resolve
-from python_fmu import Connections, PythonFmu, describe
 
 METRE, MILLIMETRE = Unit("m", (0, 1, 0, 0, 0, 0, 0, 0)), Unit("mm", (0, 1, 0, 0, 0, 0, 0, 0), 1e-3)
 KELVIN = Unit("K", (0, 0, 0, 0, 1, 0, 0, 0))
@@ -69,7 +69,9 @@ def test_an_end_that_cannot_be_connected_is_refused(connection: str, message: st
 
 
 def test_an_input_has_one_source_only() -> None:
-    with pytest.raises(DescriptionError, match=r"'t\.u' is already fed by Connection 's\.y -> t\.u'"):
+    with pytest.raises(
+        DescriptionError, match=r"'t\.u' is already fed by Connection 's\.y -> t\.u'"
+    ):
         resolved(["s.y -> t.u", "s.y -> t.u"])
 
 
@@ -77,20 +79,52 @@ def test_an_input_has_one_source_only() -> None:
 
 F64, F32, I8, U8, I32, U32, I64, U64, BOOL, STR, BIN = (
     DataType[name]
-    for name in "FLOAT64 FLOAT32 INT8 UINT8 INT32 UINT32 INT64 UINT64 BOOLEAN STRING BINARY".split()
+    for name in [
+        "FLOAT64",
+        "FLOAT32",
+        "INT8",
+        "UINT8",
+        "INT32",
+        "UINT32",
+        "INT64",
+        "UINT64",
+        "BOOLEAN",
+        "STRING",
+        "BINARY",
+    ]
 )
 
 
 @pytest.mark.parametrize(
     ("source", "target"),
-    [(BOOL, I32), (BOOL, F64), (I32, F64), (U32, F64), (U8, I32), (I32, I64), (F32, F64), (F64, F32)],
+    [
+        (BOOL, I32),
+        (BOOL, F64),
+        (I32, F64),
+        (U32, F64),
+        (U8, I32),
+        (I32, I64),
+        (F32, F64),
+        (F64, F32),
+    ],
 )
-def test_a_conversion_that_loses_nothing_is_done_and_noted(source: DataType, target: DataType) -> None:
+def test_a_conversion_that_loses_nothing_is_done_and_noted(
+    source: DataType, target: DataType
+) -> None:
     found = link({"type": source}, {"type": target})
     assert found.notes[0].startswith(f"{source.value} to {target.value}")
 
 
-LOSSY = [(F64, I32), (F32, I8), (I64, F64), (U64, F64), (I32, F32), (I64, I32), (I32, U32), (I32, BOOL)]
+LOSSY = [
+    (F64, I32),
+    (F32, I8),
+    (I64, F64),
+    (U64, F64),
+    (I32, F32),
+    (I64, I32),
+    (I32, U32),
+    (I32, BOOL),
+]
 
 
 @pytest.mark.parametrize(("source", "target"), LOSSY)

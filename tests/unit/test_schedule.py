@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from python_fmu import PythonFmu
 
 from fmimaster.control.schedule import make_schedule, round_to_125
 from fmimaster.control.step_size import FixedStep
 from fmimaster.errors import OptionError
 from fmimaster.system.description import Experiment
 from fmimaster.system.model import DefaultExperiment, Model
-from python_fmu import PythonFmu
 
 SILENT = Experiment()
 
@@ -33,9 +33,7 @@ def model(*, fixed: bool = False, internal: float | None = None, **experiment: A
 
 def test_the_users_word_comes_first() -> None:
     models = {"a": model(start_time=5, stop_time=6, step_size=0.5)}
-    s = make_schedule(
-        models, Experiment(1, 2, 0.25), start_time=0, stop_time="3", step_size="1/10"
-    )
+    s = make_schedule(models, Experiment(1, 2, 0.25), start_time=0, stop_time="3", step_size="1/10")
     assert (s.start, s.stop, s.step.exact_size) == (0, 3, Fraction(1, 10))
     assert s.notes == ()
 
@@ -74,7 +72,7 @@ def test_a_fixed_step_is_taken_as_it_is() -> None:
 def test_without_any_step_size_about_500_steps_of_a_round_size_are_done() -> None:
     s = make_schedule({"a": model()}, SILENT, stop_time=10)
     assert s.step.exact_size == Fraction(1, 50)
-    assert s.notes == ("step size 0.02 s, because nobody says one: about 500 steps",)
+    assert s.notes == ("step size 0.02 s, because nobody says one: 500 steps",)
 
 
 @pytest.mark.parametrize("power", range(-20, 20))

@@ -158,7 +158,7 @@ def test_the_only_ssd_of_another_name_is_taken_with_a_note(tmp_path: Path) -> No
 def test_several_ssds_of_other_names_are_told(tmp_path: Path) -> None:
     path = zipped(tmp_path / "x.ssp", {"A.ssd": ssd(), "B.ssd": ssd(), "c.ssv": ""})
     with pytest.raises(
-        FileError, match=r"has no SystemStructure\.ssd, but A\.ssd, B\.ssd\. Unpack"
+        FileError, match=r"has no SystemStructure\.ssd, but A\.ssd, B\.ssd\. Give the path"
     ):
         read_system(path)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from python_fmu import PythonFmu
 
 from fmimaster.errors import DescriptionError
 from fmimaster.system.description import (
@@ -19,7 +20,6 @@ from fmimaster.system.description import (
 )
 from fmimaster.system.model import Causality, DataType, Initial, Unit, Variability
 from fmimaster.system.resolve import resolve
-from python_fmu import PythonFmu
 
 METRE, MILLIMETRE = Unit("m", (0, 1, 0, 0, 0, 0, 0, 0)), Unit("mm", (0, 1, 0, 0, 0, 0, 0, 0), 1e-3)
 
@@ -47,7 +47,9 @@ def values(system: System, given: Mapping[str, Any] | None = None) -> dict[str, 
     description = SystemDescription(system)
     models = {name: PUMP for name, _ in description.components()}
     found = resolve(description, models, overrides=given)
-    return {f"{c.name}.{n}": v.tolist() for c in found.components for n, v in c.start_values.items()}
+    return {
+        f"{c.name}.{n}": v.tolist() for c in found.components for n, v in c.start_values.items()
+    }
 
 
 def one(*parameters: Parameter, given: Mapping[str, Any] | None = None) -> dict[str, list[Any]]:
@@ -66,7 +68,11 @@ def test_the_users_value_wins_over_the_descriptions() -> None:
 
 
 def test_the_outer_systems_value_wins_over_the_inner_ones() -> None:
-    inner = System("in", components=(component("pump", Parameter("x", 1)),), parameters=(Parameter("pump.x", 2),))
+    inner = System(
+        "in",
+        components=(component("pump", Parameter("x", 1)),),
+        parameters=(Parameter("pump.x", 2),),
+    )
     assert values(System("out", systems=(inner,))) == {"in.pump.x": [2.0]}
     outer = System("out", systems=(inner,), parameters=(Parameter("in.pump.x", 3),))
     assert values(outer) == {"in.pump.x": [3.0]}
@@ -89,7 +95,9 @@ def test_parameters_inputs_and_initial_values_take_a_start_value(name: str) -> N
     assert f"pump.{name}" in one(given={name: 1})
 
 
-@pytest.mark.parametrize(("name", "why"), [("k", "variability=constant"), ("y", "initial=calculated")])
+@pytest.mark.parametrize(
+    ("name", "why"), [("k", "variability=constant"), ("y", "initial=calculated")]
+)
 def test_constants_and_calculated_values_take_none(name: str, why: str) -> None:
     with pytest.raises(DescriptionError, match=rf"'pump\.{name}' takes no start value .*{why}"):
         one(given={f"pump.{name}": 1})
@@ -133,5 +141,7 @@ def test_a_value_without_a_unit_is_in_that_of_the_variable() -> None:
 
 
 def test_an_integer_cannot_be_transformed() -> None:
-    with pytest.raises(DescriptionError, match=r"needs a floating point variable, 'pump\.n' is Int32"):
+    with pytest.raises(
+        DescriptionError, match=r"needs a floating point variable, 'pump\.n' is Int32"
+    ):
         one(Parameter("n", 1, transformation=Transformation(2.0, 0.0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import pytest
@@ -43,7 +44,7 @@ def test_each_point_plus_its_step_is_the_next_point_bit_by_bit(
     step: float | str, start: float
 ) -> None:
     t = [point.seconds for point in points(grid(step, start), STEPS)]
-    h = [after - before for before, after in zip(t, t[1:], strict=False)]
+    h = [after - before for before, after in itertools.pairwise(t)]
     assert len(t) == STEPS + 1
     assert [a + b for a, b in zip(t, h, strict=False)] == t[1:]
 
@@ -63,7 +64,7 @@ def test_on_any_decimal_grid_a_point_plus_its_step_is_the_next_point(
     start: Fraction, step: Fraction
 ) -> None:
     t = [point.seconds for point in points(grid(step, start), 200)]
-    assert [a + (b - a) for a, b in zip(t, t[1:], strict=False)] == t[1:]
+    assert [a + (b - a) for a, b in itertools.pairwise(t)] == t[1:]
 
 
 @given(decimal, size, st.integers(0, 1000))

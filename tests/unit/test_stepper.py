@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import pytest
+from python_fmu import PythonFmu, plan_of
 
 from fmimaster.control.instant import Instant, TimeBase, exact
 from fmimaster.control.step_size import Grid
@@ -16,7 +18,6 @@ from fmimaster.program.instructions import Program, Step
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.stepper import RunState, Stepper, StepPrograms
 from fmimaster.run.timeline import Timeline
-from python_fmu import PythonFmu, plan_of
 
 PROGRAMS = StepPrograms(Program("attempt", (Step(0, 1.0),)), Program("commit", ()))
 
@@ -51,7 +52,13 @@ class Executor:
 
 
 def stepped(
-    step: Any, stop: Any, *, start: Any = 0, points: Sequence[Any] = (), **options: Any
+    step: Any,
+    stop: Any,
+    *,
+    start: Any = 0,
+    points: Sequence[Any] = (),
+    names: Sequence[str] = ("pump",),
+    **options: Any,
 ) -> tuple[Stepper, Executor]:
     """A stepper that has reached its stop time, and the executor with its log."""
     times = [exact(t) for t in (start, stop, step, *points)]
@@ -61,7 +68,7 @@ def stepped(
         return base.instant(base.ticks(time))
 
     executor = Executor(**options)
-    plan: Plan = plan_of({"pump": PythonFmu()})
+    plan: Plan = plan_of({name: PythonFmu() for name in names})
     grid = Grid(base, base.ticks(times[0]), base.ticks(times[2]))
     state = RunState(instant(times[0]), Timeline.of(map(instant, times[3:])))
     stepper = Stepper(plan, PROGRAMS, executor, grid, state)  # type: ignore[arg-type]
@@ -73,7 +80,7 @@ def stepped(
 def test_each_step_begins_where_the_last_one_ended(most: int) -> None:
     _, executor = stepped(0.1, 1, most=most)
     tenths = [k / 10 for k in range(11)]
-    assert executor.attempts == list(zip(tenths, tenths[1:], strict=False))
+    assert executor.attempts == list(itertools.pairwise(tenths))
     assert executor.commits == tenths[1:]
 
 
@@ -116,6 +123,18 @@ def test_an_fmu_that_ends_the_simulation_ends_the_loop_where_it_stands() -> None
     assert executor.attempts[-1] == (0.2, 0.3)
     assert executor.commits == [0.1, 0.2, 0.25]
     assert stepper.state.time == Instant(0.25)
+
+
+def test_where_others_are_ahead_of_an_fmu_that_ends_the_simulation_nothing_is_committed() -> None:
+    ended = {0.2: Outcome(0.25, terminate=True)}
+    stepper, executor = stepped(0.1, 1, outcome=ended, names=["pump", "tank"])
+    assert executor.commits == [0.1, 0.2]
+    assert stepper.state.time.seconds == 0.2
+
+
+def test_an_fmu_that_ends_the_simulation_without_any_step_gives_no_second_row() -> None:
+    _, executor = stepped(0.1, 1, outcome={0.2: Outcome(0.2, terminate=True)})
+    assert executor.commits == [0.1, 0.2]
 
 
 def test_a_discarded_step_is_an_error_that_names_instance_step_and_time_reached() -> None:

@@ -130,5 +130,8 @@ def test_a_csv_file_is_loaded_with_the_types_of_its_connectors(tmp_path: Path) -
 def test_what_is_neither_an_fmu_nor_a_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.txt"
     path.write_text("")
-    with pytest.raises(FileError, match=r"is neither an FMU \(\.fmu\) nor a table \(\.csv\)"), Loader() as loader:
+    with (
+        pytest.raises(FileError, match=r"is neither an FMU \(\.fmu\) nor a table \(\.csv\)"),
+        Loader() as loader,
+    ):
         loader.model(component(path))

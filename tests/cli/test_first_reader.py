@@ -1,0 +1,111 @@
+"""What a first reader tripped over, each held by a test."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, reference
+
+from fmimaster import (
+    FileError,
+    Jacobi,
+    OptionError,
+    Simulation,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def dahlquist() -> Path:
+    return reference("fmi3/Dahlquist.fmu")
+
+
+def test_an_output_never_overwrites_what_is_read(run: Run, dahlquist: Path, tmp_path: Path) -> None:
+    fmu = shutil.copy(dahlquist, tmp_path / "a.fmu")
+    before = Path(fmu).read_bytes()
+    message = run("simulate", fmu, "--output-file", fmu).error
+    assert f"--output-file {fmu} would overwrite what is read" in message
+    assert Path(fmu).read_bytes() == before
+
+
+def test_two_outputs_need_two_names(run: Run, dahlquist: Path, tmp_path: Path) -> None:
+    one = tmp_path / "one.png"
+    message = run("simulate", dahlquist, "--output-file", one, "--plot", one).error
+    assert "would overwrite what --output-file writes" in message
+
+
+def test_a_step_that_fmus_cannot_see_is_refused() -> None:
+    with pytest.raises(OptionError, match="step size 1e-17 s is too small"):
+        simulate(reference_path("fmi3/Dahlquist.fmu"), start_time=1, stop_time=2, step_size=1e-17)
+
+
+def test_the_last_row_is_recorded_whatever_the_interval() -> None:
+    path = reference_path("fmi3/Dahlquist.fmu")
+    r = simulate(path, stop_time=1, step_size=0.1, output_interval=0.35)
+    assert r.time.tolist() == [0.0, 0.4, 0.7, 1.0]
+    every = simulate(path, stop_time=1, step_size=0.1, output_interval=0.5)
+    assert every.time.tolist() == [0.0, 0.5, 1.0]
+
+
+def test_an_input_file_without_rows_or_with_nan_is_told(tmp_path: Path) -> None:
+    table = tmp_path / "u.csv"
+    for text, expected in (
+        ("time,u\n", "has a header and no rows"),
+        ("time,u\n0,1\n1,nan\n", "column 'u' is NaN at t = 1 s"),
+    ):
+        table.write_text(text)
+        with pytest.raises(FileError, match=expected):
+            simulate(reference_path("fmi3/Dahlquist.fmu"), stop_time=1, input_file=table)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_told(run: Run, dahlquist: Path) -> None:
+    message = run("simulate", dahlquist, "--output-file", "/dev/full").error
+    assert "The results cannot be written: No space left on device." in message
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"output_interval": "a"}, "output_interval: 'a', expected a positive number"),
+        ({"tolerance": -1}, "tolerance: -1, expected a positive number"),
+        ({"start_values": [("k", 1)]}, "expected a mapping of names to values"),
+        ({"output_variables": "x"}, "expected a sequence of names or globs"),
+        ({"algorithm": Jacobi}, "Give an object such as Jacobi"),
+        ({"threads": -1}, "threads: -1"),
+    ],
+)
+def test_options_are_checked_when_they_are_made(settings: dict[str, object], expected: str) -> None:
+    with pytest.raises(OptionError, match=expected):
+        Simulation(reference_path("fmi3/Dahlquist.fmu"), **settings)  # type: ignore[arg-type]
+
+
+def test_a_builder_is_a_system_too() -> None:
+    builder = SystemBuilder("one")
+    builder.add("d", reference_path("fmi3/Dahlquist.fmu"))
+    assert simulate(builder, stop_time=1, step_size=0.5).names == ("d.x", "d.dx")
+
+
+def test_a_terminated_run_keeps_its_rows(tmp_path: Path) -> None:
+    """SIGTERM is taken like Ctrl-C: batch systems send it."""
+    table = tmp_path / "rows.csv"
+    command = [sys.executable, "-m", "fmimaster", "simulate", "--step-size", "1e-6"]
+    command += ["--stop-time", "1000", "--output-file", str(table)]
+    process = subprocess.Popen([*command, str(reference_path("fmi3/Dahlquist.fmu"))])
+    deadline = time.monotonic() + 60
+    while (not table.exists() or table.stat().st_size < 10_000) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 130
+    assert len(table.read_text().splitlines()) > 100
