@@ -7,14 +7,22 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from python_fmu import PythonFmu, describe
+from python_fmu import Bench, PythonFmu, describe
 
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Execution
+from fmimaster.run.choice import Execution, native_executor
 from fmimaster.simulation import Simulation
 
 settings.register_profile("fmimaster", deadline=None, derandomize=True)
 settings.load_profile("fmimaster")
+
+
+@pytest.fixture(params=[Execution.REFERENCE, Execution.FASTEST], ids=["reference", "native"])
+def each_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs a test on the interpreter in Python, and again on the kernel where that can do its system."""
+    if request.param is Execution.FASTEST and native_executor() is None:
+        pytest.skip("the kernel is not built")
+    monkeypatch.setattr(Bench, "execution", request.param)
 
 
 @pytest.fixture
@@ -29,8 +37,11 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
         **options: Any,
     ) -> Simulation:
         files = {f"{name}.fmu": unit for name, unit in units.items()}
-        monkeypatch.setattr("fmimaster.fmu.load.FmuFile", lambda source, **_: files[source.path.name])
+        monkeypatch.setattr(
+            "fmimaster.fmu.load.FmuFile", lambda source, **_: files[source.path.name]
+        )
         options = {"executor": Execution.REFERENCE} | options  # no compiler is needed
+        options.setdefault("executor", Bench.execution)
         return Simulation(describe(units, connections, start_values), **options)
 
     return make

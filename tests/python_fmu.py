@@ -17,8 +17,8 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan, make_plan
 from fmimaster.program.instructions import Instruction, Program
 from fmimaster.program.outcome import Outcome
+from fmimaster.run.choice import Execution, choose_executor
 from fmimaster.run.executor import Experiment
-from fmimaster.run.reference import ReferenceExecutor
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
 from fmimaster.system.model import (
@@ -339,8 +339,15 @@ def plan_of(
     return make_plan(resolved, outputs=outputs)
 
 
+MOST_PLACES = 16
+"""For FMU states: more than any program of the tests uses."""
+
+
 class Bench:
-    """A system on the reference executor, to be driven by hand."""
+    """A system on an executor, to be driven by hand."""
+
+    execution = Execution.REFERENCE
+    """Which executor; the fixture ``each_executor`` changes it."""
 
     def __init__(
         self,
@@ -357,10 +364,11 @@ class Bench:
         self.plan = plan_of(units, connections, start_values, **options)
         self.programs = assemble(self.plan, algorithm or Jacobi())
         self.instances = {name: unit.instantiate(name) for name, unit in units.items()}
-        self.executor = ReferenceExecutor(
+        self.executor = choose_executor(self.plan, self.execution)(
             self.plan,
             list(self.instances.values()),
             experiment or Experiment(0.0, 1.0),
+            n_places=MOST_PLACES,
             n_buffers=max(n_buffers, self.programs.n_buffers),
             history=max(history, self.programs.history),
         )

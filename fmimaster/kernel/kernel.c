@@ -126,13 +126,13 @@ static void fit(fm_kernel *k, const fm_instruction *c)
         int wanted = used < order ? 1 : c->points, points = 0;
         double times[FM_MOST_POINTS];
         for (int b = -1; b < c->n_buffers && points < wanted; b++) {
-            double time = b < 0 ? k->read[j] : k->buffer_read[c->first_buffer + b][j];
+            double time = b < 0 ? k->read[j] : k->buffer_read[c->buffers[b]][j];
             int known = b >= 0 && !isfinite(time);
             for (int p = 0; p < points; p++)
                 known |= times[p] == time;
             if (known)
                 continue;
-            void *const *values = b < 0 ? k->outputs : &k->buffers[(c->first_buffer + b) * FM_TYPES];
+            void *const *values = b < 0 ? k->outputs : &k->buffers[c->buffers[b] * FM_TYPES];
             times[points] = time;
             for (int d = 0; d < used; d++) {
                 nodes[points * used + d] = time;
@@ -342,17 +342,10 @@ static void recall(fm_kernel *k, int buffer)
 
 static void remember(fm_kernel *k)
 {
-    int n = k->n_history;
-    for (int t = 0; t < FM_TYPES; t++) {
-        void *oldest = k->buffers[(n - 1) * FM_TYPES + t];
-        for (int b = n - 1; b > 0; b--)
-            k->buffers[b * FM_TYPES + t] = k->buffers[(b - 1) * FM_TYPES + t];
-        k->buffers[t] = oldest;
+    for (int b = k->n_history - 1; b > 0; b--) {
+        copy_outputs(k, &k->buffers[b * FM_TYPES], &k->buffers[(b - 1) * FM_TYPES]);
+        memcpy(k->buffer_read[b], k->buffer_read[b - 1], sizeof(double) * (size_t)k->n_instances);
     }
-    double *oldest = k->buffer_read[n - 1];
-    for (int b = n - 1; b > 0; b--)
-        k->buffer_read[b] = k->buffer_read[b - 1];
-    k->buffer_read[0] = oldest;
     keep(k, 0);
 }
 

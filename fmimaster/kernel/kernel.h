@@ -46,7 +46,8 @@ typedef struct {
     int group;             /* MOVE, SET, GET; the state for MODE */
     int place;             /* SAVE, RESTORE: place; KEEP, RECALL: buffer */
     int least, most;       /* REPEAT; PARALLEL: least is the number of STEPs that follow */
-    int points, derivatives, first_buffer, n_buffers; /* FIT */
+    int points, derivatives, n_buffers; /* FIT */
+    const int *buffers;                 /* FIT */
     double at;             /* FIT: at; STEP: end; UNTIL: tolerance */
 } fm_instruction;
 

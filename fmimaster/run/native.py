@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -223,7 +223,7 @@ class NativeExecutor:
         known = self._programs.get(id(program))
         if known is None:
             code = self._lent(
-                ffi.new("fm_instruction[]", [_encode(i) for i in program.instructions])
+                ffi.new("fm_instruction[]", [_encode(i, self._lent) for i in program.instructions])
             )
             encoded = ffi.new("fm_program *", (len(program.instructions), code))
             self._lend_polynomials(program)
@@ -381,16 +381,15 @@ def _experiment(experiment: Experiment) -> Any:
     return ffi.new("fm_experiment *", values)
 
 
-def _encode(instruction: Instruction) -> dict[str, Any]:
-    """An instruction as the fields of fm_instruction."""
+def _encode(instruction: Instruction, lent: Callable[[Any], Any]) -> dict[str, Any]:
+    """An instruction as the fields of fm_instruction; ``lent`` keeps what they point to."""
     fields: dict[str, Any] = {"op": OPERATIONS.index(type(instruction))}
     match instruction:
         case Move(i, group) | Set(i, group) | Get(i, group):
             fields |= {"instance": i, "group": int(group)}
         case Fit(i, at, points, derivatives, buffers):
-            first = buffers[0] if buffers else 0
             fields |= {"instance": i, "at": at, "points": points, "derivatives": derivatives}
-            fields |= {"first_buffer": first, "n_buffers": len(buffers)}
+            fields |= {"n_buffers": len(buffers), "buffers": lent(ffi.new("int[]", buffers))}
         case Step(i, end):
             fields |= {"instance": i, "at": end}
         case Save(i, place) | Restore(i, place):

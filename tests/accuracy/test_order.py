@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from fmimaster import FirstOrder, GaussSeidel, Jacobi, Polynomial, SystemBuilder, reference_path
-from fmimaster import simulate
+from fmimaster import (
+    FirstOrder,
+    GaussSeidel,
+    Jacobi,
+    Polynomial,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
 from fmimaster.algorithms import Algorithm
 from fmimaster.system.description import SystemDescription
 
@@ -50,9 +57,7 @@ def test_held_inputs_give_order_one(algorithm: Algorithm, versions: tuple[str, s
 @pytest.mark.parametrize(
     "algorithm", [Jacobi(FirstOrder), GaussSeidel(FirstOrder), Jacobi(Polynomial(2, 0))]
 )
-def test_first_order_inputs_give_order_two(
-    algorithm: Algorithm, versions: tuple[str, str]
-) -> None:
+def test_first_order_inputs_give_order_two(algorithm: Algorithm, versions: tuple[str, str]) -> None:
     assert observed_order(errors(algorithm, linear_pair(*versions))) == pytest.approx(2, abs=0.05)
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from python_fmu import PythonFmu
 
 from fmimaster import Jacobi, SystemBuilder, reference_path
 from fmimaster.errors import CallError, Interrupted, ModelError, NotANumberError, SimulationError
+from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Execution, native_executor
 from fmimaster.simulation import Simulation
@@ -385,6 +387,25 @@ def test_fifty_runs_with_all_faults_leave_no_file_and_no_library_open(
         run(FAULTS[k % len(FAULTS)])
     assert left_open() == before
     assert before[1] == []
+
+
+@both_versions
+@on_every_executor
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_instance_of_an_fmu_is_freed_exactly_once(
+    version: str, fault: int, executor: Execution, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freed: list[str] = []
+    free = BinaryInstance.free
+
+    def counted(self: BinaryInstance) -> None:
+        freed.append(self.name)
+        free(self)
+
+    monkeypatch.setattr(BinaryInstance, "free", counted)
+    with suppress(SimulationError):
+        faulty(version, fault, executor=executor).run()
+    assert sorted(freed) == ["pump", "tank"]
 
 
 @both_versions

@@ -15,6 +15,8 @@ from fmimaster.program.polynomial import FirstOrder, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.system.states import Call, State, after
 
+pytestmark = pytest.mark.usefixtures("each_executor")
+
 Simulate = Callable[..., Results]
 
 EVERY: list[Any] = [

@@ -86,6 +86,7 @@ def test_errors_come_through_pickle_with_their_facts() -> None:
     [
         ("speeed", ["speed", "torque"], " Did you mean 'speed'?"),
         ("Speed", ["speed", "speeds"], " Did you mean 'speed'?"),
+        ("X", ["tank.X", "x"], " Did you mean 'x'?"),
         ("x", ["tank.x", "pump.y"], " Did you mean 'tank.x'?"),
         ("x", ["tank.x", "pump.x"], " Did you mean 'tank.x' or 'pump.x'?"),
         ("colour", ["speed"], ""),

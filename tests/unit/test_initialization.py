@@ -17,6 +17,8 @@ from fmimaster.run.executor import Experiment
 from fmimaster.system.model import Causality, DataType, Initial
 from fmimaster.system.states import Call
 
+pytestmark = pytest.mark.usefixtures("each_executor")
+
 Simulate = Callable[..., Results]
 
 

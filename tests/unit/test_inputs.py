@@ -17,6 +17,8 @@ from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, Unit
 from fmimaster.system.states import Call
 
+pytestmark = pytest.mark.usefixtures("each_executor")
+
 Simulate = Callable[..., Results]
 
 # MOVE -----------------------------------------------------------------------------------------------------------------

@@ -9,9 +9,17 @@ import pytest
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.program.outcome import Outcome, Reason
+from fmimaster.run.choice import Execution
 from fmimaster.run.executor import Experiment
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
+
+pytestmark = pytest.mark.usefixtures("each_executor")
+
+only_by_the_interpreter = pytest.mark.parametrize(
+    "each_executor", [Execution.REFERENCE], ids=["reference"], indirect=True
+)
+"""The kernel does as many steps at once as take some time, and measures the time of some steps only."""
 
 
 def ramp(**options: Any) -> PythonFmu:
@@ -372,6 +380,7 @@ def test_it_comes_back_at_the_first_attempt_that_does_not_simply_succeed() -> No
     assert (count, outcome) == (1, Outcome(2.0, terminate=True))
 
 
+@only_by_the_interpreter
 def test_it_comes_back_when_the_next_row_is_the_last_that_has_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -382,11 +391,13 @@ def test_it_comes_back_when_the_next_row_is_the_last_that_has_room(
     assert (count, b.executor.rows.room) == (998, 1)
 
 
+@only_by_the_interpreter
 def test_it_comes_back_after_some_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fmimaster.run.reference.REPEAT_SECONDS", -1.0)
     assert repeated(bench(), [0.0, 1.0, 2.0]) == (0, Outcome(1.0))
 
 
+@only_by_the_interpreter
 def test_wall_time_in_steps_is_counted_per_instance() -> None:
     b = bench()
     b.run("STEP a 1.0", 0.0, 1.0)
