@@ -111,6 +111,8 @@ class Simulation:
             raise OptionError(
                 f"algorithm: {self.algorithm!r} is not an algorithm. Give an object such as Jacobi() or GaussSeidel()."
             )
+        if not isinstance(self.executor, Execution):
+            raise OptionError(f"executor: {self.executor!r}, expected one of {[*Execution]}.")
         if self.threads < 0:
             raise OptionError(f"threads: {self.threads}, expected 0 (automatic), 1 or more.")
         for name, value in (

@@ -77,9 +77,8 @@ class Table:
         found = set(self.time[:-1][np.diff(self.time) == 0].tolist())
         for column, is_float, is_slope in self._signals:
             if not is_float and not is_slope:
-                found |= set(
-                    self.time[1:][np.diff(self.columns[column].astype(float)) != 0].tolist()
-                )
+                values = self.columns[column]
+                found |= set(self.time[1:][values[1:] != values[:-1]].tolist())
         return sorted(found)
 
     def value(self, signal: int, time: float) -> float:

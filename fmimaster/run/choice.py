@@ -36,11 +36,12 @@ def native_executor() -> type[NativeExecutor] | None:
     """The kernel's executor; None, said once, where the kernel was not built because there was no C compiler."""
     try:
         from fmimaster.run.native import NativeExecutor
-    except ImportError:
+    except ImportError as error:
         log.warning(
-            "The native kernel was not built, because no C compiler was found at installation: simulations run on the "
+            "There is no native kernel (%s), as when no C compiler was found at installation: simulations run on the "
             "reference interpreter, with the same results and more slowly. Install a C compiler and install fmimaster "
-            "again."
+            "again.",
+            error,
         )
         return None
     return NativeExecutor

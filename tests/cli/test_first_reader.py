@@ -84,6 +84,7 @@ def test_a_full_disk_is_told(run: Run, dahlquist: Path) -> None:
         ({"output_variables": "x"}, "expected a sequence of names or globs"),
         ({"algorithm": Jacobi}, "Give an object such as Jacobi"),
         ({"threads": -1}, "threads: -1"),
+        ({"executor": "reference"}, "executor: 'reference', expected one of"),
     ],
 )
 def test_options_are_checked_when_they_are_made(settings: dict[str, object], expected: str) -> None:
@@ -109,3 +110,13 @@ def test_a_terminated_run_keeps_its_rows(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == 130
     assert len(table.read_text().splitlines()) > 100
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_text_can_come_from_an_input_file(version: str, tmp_path: Path) -> None:
+    table = tmp_path / "text.csv"
+    table.write_text('time,String_input\n0,"a"\n0.5,"b"\n')
+    path = reference_path(f"{version}/Feedthrough.fmu")
+    r = simulate(path, stop_time=1, step_size=0.25, input_file=table)
+    # an input that is set at one point shows at the next
+    assert r["String_output"].tolist() == ["a", "a", "a", "b", "b"]

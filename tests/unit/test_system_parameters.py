@@ -58,5 +58,7 @@ def test_a_value_for_an_input_connector_is_a_start_value() -> None:
 
 
 def test_a_parameter_that_leads_nowhere_is_refused() -> None:
-    with pytest.raises(DescriptionError, match=r"'inside\.rat' is neither 'component.variable' nor"):
+    with pytest.raises(
+        DescriptionError, match=r"'inside\.rat' is neither 'component.variable' nor"
+    ):
         simulate(nested(Parameter("rat", 1.0)))

@@ -1,0 +1,40 @@
+"""docs/command-line.md names every command and every option."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+COMMANDS = ("simulate", "info", "validate", "plan", "plot", "demo")
+
+
+def help_of(*command: str) -> str:
+    code = "import sys; from fmimaster.cli import main; sys.exit(main())"
+    arguments = [sys.executable, "-c", code, *command, "--help"]
+    return subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
+
+
+def test_all_commands_are_known_here() -> None:
+    assert tuple(re.findall(r"^    ([a-z]+) ", help_of(), re.M)) == COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_page_names_every_option(command: str) -> None:
+    assert f"`{command}" in PAGE
+    options = set(re.findall(r"--[a-z-]+", help_of(command)))
+    missing = {o for o in options if not re.search(rf"`{o}[ `]", PAGE)}
+    assert not missing
+
+
+def test_every_option_of_the_page_exists() -> None:
+    known = {
+        option
+        for command in ((), *((c,) for c in COMMANDS))
+        for option in re.findall(r"--[a-z-]+", help_of(*command))
+    }
+    assert set(re.findall(r"`(--[a-z-]+)", PAGE)) <= known
