@@ -42,7 +42,10 @@ class Executor(Protocol):
         """Execute a program over the interval from begin to end, in s."""
 
     def repeat(
-        self, attempt: Program, commit: Program, times: Sequence[float]
+        self,
+        attempt: Program,
+        commit: Program,
+        times: Sequence[float] | NDArray[np.float64],
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from array import array
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
@@ -100,6 +99,7 @@ class NativeExecutor:
         self._programs: dict[int, tuple[Program, Any]] = {}
         self._chunk = 16
         self._attempts = self._measured = 0
+        self._done = ffi.new("int *")
         k.n_instances, k.n_groups = len(instances), len(Group)
         k.continuous_group = Group.CONTINUOUS
         self.experiment = experiment
@@ -135,21 +135,27 @@ class NativeExecutor:
         scale = self._attempts / self._measured if self._measured else 1.0
         return [float(s) * scale for s in self._seconds]
 
-    def run(self, program: Program, begin: float, end: float) -> Outcome:
+    def run(self, program: Program, begin: float, end: float, measuring: int = 0) -> Outcome:
         """Execute a program over the interval from begin to end, in s."""
         k = self.kernel
-        k.n_rows, k.measuring = self.rows.count, 0
+        k.n_rows, k.measuring = self.rows.count, measuring
         code = lib.fm_run(k, self._encoded(program), begin, end)
         self.rows.count = k.n_rows
         return self._outcome(code)
 
     def repeat(
-        self, attempt: Program, commit: Program, times: Sequence[float]
+        self,
+        attempt: Program,
+        commit: Program,
+        times: Sequence[float] | NDArray[np.float64],
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
-        k, done = self.kernel, ffi.new("int *")
+        k, done = self.kernel, self._done
+        if len(times) == 2:
+            self._attempts, self._measured = self._attempts + 1, self._measured + 1
+            return 0, self.run(attempt, times[0], times[1], measuring=1)
         n = min(len(times), self._chunk + 1)
-        points = array("d", times[:n])
+        points = np.ascontiguousarray(times[:n], dtype=np.float64)
         k.n_rows = self.rows.count
         since = perf_counter()
         code = lib.fm_repeat(

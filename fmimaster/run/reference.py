@@ -104,15 +104,19 @@ class ReferenceExecutor:
         return Outcome(min(self._at), True) if self._terminate else Outcome(end)
 
     def repeat(
-        self, attempt: Program, commit: Program, times: Sequence[float]
+        self,
+        attempt: Program,
+        commit: Program,
+        times: Sequence[float] | NDArray[np.float64],
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
         until = perf_counter() + REPEAT_SECONDS
+        points = np.asarray(times).tolist()
         k = 0
         while True:
-            outcome = self.run(attempt, times[k], times[k + 1])
+            outcome = self.run(attempt, points[k], points[k + 1])
             if (
-                k + 2 == len(times)
+                k + 2 == len(points)
                 or outcome.stopped
                 or outcome.terminate
                 or self.rows.room == 1
@@ -120,7 +124,7 @@ class ReferenceExecutor:
             ):
                 return k, outcome
             k += 1
-            self.run(commit, times[k], times[k])
+            self.run(commit, points[k], points[k])
 
     def _translated(self, program: Program) -> tuple[Program, list[Action]]:
         """The program as functions; kept together with it, since it is known by its identity."""

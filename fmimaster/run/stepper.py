@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.step_size import Grid
@@ -89,10 +92,12 @@ class Stepper:
     def attempt(self, goal: Goal, until: Instant) -> tuple[Goal, Outcome]:
         """Try one step, or as many as the quiet grid allows; returns the goal of the last one, not yet committed."""
         s = self.state
-        times = [s.time.seconds, goal.end.seconds]
+        times: Sequence[float] | NDArray[np.float64] = [s.time.seconds, goal.end.seconds]
         if goal.reason == self.grid.reason:
             last = min(until, s.timeline.after(s.time))
-            times += self.grid.seconds_between(goal.end, last, BLOCK_ROWS).tolist()
+            between = self.grid.seconds_between(goal.end, last, BLOCK_ROWS)
+            if len(between):
+                times = np.concatenate([times, between])
         done, outcome = self.executor.repeat(self.programs.attempt, self.programs.commit, times)
         s.steps += done
         s.attempts += done + 1
