@@ -1,0 +1,215 @@
+"""What goes on around the plain loop: decisions in Python, saved states, loading, memory."""
+
+from __future__ import annotations
+
+import gc
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from unittest import mock
+
+from ours import measure, simulation, whole
+from slow import slow_fmu
+from systems import ring
+
+from fmimaster.algorithms import Jacobi
+from fmimaster.control.instant import Goal
+from fmimaster.control.schedule import Schedule
+from fmimaster.control.step_size import Grid
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.run.choice import Execution
+
+ROWS, OUTPUTS, INSTANCES = 1_000_000, 20, 100
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One line of the table; the value is None where it cannot be measured yet, and the remark says why."""
+
+    what: str
+    unit: str
+    goal: float
+    value: float | None
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskedGrid(Grid):
+    """The same grid, but as a rule that decides anew at every step: its goals are not quiet stretches of the grid."""
+
+    def _goal(self, k: int) -> Goal:
+        return Goal(self.point(k), "asked")
+
+
+@dataclass(frozen=True, slots=True)
+class SaveAndRestore(Jacobi):
+    """Jacobi, with all FMU states saved and restored before each step."""
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        p.restore(p.save(range(len(plan.instances))))
+        Jacobi.emit(self, plan, p)
+
+
+def medians(repetitions: int, *runs: Callable[[], float]) -> list[float]:
+    """Medians of what each returns, done in turns."""
+    values: list[list[float]] = [[] for _ in runs]
+    for _ in range(repetitions):
+        for run, taken in zip(runs, values, strict=True):
+            taken.append(run())
+    return [statistics.median(v) for v in values]
+
+
+def controller(repetitions: int, part: int) -> Cost:
+    """A rule in Python that is asked at every step, over the loop without, per macro step."""
+    system = ring(2, 2, steps=200_000 // part, goal=0)
+
+    def asked() -> float:
+        grid = Schedule.grid.fget  # type: ignore[attr-defined]
+
+        def one_by_one(schedule: Schedule) -> AskedGrid:
+            quiet = grid(schedule)
+            return AskedGrid(quiet.base, quiet.start, quiet.step)
+
+        with mock.patch.object(Schedule, "grid", property(one_by_one)):
+            return whole(system)
+
+    a, b = medians(repetitions, lambda: whole(system), asked)
+    value = (b - a) / system.steps * 1e6
+    remark = (
+        "two coupled; CPU time; the stepper asks the rule and calls the kernel for each single step"
+    )
+    return Cost(
+        "a rule in Python asked at every step, over the loop without", "us", 3.0, value, remark
+    )
+
+
+def save_and_restore(repetitions: int, part: int, fmi: int) -> Cost:
+    """Saving and restoring all FMU states before every step, as a multiple of the plain loop."""
+    system = ring(fmi, 2, steps=300_000 // part, goal=0)
+    a, b = medians(
+        repetitions,
+        lambda: measure(system, Execution.NATIVE, rows=False).cpu,
+        lambda: measure(system, Execution.NATIVE, algorithm=SaveAndRestore(), rows=False).cpu,
+    )
+    remark = f"two coupled; CPU time; {(b - a) / system.steps / 2 * 1e9:.0f} ns per instance"
+    return Cost(f"save and restore around every step, FMI {fmi}.0", "x", 1.5, b / a, remark)
+
+
+def loading(repetitions: int, fmi: int) -> Cost:
+    """Everything but the steps: read, plan, load, instantiate, initialise, one step, end and free; per instance."""
+    system = ring(fmi, INSTANCES, steps=1, goal=0)
+
+    def once() -> float:
+        begin = time.perf_counter()
+        simulation(system, Execution.NATIVE).run()
+        return time.perf_counter() - begin
+
+    (a,) = medians(repetitions, once)
+    what = f"loading and initialising {INSTANCES} instances of one FMU, FMI {fmi}.0, each"
+    remark = "with planning, one step, results and freeing"
+    return Cost(what, "ms", 1.0, a / INSTANCES * 1e3, remark)
+
+
+def memory() -> Cost:
+    """Peak memory of a run over that of a short one, as a multiple of the recorded values."""
+    what = f"memory of 1e6 rows of {OUTPUTS} outputs, over the array itself"
+    if not RESET_PEAK.exists():
+        return Cost(what, "x", 1.3, None, "only measured on Linux")
+    value = in_a_process(f"peak({ROWS})") / (ROWS * OUTPUTS * 8)
+    return Cost(what, "x", 1.3, value, "peak of the process over a run of 1000 rows")
+
+
+def streaming(part: int) -> Cost:
+    """How much more peak memory four times the rows need while they stream into a CSV file."""
+    few, many = 50_000 // part, 200_000 // part
+    what = "peak memory while rows stream into a file: growth over that of the array"
+    if not RESET_PEAK.exists():
+        return Cost(what, "x", 0.1, None, "only measured on Linux")
+    a, b = (in_a_process(f"peak({n}, output_file=os.devnull)") for n in (few, many))
+    value = max(b - a, 0) / ((many - few) * OUTPUTS * 8)
+    remark = f"{few} rows {a / 1e6:.1f} MB, {many} rows {b / 1e6:.1f} MB of {OUTPUTS} outputs"
+    return Cost(what, "x", 0.1, value, remark)
+
+
+RESET_PEAK = Path("/proc/self/clear_refs")
+"""Linux: "5" written to it counts the peak from here."""
+
+
+def in_a_process(expression: str) -> int:
+    """An integer that this module computes in a process of its own."""
+    program = f"import os; from costs import peak; result = {expression}; print(); print(result)"
+    folder = Path(__file__).parent
+    output = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
+    return int(output.split()[-1])
+
+
+def peak(steps: int, output_file: str | None = None) -> int:
+    """How far a run of so many steps lifts the memory of this process at its peak, in bytes."""
+    system = ring(2, OUTPUTS // 2, steps=1000, goal=0)
+    simulation(system, Execution.NATIVE).run()
+    gc.collect()
+    RESET_PEAK.write_text("5")
+    before = _status("VmHWM")
+    results = simulation(system.of(steps), Execution.NATIVE).run(output_file=output_file)
+    assert output_file or len(results) == steps + 1
+    return _status("VmHWM") - before
+
+
+def _status(entry: str) -> int:
+    """An entry of this process's status, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (line,) = (x for x in lines if x.startswith(f"{entry}:"))
+    return int(line.split()[1]) * 1024
+
+
+def threads(repetitions: int) -> Cost:
+    """Two threads for two FMUs whose DoStep takes 100 us of CPU time."""
+    what = "two threads, DoStep of 100 us: how many times faster"
+    if (os.cpu_count() or 1) < 2:
+        return Cost(what, "x faster", 1.8, None, "there is one core only")
+    with tempfile.TemporaryDirectory() as folder:
+        system = ring(3, 2, steps=1000, goal=0, path=slow_fmu(Path(folder)))
+
+        def wall(n: int) -> float:
+            results = replace(simulation(system, Execution.NATIVE), threads=n).run()
+            assert results.statistics is not None
+            return results.statistics.seconds
+
+        a, b = medians(repetitions, lambda: wall(1), lambda: wall(2))
+    remark = f"two coupled; wall time; two busy processes beside each other: {cores_free(repetitions):.2f} x"
+    return Cost(what, "x faster", 1.8, a / b, remark)
+
+
+def cores_free(repetitions: int) -> float:
+    """How many times faster two busy processes are than one after the other: 2 on two free cores."""
+    busy = "import time\nb = time.perf_counter()\nfor _ in range(3_000_000): pass\nprint(time.perf_counter() - b)"
+
+    def beside(n: int) -> float:
+        command = [sys.executable, "-c", busy]
+        processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(n)]
+        return max(float(p.communicate()[0]) for p in processes)
+
+    one, two = medians(repetitions, lambda: beside(1), lambda: beside(2))
+    return 2 * one / two
+
+
+def all_costs(repetitions: int, part: int) -> list[Cost]:
+    """All lines."""
+    return [
+        controller(repetitions, part),
+        *(save_and_restore(repetitions, part, fmi) for fmi in (2, 3)),
+        *(loading(repetitions, fmi) for fmi in (2, 3)),
+        memory(),
+        streaming(part),
+        threads(repetitions),
+    ]

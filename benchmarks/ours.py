@@ -1,0 +1,69 @@
+"""fmimaster itself, by its public interface."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from systems import Measured, System
+
+from fmimaster import Simulation
+from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.results.results import Results
+from fmimaster.run.choice import Execution
+
+
+def simulation(
+    system: System, executor: Execution, algorithm: Algorithm | None = None
+) -> Simulation:
+    """The system with its fixed step."""
+    return Simulation(
+        system.described(),
+        algorithm=algorithm or Jacobi(),
+        start_time=0,
+        stop_time=system.stop,
+        step_size=system.step,
+        executor=executor,
+    )
+
+
+def measure(
+    system: System,
+    executor: Execution,
+    *,
+    algorithm: Algorithm | None = None,
+    rows: bool = True,
+) -> Measured:
+    """The loop of one run; its CPU time is read after each stretch of steps, but for the first."""
+    cpu: list[float] = []
+
+    def progress(_start: float, _now: float, _stop: float) -> None:
+        cpu.append(time.process_time())
+
+    results = simulation(system, executor, algorithm).run(progress)
+    assert results.statistics is not None
+    wall = results.statistics.seconds
+    used = cpu[-1] - cpu[0] if len(cpu) > 2 else wall
+    return Measured(wall, used, stacked(system, results) if rows else None)
+
+
+def whole(system: System, *, algorithm: Algorithm | None = None) -> float:
+    """CPU time of a whole run with the kernel, with loading and results, in s."""
+    begin = time.process_time()
+    simulation(system, Execution.NATIVE, algorithm).run()
+    return time.process_time() - begin
+
+
+def native(system: System) -> Measured:
+    """The kernel in C."""
+    return measure(system, Execution.NATIVE)
+
+
+def reference(system: System) -> Measured:
+    """The interpreter in Python."""
+    return measure(system, Execution.REFERENCE)
+
+
+def stacked(system: System, results: Results) -> np.ndarray:
+    """All outputs, shape (rows, columns)."""
+    return np.column_stack([results[name] for name in system.names])
