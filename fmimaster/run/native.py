@@ -151,7 +151,7 @@ class NativeExecutor:
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
         k, done = self.kernel, self._done
-        if len(times) == 2:
+        if len(times) == 2 and not self._automatic:  # a single step needs no arrays
             self._attempts, self._measured = self._attempts + 1, self._measured + 1
             return 0, self.run(attempt, times[0], times[1], measuring=1)
         n = min(len(times), self._chunk + 1)
