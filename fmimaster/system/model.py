@@ -183,6 +183,76 @@ class DefaultExperiment:
     step_size: float | None = None
 
 
+class Scope(Enum):
+    """Whom an event concerns."""
+
+    PRIVATE = "private"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class Indicator:
+    """A continuous output that is at or below 0 while a condition of an event holds."""
+
+    name: str
+    derivative: str | None = None
+    """Output that is its time derivative."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """What one member of a shared event tells the others: the left limit of an output, taken by an input."""
+
+    output: str
+    input: str
+    member: str | None = None
+    """Name of the component whose output the input takes, where there are more than two members."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventDeclaration:
+    """An event by its indicator set: it occurs when all indicators are at or below 0.
+
+    Source: Dejaco and Benedikt (2017), private and shared state events.
+    """
+
+    name: str
+    scope: Scope
+    indicators: tuple[Indicator, ...]
+    announce: str | None = None
+    """Output by which the FMU says that the event has occurred: a Clock, or an Integer that counts."""
+    trigger: str | None = None
+    """Input by which the importer lets the event happen: a Clock, or an Integer that counts."""
+    payload: tuple[Payload, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EventPolicy:
+    """A parameter that says what the FMU does at its own events."""
+
+    parameter: str
+    execute: int
+    """Value for which the FMU executes its events itself."""
+    announce: int
+    """Value for which it stops at its events, and leaves their execution to the importer."""
+    ignore: int | None = None
+    """Value for which it steps over its events, so that only the importer fires them."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputPolynomial:
+    """Inputs of an FMU that take the coefficients of a polynomial: ``input(t + s) = sum coefficients[k] s**k``."""
+
+    input: str
+    coefficients: tuple[str, ...]
+    """Variables, lowest power first: one array, or a scalar for each power."""
+    derivative: str | None = None
+    """Input whose polynomial is the time derivative."""
+    parameter: str | None = None
+    """Parameter that must have ``value`` for the coefficients to count."""
+    value: int | None = None
+
+
 @dataclass(frozen=True)
 class Model:
     """What one FMU says of itself; FMI 2.0 facts in FMI 3.0 words.
@@ -203,6 +273,11 @@ class Model:
     assumed_dependencies: frozenset[str] = frozenset()
     assumed_initial_dependencies: frozenset[str] = frozenset()
     event_indicators: tuple[str, ...] = ()
+    events: tuple[EventDeclaration, ...] = ()
+    event_policy: EventPolicy | None = None
+    look_ahead: str | None = None
+    """Output that holds the time in s to the next event as the FMU predicts it, -1 for none."""
+    input_polynomials: tuple[InputPolynomial, ...] = ()
     default_experiment: DefaultExperiment = DefaultExperiment()
     log_categories: tuple[str, ...] = ()
     interfaces: tuple[str, ...] = ("CoSimulation",)
