@@ -75,7 +75,7 @@ class Grid:
             seconds = (ticks + np.arange(count) * self.step) / self.base.resolution
         else:
             seconds = np.array([self.point(k + n).seconds for n in range(count)])
-        increasing = np.diff(seconds, prepend=first.seconds) > 0
+        increasing = seconds > np.concatenate([[first.seconds], seconds[:-1]])
         return seconds if increasing.all() else seconds[: int(increasing.argmin())]
 
     def point_after(self, first: Instant, n: int) -> Instant:

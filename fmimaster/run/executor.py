@@ -15,8 +15,11 @@ from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.system.model import DataType
 
-BLOCK_ROWS = 1000
-"""Rows that are collected before they are handed on: large enough to make handing on cheap, small enough to be timely."""
+BLOCK_BYTES = 256 * 1024
+"""Size of the rows that are collected before they are handed on: they stay in the cache of a core."""
+
+LEAST_ROWS, MOST_ROWS = 100, 10_000
+"""Rows of such a block, whatever their size: enough to make handing on cheap, few enough to be timely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ def make_store(plan: Plan, n_buffers: int) -> ValueStore:
 class RowBlock:
     """The rows that have been sampled and not yet handed on: time, and the recorded variables per type."""
 
-    def __init__(self, plan: Plan, store: ValueStore, capacity: int = BLOCK_ROWS) -> None:
+    def __init__(self, plan: Plan, store: ValueStore, capacity: int | None = None) -> None:
+        self.capacity = capacity = capacity or _rows_of_a_block(plan)
         self.count = 0
         self.times = np.empty(capacity)
         self.values: dict[DataType, NDArray[Any]] = {}
@@ -90,7 +94,7 @@ class RowBlock:
     @property
     def room(self) -> int:
         """How many rows can still be taken."""
-        return len(self.times) - self.count
+        return self.capacity - self.count
 
     def columns(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Parts of the outputs in the store and the columns of the block that they go to, each part in one piece."""
@@ -125,6 +129,14 @@ class RowBlock:
         return self.times[:n].copy(), {
             kind: block[:n].copy() for kind, block in self.values.items()
         }
+
+
+def _rows_of_a_block(plan: Plan) -> int:
+    """How many rows are collected: time and the recorded variables, with 8 bytes for a reference to a text."""
+    row = 8 + sum(
+        c.variable.type.dtype.itemsize * (c.slot.stop - c.slot.start) for c in plan.recorded
+    )
+    return min(max(BLOCK_BYTES // row, LEAST_ROWS), MOST_ROWS)
 
 
 def _as_slice(indices: list[int]) -> slice | NDArray[np.intp]:

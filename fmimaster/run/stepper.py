@@ -14,7 +14,7 @@ from fmimaster.errors import CallError, ConvergenceError, SimulationError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program, Step
 from fmimaster.program.outcome import Outcome, Reason, Stop
-from fmimaster.run.executor import BLOCK_ROWS, Executor
+from fmimaster.run.executor import Executor
 from fmimaster.run.timeline import Timeline
 
 
@@ -95,7 +95,7 @@ class Stepper:
         times: Sequence[float] | NDArray[np.float64] = [s.time.seconds, goal.end.seconds]
         if goal.reason == self.grid.reason:
             last = min(until, s.timeline.after(s.time))
-            between = self.grid.seconds_between(goal.end, last, BLOCK_ROWS)
+            between = self.grid.seconds_between(goal.end, last, self.executor.rows.capacity)
             if len(between):
                 times = np.concatenate([times, between])
         done, outcome = self.executor.repeat(self.programs.attempt, self.programs.commit, times)

@@ -386,9 +386,10 @@ def test_it_comes_back_when_the_next_row_is_the_last_that_has_room(
 ) -> None:
     monkeypatch.setattr("fmimaster.run.reference.REPEAT_SECONDS", 60.0)
     b = bench()
-    count, _ = repeated(b, [k / 8 for k in range(2001)])
-    # the block has room for 1000 rows, of which the first is that of the start
-    assert (count, b.executor.rows.room) == (998, 1)
+    capacity = b.executor.rows.capacity
+    count, _ = repeated(b, [k / 8 for k in range(capacity + 2)])
+    # the first row is that of the start
+    assert (count, b.executor.rows.room) == (capacity - 2, 1)
 
 
 @only_by_the_interpreter

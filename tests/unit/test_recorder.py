@@ -151,6 +151,12 @@ def test_taken_rows_make_room_and_do_not_change_afterwards() -> None:
     assert (times.tolist(), values[DataType.FLOAT64].tolist()) == ([0.0], [[1.0, 1.0]])
 
 
+@pytest.mark.parametrize(("outputs", "rows"), [(1, 10_000), (31, 1024), (1000, 100)])
+def test_a_block_is_as_large_as_a_cache_within_limits(outputs: int, rows: int) -> None:
+    plan = plan_of({"a": PythonFmu(outputs={f"y{i}": lambda v: 0.0 for i in range(outputs)})})
+    assert RowBlock(plan, ValueStore(plan.layout, 1, 0)).capacity == rows
+
+
 def test_recorded_variables_may_lie_anywhere_in_the_store() -> None:
     unit = PythonFmu(outputs={name: lambda v: 0.0 for name in "abcd"})
     sink = PythonFmu(inputs={"u": 0.0, "w": 0.0})

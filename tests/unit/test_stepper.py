@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ class Executor:
     def __init__(self, most: int = 3, outcome: dict[float, Outcome] | None = None) -> None:
         self.most = most
         self.outcome = outcome or {}
+        self.rows = SimpleNamespace(capacity=1000)
         self.attempts: list[tuple[float, float]] = []
         self.commits: list[float] = []
 
