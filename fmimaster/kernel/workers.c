@@ -1,7 +1,6 @@
-/* A fixed pool of threads for PARALLEL: made once, one core each. While a program runs they spin briefly and then yield;
- * between programs they sleep. */
+/* A fixed pool of threads for PARALLEL. While a program runs they spin briefly and then yield; between programs they sleep.
+ * They are not bound to cores: one that is bound waits where others run, while another core is free. */
 
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -77,24 +76,6 @@ static void *work(void *argument)
     }
 }
 
-static void pin(pthread_t thread, int core)
-{
-#ifdef __linux__
-    cpu_set_t allowed, one;
-    if (sched_getaffinity(0, sizeof allowed, &allowed))
-        return;
-    CPU_ZERO(&one);
-    for (int c = 0, seen = 0; c < CPU_SETSIZE; c++)
-        if (CPU_ISSET(c, &allowed) && seen++ == core)
-            CPU_SET(c, &one);
-    if (CPU_COUNT(&one))
-        pthread_setaffinity_np(thread, sizeof one, &one);
-#else
-    (void)thread;
-    (void)core;
-#endif
-}
-
 fm_pool *fm_pool_new(int n_threads)
 {
     fm_pool *pool = calloc(1, sizeof *pool);
@@ -107,7 +88,6 @@ fm_pool *fm_pool_new(int n_threads)
         if (pthread_create(&pool->threads[i], 0, work, pool))
             break;
         pool->n_workers++;
-        pin(pool->threads[i], i + 1);
     }
     return pool;
 }
