@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Reason(Enum):
@@ -30,8 +31,7 @@ class Stop:
     """For DISCARDED: the last messages that the FMU has logged, oldest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What one execution of a program came to."""
 
     end: float

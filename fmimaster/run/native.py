@@ -139,9 +139,10 @@ class NativeExecutor:
         """Execute a program over the interval from begin to end, in s."""
         k = self.kernel
         k.n_rows, k.measuring = self.rows.count, measuring
-        code = lib.fm_run(k, self._encoded(program), begin, end)
+        known = self._programs.get(id(program))  # single steps pay for each call in between
+        code = lib.fm_run(k, known[1] if known else self._encoded(program), begin, end)
         self.rows.count = k.n_rows
-        return self._outcome(code)
+        return Outcome(end) if code == lib.FM_RAN and not k.terminate else self._outcome(code)
 
     def repeat(
         self,
@@ -152,8 +153,9 @@ class NativeExecutor:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
         k, done = self.kernel, self._done
         if len(times) == 2 and not self._automatic:  # a single step needs no arrays
-            self._attempts, self._measured = self._attempts + 1, self._measured + 1
-            return 0, self.run(attempt, times[0], times[1], measuring=1)
+            measuring = self._attempts % lib.FM_MEASURE_EVERY == 0
+            self._attempts, self._measured = self._attempts + 1, self._measured + measuring
+            return 0, self.run(attempt, times[0], times[1], measuring)
         n = min(len(times), self._chunk + 1)
         points = np.ascontiguousarray(times[:n], dtype=np.float64)
         k.n_rows = self.rows.count

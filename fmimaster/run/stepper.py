@@ -62,7 +62,7 @@ class Stepper:
         """
         s = self.state
         while s.time < until:
-            goal, outcome = self.goal(s.time, until), Outcome(s.time.seconds)
+            goal = self.goal(s.time, until)
             if goal.end.seconds > s.time.seconds:  # FMI: a step has a positive length
                 goal, outcome = self.attempt(goal, until)
                 if outcome.stopped is not None:
@@ -74,6 +74,7 @@ class Stepper:
                     self.executor.run(self.programs.commit, end.seconds, end.seconds)
                     s.time, s.steps = end, s.steps + 1
             else:
+                outcome = Outcome(s.time.seconds)
                 s.time = goal.end
             yield outcome
             if outcome.terminate:
