@@ -13,6 +13,7 @@
         ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
         ├── NotANumberError      an output became NaN
         ├── ConvergenceError    an iteration did not come to rest
+        ├── ZenoError           events accumulate before a finite time
         └── Interrupted         the user pressed Ctrl-C; a KeyboardInterrupt as well
 
 Each message says what happened and where, what was expected, and what to do. The facts are attributes as well.
@@ -112,6 +113,20 @@ class NotANumberError(SimulationError):
 
 class ConvergenceError(SimulationError):
     """An iteration did not come to rest."""
+
+
+class ZenoError(SimulationError):
+    """Events accumulate before a finite time.
+
+    Attributes
+    ----------
+    limit : float
+        That time in s, as far as it can be told.
+    """
+
+    def __init__(self, message: str, *, time: float, limit: float) -> None:
+        super().__init__(message, time=time)
+        self.limit = limit
 
 
 class Interrupted(SimulationError, KeyboardInterrupt):

@@ -13,12 +13,13 @@ from time import perf_counter
 from typing import Any, ParamSpec, TextIO
 
 from fmimaster.algorithms import Algorithm, Jacobi, Programs, assemble
+from fmimaster.control.event_clock import EventClock, refuse_what_cannot_be_fired
 from fmimaster.control.schedule import Schedule, Time, make_schedule
-from fmimaster.control.step_size import FixedStep
+from fmimaster.control.step_size import FixedStep, Ramp
 from fmimaster.errors import ConvergenceError, Interrupted, OptionError, SimulationError
 from fmimaster.fmu.load import Loader
 from fmimaster.input_file import attach_input_file
-from fmimaster.plan.plan import Plan, make_plan
+from fmimaster.plan.plan import EventUse, Plan, Policy, make_plan
 from fmimaster.program.instructions import Fit
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.recorder import ColumnSource, Recorder
@@ -29,7 +30,7 @@ from fmimaster.run.stepper import RunState, Stepper, StepPrograms
 from fmimaster.run.timeline import Timeline
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
-from fmimaster.system.resolve import resolve
+from fmimaster.system.resolve import ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
 
 Progress = Callable[[float, float, float], None]
@@ -49,8 +50,13 @@ class Simulation:
     algorithm : Algorithm
     start_time, stop_time : number or text, in s
         Where they are left out, the system's default experiment counts, then the FMUs'.
-    step_size : FixedStep, number or text, in s
+    step_size : FixedStep, Ramp, number or text, in s
         A text may be a fraction: ``"1/60"``.
+    event_clock : EventClock
+        What says when a state event is near: LookAhead, Predictive, EarlyReturn, Locate. Without one, FMUs see to their
+        events themselves.
+    event_mode : bool
+        Whether Event Mode of FMI 3.0 is used. If left out: where clocks are connected, or an event clock fires events.
     start_values : name → value
         ``"component.variable"``; for a single FMU the variable's name alone will do.
     input_file : path to a CSV file
@@ -87,7 +93,9 @@ class Simulation:
     algorithm: Algorithm = field(default_factory=Jacobi)
     start_time: Time | None = None
     stop_time: Time | None = None
-    step_size: FixedStep | Time | None = None
+    step_size: FixedStep | Ramp | Time | None = None
+    event_clock: EventClock | None = None
+    event_mode: bool | None = None
     start_values: Mapping[str, Any] = field(default_factory=dict)
     input_file: str | os.PathLike[str] | None = None
     output_variables: Sequence[str] = ()
@@ -233,9 +241,7 @@ def _prepare(simulation: Simulation, loader: Loader) -> Prepared:
         path, bare = Path(simulation.input_file), description.is_single_fmu
         resolved, table, jumps = attach_input_file(path, resolved, loader, bare_names=bare)
         made_from += (table,)
-    plan = make_plan(
-        resolved, outputs=simulation.output_variables, bare_names=description.is_single_fmu
-    )
+    plan, programs = _planned(simulation, resolved, description.is_single_fmu)
     schedule = make_schedule(
         models,
         description.experiment,
@@ -244,7 +250,47 @@ def _prepare(simulation: Simulation, loader: Loader) -> Prepared:
         step_size=simulation.step_size,
         points=jumps,
     )
-    return Prepared(description, plan, assemble(plan, simulation.algorithm), schedule, made_from)
+    return Prepared(description, plan, programs, schedule, made_from)
+
+
+def _planned(
+    simulation: Simulation, resolved: ResolvedSystem, bare_names: bool
+) -> tuple[Plan, Programs]:
+    """The plan and its programs. They are made twice if inputs are polynomials: the FMUs are told so by parameters."""
+    clock = simulation.event_clock
+    use = EventUse(
+        watched=clock is not None,
+        policy=Policy.EXECUTE if clock is None else clock.policy,
+        early_return=None if clock is None else clock.policy is Policy.ANNOUNCE,
+        event_mode=simulation.event_mode,
+    )
+    fitted: frozenset[int] = frozenset()
+    while True:
+        plan = make_plan(
+            resolved,
+            outputs=simulation.output_variables,
+            bare_names=bare_names,
+            use=use,
+            fitted=fitted,
+        )
+        if clock is not None and clock.fires:
+            refuse_what_cannot_be_fired(plan)
+        programs = assemble(
+            plan,
+            simulation.algorithm,
+            history=0 if clock is None else clock.history,
+            undoes=clock is not None and clock.locates > 0,
+        )
+        found = _fitted(programs)
+        if found == fitted or not any(plan.instances[i].model.input_polynomials for i in found):
+            return plan, programs
+        fitted = found
+
+
+def _fitted(programs: Programs) -> frozenset[int]:
+    """Instances that are given polynomials."""
+    instructions = programs.attempt.instructions
+    return frozenset(f.instance for f in instructions if isinstance(f, Fit))
 
 
 class _Run:
@@ -265,10 +311,18 @@ class _Run:
         tolerance = settings.tolerance
         if tolerance is None:
             tolerance = prepared.description.experiment.tolerance
-        fitted = {f.instance for f in self.programs.attempt.instructions if isinstance(f, Fit)}
+        fitted = _fitted(self.programs)
         instances = [
-            loader.instantiate(component, plan.instances[i].name, interpolated=i in fitted)
-            for i, component in enumerate(prepared.components)
+            loader.instantiate(
+                component,
+                planned.name,
+                interpolated=i in fitted,
+                event_mode=planned.event_mode,
+                early_return=planned.event_mode and planned.stops,
+            )
+            for i, (component, planned) in enumerate(
+                zip(prepared.components, plan.instances, strict=True)
+            )
         ]
         self.executor: Executor = choose_executor(plan, settings.executor)(
             plan,
@@ -278,16 +332,25 @@ class _Run:
             n_places=self.programs.n_places,
             n_buffers=self.programs.n_buffers,
             history=self.programs.history,
+            hooks=self.programs.hooks,
         )
         self.recorder = _recorder(plan, settings, schedule, writer)
         timeline = Timeline.of(schedule.instant(p) for p in schedule.points)
         self.state = RunState(self.start, timeline)
         self.stepper = Stepper(
             plan,
-            StepPrograms(self.programs.attempt, self.programs.commit),
+            StepPrograms(
+                self.programs.attempt,
+                self.programs.commit,
+                None if self.programs.restart is self.programs.attempt else self.programs.restart,
+                self.programs.rollback,
+                self.programs.event,
+            ),
             self.executor,
-            schedule.grid,
+            schedule.rule,
             self.state,
+            settings.event_clock,
+            self.programs.history,
         )
         self.seconds = 0.0
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms import Algorithm, Jacobi, assemble
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Signal, StepAnswer, Transfer
+from fmimaster.fmu.instance import Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan, make_plan
 from fmimaster.program.instructions import Instruction, Program
@@ -56,6 +56,8 @@ class PythonFmu:
         The values ``v`` are attributes: ``v.u``, ``v.x``, and ``v.t`` for the time.
     step : function of the values and the step size
         Changes states; is at the begin of the step. ``v.course("u", time)`` is the input as it goes on over the step.
+    update : function of the values
+        What ``UpdateDiscreteStates`` does.
     depends : output → inputs
         Outputs that are not in it depend on nothing; in both modes, unless ``initial_depends`` is given.
     undeclared
@@ -77,11 +79,13 @@ class PythonFmu:
         depends: Mapping[str, Iterable[str]] | None = None,
         initial_depends: Mapping[str, Iterable[str]] | None = None,
         undeclared: Iterable[str] = (),
+        update: Callable[[Any], UpdateAnswer | None] | None = None,
         attributes: Mapping[str, Mapping[str, Any]] | None = None,
         **capabilities: Any,
     ) -> None:
         self.outputs = dict(outputs or {})
         self.step = step or (lambda v, h: None)
+        self.update = update or (lambda v: None)
         self.instances: list[PythonInstance] = []
         self.fails_at: int | None = None
         """Number of the call that fails, counted from 1; of the instance's calls, whatever they are."""
@@ -158,6 +162,7 @@ class PythonInstance:
         self.model = fmu.model
         self.log: list[Logged] = []
         self.frees = 0
+        self._initialized = False
         self.values = SimpleNamespace(t=0.0, course=self.course)
         self._courses: dict[str, Callable[[float], float]] = {}
         self._places: dict[int, dict[str, Any]] = {}
@@ -239,8 +244,17 @@ class PythonInstance:
         self.values.t = start
         self._call(Call.ENTER_INITIALIZATION_MODE, (start, stop, tolerance))
 
-    def exit_initialization_mode(self) -> None:
-        self._call(Call.EXIT_INITIALIZATION_MODE, ())
+    def enter_step_mode(self) -> None:
+        self._call(Call.ENTER_STEP_MODE if self._initialized else Call.EXIT_INITIALIZATION_MODE, ())
+        self._initialized = True
+
+    def enter_event_mode(self) -> None:
+        self._call(Call.ENTER_EVENT_MODE if self._initialized else Call.EXIT_TO_EVENT_MODE, ())
+        self._initialized = True
+
+    def update_discrete_states(self) -> UpdateAnswer:
+        self._call(Call.UPDATE_DISCRETE_STATES, ())
+        return self.fmu.update(self.values) or UpdateAnswer()
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         answer = self._call(Call.DO_STEP, (time, size))

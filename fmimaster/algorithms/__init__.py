@@ -1,9 +1,12 @@
 """Co-simulation algorithms, one file each."""
 
-from fmimaster.algorithms.assemble import Algorithm, Programs, assemble
+from fmimaster.algorithms.aligned import Aligned
+from fmimaster.algorithms.assemble import Programs, assemble
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.algorithms.protocol import Algorithm
+from fmimaster.algorithms.waveform import Waveform
 
 ALGORITHMS: tuple[type[Algorithm], ...] = (Jacobi, GaussSeidel)
 """Algorithms that the command line offers by name."""
@@ -11,9 +14,11 @@ ALGORITHMS: tuple[type[Algorithm], ...] = (Jacobi, GaussSeidel)
 __all__ = [
     "ALGORITHMS",
     "Algorithm",
+    "Aligned",
     "GaussSeidel",
     "Initialization",
     "Jacobi",
     "Programs",
+    "Waveform",
     "assemble",
 ]

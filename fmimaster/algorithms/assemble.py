@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from fmimaster.algorithms.aligned import Aligned, go_back
+from fmimaster.algorithms.event_update import Hook, emit_event
 from fmimaster.algorithms.initialization import Initialization
+from fmimaster.algorithms.protocol import Algorithm
+from fmimaster.errors import ProgramError
+from fmimaster.plan.layout import ValueStore
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Program
 from fmimaster.system.states import State
-
-
-class Algorithm(Protocol):
-    """A co-simulation algorithm: writes the program of one attempt at one step."""
-
-    @property
-    def order(self) -> int:
-        """Order of the error over an interval of fixed length, for smooth systems."""
-
-    def emit(self, plan: Plan, p: Emitter) -> None:
-        """Write how all instances get from the begin of the interval to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +24,88 @@ class Programs:
 
     initialize: Program
     attempt: Program
+    restart: Program
+    """The attempt at a step without history; the same as ``attempt`` for most algorithms."""
     commit: Program
+    rollback: Program
+    """Undoes an attempt; empty if none can be undone."""
     terminate: Program
+    event: Events
     n_places: int
     n_buffers: int
     history: int
+    hooks: list[Callable[[ValueStore], None]]
+    """What CALL calls."""
+
+
+@dataclass
+class Events:
+    """The program of each combination of instances and triggers; written and checked when it is first asked for."""
+
+    plan: Plan
+    history: int
+    hooks: list[Callable[[ValueStore], None]]
+    hook: Hook | None = None
+    _known: dict[tuple[tuple[int, ...], tuple[int, ...]], Program] = field(default_factory=dict)
+
+    def __call__(self, instances: tuple[int, ...], fired: tuple[int, ...]) -> Program:
+        """The program of an event.
+
+        Parameters
+        ----------
+        instances
+            Whom it concerns.
+        fired
+            Triggers that become active.
+        """
+        if (instances, fired) not in self._known:
+            p = Emitter(self.plan, self.history, hooks=self.hooks)
+            emit_event(self.plan, p, instances, fired, self.hook)
+            program = p.program("event")
+            ready = State.STEP_MODE
+            check(program, self.plan, begin=ready, end=ready, steps=False, history=self.history)
+            self._known[instances, fired] = program
+        return self._known[instances, fired]
 
 
 def assemble(
-    plan: Plan, algorithm: Algorithm, initialization: Initialization | None = None
+    plan: Plan,
+    algorithm: Algorithm,
+    initialization: Initialization | None = None,
+    *,
+    history: int = 0,
+    undoes: bool = False,
 ) -> Programs:
     """Let the algorithm write its program, add the others that a run needs, and check them all.
+
+    Parameters
+    ----------
+    history : int
+        How many accepted points are wanted besides what the algorithm wants.
+    undoes : bool
+        Whether attempts may be undone.
 
     Raises
     ------
     ProgramError
-        If a program breaks FMI or forgets something.
+        If a program breaks FMI or forgets something, or an instance cannot do what the algorithm needs.
     """
+    if any(i.stops for i in plan.instances) and not getattr(algorithm, "aligns", False):
+        algorithm = Aligned(algorithm)
+    _refuse_who_cannot_go_back(plan, range(len(plan.instances)) if undoes else go_back(plan))
+    again = algorithm.restart() if hasattr(algorithm, "restart") else algorithm
     trial = Emitter(plan)
     algorithm.emit(plan, trial)
-    history = trial.wanted_history
+    again.emit(plan, trial)
+    history = max(history, trial.wanted_history)
 
     p = Emitter(plan, history)
     (initialization or Initialization()).emit(plan, p)
     initialize = p.program("initialize")
-    algorithm.emit(plan, p)
-    attempt = p.program("attempt")
+    attempt, rollback = _attempt(plan, algorithm, p, undoes, trial.wanted_begin)
+    restart = attempt
+    if again is not algorithm:
+        restart, rollback = _attempt(plan, again, p, undoes, trial.wanted_begin)
     p.remember()
     p.sample()
     commit = p.program("commit")
@@ -66,6 +116,48 @@ def assemble(
     ready, done = State.STEP_MODE, State.TERMINATED
     check(initialize, plan, begin=State.INSTANTIATED, end=ready, steps=False, history=history)
     check(attempt, plan, begin=ready, end=ready, steps=True, history=history)
+    if again is not algorithm:
+        check(restart, plan, begin=ready, end=ready, steps=True, history=history)
     check(commit, plan, begin=ready, end=ready, steps=False, history=history)
     check(terminate, plan, begin=ready, end=done, steps=False)
-    return Programs(initialize, attempt, commit, terminate, p.n_places, p.n_buffers, history)
+    event = Events(plan, history, p.hooks, getattr(algorithm, "event_hook", None))
+    return Programs(
+        initialize,
+        attempt,
+        restart,
+        commit,
+        rollback,
+        terminate,
+        event,
+        p.n_places,
+        p.n_buffers,
+        history,
+        p.hooks,
+    )
+
+
+def _attempt(
+    plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool, begin: bool
+) -> tuple[Program, Program]:
+    """The program of an attempt, and the one that undoes it."""
+    places = p.save(range(len(plan.instances))) if undoes else {}
+    buffer = p.keep_begin() if begin or undoes else None
+    algorithm.emit(plan, p)
+    attempt = p.program("attempt")
+    if not undoes or buffer is None:
+        return attempt, Program("rollback", ())
+    p.restore(places)
+    p.recall(buffer)
+    return attempt, p.program("rollback")
+
+
+def _refuse_who_cannot_go_back(plan: Plan, instances: object) -> None:
+    able = [i.model.capabilities.can_get_and_set_fmu_state for i in plan.instances]
+    unable = [plan.instances[i].name for i in instances if not able[i]]  # type: ignore[attr-defined]
+    if unable:
+        names = " and ".join(f"'{name}'" for name in unable)
+        raise ProgramError(
+            f"{names} may have to go back when an FMU stops at an event, but cannot get and set its FMU state "
+            "(canGetAndSetFMUState is false). Use an event clock that needs no going back (LookAhead, Predictive), or an "
+            "FMU that can."
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fmimaster.algorithms.event_update import emit_updates
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
@@ -35,9 +36,15 @@ class Initialization:
         for i in instances:
             p.mode(i, State.INITIALIZATION_MODE)
             p.set(i, Group.INITIAL)
-        p.settle(most=self.most_sweeps, tolerance=self.tolerance)
+        with p.at_an_event():
+            p.settle(most=self.most_sweeps, tolerance=self.tolerance)
+        modes = [i for i in instances if plan.instances[i].event_mode]
         for i in instances:
-            p.mode(i, State.STEP_MODE)
+            p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)
+        if modes:
+            emit_updates(plan, p, modes, rows=False)
+            for i in modes:
+                p.mode(i, State.STEP_MODE)
         for i in instances:
             p.get(i)
         p.sample()

@@ -26,6 +26,8 @@ class Goal(NamedTuple):
 
     end: Instant
     reason: str
+    fire: frozenset[int] = frozenset()
+    """Events that shall happen there."""
 
 
 def exact(value: float | int | str | Fraction) -> Fraction:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import ceil, floor, log10, ulp
 
 from fmimaster.control.instant import Instant, TimeBase, exact
-from fmimaster.control.step_size import FixedStep, Grid
+from fmimaster.control.step_size import FixedStep, Grid, Ramp, Ramped
 from fmimaster.errors import OptionError
 from fmimaster.system.description import Experiment
 from fmimaster.system.model import Model
@@ -32,7 +32,7 @@ class Schedule:
 
     start: Fraction
     stop: Fraction
-    step: FixedStep
+    step: FixedStep | Ramp
     points: tuple[Fraction, ...]
     """Communication points besides the grid."""
     notes: tuple[str, ...]
@@ -48,6 +48,13 @@ class Schedule:
         """The grid of the fixed step."""
         base = self.base
         return Grid(base, base.ticks(self.start), base.ticks(self.step.exact_size))
+
+    @property
+    def rule(self) -> Grid | Ramped:
+        """The rule that proposes the end of each step."""
+        if isinstance(self.step, Ramp):
+            return Ramped(self.base, self.base.ticks(self.step.exact_size), self.step)
+        return self.grid
 
     def expected_rows(self, output_interval: float | None) -> int:
         """How many rows a run without events has, at least one for each interval that is recorded."""
@@ -65,7 +72,7 @@ def make_schedule(
     *,
     start_time: Time | None = None,
     stop_time: Time | None = None,
-    step_size: FixedStep | Time | None = None,
+    step_size: FixedStep | Ramp | Time | None = None,
     points: Iterable[float] = (),
 ) -> Schedule:
     """Settle the times of a run: the user's word first, then the system description's, then the FMUs'.
@@ -98,6 +105,11 @@ def make_schedule(
             "such times apart. Give a larger step size."
         )
     fixed = [n for n, m in models.items() if not _varies(m)]
+    if fixed and isinstance(step, Ramp):
+        raise OptionError(
+            f"Steps of different sizes are asked for, but '{fixed[0]}' cannot vary its step size "
+            "(canHandleVariableCommunicationStepSize is false). Use a fixed step."
+        )
     if step.exact_size > stop - first:
         raise OptionError(
             f"The step size {float(step.exact_size):g} s is larger than the whole span of {float(stop - first):g} s. "
@@ -157,11 +169,11 @@ def _stop(
 def _step(
     models: Mapping[str, Model],
     described: Experiment,
-    given: FixedStep | Time | None,
+    given: FixedStep | Ramp | Time | None,
     span: Fraction,
     notes: list[str],
-) -> FixedStep:
-    if isinstance(given, FixedStep):
+) -> FixedStep | Ramp:
+    if isinstance(given, FixedStep | Ramp):
         return given
     if given is not None:
         return FixedStep(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isinf
+from math import inf, isinf
 from typing import ClassVar
 
 import numpy as np
@@ -40,6 +40,72 @@ class FixedStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Ramp:
+    """Steps of one size from wherever the last one ended; short ones first, at the start and after each event.
+
+    Parameters
+    ----------
+    size : float, int, str or Fraction
+        Largest step size in s, as in :class:`FixedStep`.
+    first : float
+        The first step, and the first after an event, as a fraction of the size.
+    growth : float
+        A step is at most so many times the one before.
+
+    Source: the event clock's ramp, events.md 6.4.
+    """
+
+    size: float | int | str | Fraction
+    first: float = 0.125
+    growth: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.exact_size <= 0:
+            raise OptionError(f"Step size {self.size} s: expected a positive number.")
+        if not 0 < self.first <= 1 or not self.growth > 1:
+            raise OptionError(f"{self}: expected 0 < first <= 1 and growth > 1.")
+
+    @property
+    def exact_size(self) -> Fraction:
+        """The largest step size as a rational number of s."""
+        return exact(self.size)
+
+
+def free_step(size: float | int | str | Fraction) -> Ramp:
+    """Steps of one size from wherever the last one ended, on no grid."""
+    return Ramp(size, first=1.0, growth=inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Ramped:
+    """A :class:`Ramp` in one run.
+
+    Parameters
+    ----------
+    base : TimeBase
+    step : int
+        Ticks of the largest step.
+    ramp : Ramp
+    """
+
+    base: TimeBase
+    step: int
+    ramp: Ramp
+    reason: ClassVar[str] = "step size"
+    is_grid: ClassVar[bool] = False
+
+    def propose(self, now: Instant, previous: float) -> Goal:
+        """The end of the next step; ``previous`` is the length of the last one in s, 0 at the start and after events."""
+        size = self.step / self.base.resolution
+        longest = self.ramp.growth * previous if previous else self.ramp.first * size
+        if longest < size:
+            return Goal(Instant(now.seconds + longest), "ramp")
+        if isinf(now.ticks):  # a time that was found
+            return Goal(Instant(now.seconds + size), self.reason)
+        return Goal(self.base.instant(int(now.ticks) + self.step), self.reason)
+
+
+@dataclass(frozen=True, slots=True)
 class Grid:
     """The grid of a fixed step in one run.
 
@@ -57,9 +123,11 @@ class Grid:
     start: int
     step: int
     reason: ClassVar[str] = "grid"
+    is_grid: ClassVar[bool] = True
 
-    def propose(self, now: Instant) -> Goal:
-        """The first grid point after an instant."""
+    def propose(self, now: Instant, previous: float = 0.0) -> Goal:
+        """The first grid point after an instant, whatever the step before was."""
+        del previous
         return self._goal(self._index_after(now))
 
     def seconds_between(self, first: Instant, last: Instant, most: int) -> NDArray[np.float64]:

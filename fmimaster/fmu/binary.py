@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Transfer
-from fmimaster.system.model import Model
+from fmimaster.fmu.instance import Signal, Transfer
+from fmimaster.system.model import DataType, Model
 
 log = logging.getLogger("fmimaster")
 
@@ -186,6 +187,38 @@ class BinaryInstance:
                 self.fail(name, status)
 
         return read if get else write
+
+    # Polynomials as coefficients
+
+    def coefficients(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        """A function that sets the inputs which take the coefficients of a polynomial, highest powers first left out."""
+        row_of = {reference: row for row, reference in enumerate(references)}
+        chosen = []
+        for polynomial in self.model.input_polynomials:
+            variable = self.model.variable(polynomial.input)
+            targets = [self.model.variable(name) for name in polynomial.coefficients]
+            assert variable is not None
+            assert all(targets)
+            if variable.value_reference in row_of:
+                values = np.zeros(sum(t.size for t in targets if t))
+                put = self.setter(
+                    DataType.FLOAT64, [t.value_reference for t in targets if t], values
+                )
+                chosen.append((row_of[variable.value_reference], values, put))
+
+        def interpolate(time: float, signal: Signal) -> None:
+            for row, values, put in chosen:
+                factorial = 1.0
+                for k in range(len(values)):
+                    factorial *= max(k, 1)
+                    values[k] = signal(time, k)[row] / factorial
+                put()
+
+        return interpolate
+
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """A function that sets these variables from ``values``."""
+        raise NotImplementedError
 
     # FMU states
 

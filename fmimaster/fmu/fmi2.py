@@ -16,7 +16,7 @@ from fmpy.fmi2 import free as free_memory
 from numpy.typing import NDArray
 
 from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
-from fmimaster.fmu.instance import Signal, StepAnswer, Transfer
+from fmimaster.fmu.instance import Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.system.model import DataType, Model
 
 _DO_STEP_STATUS, _PENDING_STATUS, _LAST_SUCCESSFUL_TIME, _TERMINATED = range(4)
@@ -76,7 +76,9 @@ class Fmi2Instance(BinaryInstance):
         return read if verb == "Get" else write
 
     def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function that gives the FMU the time derivatives of these inputs."""
+        """A function that hands over coefficients, or the time derivatives of these inputs."""
+        if self.model.input_polynomials:
+            return self.coefficients(references)
         highest = self.model.capabilities.max_input_derivative_order
         n = len(references)
         refs = self.references([r for _ in range(highest) for r in references])
@@ -118,9 +120,17 @@ class Fmi2Instance(BinaryInstance):
         )
         self.call("EnterInitializationMode")
 
-    def exit_initialization_mode(self) -> None:
+    def enter_step_mode(self) -> None:
         """``ExitInitializationMode``."""
         self.call("ExitInitializationMode")
+
+    def enter_event_mode(self) -> None:
+        """FMI 2.0 has no Event Mode in Co-Simulation."""
+        raise AssertionError("a program brings no FMI 2.0 FMU to Event Mode")
+
+    def update_discrete_states(self) -> UpdateAnswer:
+        """FMI 2.0 has no Event Mode in Co-Simulation."""
+        raise AssertionError("a program updates no FMI 2.0 FMU")
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``; a discarded step is asked how far it came and whether it ends the run."""

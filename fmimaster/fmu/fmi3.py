@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
 from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
-from fmimaster.fmu.instance import Signal, StepAnswer, Transfer
+from fmimaster.fmu.instance import Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.system.model import DataType, Model
 
 _POINTER_BOOL = ctypes.POINTER(ctypes.c_bool)
@@ -19,7 +20,7 @@ _POINTER_DOUBLE = ctypes.POINTER(ctypes.c_double)
 
 
 class Fmi3Instance(BinaryInstance):
-    """One instance of an FMI 3.0 Co-Simulation FMU, without Event Mode and without early return."""
+    """One instance of an FMI 3.0 Co-Simulation FMU."""
 
     def __init__(
         self,
@@ -30,13 +31,18 @@ class Fmi3Instance(BinaryInstance):
         *,
         logging_on: bool,
         interpolated: bool,
+        event_mode: bool,
+        early_return: bool,
     ) -> None:
         self._refresh: Callable[[float], None] | None = None
         self._failure: CallError | None = None
         # the callback is called twice or more in each step: it is given to an FMU only if it has a use
         intermediate = [v.value_reference for v in model.variables if v.intermediate_update]
         intermediate = intermediate if interpolated else []
+        self._initialized = False
         fmu.instantiate(
+            eventModeUsed=event_mode,
+            earlyReturnAllowed=early_return,
             loggingOn=logging_on,
             logMessage=lambda _environment, status, category, text: messages.add(
                 status, category, text
@@ -86,7 +92,8 @@ class Fmi3Instance(BinaryInstance):
                 verb == "Get", self.function(name), name, references, values, (size,)
             )
         refs, n = self.references(references), ctypes.c_size_t(len(references))
-        return self.transfer(name, refs, n, self.pointer(values), size)
+        sizes = () if kind is DataType.CLOCK else (size,)
+        return self.transfer(name, refs, n, self.pointer(values), *sizes)
 
     def _binary(self, verb: str, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         refs, n, size = self.references(references), len(references), len(values)
@@ -110,7 +117,10 @@ class Fmi3Instance(BinaryInstance):
         return read if verb == "Get" else write
 
     def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function that keeps the signal for Intermediate Update Mode, in which the FMU asks for values."""
+        """A function that hands over coefficients, or keeps the signal for Intermediate Update Mode, in which the FMU
+        asks for values."""
+        if self.model.input_polynomials:
+            return self.coefficients(references)
         values = np.zeros(len(references))
         write = self.setter(DataType.FLOAT64, references, values)
 
@@ -156,9 +166,23 @@ class Fmi3Instance(BinaryInstance):
             ctypes.c_double(stop or 0.0),
         )
 
-    def exit_initialization_mode(self) -> None:
-        """``ExitInitializationMode``; without Event Mode it leads to Step Mode."""
-        self.call("ExitInitializationMode")
+    def enter_event_mode(self) -> None:
+        """``ExitInitializationMode``, which leads there if Event Mode is used, or ``EnterEventMode``."""
+        self.call("EnterEventMode" if self._initialized else "ExitInitializationMode")
+        self._initialized = True
+
+    def enter_step_mode(self) -> None:
+        """``ExitInitializationMode``, which leads there if Event Mode is not used, or ``EnterStepMode``."""
+        self.call("EnterStepMode" if self._initialized else "ExitInitializationMode")
+        self._initialized = True
+
+    def update_discrete_states(self) -> UpdateAnswer:
+        """``UpdateDiscreteStates``."""
+        wants, terminate, nominals, states, defined = (ctypes.c_bool() for _ in range(5))
+        time = ctypes.c_double()
+        answers = (wants, terminate, nominals, states, defined, time)
+        self.call("UpdateDiscreteStates", *[ctypes.byref(answer) for answer in answers])
+        return UpdateAnswer(wants.value, terminate.value, time.value if defined.value else inf)
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``."""
@@ -167,7 +191,9 @@ class Fmi3Instance(BinaryInstance):
         status = self._do_step(self.component, time, size, not self._places, *self._answers)
         if self._failure is not None:
             raise self._failure
-        if status <= WARNING and not self._terminate.value and not self._early.value:
+        if status <= WARNING and not (
+            self._terminate.value or self._early.value or self._event.value
+        ):
             return None
         if status > DISCARD:
             self.fail("DoStep", status, size)
@@ -175,6 +201,8 @@ class Fmi3Instance(BinaryInstance):
             self._reached.value,
             discarded=status == DISCARD,
             terminate=self._terminate.value,
+            early=self._early.value,
+            event=self._event.value,
             messages=tuple(self.messages.last),
         )
 

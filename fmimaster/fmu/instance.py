@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,8 +26,22 @@ class StepAnswer:
     last_successful_time: float
     discarded: bool = False
     terminate: bool = False
+    early: bool = False
+    """Whether it ended the step before its end, at ``last_successful_time``."""
+    event: bool = False
+    """Whether it asks for an event."""
     messages: tuple[str, ...] = ()
     """The last messages that the unit has logged, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateAnswer:
+    """What ``UpdateDiscreteStates`` said."""
+
+    wants_update: bool = False
+    terminate: bool = False
+    next_event_time: float = inf
+    """In s."""
 
 
 class Instance(Protocol):
@@ -56,7 +71,14 @@ class Instance(Protocol):
     def enter_initialization_mode(
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None: ...
-    def exit_initialization_mode(self) -> None: ...
+    def enter_event_mode(self) -> None:
+        """From Initialization Mode or Step Mode, if Event Mode is used."""
+
+    def enter_step_mode(self) -> None:
+        """From Initialization Mode or Event Mode."""
+
+    def update_discrete_states(self) -> UpdateAnswer:
+        """``UpdateDiscreteStates``, in Event Mode."""
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``, both in s; None if it went as asked."""

@@ -87,7 +87,13 @@ class FmuFile:
                 archive.unpack(self._unpacked, () if whole else NOT_NEEDED)
 
     def instantiate(
-        self, name: str, *, logging_on: bool = False, interpolated: bool = False
+        self,
+        name: str,
+        *,
+        logging_on: bool = False,
+        interpolated: bool = False,
+        event_mode: bool = False,
+        early_return: bool = False,
     ) -> Fmi2Instance | Fmi3Instance:
         """Make an instance.
 
@@ -97,6 +103,8 @@ class FmuFile:
             Whether the FMU is asked to log all it can.
         interpolated : bool
             Whether its inputs will be given as polynomials.
+        event_mode, early_return : bool
+            Whether Event Mode is used, and whether the FMU may end a step at an event; FMI 3.0 only.
 
         Raises
         ------
@@ -124,6 +132,8 @@ class FmuFile:
                     messages,
                     logging_on=logging_on,
                     interpolated=interpolated,
+                    event_mode=event_mode,
+                    early_return=early_return,
                 )
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
             said = " ".join(messages.last) or (

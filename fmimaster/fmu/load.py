@@ -54,12 +54,26 @@ class Loader:
             self._tables[component] = Table(component.name, rows.time, rows.columns, types)
         return self._tables[component]
 
-    def instantiate(self, component: Component, name: str, *, interpolated: bool) -> Instance:
-        """A new instance of a component, by this full name; its inputs may be given as polynomials."""
+    def instantiate(
+        self,
+        component: Component,
+        name: str,
+        *,
+        interpolated: bool,
+        event_mode: bool = False,
+        early_return: bool = False,
+    ) -> Instance:
+        """A new instance of a component, by this full name: see :meth:`FmuFile.instantiate`."""
         if _is_table(component.source):
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source)
-        return fmu.instantiate(name, logging_on=self._logging_on, interpolated=interpolated)
+        return fmu.instantiate(
+            name,
+            logging_on=self._logging_on,
+            interpolated=interpolated,
+            event_mode=event_mode,
+            early_return=early_return,
+        )
 
     def file(self, source: Source) -> FmuFile:
         """The FMU file at a source, unpacked."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Signal, StepAnswer, Transfer
+from fmimaster.fmu.instance import Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.system.model import (
     Capabilities,
     Causality,
@@ -143,8 +143,16 @@ class TableInstance:
         """Go to the start time."""
         self._time = start
 
-    def exit_initialization_mode(self) -> None:
+    def enter_step_mode(self) -> None:
         """Nothing to do."""
+
+    def enter_event_mode(self) -> None:
+        """A table has no Event Mode."""
+        raise AssertionError("a table has no Event Mode")
+
+    def update_discrete_states(self) -> UpdateAnswer:
+        """A table has no Event Mode."""
+        raise AssertionError("a table has no Event Mode")
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Go to the end of the step."""

@@ -32,6 +32,10 @@ class Group(IntEnum):
     """Connected inputs of all other kinds."""
     OUTPUTS = 5
     """Variables that feed others or are recorded."""
+    TRIGGERS = 6
+    """Input clocks, or counters in their place, with the inputs that they bring along; set at events."""
+    CLOCKS = 7
+    """Output clocks that feed input clocks; read at events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +128,15 @@ class ValueStore:
         Allocated once; executors and FMUs borrow them.
     read : shape (n_instances,)
         Time in s at which the outputs of each instance were read; NaN before.
+    active : shape (n_triggers,)
+        Which triggers are active.
     buffers : list of (DataType → array, read times)
         Copies of all outputs; the first are the history, newest first.
     """
 
-    def __init__(self, layout: Layout, n_instances: int, n_buffers: int) -> None:
+    def __init__(
+        self, layout: Layout, n_instances: int, n_buffers: int, n_triggers: int = 0
+    ) -> None:
         self.values: dict[DataType, NDArray[Any]] = {
             kind: np.full(
                 size,
@@ -141,6 +149,11 @@ class ValueStore:
             kind: self.values[kind][:size] for kind, size in layout.output_sizes.items() if size
         }
         self.read = np.full(n_instances, np.nan)
+        self.active = np.zeros(n_triggers, np.bool_)
+        for segments in (groups.get(Group.TRIGGERS, ()) for groups in layout.groups):
+            for s in segments:
+                if s.type is DataType.CLOCK:  # set only to say that it is active
+                    self.values[s.type][s.start : s.stop] = True
         self.buffers = [self.copy_of_outputs() for _ in range(n_buffers)]
 
     def copy_of_outputs(self) -> tuple[dict[DataType, NDArray[Any]], NDArray[np.float64]]:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
+
 from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.plan.events import (
+    Event,
+    Trigger,
+    TriggerPlan,
+    event_members,
+    place_triggers,
+    plan_events,
+    stops_at_events,
+)
 from fmimaster.plan.graph import (
     AlgebraicLoop,
     Visit,
@@ -30,6 +42,51 @@ class InstancePlan:
     model: Model
     start_values: Mapping[str, tuple[Any, ...]]
     """Variable name → values of all its elements; no array, so that plans can be compared."""
+    event_mode: bool = False
+    """Whether its Event Mode is used."""
+    stops: bool = False
+    """Whether it may end a step early, at an event of its own."""
+
+    @property
+    def takes_polynomials(self) -> bool:
+        """Whether its inputs can be given as polynomials over a step."""
+        can = self.model.capabilities
+        return (
+            can.max_input_derivative_order > 0
+            or can.provides_intermediate_update
+            or bool(self.model.input_polynomials)
+        )
+
+
+class Policy(Enum):
+    """What FMUs do at their own events, if they let the importer choose."""
+
+    EXECUTE = "execute"
+    """They execute them, inside a step or in Event Mode."""
+    ANNOUNCE = "announce"
+    """They stop there, and leave it to the importer to let them happen."""
+    IGNORE = "ignore"
+    """They step over them: the importer fires them."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventUse:
+    """What a run wants of the events of its FMUs."""
+
+    watched: bool = False
+    """Whether indicators are read."""
+    policy: Policy | Mapping[int, Policy] = Policy.EXECUTE
+    """For all instances, or by instance."""
+    early_return: bool | None = None
+    """Whether FMUs may end a step at their events; None: if Event Mode is used for clock connections."""
+    event_mode: bool | None = None
+    """Whether Event Mode is used; None: where clocks are connected or the policy asks for it."""
+
+    def policy_of(self, instance: int) -> Policy:
+        """The policy for one instance."""
+        if isinstance(self.policy, Policy):
+            return self.policy
+        return self.policy.get(instance, Policy.EXECUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +145,13 @@ class Plan:
     """What feeds each group of each instance, in the order of its slots."""
     recorded: tuple[Recorded, ...]
     notes: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+    """Those that the run watches or fires."""
+    trigger_plans: tuple[TriggerPlan, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    """In the order of the plans of triggers."""
+    payload: Mapping[int, tuple[Wire, ...]] = field(default_factory=dict)
+    """Trigger → what comes along."""
 
     @property
     def initial_loops(self) -> tuple[AlgebraicLoop, ...]:
@@ -98,9 +162,18 @@ class Plan:
         """Whether anything feeds the instance."""
         return any((instance, g) in self.wires for g in (Group.CONTINUOUS, Group.DISCRETE))
 
+    def triggers_of(self, instance: int) -> tuple[int, ...]:
+        """Indices of the triggers of an instance."""
+        return tuple(k for k, t in enumerate(self.triggers) if t.instance == instance)
+
 
 def make_plan(
-    system: ResolvedSystem, *, outputs: Sequence[str] = (), bare_names: bool = False
+    system: ResolvedSystem,
+    *,
+    outputs: Sequence[str] = (),
+    bare_names: bool = False,
+    use: EventUse | None = None,
+    fitted: frozenset[int] = frozenset(),
 ) -> Plan:
     """Derive the plan of a system: a pure function.
 
@@ -110,6 +183,10 @@ def make_plan(
         Globs of the names ``"component.variable"`` to record; empty for the outputs of all components.
     bare_names : bool
         Whether columns of the first component are named without its name, as users of single FMUs expect.
+    use
+        What the run wants of events; nothing, if left out.
+    fitted
+        Instances that are given polynomials: those that take them as coefficients are told so by a start value.
 
     Raises
     ------
@@ -129,13 +206,17 @@ def make_plan(
         sequence,
     )
     chosen = _chosen(system.components, outputs, bare_names)
-    layout = make_layout(_members(system, [(i, v) for i, v, _ in chosen]))
+    use = use or EventUse()
+    events, triggers = plan_events(system if use.watched else without_events(system))
+    system = _with_start_values(system, use, fitted)
+    wanted = event_members(system, events, triggers)
+    layout = make_layout(_members(system, [(i, v) for i, v, _ in chosen], *wanted))
+    clocked = {t.instance for t in triggers} | {j for t in triggers for j, _ in t.sources}
+    connected = {t.instance for t in triggers if t.sources} if not use.watched else set()
     return Plan(
         instances=tuple(
-            InstancePlan(
-                c.name, c.source, c.model, {n: tuple(v.tolist()) for n, v in c.start_values.items()}
-            )
-            for c in system.components
+            _instance(c, i, use, i in clocked, bool(connected))
+            for i, c in enumerate(system.components)
         ),
         links=system.links,
         trigger_sequence=sequence,
@@ -147,7 +228,77 @@ def make_plan(
             Recorded(name, i, v, layout.slots[i, Group.OUTPUTS, v.name][1]) for i, v, name in chosen
         ),
         notes=system.notes,
+        events=events,
+        trigger_plans=triggers,
+        triggers=place_triggers(triggers, layout),
+        payload={k: _payload_wires(t, layout) for k, t in enumerate(triggers) if t.payload},
     )
+
+
+def _instance(
+    component: ResolvedComponent, i: int, use: EventUse, clocked: bool, connected: bool
+) -> InstancePlan:
+    model, policy = component.model, use.policy_of(i)
+    can = model.capabilities
+    wanted = clocked or policy is not Policy.EXECUTE or bool(use.early_return)
+    event_mode = can.has_event_mode and (wanted if use.event_mode is None else use.event_mode)
+    early_return = (
+        connected or bool(use.event_mode) if use.early_return is None else use.early_return
+    )
+    stops = early_return and (event_mode or not can.has_event_mode)
+    return InstancePlan(
+        component.name,
+        component.source,
+        model,
+        {n: tuple(v.tolist()) for n, v in component.start_values.items()},
+        event_mode,
+        stops and stops_at_events(can, model, policy is Policy.ANNOUNCE),
+    )
+
+
+def without_events(system: ResolvedSystem) -> ResolvedSystem:
+    """The system without what its FMUs say of events; clock connections stay."""
+    components = tuple(replace(c, model=replace(c.model, events=())) for c in system.components)
+    return replace(system, components=components, shared_events=())
+
+
+def _with_start_values(
+    system: ResolvedSystem, use: EventUse, fitted: frozenset[int]
+) -> ResolvedSystem:
+    """The system with the parameters that say what FMUs do at events and with polynomials, where the user does not."""
+    components, notes = [], list(system.notes)
+    for i, component in enumerate(system.components):
+        model, added = component.model, dict[str, int]()
+        policy = use.policy_of(i)
+        if model.event_policy is not None and policy is not Policy.EXECUTE:
+            value = getattr(model.event_policy, policy.value)
+            if value is not None:
+                added[model.event_policy.parameter] = value
+        for polynomial in model.input_polynomials:
+            if i in fitted and polynomial.parameter is not None and polynomial.value is not None:
+                added[polynomial.parameter] = polynomial.value
+        added = {n: v for n, v in added.items() if n not in component.start_values}
+        values = {n: np.array([v], _dtype(model, n)) for n, v in added.items()}
+        components.append(replace(component, start_values={**component.start_values, **values}))
+        notes += [
+            f"'{component.name}.{n}' is set to {v} for events and inputs" for n, v in added.items()
+        ]
+    return replace(system, components=tuple(components), notes=tuple(notes))
+
+
+def _dtype(model: Model, name: str) -> np.dtype[Any]:
+    variable = model.variable(name)
+    assert variable is not None
+    return variable.type.dtype
+
+
+def _payload_wires(trigger: TriggerPlan, layout: Layout) -> tuple[Wire, ...]:
+    wires = []
+    for link in trigger.payload:
+        kind, source = layout.slots[link.source, Group.OUTPUTS, link.output.name]
+        target_kind, target = layout.slots[trigger.instance, Group.TRIGGERS, link.input.name]
+        wires.append(Wire(link, kind, source, target_kind, target, ()))
+    return tuple(wires)
 
 
 def _chosen(
@@ -183,14 +334,19 @@ def _fits(name: str, glob: str) -> bool:
 
 
 def _members(
-    system: ResolvedSystem, recorded: Sequence[tuple[int, Variable]]
+    system: ResolvedSystem,
+    recorded: Sequence[tuple[int, Variable]],
+    watched: Sequence[set[str]],
+    triggers: Sequence[Sequence[str]],
+    clocks: Sequence[set[str]],
 ) -> list[dict[Group, list[Variable]]]:
     """Variables of each group of each instance, each group in the order of the model description."""
     members = []
     for i, component in enumerate(system.components):
         fed = {k.input.name: k for k in system.links if k.target == i}
         read = {k.output.name for k in system.links if k.source == i}
-        read |= {v.name for j, v in recorded if j == i}
+        read |= {v.name for j, v in recorded if j == i} | watched[i]
+        read -= {v.name for v in component.model.variables if v.type is DataType.CLOCK}
         slopes = {
             v.derivative_of: v.name
             for v in component.model.with_causality(Causality.OUTPUT)
@@ -204,9 +360,13 @@ def _members(
         for v in component.model.variables:
             if v.name in read:
                 groups[Group.OUTPUTS].append(v)
-            if v.name in fed:
+            if v.name in triggers[i]:
+                groups[Group.TRIGGERS].append(v)
+            elif v.name in fed:
                 continuous = v.is_continuous and v.type is DataType.FLOAT64
                 groups[Group.CONTINUOUS if continuous else Group.DISCRETE].append(v)
+            if v.name in clocks[i]:
+                groups[Group.CLOCKS].append(v)
             if v.name in given and v.causality is Causality.STRUCTURAL_PARAMETER:
                 groups[Group.STRUCTURAL].append(v)
             elif v.name in given:

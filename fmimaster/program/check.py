@@ -15,6 +15,7 @@ from fmimaster.errors import ProgramError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import (
+    Align,
     Fit,
     Forget,
     Get,
@@ -32,7 +33,12 @@ from fmimaster.program.instructions import (
     Save,
     Set,
     Step,
+    Tick,
     Until,
+    Update,
+)
+from fmimaster.program.instructions import (
+    Call as CallHook,
 )
 from fmimaster.system.states import Call, State, after, states_that_allow
 
@@ -41,6 +47,9 @@ _ENTER = {
     (State.CONFIGURATION_MODE, State.INSTANTIATED): Call.EXIT_CONFIGURATION_MODE,
     (State.INSTANTIATED, State.INITIALIZATION_MODE): Call.ENTER_INITIALIZATION_MODE,
     (State.INITIALIZATION_MODE, State.STEP_MODE): Call.EXIT_INITIALIZATION_MODE,
+    (State.INITIALIZATION_MODE, State.EVENT_MODE): Call.EXIT_TO_EVENT_MODE,
+    (State.STEP_MODE, State.EVENT_MODE): Call.ENTER_EVENT_MODE,
+    (State.EVENT_MODE, State.STEP_MODE): Call.ENTER_STEP_MODE,
     (State.STEP_MODE, State.TERMINATED): Call.TERMINATE,
 }
 
@@ -65,6 +74,8 @@ class _Instance:
     """Groups of inputs whose values in the store belong to where the instance stands."""
     given: set[Group] = field(default_factory=set)
     """Groups of inputs that the FMU has been given there."""
+    ahead_of: int = -1
+    """An instance that may have returned early, while this one may stand beyond it; -1 for none."""
     stamp: int = 0
     """Changes with all that can change its outputs; comes back with a state that is restored."""
     read: int = -1
@@ -77,7 +88,7 @@ class _Instance:
 
     def known(self) -> tuple[object, ...]:
         """What a second pass of a REPEAT must find as the first did."""
-        return self.state, self.at, self.moved, self.given, self.is_read
+        return self.state, self.at, self.moved, self.given, self.is_read, self.ahead_of
 
 
 def check(
@@ -126,6 +137,7 @@ class _Walk:
             Set: self.set,
             Get: self.get,
             Step: self.step,
+            Align: self.align,
             Save: self.save,
             Restore: self.restore,
             Keep: self.keep,
@@ -133,6 +145,9 @@ class _Walk:
             Mode: self.mode,
             Parallel: self.parallel,
             Sample: self.sample,
+            Update: self.update,
+            Tick: self.tick,
+            CallHook: self.call_hook,
             Remember: self.remember,
             Forget: self.forget,
         }
@@ -189,14 +204,16 @@ class _Walk:
     # The instructions
 
     def move(self, instruction: Move) -> None:
+        if instruction.group is Group.TRIGGERS:
+            self.has_triggers(instruction.instance)
+            return
         self.has_inputs(instruction.instance, instruction.group)
         self.instances[instruction.instance].moved.add(instruction.group)
 
     def fit(self, instruction: Fit) -> None:
         i = instruction.instance
         self.has_inputs(i, Group.CONTINUOUS)
-        can = self.plan.instances[i].model.capabilities
-        if not (can.max_input_derivative_order > 0 or can.provides_intermediate_update):
+        if not self.plan.instances[i].takes_polynomials:
             self.fail(
                 f"{self.name(i)} cannot take polynomials (canInterpolateInputs and providesIntermediateUpdate are false)"
             )
@@ -211,8 +228,18 @@ class _Walk:
         if (i, group) not in self.plan.wires:
             self.fail(f"{self.name(i)} has no connected {group.name.lower()} inputs")
 
+    def has_triggers(self, i: int) -> None:
+        if not self.plan.triggers_of(i):
+            self.fail(f"{self.name(i)} has no triggers")
+
     def set(self, instruction: Set) -> None:
         i, group = instruction.instance, instruction.group
+        if group is Group.TRIGGERS:
+            self.has_triggers(i)
+            has_event_mode = self.plan.instances[i].event_mode
+            self.call(i, Call.SET_TRIGGER if has_event_mode else Call.SET_INPUT)
+            self.changed(i)
+            return
         if group not in _SETS:
             self.fail(f"{group.name.lower()} of {self.name(i)} cannot be set")
         self.call(i, _SETS[group])
@@ -223,11 +250,18 @@ class _Walk:
                     "the values in the store are old"
                 )
             self.instances[i].given.add(group)
-        if self.instances[i].state is State.INITIALIZATION_MODE:
+        if self.instances[i].state in (State.INITIALIZATION_MODE, State.EVENT_MODE):
             self.changed(i)
+        elif group is Group.DISCRETE and self.plan.instances[i].event_mode:
+            self.fail(
+                f"discrete inputs of {self.name(i)} are set outside of Event Mode, which it uses"
+            )
 
     def get(self, instruction: Get) -> None:
         i = instruction.instance
+        if instruction.group is Group.CLOCKS:
+            self.call(i, Call.GET_CLOCK)
+            return
         self.call(i, Call.GET)
         if instruction.group is not Group.OUTPUTS:
             self.fail(f"{instruction.group.name.lower()} of {self.name(i)} cannot be read")
@@ -256,6 +290,27 @@ class _Walk:
         instance.moved.clear()
         instance.given.clear()
         self.changed(i)
+        if self.plan.instances[i].stops:
+            discards = not self.plan.instances[i].event_mode
+            for j, other in enumerate(self.instances):
+                if other.at > 0.0 and (j != i or discards):
+                    other.ahead_of = i
+
+    def align(self, instruction: Align) -> None:
+        i, place = instruction.instance, instruction.place
+        self.saved(i, place)
+        self.instances[i].ahead_of = -1
+
+    def update(self, instruction: Update) -> None:
+        self.call(instruction.instance, Call.UPDATE_DISCRETE_STATES)
+        self.changed(instruction.instance)
+
+    def tick(self, instruction: Tick) -> None:
+        if not 0 <= instruction.trigger < len(self.plan.triggers):
+            self.fail(f"there is no trigger {instruction.trigger}")
+
+    def call_hook(self, instruction: CallHook) -> None:
+        del instruction  # what a hook does cannot be checked
 
     def changed(self, i: int) -> None:
         """The instance has other outputs from now on."""
@@ -272,16 +327,18 @@ class _Walk:
 
     def restore(self, instruction: Restore) -> None:
         i = instruction.instance
-        self.able(i, "restored")
-        self.call(i, Call.SET_FMU_STATE)
-        if instruction.place not in self.places or self.places[instruction.place][0] != i:
-            self.fail(
-                f"{self.name(i)} is restored from place {instruction.place}, where it was never saved"
-            )
-        saved = self.places[instruction.place][1]
+        saved = self.saved(i, instruction.place)
         self.instances[i] = _Instance(
             saved.state, saved.at, stamp=saved.stamp, read=self.instances[i].read
         )
+
+    def saved(self, i: int, place: int) -> _Instance:
+        """What is known of an instance that is restored from a place."""
+        self.able(i, "restored")
+        self.call(i, Call.SET_FMU_STATE)
+        if place not in self.places or self.places[place][0] != i:
+            self.fail(f"{self.name(i)} is restored from place {place}, where it was never saved")
+        return self.places[place][1]
 
     def able(self, instance: int, what: str) -> None:
         if not self.plan.instances[instance].model.capabilities.can_get_and_set_fmu_state:
@@ -303,7 +360,14 @@ class _Walk:
 
     def mode(self, instruction: Mode) -> None:
         i, goal = instruction.instance, instruction.state
-        call = _ENTER.get((self.instances[i].state, goal))
+        here = self.instances[i].state
+        call = _ENTER.get((here, goal))
+        used = self.plan.instances[i].event_mode
+        if here is State.INITIALIZATION_MODE and call and (goal is State.EVENT_MODE) != used:
+            self.fail(
+                f"{self.name(i)} leaves Initialization Mode for {goal.value}, but its Event Mode is "
+                f"{'used' if used else 'not used'}"
+            )
         if call is None:
             self.fail(
                 f"{self.name(i)} cannot go from {self.instances[i].state.value} to {goal.value}"
@@ -364,6 +428,11 @@ class _Walk:
             if instance.at != self.end:
                 self.fail(
                     f"at the end {self.name(i)} stands at {instance.at:g}, not at {self.end:g}"
+                )
+            if instance.ahead_of >= 0:
+                self.fail(
+                    f"{self.name(instance.ahead_of)} may return early, but {self.name(i)} has been stepped and is never "
+                    "aligned"
                 )
         if end is State.STEP_MODE:
             self.all_read("the program ends")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from fmimaster.plan.layout import Group
+from fmimaster.plan.layout import Group, ValueStore
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import (
+    Align,
+    Call,
     Fit,
     Forget,
     Get,
@@ -25,7 +27,9 @@ from fmimaster.program.instructions import (
     Save,
     Set,
     Step,
+    Tick,
     Until,
+    Update,
 )
 from fmimaster.program.polynomial import Polynomial
 from fmimaster.system.states import State
@@ -44,9 +48,19 @@ class Emitter:
     ----------
     wanted_history : int
         How many points the polynomials that were written want.
+    wanted_begin : bool
+        Whether a polynomial wants the outputs of the interval's begin.
+    hooks : list of functions
+        What CALL calls, by number.
     """
 
-    def __init__(self, plan: Plan, history: int = 0) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        history: int = 0,
+        *,
+        hooks: list[Callable[[ValueStore], None]] | None = None,
+    ) -> None:
         self.plan = plan
         self.history = history
         self.wanted_history = 0
@@ -54,10 +68,16 @@ class Emitter:
         self.n_buffers = history
         self._instructions: list[Instruction] = []
         self._interval = (0.0, 1.0)
+        self._at_an_event = False
+        self.hooks = [] if hooks is None else hooks
+        self.wanted_begin = False
+        self._begin: int | None = None
+        self._saved: dict[int, int] = {}
 
     def program(self, name: str) -> Program:
         """Program of what has been written since the last one."""
         written, self._instructions = tuple(self._instructions), []
+        self._begin, self._saved = None, {}
         return Program(name, written)
 
     # The interval
@@ -82,7 +102,7 @@ class Emitter:
                 self._write(Fit(instance, begin, points, polynomial.derivatives, buffers))
             else:
                 self._write(Move(instance, Group.CONTINUOUS))
-        if self._has(instance, Group.DISCRETE):
+        if self._has(instance, Group.DISCRETE) and not self.plan.instances[instance].event_mode:
             self._write(Move(instance, Group.DISCRETE))
         self.set_inputs(instance)
 
@@ -92,10 +112,16 @@ class Emitter:
             if self._has(instance, group):
                 self._write(Move(instance, group))
 
+    def move_triggers(self, instance: int) -> None:
+        """Triggers that connected clocks make active, and what comes along."""
+        if self._has(instance, Group.TRIGGERS):
+            self._write(Move(instance, Group.TRIGGERS))
+
     def set_inputs(self, instance: int) -> None:
-        """Inputs in the store → FMU."""
+        """Inputs in the store → FMU; discrete ones only in Event Mode, if that is used."""
         self.set(instance, Group.CONTINUOUS)
-        self.set(instance, Group.DISCRETE)
+        if not self.plan.instances[instance].event_mode or self._at_an_event:
+            self.set(instance, Group.DISCRETE)
 
     def set(self, instance: int, group: Group) -> None:
         """A group in the store → FMU; nothing if the instance has no such variables."""
@@ -104,14 +130,19 @@ class Emitter:
 
     def step(self, instance: int) -> None:
         """``DoStep`` to the end of the interval."""
+        self._saved.pop(instance, None)
         self._write(Step(instance, self._interval[1]))
 
     def step_all(self, instances: Iterable[int]) -> None:
         """``DoStep`` of all these instances to the end of the interval, in any order or at the same time."""
-        instances = list(instances)
-        if len(instances) > 1:
-            self._write(Parallel(len(instances)))
-        for instance in instances:
+        planned = self.plan.instances
+        stopping = [i for i in instances if planned[i].stops]
+        others = [i for i in instances if not planned[i].stops]
+        for instance in stopping:  # first, one by one: the others then go no farther
+            self.step(instance)
+        if len(others) > 1:
+            self._write(Parallel(len(others)))
+        for instance in others:
             self.step(instance)
 
     def get(self, instance: int) -> None:
@@ -119,21 +150,55 @@ class Emitter:
         if self._has(instance, Group.OUTPUTS):
             self._write(Get(instance, Group.OUTPUTS))
 
+    def get_clocks(self, instance: int) -> None:
+        """Output clocks of the FMU → store; nothing if none is connected."""
+        if self._has(instance, Group.CLOCKS):
+            self._write(Get(instance, Group.CLOCKS))
+
+    def align(self, instance: int, place: int) -> None:
+        """Bring the instance back if it stands beyond an early return."""
+        self._write(Align(instance, place))
+
+    # Events
+
+    def update(self, instance: int) -> None:
+        """``UpdateDiscreteStates``."""
+        self._write(Update(instance))
+
+    def tick(self, trigger: int) -> None:
+        """Make a trigger active."""
+        self._write(Tick(trigger))
+
+    def call(self, hook: Callable[[ValueStore], None]) -> None:
+        """Call a Python function that works on the value store."""
+        if hook not in self.hooks:
+            self.hooks.append(hook)
+        self._write(Call(self.hooks.index(hook)))
+
+    @contextmanager
+    def at_an_event(self) -> Iterator[None]:
+        """What is written inside happens in Event Mode, or in Initialization Mode: discrete inputs can be set."""
+        outer, self._at_an_event = self._at_an_event, True
+        yield
+        self._at_an_event = outer
+
     # Going back
 
     def save(self, instances: Iterable[int]) -> dict[int, int]:
         """Save the FMU states of these instances; returns instance → place, for :meth:`restore`."""
-        places = {}
+        instances = list(instances)
         for instance in instances:
-            places[instance] = self.n_places
-            self._write(Save(instance, self.n_places))
-            self.n_places += 1
-        return places
+            if instance not in self._saved:  # or it has not moved since
+                self._write(Save(instance, self.n_places))
+                self._saved[instance] = self.n_places
+                self.n_places += 1
+        return {instance: self._saved[instance] for instance in instances}
 
     def restore(self, places: dict[int, int]) -> None:
         """Restore FMU states that :meth:`save` has saved."""
         for instance, place in places.items():
             self._write(Restore(instance, place))
+            self._saved[instance] = place
 
     def keep(self) -> int:
         """Keep all outputs in a buffer, whose number is returned."""
@@ -141,6 +206,15 @@ class Emitter:
         self.n_buffers += 1
         self._write(Keep(buffer))
         return buffer
+
+    def want_begin(self) -> None:
+        """Let polynomials go through the outputs of the interval's begin too, which are kept in front of the program."""
+        self.wanted_begin = True
+
+    def keep_begin(self) -> int:
+        """Keep all outputs as those of the interval's begin."""
+        self._begin = self.keep()
+        return self._begin
 
     def recall(self, buffer: int) -> None:
         """All outputs ← buffer."""
@@ -190,13 +264,14 @@ class Emitter:
                 self.get(instance)
             read |= sources | set(visit.instances)
             if visit.loop is None:
-                self._exchange(visit.instances[0])
+                self.exchange(visit.instances[0])
                 continue
             with self.repeat(least=2, most=most, tolerance=tolerance):
                 for instance in visit.instances:
-                    self._exchange(instance)
+                    self.exchange(instance)
 
-    def _exchange(self, instance: int) -> None:
+    def exchange(self, instance: int) -> None:
+        """Inputs from connected outputs, then outputs, at one instant."""
         self.move(instance)
         self.set_inputs(instance)
         self.get(instance)
@@ -210,12 +285,13 @@ class Emitter:
     def _points_before(self, polynomial: Polynomial) -> tuple[int, ...]:
         """Buffers through which a polynomial may go: the history, if it wants any."""
         if polynomial.history and polynomial.points > 1:
-            # the newest point of the history is the present one until somebody has stepped
-            self.wanted_history = max(self.wanted_history, polynomial.points)
-        return tuple(range(self.history)) if polynomial.history and polynomial.points > 1 else ()
+            # the newest point of the history is the present one until somebody has stepped; one more for a short step
+            self.wanted_history = max(self.wanted_history, polynomial.points + 1)
+        if polynomial.points == 1:
+            return ()
+        self.wanted_begin |= not polynomial.history
+        begin = () if self._begin is None else (self._begin,)
+        return begin + (tuple(range(self.history)) if polynomial.history else ())
 
     def _interpolates(self, instance: int, polynomial: Polynomial) -> bool:
-        can = self.plan.instances[instance].model.capabilities
-        return polynomial.degree > 0 and (
-            can.max_input_derivative_order > 0 or can.provides_intermediate_update
-        )
+        return polynomial.degree > 0 and self.plan.instances[instance].takes_polynomials

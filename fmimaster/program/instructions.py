@@ -30,7 +30,11 @@ def _text(operand: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Move(Instruction):
-    """Inputs in the store ← the outputs they are connected to, transformed; they are held over the interval."""
+    """Inputs in the store ← the outputs they are connected to, transformed; they are held over the interval.
+
+    Of the group TRIGGERS: a trigger becomes active if one of the output clocks that feed it is, and what comes along with
+    an active trigger moves.
+    """
 
     instance: int
     group: Group
@@ -42,7 +46,8 @@ class Fit(Instruction):
 
     Each goes through the source's output as it is in the store, then through the first of the buffers in which that
     source was read at another time, until there are ``points`` of them; at each point it takes as many derivatives of
-    the output as the source publishes, at most ``derivatives``. An input whose source publishes too few is held.
+    the output as the source publishes, at most ``derivatives``. An input whose source publishes too few is held. Times
+    that are nearer to each other than 1/50 of the interval count as one, else it would be ill-conditioned.
     """
 
     instance: int
@@ -55,7 +60,10 @@ class Fit(Instruction):
 @dataclass(frozen=True, slots=True)
 class Set(Instruction):
     """Group in the store → FMU. Continuous inputs take the value of their polynomial where the instance stands, and the
-    FMU is told of the rest of the polynomial by the means it has."""
+    FMU is told of the rest of the polynomial by the means it has.
+
+    Of the group TRIGGERS: active triggers with what comes along; a counter counts up. None is active afterwards.
+    """
 
     instance: int
     group: Group
@@ -71,10 +79,23 @@ class Get(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Step(Instruction):
-    """``DoStep`` from where the instance stands to the fraction ``end`` of the interval."""
+    """``DoStep`` from where the instance stands to the fraction ``end`` of the interval, but not beyond the limit.
+
+    The limit is the time of the earliest early return in this pass, the end of the interval until there is one. An
+    instance that returns early sets it; one that stands at it or beyond is not stepped. An instance that *discards* a step
+    at an event of its own sets the limit too, and counts as standing at the end of the step: ALIGN brings it back.
+    """
 
     instance: int
     end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Align(Instruction):
+    """If the instance stands beyond the limit: RESTORE from place, SET its continuous inputs, STEP to the limit, GET."""
+
+    instance: int
+    place: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +108,7 @@ class Save(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Restore(Instruction):
-    """FMU state, and where the instance stands ← place. The outputs in the store stay as they are."""
+    """FMU state, and where the instance stands ← place, unless it has not moved since. The outputs in the store stay."""
 
     instance: int
     place: int
@@ -125,6 +146,7 @@ class Repeat(Instruction):
     """The instructions down to the matching UNTIL, again and again; not nested.
 
     At least ``least`` passes are done. A run that has done ``most`` passes without coming to rest stops: not converged.
+    Each pass begins with the limit at the end of the interval, and with nobody who asks for an event or an update.
     """
 
     least: int
@@ -133,7 +155,9 @@ class Repeat(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Until(Instruction):
-    """End of a REPEAT: leave if no output has changed by more than the tolerance since the pass before.
+    """End of a REPEAT: leave if nobody wants another update, the limit differs by at most 1e-9 s from that of the pass
+    before (for the first pass: from the end of the interval), the same instances ask for an event as then (at first:
+    none), and no output has changed by more than the tolerance since the pass before.
 
     The change of a floating point output counts relative to the larger of its nominal value and its magnitude, all
     other outputs must be equal. The first pass is never at rest, since there is none to compare it with; ``inf`` asks
@@ -156,6 +180,27 @@ class Mode(Instruction):
 
     instance: int
     state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Update(Instruction):
+    """``UpdateDiscreteStates``: the instance can want another one, end the run, and name the time of its next event."""
+
+    instance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Instruction):
+    """The trigger of that number becomes active."""
+
+    trigger: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Instruction):
+    """The hook of that number, a Python function, works on the value store."""
+
+    hook: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ class Reason(Enum):
     """Why an execution stopped before its end."""
 
     DISCARDED = "the FMU discarded the step"
+    EARLY = "the FMU returned early at a time outside of the step"
     NOT_CONVERGED = "an iteration did not come to rest"
 
 
@@ -39,3 +40,5 @@ class Outcome(NamedTuple):
     terminate: bool = False
     """Whether an FMU asked to end the simulation."""
     stopped: Stop | None = None
+    events: tuple[int, ...] = ()
+    """Instances that ask for an event at the end."""

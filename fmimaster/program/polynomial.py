@@ -48,6 +48,9 @@ class Polynomial:
 Hold = Polynomial(1, 0)
 """The value stays as it is until the next communication point."""
 
+NEAREST = 0.02
+"""Points of time that are nearer to each other, in intervals, count as one."""
+
 FirstOrder = Polynomial(1, 1)
 """The value goes on along its present slope."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,11 +32,23 @@ class Experiment:
     tolerance: float | None = None
 
 
+class Counted(IntEnum):
+    """Kinds of calls that are counted: the rows of ``Executor.calls``."""
+
+    STEPS = 0
+    RESTORES = 1
+    EVENTS = 2
+
+
 class Executor(Protocol):
     """Executes programs on the instances of a plan."""
 
     store: ValueStore
     rows: RowBlock
+    next_events: NDArray[np.float64]
+    """Time in s of the next event that each instance has named; inf for none."""
+    calls: NDArray[np.int64]
+    """Per kind of call and instance, how often it was made: see :class:`Counted`."""
 
     @property
     def seconds(self) -> Sequence[float]:
@@ -66,7 +79,7 @@ class Executor(Protocol):
 
 def make_store(plan: Plan, n_buffers: int) -> ValueStore:
     """A value store with the start values of the plan in it."""
-    store = ValueStore(plan.layout, len(plan.instances), n_buffers)
+    store = ValueStore(plan.layout, len(plan.instances), n_buffers, len(plan.triggers))
     for (i, group, name), (kind, slot) in plan.layout.slots.items():
         if group in (Group.STRUCTURAL, Group.START, Group.INITIAL):
             store.values[kind][slot] = plan.instances[i].start_values[name]

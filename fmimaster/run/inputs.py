@@ -12,7 +12,7 @@ from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import ValueStore
 from fmimaster.plan.plan import Plan, Wire
 from fmimaster.program.instructions import Fit
-from fmimaster.program.polynomial import evaluate, hermite
+from fmimaster.program.polynomial import NEAREST, evaluate, hermite
 from fmimaster.system.model import DataType
 
 
@@ -74,8 +74,12 @@ def _narrowing(wire: Wire, plan: Plan) -> Callable[[Any], int]:
     return convert
 
 
-def fitted(wires: Sequence[Wire], store: ValueStore, centre: float, fit: Fit) -> Polynomials:
-    """Polynomials of all wires of an instance; those of one source go through the same points."""
+def fitted(
+    wires: Sequence[Wire], store: ValueStore, begin: float, end: float, fit: Fit
+) -> Polynomials:
+    """Polynomials of all wires of an instance over an interval; those of one source go through the same points."""
+    centre = begin + fit.at * (end - begin)
+    nearest = NEAREST * (end - begin)
     degree = fit.points * (fit.derivatives + 1) - 1
     coefficients = np.zeros((degree + 1, sum(w.target.stop - w.target.start for w in wires)))
     at = 0
@@ -88,7 +92,7 @@ def fitted(wires: Sequence[Wire], store: ValueStore, centre: float, fit: Fit) ->
             if (
                 len(points) < fit.points
                 and np.isfinite(read[j])
-                and all(read[j] != t for t, _ in points)
+                and all(abs(read[j] - t) > nearest for t, _ in points)
             ):
                 points.append((read[j], values))
         slots = [wire.source, *wire.derivatives[: fit.derivatives]]

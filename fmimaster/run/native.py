@@ -88,8 +88,11 @@ class NativeExecutor:
         n_places: int = 0,
         n_buffers: int = 0,
         history: int = 0,
+        hooks: Sequence[Any] = (),
     ) -> None:
         self.plan = plan
+        self.next_events = np.full(len(instances), np.inf)
+        self.calls = np.zeros((3, len(instances)), np.int64)
         self.store = make_store(plan, n_buffers)
         self.rows = RowBlock(plan, self.store)
         self._instances = instances
@@ -121,6 +124,12 @@ class NativeExecutor:
     @staticmethod
     def takes(plan: Plan) -> bool:
         """Whether the kernel can do this plan: text and binaries are moved and recorded in Python only."""
+        if (
+            any(i.event_mode or i.stops for i in plan.instances)
+            or plan.triggers
+            or any(i.model.input_polynomials for i in plan.instances)
+        ):
+            return False
         moving = (Group.OUTPUTS, Group.CONTINUOUS, Group.DISCRETE)
         return not any(
             segment.type.dtype == object

@@ -83,7 +83,8 @@ class PythonInstance:
             State.INITIALIZATION_MODE: lambda: self.instance.enter_initialization_mode(
                 experiment.start, experiment.stop, experiment.tolerance
             ),
-            State.STEP_MODE: self.instance.exit_initialization_mode,
+            State.STEP_MODE: self.instance.enter_step_mode,
+            State.EVENT_MODE: self.instance.enter_event_mode,
             State.TERMINATED: self.instance.terminate,
         }[state]()
 

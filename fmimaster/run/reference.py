@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.instance import Instance, Signal
-from fmimaster.plan.layout import Group
+from fmimaster.fmu.instance import Instance, Signal, StepAnswer
+from fmimaster.plan.layout import Group, ValueStore
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import (
+    Align,
+    Call,
     Fit,
     Forget,
     Get,
@@ -34,15 +36,21 @@ from fmimaster.program.instructions import (
     Save,
     Set,
     Step,
+    Tick,
     Until,
+    Update,
 )
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.convergence import largest_change, nominals_of_outputs
-from fmimaster.run.executor import Experiment, RowBlock, make_store
+from fmimaster.run.executor import Counted, Experiment, RowBlock, make_store
 from fmimaster.run.inputs import Polynomials, fitted, moves
+from fmimaster.system.model import DataType
 from fmimaster.system.states import State
 
 Action = Callable[[], None]
+
+SAME_LIMIT = 1e-9
+"""Early returns of two passes that are no farther apart, in s, count as the same."""
 
 REPEAT_SECONDS = 0.1
 """Wall time after which ``repeat`` comes back, so that progress can be shown."""
@@ -70,6 +78,7 @@ class ReferenceExecutor:
         n_places: int = 0,
         n_buffers: int = 0,
         history: int = 0,
+        hooks: Sequence[Callable[[ValueStore], None]] = (),
     ) -> None:
         del (
             n_places,
@@ -89,6 +98,17 @@ class ReferenceExecutor:
         """Where the instance stood when it was saved in a place."""
         self._polynomials: dict[int, Polynomials] = {}
         """Of the instances whose continuous inputs are not held."""
+        self._limit = experiment.start
+        """Time in s of the earliest early return."""
+        self._asking: set[int] = set()
+        """Instances that ask for an event."""
+        self._wants_update = False
+        self._steps = [0] * len(instances)
+        """How often each instance has been stepped; goes back with its state."""
+        self._place_steps: dict[int, int] = {}
+        self._hooks = hooks
+        self.next_events = np.full(len(instances), np.inf)
+        self.calls = np.zeros((len(Counted), len(instances)), np.int64)
         self._terminate = False
         self._actions: dict[int, tuple[Program, list[Action]]] = {}
 
@@ -96,12 +116,23 @@ class ReferenceExecutor:
         """Execute a program over the interval from begin to end, in s."""
         _, actions = self._actions.get(id(program)) or self._translated(program)
         self._begin, self._end, self._terminate = begin, end, False
+        self._new_pass()
         try:
             for act in actions:
                 act()
         except _Stopped as stopped:
             return Outcome(stopped.stop.time, self._terminate, stopped.stop)
-        return Outcome(min(self._at), True) if self._terminate else Outcome(end)
+        events = tuple(sorted(self._asking))
+        return (
+            Outcome(min(self._at), True, events=events)
+            if self._terminate
+            else Outcome(self._limit, events=events)
+        )
+
+    def _new_pass(self) -> None:
+        """Nobody has returned early, or asked for anything."""
+        self._limit, self._wants_update = self._end, False
+        self._asking.clear()
 
     def repeat(
         self,
@@ -119,6 +150,8 @@ class ReferenceExecutor:
                 k + 2 == len(points)
                 or outcome.stopped
                 or outcome.terminate
+                or outcome.events
+                or outcome.end != points[k + 1]
                 or self.rows.room == 1
                 or perf_counter() > until
             ):
@@ -152,6 +185,8 @@ class ReferenceExecutor:
 
     def _move(self, instruction: Move, _: int) -> Action:
         i = instruction.instance
+        if instruction.group is Group.TRIGGERS:
+            return self._move_triggers(i)
         elements = [
             element
             for wire in self.plan.wires[i, instruction.group]
@@ -172,13 +207,58 @@ class ReferenceExecutor:
         wires = self.plan.wires[i, Group.CONTINUOUS]
 
         def act() -> None:
-            centre = self._begin + instruction.at * (self._end - self._begin)
-            self._polynomials[i] = fitted(wires, self.store, centre, instruction)
+            self._polynomials[i] = fitted(wires, self.store, self._begin, self._end, instruction)
+
+        return act
+
+    def _move_triggers(self, i: int) -> Action:
+        clocks, active = self.store.values.get(DataType.CLOCK), self.store.active
+        chosen = []
+        for k in self.plan.triggers_of(i):
+            wires = self.plan.payload.get(k, ())
+            elements = [e for wire in wires for e in moves(wire, self.store, self.plan)]
+            chosen.append((k, self.plan.triggers[k].sources, elements))
+
+        def act() -> None:
+            for k, sources, elements in chosen:
+                active[k] |= any(clocks[s] for s in sources)  # type: ignore[index]
+                if active[k]:
+                    for target, t, source, s, convert in elements:
+                        target[t] = source[s] if convert is None else convert(source[s])
+
+        return act
+
+    def _set_triggers(self, i: int) -> Action:
+        instance, active, values = self._instances[i], self.store.active, self.store.values
+        chosen = [
+            (
+                k,
+                trigger.counter,
+                [
+                    instance.setter(s.type, s.value_references, self._part(s))
+                    for s in trigger.segments
+                ],
+            )
+            for k, trigger in enumerate(self.plan.triggers)
+            if trigger.instance == i
+        ]
+
+        def act() -> None:
+            for k, counter, setters in chosen:
+                if not active[k]:
+                    continue
+                if counter is not None:
+                    values[DataType.INT32][counter] += 1
+                for put in setters:
+                    put()
+                active[k] = False
 
         return act
 
     def _set(self, instruction: Set, _: int) -> Action:
         i, group = instruction.instance, instruction.group
+        if group is Group.TRIGGERS:
+            return self._set_triggers(i)
         instance, polynomials, at = self._instances[i], self._polynomials, self._at
         segments = self.plan.layout.segments(i, group)
         setters = [instance.setter(s.type, s.value_references, self._part(s)) for s in segments]
@@ -212,6 +292,9 @@ class ReferenceExecutor:
             ]
         )
 
+        if instruction.group is not Group.OUTPUTS:
+            return get
+
         def act() -> None:
             get()
             read[i] = at[i]
@@ -220,22 +303,63 @@ class ReferenceExecutor:
 
     def _step(self, instruction: Step, line: int) -> Action:
         i, fraction, at, seconds = instruction.instance, instruction.end, self._at, self.seconds
-        do_step = self._instances[i].do_step
+        do_step, stops = self._instances[i].do_step, self.plan.instances[i].stops
+        counted = self.calls[Counted.STEPS]
 
         def act() -> None:
             here = at[i]
             there = (
                 self._end if fraction == 1.0 else self._begin + fraction * (self._end - self._begin)
             )
+            there = min(there, self._limit)
+            if here >= there:
+                return
             since = perf_counter()
             answer = do_step(here, there - here)
             seconds[i] += perf_counter() - since
+            counted[i] += 1
+            self._steps[i] += 1
             at[i] = there
             if answer is not None:
-                at[i] = answer.last_successful_time
-                self._terminate |= answer.terminate
-                if not answer.terminate and at[i] != there:
-                    raise _Stopped(Stop(Reason.DISCARDED, i, line, at[i], messages=answer.messages))
+                self._answered(i, line, there, answer, here if stops else there)
+
+        return act
+
+    def _answered(self, i: int, line: int, there: float, answer: StepAnswer, least: float) -> None:
+        """A step that was not simply done: the run ends, an event, an early return, or a step that cannot be done."""
+        reached = answer.last_successful_time
+        self._terminate |= answer.terminate
+        if answer.event:
+            self._asking.add(i)
+        if answer.terminate:
+            self._at[i] = reached
+        elif not (answer.discarded or answer.early):
+            return
+        elif answer.discarded:
+            if not least < reached < there:
+                raise _Stopped(Stop(Reason.DISCARDED, i, line, reached, messages=answer.messages))
+            self._asking.add(i)
+            self._limit = reached  # it stands beyond it until it is aligned
+        elif reached != there:
+            if not least < reached < there:
+                raise _Stopped(Stop(Reason.EARLY, i, line, reached, messages=answer.messages))
+            self._at[i] = self._limit = reached
+
+    def _align(self, instruction: Align, line: int) -> Action:
+        i, at = instruction.instance, self._at
+        back = [self._restore(Restore(i, instruction.place), line)]
+        if self.plan.layout.segments(i, Group.CONTINUOUS):
+            back.append(self._set(Set(i, Group.CONTINUOUS), line))
+        back.append(self._step(Step(i, 1.0), line))
+        if self.plan.layout.segments(i, Group.OUTPUTS):
+            back.append(self._get(Get(i, Group.OUTPUTS), line))
+
+        def act() -> None:
+            if at[i] > self._limit:
+                for step in back:
+                    step()
+                if at[i] > self._limit:  # it stopped before the same event again
+                    raise _Stopped(Stop(Reason.EARLY, i, line, self._limit))
 
         return act
 
@@ -245,15 +369,22 @@ class ReferenceExecutor:
         def act() -> None:
             self._instances[i].save(place)
             self._places[place] = self._at[i]
+            self._place_steps[place] = self._steps[i]
 
         return act
 
     def _restore(self, instruction: Restore, _: int) -> Action:
         i, place = instruction.instance, instruction.place
 
+        counted = self.calls[Counted.RESTORES]
+
         def act() -> None:
+            if self._steps[i] == self._place_steps[place]:
+                return
             self._instances[i].restore(place)
+            counted[i] += 1
             self._at[i] = self._places[place]
+            self._steps[i] = self._place_steps[place]
 
         return act
 
@@ -284,15 +415,23 @@ class ReferenceExecutor:
         store = self.store
 
         def act() -> None:
-            change = np.inf
+            change, limit, asking = np.inf, self._end, set[int]()
             for count in range(1, repeat.most + 1):
                 before, _ = store.copy_of_outputs()
+                self._new_pass()
                 for step in body:
                     step()
                 # the first pass has none to be compared with
                 change = largest_change(before, store, nominal) if count > 1 else np.inf
-                if count >= repeat.least and change <= until.tolerance:
+                same = abs(self._limit - limit) <= SAME_LIMIT and self._asking == asking
+                if (
+                    count >= repeat.least
+                    and change <= until.tolerance
+                    and same
+                    and not self._wants_update
+                ):
                     return
+                limit, asking = self._limit, set(self._asking)
             raise _Stopped(Stop(Reason.NOT_CONVERGED, -1, line, self._begin, change))
 
         return act
@@ -305,10 +444,41 @@ class ReferenceExecutor:
             State.INITIALIZATION_MODE: lambda: instance.enter_initialization_mode(
                 experiment.start, experiment.stop, experiment.tolerance
             ),
-            State.STEP_MODE: instance.exit_initialization_mode,
+            State.STEP_MODE: instance.enter_step_mode,
+            State.EVENT_MODE: instance.enter_event_mode,
             State.TERMINATED: instance.terminate,
         }
-        return enter[instruction.state]
+        if instruction.state is not State.EVENT_MODE:
+            return enter[instruction.state]
+        i, events = instruction.instance, self.calls[Counted.EVENTS]
+
+        def act() -> None:
+            enter[State.EVENT_MODE]()
+            events[i] += 1
+
+        return act
+
+    def _update(self, instruction: Update, _: int) -> Action:
+        i, instance = instruction.instance, self._instances[instruction.instance]
+
+        def act() -> None:
+            answer = instance.update_discrete_states()
+            self._wants_update |= answer.wants_update
+            self._terminate |= answer.terminate
+            self.next_events[i] = answer.next_event_time
+
+        return act
+
+    def _tick(self, instruction: Tick, _: int) -> Action:
+        active, k = self.store.active, instruction.trigger
+
+        def act() -> None:
+            active[k] = True
+
+        return act
+
+    def _call(self, instruction: Call, _: int) -> Action:
+        return lambda: self._hooks[instruction.hook](self.store)
 
     def _sample(self, _instruction: Sample, _: int) -> Action:
         return lambda: self.rows.append(self._end)
@@ -327,6 +497,7 @@ _CASES: dict[type[Instruction], Callable[..., Action]] = {
     Set: ReferenceExecutor._set,
     Get: ReferenceExecutor._get,
     Step: ReferenceExecutor._step,
+    Align: ReferenceExecutor._align,
     Save: ReferenceExecutor._save,
     Restore: ReferenceExecutor._restore,
     Keep: ReferenceExecutor._keep,
@@ -334,6 +505,9 @@ _CASES: dict[type[Instruction], Callable[..., Action]] = {
     Remember: ReferenceExecutor._remember,
     Forget: ReferenceExecutor._forget,
     Mode: ReferenceExecutor._mode,
+    Update: ReferenceExecutor._update,
+    Tick: ReferenceExecutor._tick,
+    Call: ReferenceExecutor._call,
     Sample: ReferenceExecutor._sample,
     Parallel: ReferenceExecutor._parallel,
 }

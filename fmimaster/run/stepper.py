@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.control.event_clock import EventClock, Indicators
 from fmimaster.control.instant import Goal, Instant
-from fmimaster.control.step_size import Grid
-from fmimaster.errors import CallError, ConvergenceError, SimulationError
+from fmimaster.control.step_size import Grid, Ramped
+from fmimaster.control.zeno import MOST_AT_ONE_TIME, EventHistory
+from fmimaster.errors import CallError, ConvergenceError, SimulationError, ZenoError
+from fmimaster.plan.events import concerned
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.instructions import Program, Step
+from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.executor import Executor
+from fmimaster.run.happened import EventLog, StepLog
 from fmimaster.run.timeline import Timeline
+
+SLIVER = 1e-9
+"""A step that would leave less than this part of itself until the stop time goes to the stop time."""
+
+AT_EVENT = 1e-9
+"""Indicators at or below it are those of the event at which an FMU has stopped."""
+
+
+class EventProgram(Protocol):
+    """Instances and triggers → the program of their event."""
+
+    def __call__(self, instances: tuple[int, ...], fired: tuple[int, ...]) -> Program: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +43,10 @@ class StepPrograms:
 
     attempt: Program
     commit: Program
+    restart: Program | None = None
+    """The attempt at a step without history, if that is another one."""
+    rollback: Program | None = None
+    event: EventProgram | None = None
 
 
 @dataclass
@@ -34,23 +57,44 @@ class RunState:
     timeline: Timeline
     attempts: int = 0
     steps: int = 0
+    previous: float = 0.0
+    """Length of the last step in s; 0 at the start and after an event."""
+    fired: frozenset[int] = frozenset()
+    """Events that have happened at the present time."""
+    bracket: tuple[float, float] | None = None
+    """While a change is located: step lengths in s without it and with it."""
+    step_log: StepLog = field(default_factory=StepLog)
+    event_log: EventLog = field(default_factory=EventLog)
 
 
 class Stepper:
     """Brings all instances of a plan from instant to instant.
 
     Each end of a step is the earliest instant that anyone asks for, with a reason. A quiet stretch of the grid is left
-    to the executor, which comes back with an attempt that is not yet committed.
+    to the executor, which comes back with an attempt that is not yet committed. Events happen after a step was accepted,
+    so that nothing of an event is ever undone.
     """
 
     def __init__(
-        self, plan: Plan, programs: StepPrograms, executor: Executor, grid: Grid, state: RunState
+        self,
+        plan: Plan,
+        programs: StepPrograms,
+        executor: Executor,
+        rule: Grid | Ramped,
+        state: RunState,
+        clock: EventClock | None = None,
+        history: int = 0,
     ) -> None:
         self.plan = plan
         self.programs = programs
         self.executor = executor
-        self.grid = grid
+        self.rule = rule
         self.state = state
+        self.clock = clock
+        self.indicators = Indicators(plan, executor.store, history)
+        self.accumulating = EventHistory()
+        self._watched = _Changes(plan, executor)
+        self._names = [instance.name for instance in plan.instances]
 
     def advance(self, until: Instant) -> Iterator[Outcome]:
         """Step until an instant is reached or an FMU ends the run; yields after each stretch of committed steps.
@@ -58,55 +102,242 @@ class Stepper:
         Raises
         ------
         SimulationError
-            If a step was discarded or did not converge: nothing can be done about it with a fixed step.
+            If a step was discarded or did not converge: nothing can be done about it with a fixed step; or if events
+            accumulate.
         """
         s = self.state
+        self._watched.note()
         while s.time < until:
             goal = self.goal(s.time, until)
             if goal.end.seconds > s.time.seconds:  # FMI: a step has a positive length
                 goal, outcome = self.attempt(goal, until)
                 if outcome.stopped is not None:
                     raise self.failure(outcome.stopped, goal)
-                end = goal.end if outcome.end == goal.end.seconds else Instant(outcome.end)
-                # if an FMU has ended the run within the step, the others are ahead of it: no row belongs to all
-                together = end == goal.end or len(self.plan.instances) == 1
-                if together and end.seconds > s.time.seconds:
-                    self.executor.run(self.programs.commit, end.seconds, end.seconds)
-                    s.time, s.steps = end, s.steps + 1
+                if self.clock is not None and self.clock.locates and self._goes_back(goal, outcome):
+                    continue
+                self._accept(goal, outcome)
             else:
                 outcome = Outcome(s.time.seconds)
-                s.time = goal.end
+                s.time = max(s.time, goal.end)
+            self._happen(goal, outcome)
             yield outcome
             if outcome.terminate:
                 return
 
+    def _accept(self, goal: Goal, outcome: Outcome) -> None:
+        s = self.state
+        end = goal.end if outcome.end == goal.end.seconds else Instant(outcome.end)
+        # if an FMU has ended the run within the step, the others are ahead of it: no row belongs to all
+        together = not outcome.terminate or end == goal.end or len(self.plan.instances) == 1
+        if together and end.seconds > s.time.seconds:
+            self.executor.run(self.programs.commit, end.seconds, end.seconds)
+            reason = goal.reason if end == goal.end else f"early return of {self._askers(outcome)}"
+            s.step_log.add(s.time.seconds, end.seconds, reason)
+            s.previous = end.seconds - s.time.seconds
+            s.time, s.steps, s.fired, s.bracket = end, s.steps + 1, frozenset(), None
+
+    def _askers(self, outcome: Outcome) -> str:
+        return " and ".join(self._names[i] for i in outcome.events) or "an FMU"
+
     def goal(self, now: Instant, until: Instant) -> Goal:
         """The earliest instant after now that anyone asks for, with the reason."""
-        goal = self.grid.propose(now)
-        point = self.state.timeline.after(now)
+        s = self.state
+        goal = self.rule.propose(now, s.previous)
+        point = s.timeline.after(now)
         if point <= goal.end:
             goal = Goal(point, "imposed point")
-        if until <= goal.end:
+        due = self.executor.next_events
+        if len(due) and (next_event := float(due.min())) <= goal.end.seconds:
+            name = self._names[int(due.argmin())]
+            goal = Goal(Instant(max(next_event, now.seconds)), f"time event of {name}")
+        if until.seconds - goal.end.seconds <= SLIVER * (goal.end.seconds - now.seconds):
             goal = Goal(until, "stop time")
-        return goal
+        if self.clock is None:
+            return goal
+        if s.bracket is not None:
+            return Goal(Instant(now.seconds + sum(s.bracket) / 2), "locating a change")
+        return self.clock.clip(goal, now, self.indicators, s.fired)
 
     def attempt(self, goal: Goal, until: Instant) -> tuple[Goal, Outcome]:
         """Try one step, or as many as the quiet grid allows; returns the goal of the last one, not yet committed."""
         s = self.state
+        program = self.programs.attempt
+        if s.previous == 0.0 and self.programs.restart is not None:
+            program = self.programs.restart
         times: Sequence[float] | NDArray[np.float64] = [s.time.seconds, goal.end.seconds]
-        if goal.reason == self.grid.reason:
-            last = min(until, s.timeline.after(s.time))
-            between = self.grid.seconds_between(goal.end, last, self.executor.rows.capacity)
+        if self._is_quiet(goal, program):
+            assert isinstance(self.rule, Grid)
+            last = min(until, s.timeline.after(s.time), self._next_event())
+            between = self.rule.seconds_between(goal.end, last, self.executor.rows.capacity)
             if len(between):
                 times = np.concatenate([times, between])
-        done, outcome = self.executor.repeat(self.programs.attempt, self.programs.commit, times)
+        if len(times) == 2:
+            s.attempts += 1
+            return goal, self.executor.run(program, s.time.seconds, goal.end.seconds)
+        begin = s.time.seconds
+        done, outcome = self.executor.repeat(program, self.programs.commit, times)
         s.steps += done
         s.attempts += done + 1
         if done:
+            assert isinstance(self.rule, Grid)
             first = goal.end
-            s.time = first if done == 1 else self.grid.point_after(first, done - 2)
-            goal = Goal(self.grid.point_after(first, done - 1), self.grid.reason)
+            s.time = first if done == 1 else self.rule.point_after(first, done - 2)
+            goal = Goal(self.rule.point_after(first, done - 1), self.rule.reason)
+            s.step_log.add(begin, s.time.seconds, self.rule.reason, done)
+            s.previous = s.time.seconds - float(times[done - 1])
         return goal, outcome
+
+    def _is_quiet(self, goal: Goal, program: Program) -> bool:
+        """Whether nobody wants to be asked between the points of the grid."""
+        return (
+            self.rule.is_grid
+            and goal.reason == self.rule.reason
+            and self.clock is None
+            and program is self.programs.attempt
+            and not self._watched
+        )
+
+    def _next_event(self) -> Instant:
+        return Instant(float(self.executor.next_events.min(initial=inf)))
+
+    # Events
+
+    def _happen(self, goal: Goal, outcome: Outcome) -> None:
+        """Let the events of the present instant happen, until there is none any more."""
+        s, clock = self.state, self.clock
+        if outcome.terminate:
+            return
+        asking = {*outcome.events, *self._due(), *self._watched.changed()}
+        fired = set(goal.fire)
+        how = dict.fromkeys(fired, "fired")
+        if asking and self.plan.events:
+            stopped = self.indicators.at(AT_EVENT, frozenset(outcome.events)) - s.fired
+            how |= {e: f"early return of {self._askers(outcome)}" for e in stopped}
+            fired |= stopped
+            self._refuse_unknown(outcome, stopped)
+        if clock is not None:
+            found = clock.detect(self.indicators, s.fired | fired)
+            how |= dict.fromkeys(found, "detected")
+            fired |= found
+        if not asking and not fired:
+            return
+        first = frozenset(asking).union(*(self.plan.events[e].instances for e in fired))
+        modes = [i.event_mode for i in self.plan.instances]
+        whom = concerned(first, self.plan.events, self.plan.trigger_plans, self.plan.links, modes)
+        triggers = tuple(
+            m.trigger
+            for e in sorted(fired)
+            for m in self.plan.events[e].members
+            if m.trigger is not None
+        )
+        assert self.programs.event is not None
+        self.executor.next_events[list(whom)] = inf
+        answer = self.executor.run(
+            self.programs.event(whom, triggers), s.time.seconds, s.time.seconds
+        )
+        if answer.stopped is not None:
+            raise self.endless(whom)
+        s.fired |= frozenset(fired)
+        s.previous = 0.0
+        self._watched.note()
+        self._note(fired, how, asking, outcome)
+
+    def _due(self) -> list[int]:
+        """Instances that have named the present time for an event."""
+        due = self.executor.next_events
+        return np.flatnonzero(due <= self.state.time.seconds).tolist() if len(due) else []
+
+    def _note(
+        self, fired: set[int], how: dict[int, str], asking: set[int], outcome: Outcome
+    ) -> None:
+        s = self.state
+        time = s.time.seconds
+        members = {m.instance for e in fired for m in self.plan.events[e].members}
+        for e in sorted(fired):
+            event = self.plan.events[e]
+            who = tuple(self._names[i] for i in sorted(event.instances))
+            s.event_log.add(time, event.name, event.scope.value, who, how[e])
+            self._zeno(event.name, time)
+            self._check_left(e)
+        for i in sorted(asking - members):
+            kind = "state event" if i in outcome.events else "time event or change of an input"
+            s.event_log.add(time, f"event of {self._names[i]}", "private", (self._names[i],), kind)
+            self._zeno(i, time)
+        if self.accumulating.too_many_at(time):
+            raise self.endless(sorted(asking | members))
+
+    def _zeno(self, kind: object, time: float) -> None:
+        limit = self.accumulating.add(kind, time)
+        if limit is not None:
+            name = kind if isinstance(kind, str) else f"events of {self._names[kind]}"  # type: ignore[call-overload]
+            raise ZenoError(
+                f"zeno: {name}: events accumulate at t = {limit:.12g} s; the last one was at t = {time:.12g} s, and the "
+                "gaps between them shrink like those of a geometric series. The model needs a state of rest, such as a "
+                "smallest rebound speed.",
+                time=time,
+                limit=limit,
+            )
+
+    def _check_left(self, e: int) -> None:
+        """Raise if the indicators of an event are all still on after it has happened."""
+        event = self.plan.events[e]
+        if not self.indicators.still_on(e):
+            return
+        names = ", ".join(
+            f"{self._names[m.instance]}.{i.name}"
+            for m in event.members
+            for i in m.declaration.indicators
+        )
+        raise SimulationError(
+            f"The event '{event.name}' is still on after it has happened at t = {self.state.time.seconds:.12g} s: all its "
+            f"indicators ({names}) are at or below 0. After the reset at least one must be positive; check the FMU's "
+            "reset, and that the trigger reaches it."
+        )
+
+    def _refuse_unknown(self, outcome: Outcome, found: frozenset[int]) -> None:
+        """Raise if an FMU without Event Mode has stopped at no event that is known."""
+        for i in outcome.events:
+            known = any(i in self.plan.events[e].instances for e in found)
+            if not known and not self.plan.instances[i].event_mode:
+                raise SimulationError(
+                    f"'{self._names[i]}' has discarded a step at t = {self.state.time.seconds:.12g} s, but none of its "
+                    "event indicators is at or below 0 there, so it is not known which event it is."
+                )
+
+    def endless(self, instances: Sequence[int]) -> SimulationError:
+        """The error for events that do not end at one time."""
+        names = ", ".join(f"'{self._names[i]}'" for i in instances)
+        return SimulationError(
+            f"Events at t = {self.state.time.seconds:.12g} s do not come to an end: {names} want another one again and "
+            f"again (limit: {MOST_AT_ONE_TIME} events, 100 updates in each). Look for a discrete loop without delay."
+        )
+
+    # Locating by going back
+
+    def _goes_back(self, goal: Goal, outcome: Outcome) -> bool:
+        """Whether a change of discrete outputs in the attempt is to be located more closely; if so it is undone."""
+        s = self.state
+        assert self.clock is not None
+        assert self.programs.rollback is not None
+        length = goal.end.seconds - s.time.seconds
+        changed = self._watched.outputs_changed()
+        if s.bracket is None and not changed:
+            return False
+        low, high = s.bracket or (0.0, length)
+        if s.bracket is not None:
+            low, high = (low, length) if changed else (length, high)
+        if changed and high - low <= self.clock.locates:
+            s.event_log.add(
+                goal.end.seconds,
+                "change of discrete outputs",
+                "private",
+                tuple(self._watched.who),
+                "located by going back",
+            )
+            return False
+        self.executor.run(self.programs.rollback, s.time.seconds, s.time.seconds)
+        s.bracket = low, high
+        return True
 
     def failure(self, stop: Stop, goal: Goal) -> SimulationError:
         """The error for an attempt that stopped, in words."""
@@ -118,7 +349,16 @@ class Stepper:
                 time=begin,
             )
         name = self.plan.instances[stop.instance].name
-        assert isinstance(self.programs.attempt.instructions[stop.instruction], Step)
+        if stop.reason is Reason.EARLY:
+            return CallError(
+                f"DoStep of '{name}' from t = {begin:.12g} s (size {size:.6g} s) returned early at t = {stop.time:.17g} s, "
+                "which is not inside the step, or was not allowed. Ask the FMU's vendor, or run it without Event Mode "
+                "(event_mode=False, --no-event-mode).",
+                instance=name,
+                function="DoStep",
+                status="early return",
+                time=begin,
+            )
         said = "".join(f"\n  {name}: {message}" for message in stop.messages[-5:])
         return CallError(
             f"DoStep of '{name}' was discarded at t = {begin:.12g} s (step {size:.6g} s); it came to "
@@ -130,3 +370,56 @@ class Stepper:
             messages=stop.messages,
             time=begin,
         )
+
+
+class _Changes:
+    """Discrete values whose change is an event for who has Event Mode, or is located."""
+
+    def __init__(self, plan: Plan, executor: Executor) -> None:
+        self._store = executor.store
+        self._inputs = [
+            (wire.source_type, wire.source, i)
+            for (i, group), wires in plan.wires.items()
+            if group is Group.DISCRETE and plan.instances[i].event_mode
+            for wire in wires
+        ]
+        self._outputs = [
+            (wire.source_type, wire.source, plan.instances[wire.link.source].name)
+            for (_, group), wires in plan.wires.items()
+            if group is Group.DISCRETE
+            for wire in wires
+        ]
+        self._before: list[object] = []
+        self._outputs_before: list[object] = []
+        self.who: list[str] = []
+        """Instances of which a discrete output has changed."""
+
+    def __bool__(self) -> bool:
+        return bool(self._inputs)
+
+    def note(self) -> None:
+        """The values as they are now are known to everyone."""
+        values = self._store.values
+        self._before = [values[k][s].tolist() for k, s, _ in self._inputs]
+        self._outputs_before = [values[k][s].tolist() for k, s, _ in self._outputs]
+
+    def changed(self) -> set[int]:
+        """Instances with Event Mode that have a new discrete input."""
+        if not self._inputs:
+            return set()
+        values = self._store.values
+        return {
+            i
+            for (k, s, i), before in zip(self._inputs, self._before, strict=True)
+            if values[k][s].tolist() != before
+        }
+
+    def outputs_changed(self) -> bool:
+        """Whether a connected discrete output has changed since the last note."""
+        values = self._store.values
+        self.who = [
+            name
+            for (k, s, name), before in zip(self._outputs, self._outputs_before, strict=True)
+            if values[k][s].tolist() != before
+        ]
+        return bool(self.who)

@@ -20,7 +20,7 @@ from fmimaster.system.description import (
     SystemDescription,
     Transformation,
 )
-from fmimaster.system.model import Causality, DataType, Model, Variable
+from fmimaster.system.model import Causality, DataType, EventDeclaration, Model, Variable
 from fmimaster.system.start_values import apply, start_values
 from fmimaster.system.units import convert_units
 from fmimaster.system.wiring import Wiring
@@ -63,6 +63,15 @@ class OpenInput:
 
 
 @dataclass(frozen=True, slots=True)
+class ResolvedSharedEvent:
+    """An event that happens in several components at once."""
+
+    name: str
+    members: tuple[tuple[int, EventDeclaration], ...]
+    """Index of the component, and its own declaration."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResolvedSystem:
     """A flat system: components, links, and the inputs that nobody feeds."""
 
@@ -70,6 +79,7 @@ class ResolvedSystem:
     links: tuple[Link, ...]
     open_inputs: tuple[OpenInput, ...]
     notes: tuple[str, ...]
+    shared_events: tuple[ResolvedSharedEvent, ...] = ()
 
 
 def resolve(
@@ -189,10 +199,13 @@ def _converted(link: Link, text: str, suppress_units: bool, allow_lossy: bool) -
             f"{text}: shapes differ, {ends} are {source.shape or 'scalar'} and {target.shape or 'scalar'}. "
             "Connect variables of the same shape."
         )
-    if DataType.CLOCK in (source.type, target.type):
+    if source.clocks:
         raise DescriptionError(
-            f"{text}: clocks cannot be connected in this version. Leave the connection out."
+            f"{text}: '{source.name}' is there only while its clock is active; connecting it is not possible in this "
+            "version. Leave the connection out."
         )
+    if source.type is target.type is DataType.CLOCK:
+        return link
     notes = []
     if source.type is not target.type:
         notes.append(_type_note(source, target, text, allow_lossy))

@@ -18,6 +18,7 @@ class State(Enum):
     INITIALIZATION_MODE = "Initialization Mode"  # 2.3.4
     STEP_MODE = "Step Mode"  # 4.2.1.2
     TERMINATED = "Terminated"  # 2.3.7
+    EVENT_MODE = "Event Mode"  # 2.3.5
 
 
 class Call(Enum):
@@ -27,10 +28,17 @@ class Call(Enum):
     EXIT_CONFIGURATION_MODE = "ExitConfigurationMode"
     ENTER_INITIALIZATION_MODE = "EnterInitializationMode"
     EXIT_INITIALIZATION_MODE = "ExitInitializationMode"
+    EXIT_TO_EVENT_MODE = "ExitInitializationMode, with Event Mode used"
+    ENTER_EVENT_MODE = "EnterEventMode"
+    ENTER_STEP_MODE = "EnterStepMode"
     SET_STRUCTURAL = "Set (structural parameter)"
     SET_START = "Set (start value)"
     SET_INPUT = "Set (input)"
+    SET_TRIGGER = "Set (clock or counter, with its payload)"
+    SET_TUNABLE = "Set (tunable parameter)"
     GET = "Get"
+    GET_CLOCK = "GetClock"
+    UPDATE_DISCRETE_STATES = "UpdateDiscreteStates"
     DO_STEP = "DoStep"
     GET_FMU_STATE = "GetFMUState"
     SET_FMU_STATE = "SetFMUState"
@@ -57,17 +65,30 @@ _TABLE: dict[State, dict[Call, State | None]] = {
         Call.SET_INPUT: None,
         Call.GET: None,
         Call.EXIT_INITIALIZATION_MODE: State.STEP_MODE,
+        Call.EXIT_TO_EVENT_MODE: State.EVENT_MODE,
         **_STATE,
     },
     State.STEP_MODE: {
         Call.SET_INPUT: None,
         Call.GET: None,
         Call.DO_STEP: None,
+        Call.ENTER_EVENT_MODE: State.EVENT_MODE,
         Call.TERMINATE: State.TERMINATED,
         **_STATE,
     },
     State.TERMINATED: {
         Call.GET: None,
+        **_STATE,
+    },
+    State.EVENT_MODE: {
+        Call.SET_INPUT: None,
+        Call.SET_TRIGGER: None,
+        Call.SET_TUNABLE: None,
+        Call.GET: None,
+        Call.GET_CLOCK: None,
+        Call.UPDATE_DISCRETE_STATES: None,
+        Call.ENTER_STEP_MODE: State.STEP_MODE,
+        Call.TERMINATE: State.TERMINATED,
         **_STATE,
     },
 }

@@ -79,10 +79,20 @@ def test_the_whole_interval_is_back_after_a_narrowed_one(plan: Plan) -> None:
 
 def test_places_and_buffers_are_handed_out_once(plan: Plan) -> None:
     p = Emitter(plan, history=2)
-    assert (p.save([0, 1]), p.save([0])) == ({0: 0, 1: 1}, {0: 2})
+    assert p.save([0, 1]) == {0: 0, 1: 1}
+    p.step(0)
+    assert p.save([0]) == {0: 2}
     # the first buffers are the history
     assert (p.keep(), p.keep()) == (2, 3)
     assert (p.n_places, p.n_buffers) == (3, 4)
+
+
+def test_who_has_not_moved_is_not_saved_again(plan: Plan) -> None:
+    p = Emitter(plan)
+    places = p.save([0, 1])
+    p.step(0)
+    p.restore({0: places[0]})
+    assert p.save([0, 1]) == places
 
 
 @pytest.mark.parametrize(("instance", "polynomial"), [(1, FirstOrder), (0, Hold)])
@@ -110,9 +120,9 @@ def test_for_what_an_instance_does_not_have_nothing_is_written(plan: Plan) -> No
 
 @pytest.mark.parametrize(
     ("polynomial", "wanted"),
-    [(FirstOrder, 0), (Polynomial(3, 0), 3), (Polynomial(2, 1, history=False), 0)],
+    [(FirstOrder, 0), (Polynomial(3, 0), 4), (Polynomial(2, 1, history=False), 0)],
 )
-def test_as_many_points_of_history_are_wanted_as_the_polynomial_has(
+def test_one_point_of_history_more_than_the_polynomial_has_is_wanted(  # one may be too near
     plan: Plan, polynomial: Polynomial, wanted: int
 ) -> None:
     p = Emitter(plan)

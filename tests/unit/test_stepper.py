@@ -8,6 +8,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from python_fmu import PythonFmu, plan_of
 
@@ -30,6 +31,8 @@ class Executor:
         self.most = most
         self.outcome = outcome or {}
         self.rows = SimpleNamespace(capacity=1000)
+        self.store = SimpleNamespace(outputs={}, values={})
+        self.next_events = np.full(1, np.inf)
         self.attempts: list[tuple[float, float]] = []
         self.commits: list[float] = []
 

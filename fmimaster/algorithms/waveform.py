@@ -1,0 +1,59 @@
+"""Waveform: the whole interval again, with inputs that know how it went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fmimaster.algorithms.protocol import Algorithm
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+
+
+@dataclass(frozen=True, slots=True)
+class Waveform:
+    """Repeat the base over the interval, all instances brought back each time, the outputs of its end known.
+
+    Polynomials extrapolate in the first sweep, and interpolate in the next ones: they go through the outputs at the end of
+    the last sweep and those at the begin. An early return is located anew in each sweep, so that the time of the event
+    converges together with the inputs; sweeps go on until it stays where it was.
+
+    Parameters
+    ----------
+    base : Algorithm
+    sweeps : int
+        At least so many.
+    restart_sweeps : int
+        At least so many in the first step, and in the first one after an event, which have no history.
+    most_sweeps : int
+        More end the run: not converged.
+
+    Source: events.md 6.5; waveform relaxation as in Gomes et al. (2017), section 4.2.
+    """
+
+    base: Algorithm
+    sweeps: int = 2
+    restart_sweeps: int = 3
+    most_sweeps: int = 50
+
+    @property
+    def order(self) -> int:
+        """That of the base; more sweeps do not lower it."""
+        return self.base.order
+
+    @property
+    def aligns(self) -> bool:
+        """Whether early returns are handled."""
+        return getattr(self.base, "aligns", False)
+
+    def restart(self) -> Waveform:
+        """The algorithm of a step without history."""
+        sweeps = self.restart_sweeps
+        return Waveform(self.base, sweeps, sweeps, self.most_sweeps)
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        places = p.save(range(len(plan.instances)))
+        p.want_begin()
+        with p.repeat(least=self.sweeps, most=self.most_sweeps, tolerance=float("inf")):
+            p.restore(places)
+            self.base.emit(plan, p)

@@ -1,0 +1,419 @@
+"""Event clocks: when a state event is near, and whether it is now.
+
+They read indicators, and their derivatives, from the outputs and the history in the value store, and keep no memory of
+their own: a prediction is a pure function of what is in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from fmimaster.control.instant import Goal, Instant
+from fmimaster.errors import DescriptionError, OptionError, SimulationError
+from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.plan import Plan, Policy
+from fmimaster.program.polynomial import NEAREST
+from fmimaster.system.model import DataType, Scope
+
+
+class IndicatorSet(NamedTuple):
+    """The indicators by which one member sees an event."""
+
+    event: int
+    """Index in the plan's events."""
+    instance: int
+    z: tuple[int, ...]
+    """Slots of the indicators among the Float64 outputs."""
+    dz: tuple[int, ...]
+    """Slots of their time derivatives; empty if one of them has none."""
+
+
+class Indicators:
+    """The indicators of a plan in a value store."""
+
+    def __init__(self, plan: Plan, store: ValueStore, history: int) -> None:
+        self.plan = plan
+        self.store = store
+        self.history = history
+        self.sets = [
+            _indicator_set(plan, e, m.instance)
+            for e, event in enumerate(plan.events)
+            for m in event.members
+        ]
+        self.look_ahead = [
+            (i, slot.start)
+            for i, instance in enumerate(plan.instances)
+            if (name := instance.model.look_ahead) is not None
+            for slot in [plan.layout.slots.get((i, Group.OUTPUTS, name), (None, None))[1]]
+            if slot is not None
+        ]
+        self._member = self.sets[0].instance if self.sets else 0
+        self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
+
+    def present(self) -> list[float]:
+        """All Float64 outputs."""
+        values: list[float] = self._outputs.tolist()
+        return values
+
+    def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
+        """Float64 outputs at the newest accepted point that is farther than ``nearest`` away, and its time in s."""
+        for values, read in self.store.buffers[1 : self.history]:
+            time = float(read[self._member])
+            if not time < inf:  # NaN: there is no history
+                return None
+            if now - time > nearest:
+                return values[DataType.FLOAT64].tolist(), time
+        return None
+
+    def at(self, tolerance: float, instances: frozenset[int] | None = None) -> frozenset[int]:
+        """Events of which a member has all indicators at or below the tolerance; of members among these instances."""
+        values = self.present()
+        return frozenset(
+            s.event
+            for s in self.sets
+            if (instances is None or s.instance in instances)
+            and all(values[k] <= tolerance for k in s.z)
+        )
+
+    def still_on(self, event: int) -> bool:
+        """Whether all members have all indicators of the event at or below 0."""
+        values = self.present()
+        return all(values[k] <= 0.0 for s in self.sets if s.event == event for k in s.z)
+
+    def check_finite(self, now: float) -> None:
+        """Raise if an indicator is not a number."""
+        values = self.present()
+        for s in self.sets:
+            for k, indicator in zip(s.z, self.declaration(s).indicators, strict=True):
+                if values[k] != values[k]:
+                    raise SimulationError(
+                        f"The event indicator '{self.plan.instances[s.instance].name}.{indicator.name}' is NaN at "
+                        f"t = {now:.12g} s, so no event can be found. Check the FMU's inputs and parameters."
+                    )
+
+    def declaration(self, s: IndicatorSet) -> Any:
+        """What the FMU says of the event."""
+        event = self.plan.events[s.event]
+        return next(m.declaration for m in event.members if m.instance == s.instance)
+
+
+def _indicator_set(plan: Plan, event: int, instance: int) -> IndicatorSet:
+    declaration = next(m.declaration for m in plan.events[event].members if m.instance == instance)
+
+    def slot(name: str) -> int:
+        return int(plan.layout.slots[instance, Group.OUTPUTS, name][1].start)
+
+    slopes = [i.derivative for i in declaration.indicators]
+    return IndicatorSet(
+        event,
+        instance,
+        tuple(slot(i.name) for i in declaration.indicators),
+        tuple(slot(name) for name in slopes if name) if all(slopes) else (),
+    )
+
+
+class EventClock(Protocol):
+    """Says when to stop for a state event."""
+
+    @property
+    def history(self) -> int:
+        """How many accepted points it reads, the present one among them."""
+
+    @property
+    def policy(self) -> Policy:
+        """What FMUs shall do at their own events."""
+
+    @property
+    def fires(self) -> bool:
+        """Whether it lets events happen; if not, FMUs execute them by themselves."""
+
+    @property
+    def locates(self) -> float:
+        """Length in s to which it brings the bracket around a change of discrete outputs; 0 if it does not."""
+
+    def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
+        """Stop earlier, and why; or fire right now. ``fired`` have happened at this very time."""
+
+    def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
+        """Events that are to be fired at this synchronous point."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookAhead:
+    """Shorten steps towards a predicted event; FMUs execute their events by themselves.
+
+    Parameters
+    ----------
+    safety : float
+        Factor c on the time to the event.
+    forecast : float
+        Factor d on the last change of an indicator; 1 to 2.
+    shortest : float
+        Shortest step in s.
+    in_fmu : bool
+        Whether an FMU that computes it itself is asked, by the output that its manifest names.
+
+    Source: Tischer et al., LookAhead (events.md 6.2).
+    """
+
+    safety: float = 0.9
+    forecast: float = 2.0
+    shortest: float = 2e-3
+    in_fmu: bool = False
+    history: ClassVar[int] = 2
+    policy: ClassVar[Policy] = Policy.EXECUTE
+    fires: ClassVar[bool] = False
+    locates: ClassVar[float] = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.safety < 1 or self.shortest <= 0 or self.forecast <= 0:
+            raise OptionError(
+                f"{self}: expected 0 < safety < 1, forecast > 0 and shortest > 0. The paper has 0.9, 2 and 0.002."
+            )
+
+    def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
+        """The nearest predicted event, if it comes before the goal."""
+        del fired
+        found = self._nearest(now, indicators)
+        if found is None or now.seconds + found[0] >= goal.end.seconds:
+            return goal
+        return Goal(Instant(now.seconds + found[0]), f"look-ahead to {found[1]}")
+
+    def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
+        """Nothing: FMUs find their events themselves."""
+        del indicators, fired
+        return frozenset()
+
+    def _nearest(self, now: Instant, indicators: Indicators) -> tuple[float, str] | None:
+        values, candidates = indicators.present(), list[tuple[float, str]]()
+        computing = {i for i, _ in indicators.look_ahead} if self.in_fmu else set()
+        if self.in_fmu:
+            for i, slot in indicators.look_ahead:
+                if values[slot] > 0:
+                    candidates.append(
+                        (values[slot], f"an event of {indicators.plan.instances[i].name}")
+                    )
+        previous = indicators.previous(now.seconds, 0.0)
+        if previous is not None:
+            before, time = previous
+            for s in indicators.sets:
+                if s.instance in computing:
+                    continue
+                step = self.time_to_event(
+                    [before[k] for k in s.z], [values[k] for k in s.z], now.seconds - time
+                )
+                if step > 0:
+                    candidates.append((step, indicators.plan.events[s.event].name))
+        return min(candidates, default=None)
+
+    def time_to_event(self, before: Sequence[float], now: Sequence[float], dt: float) -> float:
+        """Time in s to the event of one indicator set; -1 if none is predicted.
+
+        Parameters
+        ----------
+        before, now : values of the indicators at the last two communication points
+        dt : time between them in s
+        """
+        longest = -1.0
+        for z_before, z in zip(before, now, strict=True):
+            if z + self.forecast * (z - z_before) >= 0:
+                return -1.0
+            if z > 0:
+                longest = max(longest, self.safety * dt * z / (z_before - z), self.shortest)
+        return longest if longest >= self.shortest else -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Predictive:
+    """Stop at predicted events and fire them in all members at once; no FMU is ever brought back ("PZ", events.md 6.4).
+
+    Each indicator is extrapolated by the cubic through values and derivatives at the last two communication points.
+
+    Parameters
+    ----------
+    approach : float
+        Fraction of the time to an event that is stepped while it is far.
+    near : float
+        Below this time in s the step goes to the event itself.
+    now : float
+        Below this time in s the event is fired without a step.
+    tolerance : float
+        Indicators at or below it count as reached.
+    """
+
+    approach: float = 0.95
+    near: float = 1e-3
+    now: float = 1e-8
+    tolerance: float = 1e-10
+    history: ClassVar[int] = 3
+    policy: ClassVar[Policy] = Policy.IGNORE
+    fires: ClassVar[bool] = True
+    locates: ClassVar[float] = 0.0
+
+    def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
+        """The first event that the extrapolations meet before the goal."""
+        horizon = goal.end.seconds - now.seconds
+        values = indicators.present()
+        previous = indicators.previous(now.seconds, NEAREST * horizon)
+        earliest, event = inf, -1
+        for s in indicators.sets:
+            if s.event in fired:
+                continue
+            polynomials = []
+            for n, k in enumerate(s.z):
+                slope = values[s.dz[n]] if s.dz else None
+                polynomial = _extrapolation(values[k], slope, previous, k, s.dz, n, now.seconds)
+                if _stays_positive(polynomial, horizon):
+                    break
+                polynomials.append(polynomial)
+            else:
+                tau = _first_time_all_reached(polynomials, horizon)
+                if tau < earliest:
+                    earliest, event = tau, s.event
+        if event < 0:
+            return goal
+        name = indicators.plan.events[event].name
+        if earliest <= self.now:
+            return Goal(now, f"{name} now", frozenset({event}))
+        length = self.approach * earliest if earliest > self.near else earliest
+        if length >= horizon:
+            return goal
+        return Goal(Instant(now.seconds + length), f"{name} predicted")
+
+    def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
+        """Events whose indicators are all reached."""
+        return indicators.at(self.tolerance) - fired
+
+
+Cubic = tuple[float, float, float, float]
+
+
+def _extrapolation(
+    z: float,
+    slope: float | None,
+    previous: tuple[list[float], float] | None,
+    k: int,
+    dz: tuple[int, ...],
+    n: int,
+    now: float,
+) -> Cubic:
+    """Coefficients of an indicator over the time from now on; without derivatives the line through two points."""
+    if previous is None:
+        return z, slope or 0.0, 0.0, 0.0
+    before, time = previous
+    h = now - time
+    if slope is None:
+        return z, (z - before[k]) / h, 0.0, 0.0
+    a = (before[k] - z + slope * h) / (h * h)
+    b = (before[dz[n]] - slope) / h
+    return z, slope, 3 * a + b, (b + 2 * a) / h
+
+
+def _stays_positive(p: Cubic, h: float) -> bool:
+    """Whether the Bernstein coefficients over [0, h], which bound the polynomial, are all positive."""
+    c0, c1, c2, c3 = p[0], p[1] * h, p[2] * h * h, p[3] * h * h * h
+    return c0 > 0 and c0 + c1 / 3 > 0 and c0 + (2 * c1 + c2) / 3 > 0 and c0 + c1 + c2 + c3 > 0
+
+
+def _first_time_all_reached(polynomials: Sequence[Cubic], horizon: float) -> float:
+    """First time at which no polynomial is above 0; inf if there is none up to the horizon."""
+    candidates = [0.0]
+    for p in polynomials:
+        roots = np.roots(p[::-1])
+        candidates += [
+            float(r.real)
+            for r in roots
+            if abs(r.imag) <= 1e-9 * (1 + abs(r)) and 0 < r.real <= horizon
+        ]
+    for s in sorted(candidates):
+        if all(_value(p, s) <= 1e-12 * (1 + abs(p[1]) * horizon + abs(p[0])) for p in polynomials):
+            return s
+    return inf
+
+
+def _value(p: Cubic, s: float) -> float:
+    return p[0] + s * (p[1] + s * (p[2] + s * p[3]))
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyReturn:
+    """FMUs return early at their own events, announce them, and the importer lets them happen in all members at once.
+
+    For an algorithm that brings the others back: ``Aligned`` or ``Waveform`` (events.md 6.5).
+    """
+
+    tolerance: float = 1e-9
+    history: ClassVar[int] = 0
+    policy: ClassVar[Policy] = Policy.ANNOUNCE
+    fires: ClassVar[bool] = True
+    locates: ClassVar[float] = 0.0
+
+    def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
+        """Nothing: FMUs stop by themselves."""
+        del now, indicators, fired
+        return goal
+
+    def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
+        """Nothing: FMUs say so themselves."""
+        del indicators, fired
+        return frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Locate:
+    """Go back and halve the step until a change of discrete outputs is bracketed; all instances then step to its end.
+
+    For FMUs without Event Mode that change discrete outputs inside a step (hybrid.md 3). All must be able to go back.
+
+    Parameters
+    ----------
+    tolerance : float
+        Length of the bracket in s.
+    """
+
+    tolerance: float = 1e-9
+    history: ClassVar[int] = 0
+    policy: ClassVar[Policy] = Policy.EXECUTE
+    fires: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0:
+            raise OptionError(f"{self}: expected a positive tolerance in s, such as 1e-9.")
+
+    @property
+    def locates(self) -> float:
+        """Length of the bracket in s."""
+        return self.tolerance
+
+    def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
+        """Nothing: events are found afterwards."""
+        del now, indicators, fired
+        return goal
+
+    def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
+        """Nothing: FMUs execute their events."""
+        del indicators, fired
+        return frozenset()
+
+
+def refuse_what_cannot_be_fired(plan: Plan) -> None:
+    """Raise if a shared event cannot be fired in each of its members."""
+    for event in plan.events:
+        missing = [m for m in event.members if m.trigger is None]
+        if event.scope is Scope.SHARED and missing:
+            names = " and ".join(f"'{plan.instances[m.instance].name}'" for m in missing)
+            raise DescriptionError(
+                f"The shared event '{event.name}' has no trigger in {names}, so an event clock cannot let it happen in all "
+                "its members at once. Name a trigger in the FMU's manifest, or use LookAhead, with which FMUs execute "
+                "their events themselves."
+            )
+        if event.scope is Scope.SHARED and len(event.members) < 2:
+            raise DescriptionError(
+                f"The event '{event.name}' is shared, but the system does not say with whom. Add a SharedEvent to the "
+                "system description: builder.share_event(name, members...)."
+            )

@@ -1,0 +1,62 @@
+"""Events that accumulate: an infinite number of them before a finite time (Zeno)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import pairwise
+
+GAPS = 8
+"""So many gaps between events must have shrunk, one after the other."""
+
+LARGEST_RATIO = 0.95
+"""Of a gap to the one before."""
+
+MOST_AT_ONE_TIME = 1000
+"""So many events at one time are one too many."""
+
+
+def accumulation(times: Sequence[float]) -> float | None:
+    """Time in s at which events accumulate, None if they do not.
+
+    They do if the last 8 gaps have shrunk by a ratio below 0.95 each, and the last is below 1 us or 1e-9 of the time.
+
+    Parameters
+    ----------
+    times : in s, of one kind of event, in their order
+
+    Notes
+    -----
+    The limit of the gaps taken as a geometric series, by Aitken's extrapolation from the last two (hybrid.md 5).
+    """
+    if len(times) <= GAPS:
+        return None
+    last = list(times)[-GAPS - 1 :]
+    gaps = [b - a for a, b in pairwise(last)]
+    if gaps[-1] <= 0 or gaps[-1] >= max(1e-6, 1e-9 * abs(last[-1])):
+        return None
+    ratios = [b / a for a, b in pairwise(gaps)]
+    if max(ratios) >= LARGEST_RATIO:
+        return None
+    return last[-1] + gaps[-1] * ratios[-1] / (1 - ratios[-1])
+
+
+class EventHistory:
+    """Times of the last events, by whatever tells their kinds apart."""
+
+    def __init__(self) -> None:
+        self._times: dict[object, deque[float]] = {}
+        self._at = 0.0
+        self._count = 0
+
+    def add(self, kind: object, time: float) -> float | None:
+        """Take an event; the time in s at which events of its kind accumulate, if they do."""
+        times = self._times.setdefault(kind, deque(maxlen=GAPS + 1))
+        times.append(time)
+        return accumulation(times)
+
+    def too_many_at(self, time: float) -> bool:
+        """Count an instant with events; whether there were too many at one time."""
+        self._count = self._count + 1 if time == self._at else 1
+        self._at = time
+        return self._count > MOST_AT_ONE_TIME
