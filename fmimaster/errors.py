@@ -43,7 +43,17 @@ class FileError(InputError):
 
 
 class ModelError(InputError):
-    """An FMU cannot be used: its model description, its binary, its capabilities."""
+    """An FMU cannot be used: its model description, its binary, its capabilities.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        Each thing that is wrong, a message for itself; the message of the error has them in lines.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
 
 class DescriptionError(InputError):

@@ -19,8 +19,10 @@ from fmpy.fmi3 import FMU3Slave
 
 from fmimaster.errors import ModelError
 from fmimaster.fmu.binary import MessageLog
+from fmimaster.fmu.extensions import EXTENSIONS
 from fmimaster.fmu.fmi2 import Fmi2Instance
 from fmimaster.fmu.fmi3 import Fmi3Instance
+from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.model_description import read_model
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
@@ -72,6 +74,8 @@ class FmuFile:
         try:
             self._unpack(whole)
             self.model: Model = read_model(self.folder, str(source))
+            for extend in EXTENSIONS:
+                self.model = extend(UnpackedFmu(self.folder, str(source)), self.model)
         except BaseException:
             self.close()
             raise

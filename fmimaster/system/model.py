@@ -284,6 +284,8 @@ class Model:
     """What the FMU offers: ``CoSimulation``, ``ModelExchange``, ``ScheduledExecution``."""
     generation_tool: str = ""
     description: str = ""
+    notes: tuple[str, ...] = ()
+    """What of the FMU was left aside, and what is odd about it: one sentence each."""
     _by_name: dict[str, Variable] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ do not declare, and in the formats read here a local name means one thing wherev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
@@ -44,6 +44,10 @@ class Element(Protocol):
 
     def get(self, name: str) -> str | None:
         """Value of an attribute, None if it is not there."""
+
+    @property
+    def attrib(self) -> Mapping[str, str]:
+        """Attributes by name."""
 
     def iter(self) -> Iterator[Element]:
         """This element and all below it."""

@@ -1,0 +1,401 @@
+"""The layered standard ``fmi-ls-events``: events, their policy, look-ahead and input polynomials of an FMU.
+
+The manifest names variables of the model description, in FMI 2.0 and 3.0 alike. docs/proposal/ has its text and schema.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from lxml import etree  # type: ignore[import-untyped,unused-ignore]
+
+from fmimaster.errors import FileError, ModelError, OptionError, did_you_mean
+from fmimaster.fmu.manifest import NAMESPACE, UnpackedFmu, find_manifest
+from fmimaster.fmu.manifest_reader import ManifestReader, Role
+from fmimaster.system.model import (
+    Causality,
+    DataType,
+    EventDeclaration,
+    EventPolicy,
+    Indicator,
+    InputPolynomial,
+    Model,
+    Payload,
+    Scope,
+)
+from fmimaster.system.xml import Element, children, local_name, location, text_of, value_of
+
+ENDING = ".fmi-ls-events"
+"""Of the names of all manifests that are read."""
+NAME = "org.fmimaster" + ENDING
+VERSION = (0, 1)
+"""Major and minor version that is read and written."""
+_DESCRIPTION = "Event indicator sets, shared events, look-ahead"
+
+
+@dataclass(frozen=True, slots=True)
+class EventManifest:
+    """What the manifest of one FMU says."""
+
+    events: tuple[EventDeclaration, ...] = ()
+    policy: EventPolicy | None = None
+    look_ahead: str | None = None
+    input_polynomials: tuple[InputPolynomial, ...] = ()
+
+
+def extend(fmu: UnpackedFmu, model: Model) -> Model:
+    """The model with the events of its manifest; without one, with a private event for each EventIndicator of FMI 3.0.
+
+    Raises
+    ------
+    FileError
+        If the manifest is malformed.
+    ModelError
+        If it breaks a rule; all that is wrong is told.
+    """
+    manifest = find_manifest(fmu, ENDING)
+    if manifest is not None and manifest.version[0] != VERSION[0]:
+        version = ".".join(map(str, manifest.version))
+        note = (
+            f"{manifest.where}: the manifest of fmi-ls-events has version {version}, expected {VERSION[0]}.x. It is left "
+            "aside; update fmimaster, or write the manifest by the version that is known."
+        )
+        model, manifest = replace(model, notes=(*model.notes, note)), None
+    if manifest is None:
+        events = tuple(_of_event_indicators(model)) if model.event_indicators else ()
+        return replace(model, events=events) if events else model
+    reader = _Reader(manifest, model)
+    said = reader.read()
+    if reader.problems:
+        raise ModelError(*reader.problems)
+    return replace(
+        model,
+        events=said.events,
+        event_policy=said.policy,
+        look_ahead=said.look_ahead,
+        input_polynomials=said.input_polynomials,
+        notes=(*model.notes, *reader.notes),
+    )
+
+
+def _of_event_indicators(model: Model) -> Iterator[EventDeclaration]:
+    """A private event for each ``<EventIndicator>``, which Co-Simulation FMUs may list too (FMI 3.0, 2.4.8)."""
+    derivatives = {
+        v.derivative_of: v.name
+        for v in model.variables
+        if v.derivative_of is not None and _DERIVATIVE.fits(v)
+    }
+    for name in dict.fromkeys(model.event_indicators):
+        variable = model.variable(name)
+        if variable is not None and _INDICATOR.fits(variable):
+            yield EventDeclaration(name, Scope.PRIVATE, (Indicator(name, derivatives.get(name)),))
+
+
+# What variables must be -----------------------------------------------------------------------------------------------
+
+_FLOAT64 = frozenset({DataType.FLOAT64})
+_CLOCK = frozenset({DataType.CLOCK})
+_INTEGERS = frozenset(t for t in DataType if t.is_integer)
+_INPUT, _OUTPUT = frozenset({Causality.INPUT}), frozenset({Causality.OUTPUT})
+_ANY = frozenset(DataType)
+
+_INDICATOR = Role(
+    "a continuous Float64 output, or such a local variable",
+    _FLOAT64,
+    _OUTPUT | {Causality.LOCAL},
+    continuous=True,
+)
+_DERIVATIVE = Role("a continuous Float64 output", _FLOAT64, _OUTPUT, continuous=True)
+_NEXT = Role("a Float64 output", _FLOAT64, _OUTPUT)
+_PAYLOAD_OUTPUT = Role("an output", _ANY - _CLOCK, _OUTPUT, scalar=False)
+_PAYLOAD_INPUT = Role("an input", _ANY - _CLOCK, _INPUT, scalar=False)
+_POLYNOMIAL_INPUT = Role("a continuous Float64 input", _FLOAT64, _INPUT, continuous=True)
+_COEFFICIENT = Role("Float64 inputs", _FLOAT64, _INPUT, scalar=False)
+_PARAMETER = Role("an integer parameter", _INTEGERS, frozenset({Causality.PARAMETER}))
+
+
+def _announcement(model: Model) -> Role:
+    if model.fmi_version.startswith("2"):
+        return Role("an Integer output that counts the events", _INTEGERS, _OUTPUT)
+    return Role("an output Clock", _CLOCK, _OUTPUT)
+
+
+def _trigger(model: Model) -> Role:
+    if model.fmi_version.startswith("2"):
+        return Role("an Integer input that counts the events", _INTEGERS, _INPUT)
+    return Role("an input Clock", _CLOCK, _INPUT)
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+class _Reader(ManifestReader):
+    """Reads a manifest and collects all that is wrong with it."""
+
+    attributes: ClassVar = {
+        "Event": {"name", "scope", "announce", "trigger"},
+        "Indicator": {"name", "derivative"},
+        "Payload": {"output", "input", "member"},
+        "Policy": {"parameter", "execute", "announce", "ignore"},
+        "LookAhead": {"next"},
+        "InputPolynomial": {"input", "derivative", "coefficients", "parameter", "value"},
+    }
+    known_version = VERSION
+
+    def read(self) -> EventManifest:
+        """What it says; not to be used if there are problems."""
+        root = self.manifest.root
+        found: dict[str, list[Element]] = {}
+        for element in root:
+            self.check_spelling(element, ("Event", "Policy", "LookAhead", "InputPolynomial"))
+            found.setdefault(local_name(element), []).append(element)
+        for name in ("Policy", "LookAhead"):
+            for second in found.get(name, [])[1:]:
+                self.wrong(second, f"there is a second {name}. An FMU has one; remove the others")
+        events, policy, next_event, polynomials = [], None, None, []
+        for element in (e for elements in found.values() for e in elements):
+            try:
+                match local_name(element):
+                    case "Event":
+                        events.append(self._event(element))
+                    case "Policy":
+                        policy = self._policy(element)
+                    case "LookAhead":
+                        next_event = self.variable(element, "next", _NEXT, "LookAhead")
+                    case "InputPolynomial":
+                        polynomials.append(self._polynomial(element))
+            except FileError as error:  # an attribute is missing, or is no number
+                self.problems.append(str(error))
+        self._check_events(found.get("Event", []), events)
+        self._check_unique_inputs(found.get("InputPolynomial", []))
+        return EventManifest(tuple(events), policy, next_event, tuple(polynomials))
+
+    def _event(self, element: Element) -> EventDeclaration:
+        what = f"event '{text_of(element, 'name')}'"
+        for below in element:
+            self.check_spelling(below, ("Indicator", "Payload"))
+        scope = text_of(element, "scope")
+        if scope not in ("private", "shared"):
+            self.wrong(element, f"{what} has the scope '{scope}'. Expected private or shared")
+        payload = tuple(self._payload(p, what) for p in children(element, "Payload"))
+        if scope == "private" and payload:
+            self.wrong(
+                element,
+                f"{what} is private and has a Payload, which nobody would give it. Remove the Payload, or make the "
+                "event shared",
+            )
+        indicators = tuple(self._indicator(i, what) for i in children(element, "Indicator"))
+        if not indicators:
+            self.wrong(
+                element,
+                f"{what} has no Indicator. Expected at least one: the event occurs when all of them are at or below 0",
+            )
+        return EventDeclaration(
+            name=text_of(element, "name"),
+            scope=Scope.PRIVATE if scope == "private" else Scope.SHARED,
+            indicators=indicators,
+            announce=self.optional(element, "announce", _announcement(self.model), what),
+            trigger=self.optional(element, "trigger", _trigger(self.model), what),
+            payload=payload,
+        )
+
+    def _indicator(self, element: Element, event: str) -> Indicator:
+        what = f"Indicator of {event}"
+        return Indicator(
+            self.variable(element, "name", _INDICATOR, what),
+            self.optional(element, "derivative", _DERIVATIVE, what),
+        )
+
+    def _payload(self, element: Element, event: str) -> Payload:
+        what = f"Payload of {event}"
+        return Payload(
+            self.variable(element, "output", _PAYLOAD_OUTPUT, what),
+            self.variable(element, "input", _PAYLOAD_INPUT, what),
+            element.get("member"),
+        )
+
+    def _policy(self, element: Element) -> EventPolicy:
+        policy = EventPolicy(
+            self.variable(element, "parameter", _PARAMETER, "Policy"),
+            self.number(element, "execute"),
+            self.number(element, "announce"),
+            value_of(element, "ignore", int, None),
+        )
+        values = [v for v in (policy.execute, policy.announce, policy.ignore) if v is not None]
+        if len(set(values)) < len(values):
+            self.wrong(
+                element,
+                "two values of the Policy are the same. Expected another value for each of execute, announce and ignore",
+            )
+        parameter = self.model.variable(policy.parameter)
+        start = parameter.start[0] if parameter is not None and parameter.start else None
+        if start is not None and str(start) != str(policy.execute):
+            self.notes.append(
+                f"{location(element)}: '{policy.parameter}' starts at {start}, but execute is {policy.execute}: "
+                "importers that do not know the manifest miss the events of the FMU"
+            )
+        return policy
+
+    def _polynomial(self, element: Element) -> InputPolynomial:
+        name = text_of(element, "input")
+        what = f"InputPolynomial of '{name}'"
+        value = value_of(element, "value", int, None)
+        if (value is None) != (element.get("parameter") is None):
+            self.wrong(
+                element,
+                f"{what} has one of parameter and value. Expected both, or none if the coefficients always count",
+            )
+        return InputPolynomial(
+            self.variable(element, "input", _POLYNOMIAL_INPUT, what),
+            self._coefficients(element, what),
+            self.optional(element, "derivative", _POLYNOMIAL_INPUT, what),
+            self.optional(element, "parameter", _PARAMETER, what),
+            value,
+        )
+
+    def _coefficients(self, element: Element, what: str) -> tuple[str, ...]:
+        stem = text_of(element, "coefficients")
+        array = self.model.variable(stem)
+        names = [stem] if array is not None else list(self._numbered(stem))
+        if not names:
+            known = [
+                v.name.removesuffix("[0]")
+                for v in self.model.variables
+                if v.dimensions or v.name.endswith("[0]")
+            ]
+            self.wrong(
+                element,
+                f"{what}: coefficients='{stem}' is no variable of the FMU, and there is no "
+                f"'{stem}[0]'.{did_you_mean(stem, known)} Expected an array of {_COEFFICIENT.words}, or the common begin "
+                "of scalar ones that are numbered from [0]",
+            )
+        elif array is not None and len(array.dimensions) != 1:
+            self.wrong(
+                element,
+                f"{what}: '{stem}' has {len(array.dimensions)} dimensions. Expected an array with one dimension, lowest "
+                "power first",
+            )
+        for name in names:
+            self.check_role(element, name, _COEFFICIENT, f"{what}: coefficients")
+        return tuple(names)
+
+    def _numbered(self, stem: str) -> Iterator[str]:
+        power = 0
+        while self.model.variable(f"{stem}[{power}]") is not None:
+            yield f"{stem}[{power}]"
+            power += 1
+
+    def _check_events(self, elements: list[Element], events: list[EventDeclaration]) -> None:
+        if len(elements) != len(events):  # one cannot be read, which has been told
+            return
+        names: set[str] = set()
+        triggers: dict[str, str] = {}
+        for element, event in zip(elements, events, strict=True):
+            if event.name in names:
+                self.wrong(
+                    element,
+                    f"there is an event '{event.name}' already. Give each its own name",
+                )
+            names.add(event.name)
+            if event.trigger in triggers:
+                self.wrong(
+                    element,
+                    f"event '{event.name}' has the trigger '{event.trigger}', which is that of "
+                    f"'{triggers[event.trigger]}'. Give each event its own trigger",
+                )
+            elif event.trigger is not None:
+                triggers[event.trigger] = event.name
+            inputs = [p.input for p in event.payload]
+            for twice in dict.fromkeys(i for i in inputs if inputs.count(i) > 1):
+                self.wrong(
+                    element,
+                    f"event '{event.name}' has several Payloads for the input '{twice}'. Give each its own input",
+                )
+
+    def _check_unique_inputs(self, elements: list[Element]) -> None:
+        seen: set[str] = set()
+        for element in elements:
+            for attribute in ("input", "derivative"):
+                name = element.get(attribute)
+                if name in seen:
+                    self.wrong(
+                        element,
+                        f"there is an InputPolynomial for '{name}' already. An input has one polynomial",
+                    )
+                elif name is not None:
+                    seen.add(name)
+
+
+# Writing --------------------------------------------------------------------------------------------------------------
+
+
+def write_manifest(said: EventManifest) -> bytes:
+    """The manifest as a file; reading it gives the same again.
+
+    Raises
+    ------
+    OptionError
+        If coefficients of an input polynomial are neither one array nor scalars ``stem[0]``, ``stem[1]``, ….
+    """
+    root = etree.Element("fmiLayeredStandardManifest", nsmap={"fmi-ls": NAMESPACE})
+    root.set(f"{{{NAMESPACE}}}fmi-ls-name", NAME)
+    root.set(f"{{{NAMESPACE}}}fmi-ls-version", f"{VERSION[0]}.{VERSION[1]}.0")
+    root.set(f"{{{NAMESPACE}}}fmi-ls-description", _DESCRIPTION)
+    for event in said.events:
+        element = _add(
+            root,
+            "Event",
+            name=event.name,
+            scope=event.scope.value,
+            announce=event.announce,
+            trigger=event.trigger,
+        )
+        for i in event.indicators:
+            _add(element, "Indicator", name=i.name, derivative=i.derivative)
+        for p in event.payload:
+            _add(element, "Payload", output=p.output, input=p.input, member=p.member)
+    if said.policy is not None:
+        policy = said.policy
+        values = {
+            "execute": policy.execute,
+            "announce": policy.announce,
+            "ignore": policy.ignore,
+        }
+        _add(root, "Policy", parameter=policy.parameter, **values)
+    if said.look_ahead is not None:
+        _add(root, "LookAhead", next=said.look_ahead)
+    for polynomial in said.input_polynomials:
+        _add(
+            root,
+            "InputPolynomial",
+            input=polynomial.input,
+            derivative=polynomial.derivative,
+            coefficients=_stem(polynomial),
+            parameter=polynomial.parameter,
+            value=polynomial.value,
+        )
+    text: bytes = etree.tostring(root, xml_declaration=True, encoding="UTF-8", pretty_print=True)
+    return text
+
+
+def _add(parent: Element, tag: str, /, **attributes: str | int | None) -> Element:
+    """A new element; attributes that are None are left out."""
+    said = {key: str(value) for key, value in attributes.items() if value is not None}
+    element: Element = etree.SubElement(parent, tag, said)
+    return element
+
+
+def _stem(polynomial: InputPolynomial) -> str:
+    names = polynomial.coefficients
+    if len(names) == 1 and not names[0].endswith("[0]"):
+        return names[0]
+    stem = re.sub(r"\[0\]$", "", names[0]) if names else ""
+    if not names or names != tuple(f"{stem}[{k}]" for k in range(len(names))):
+        raise OptionError(
+            f"The coefficients {names} of the input polynomial of '{polynomial.input}' have no common name. Expected one "
+            "array, or scalars with the names stem[0], stem[1], …."
+        )
+    return stem

@@ -1,0 +1,100 @@
+"""Manifests of FMI layered standards: how an extension finds its own in an FMU.
+
+A layered standard has a folder ``extra/<its name>/`` in the FMU. In it a file ``fmi-ls-manifest.xml`` says the name, the
+version, and whatever else the standard likes (FMI 3.0, 2.6). FMI 2.0.5 has the folder too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fmimaster.errors import FileError, ModelError
+from fmimaster.system.xml import Element, location, parse_xml
+
+NAMESPACE = "http://fmi-standard.org/fmi-ls-manifest"
+"""Of the attributes that each manifest has."""
+FILE = "fmi-ls-manifest.xml"
+
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)([-+].*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackedFmu:
+    """Folder of an unpacked FMU, and its name in messages."""
+
+    folder: Path
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The manifest of one layered standard in one FMU."""
+
+    root: Element
+    name: str
+    """``"org.fmimaster.fmi-ls-events"``."""
+    version: tuple[int, int]
+    """Major and minor; versions of one major number can be read by one reader."""
+    where: str
+
+
+def find_manifest(fmu: UnpackedFmu, ending: str) -> Manifest | None:
+    """The manifest whose name has this ending, whoever publishes it; None if the FMU has none.
+
+    Parameters
+    ----------
+    ending : str
+        ``".fmi-ls-events"`` finds ``org.fmimaster.fmi-ls-events``, and a later ``org.fmi-standard.fmi-ls-events`` too.
+
+    Raises
+    ------
+    FileError
+        If it is malformed. A malformed manifest of another standard is left aside.
+    ModelError
+        If there are two of them, or its version is not of the form major.minor.patch.
+    """
+    found = list(_manifests(fmu, ending))
+    if len(found) > 1:
+        raise ModelError(
+            f"'{fmu.where}' has several manifests for one layered standard: "
+            f"{' and '.join(m.where.removeprefix(fmu.where + '/') for m in found)}. Expected one; remove the others."
+        )
+    return found[0] if found else None
+
+
+def _manifests(fmu: UnpackedFmu, ending: str) -> Iterator[Manifest]:
+    extra = fmu.folder / "extra"
+    if not extra.is_dir():
+        return
+    for folder in sorted(extra.iterdir()):
+        file = folder / FILE
+        if not file.is_file():
+            continue
+        where = f"{fmu.where}/extra/{folder.name}/{FILE}"
+        try:
+            root = parse_xml(file.read_bytes(), where)
+        except FileError:
+            if folder.name.endswith(ending):
+                raise
+            continue
+        name = root.get(f"{{{NAMESPACE}}}fmi-ls-name") or ""
+        if name.endswith(ending):
+            yield Manifest(root, name, _version(root), where)
+        elif folder.name.endswith(ending):
+            raise ModelError(
+                f"{location(root)}: the manifest has {f'the name {name!r}' if name else 'no name'}. Expected the "
+                f'attribute fmi-ls-name="{folder.name}" in the namespace {NAMESPACE}.'
+            )
+
+
+def _version(root: Element) -> tuple[int, int]:
+    text = root.get(f"{{{NAMESPACE}}}fmi-ls-version") or ""
+    parts = _VERSION.fullmatch(text)
+    if parts is None:
+        raise ModelError(
+            f"{location(root)}: fmi-ls-version is {text!r}. Expected major.minor.patch, such as 0.1.0."
+        )
+    return int(parts[1]), int(parts[2])

@@ -1,0 +1,493 @@
+"""The manifest of fmi-ls-events: what it says becomes part of the model, and what is wrong with it is told."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from event_fmus import ATTRIBUTES, EVENTS, EXTRA, VARIABLES, event_fmu, manifest
+
+from fmimaster.errors import FileError, ModelError, OptionError
+from fmimaster.fmu.add_manifest import add_manifest
+from fmimaster.fmu.extensions.events import EventManifest, write_manifest
+from fmimaster.fmu.library import FmuFile
+from fmimaster.system.description import Source
+from fmimaster.system.model import (
+    EventDeclaration,
+    EventPolicy,
+    Indicator,
+    InputPolynomial,
+    Model,
+    Payload,
+    Scope,
+)
+
+CEILING = EventDeclaration(
+    "ceiling",
+    Scope.PRIVATE,
+    (Indicator("ceiling.z[1]"), Indicator("ceiling.z[2]")),
+    announce="ceiling.out",
+)
+COLLISION = EventDeclaration(
+    "collision",
+    Scope.SHARED,
+    (
+        Indicator("collision.z[1]", "collision.dz[1]"),
+        Indicator("collision.z[2]", "collision.dz[2]"),
+    ),
+    announce="collision.out",
+    trigger="collision.in",
+    payload=(Payload("v", "collision.w"),),
+)
+POLYNOMIAL = InputPolynomial("u_x", ("u_poly[0]", "u_poly[1]", "u_poly[2]"), "u_v", "inputOrder", 5)
+SAID = EventManifest(
+    (CEILING, COLLISION),
+    EventPolicy("eventPolicy", execute=0, announce=1, ignore=2),
+    "lookahead.next",
+    (POLYNOMIAL,),
+)
+WITH_ARRAY = VARIABLES + "u_array Float64 input continuous start=0 size=6\n"
+
+
+def model_of(path: Path) -> Model:
+    fmu = FmuFile(Source(path))
+    fmu.close()
+    return fmu.model
+
+
+def problems(
+    tmp_path: Path, inside: str, version: str = "3.0", variables: str = VARIABLES
+) -> list[str]:
+    """What is told of an FMU with such a manifest, without the file's name."""
+    path = event_fmu(tmp_path / "a.fmu", inside, version=version, variables=variables)
+    with pytest.raises(ModelError) as caught:
+        model_of(path)
+    where = f"{path}/{EXTRA}, "
+    assert all(p.startswith(where) for p in caught.value.problems)
+    assert str(caught.value) == "\n".join(caught.value.problems)
+    return [p.removeprefix(where) for p in caught.value.problems]
+
+
+def event(
+    inside: str = '<Indicator name="ceiling.z[1]"/>', attributes: str = 'scope="private"'
+) -> str:
+    return f'<Event name="e" {attributes}>{inside}</Event>'
+
+
+# What is read ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+def test_the_manifest_becomes_part_of_the_model(version: str, tmp_path: Path) -> None:
+    model = model_of(event_fmu(tmp_path / "a.fmu", version=version))
+    assert model.events == SAID.events
+    assert model.event_policy == SAID.policy
+    assert model.look_ahead == SAID.look_ahead
+    assert model.input_polynomials == SAID.input_polynomials
+    assert model.notes == ()
+
+
+def test_an_unpacked_fmu_has_its_manifest_too(tmp_path: Path) -> None:
+    with zipfile.ZipFile(event_fmu(tmp_path / "a.fmu")) as archive:
+        archive.extractall(tmp_path / "a")
+    assert model_of(tmp_path / "a").events == SAID.events
+
+
+def test_coefficients_may_be_one_array(tmp_path: Path) -> None:
+    inside = '<InputPolynomial input="u_x" coefficients="u_array"/>'
+    model = model_of(event_fmu(tmp_path / "a.fmu", inside, variables=WITH_ARRAY))
+    assert model.input_polynomials == (InputPolynomial("u_x", ("u_array",)),)
+
+
+def test_an_fmu_without_manifest_and_event_indicators_has_no_events(tmp_path: Path) -> None:
+    model = model_of(event_fmu(tmp_path / "a.fmu", None))
+    assert (model.events, model.event_policy, model.look_ahead, model.notes) == ((), None, None, ())
+
+
+def test_event_indicators_of_fmi_3_are_private_events_without_any_manifest(tmp_path: Path) -> None:
+    structure = (
+        "<EventIndicator valueReference='collision.z[1]'/><EventIndicator valueReference='force'/>"
+    )
+    model = model_of(event_fmu(tmp_path / "a.fmu", None, structure=structure))
+    assert model.events == (
+        EventDeclaration(
+            "collision.z[1]", Scope.PRIVATE, (Indicator("collision.z[1]", "collision.dz[1]"),)
+        ),
+        EventDeclaration("force", Scope.PRIVATE, (Indicator("force"),)),
+    )
+
+
+def test_a_manifest_stands_in_for_the_event_indicators(tmp_path: Path) -> None:
+    structure = "<EventIndicator valueReference='collision.z[1]'/>"
+    path = event_fmu(tmp_path / "a.fmu", event(), structure=structure)
+    assert [e.name for e in model_of(path).events] == ["e"]
+
+
+def test_a_manifest_of_another_publisher_is_read(tmp_path: Path) -> None:
+    adopted = ATTRIBUTES.replace("org.fmimaster", "org.example")
+    path = event_fmu(
+        tmp_path / "a.fmu",
+        None,
+        members={EXTRA.replace("org.fmimaster", "org.example"): manifest(attributes=adopted)},
+    )
+    assert model_of(path).events == SAID.events
+
+
+def test_manifests_of_other_layered_standards_are_left_alone(tmp_path: Path) -> None:
+    other = ATTRIBUTES.replace("fmi-ls-events", "fmi-ls-bus")
+    members = {
+        "extra/org.example.fmi-ls-bus/fmi-ls-manifest.xml": manifest("<Any/>", other),
+        "extra/org.example.broken/fmi-ls-manifest.xml": b"<no xml",
+        "extra/readme.txt": b"a file",
+    }
+    assert model_of(event_fmu(tmp_path / "a.fmu", members=members)).events == SAID.events
+
+
+def test_an_unknown_major_version_is_left_aside_with_a_note(tmp_path: Path) -> None:
+    later = manifest("<Unheard/>", ATTRIBUTES.replace("0.1.0", "1.4.2-beta"))
+    structure = "<EventIndicator valueReference='collision.z[2]'/>"
+    path = event_fmu(tmp_path / "a.fmu", structure=structure, members={EXTRA: later})
+    model = model_of(path)
+    assert [e.name for e in model.events] == ["collision.z[2]"]
+    [note] = model.notes
+    assert note.startswith(f"{path}/{EXTRA}: ")
+    assert "has version 1.4, expected 0.x. It is left aside; update fmimaster" in note
+
+
+def test_what_a_later_minor_version_adds_is_left_aside_with_a_note(tmp_path: Path) -> None:
+    inside = event(attributes='scope="private" colour="red"') + "<Unheard/>"
+    later = manifest(inside, ATTRIBUTES.replace("0.1.0", "0.2.0"))
+    model = model_of(event_fmu(tmp_path / "a.fmu", members={EXTRA: later}))
+    assert [e.name for e in model.events] == ["e"]
+    assert (
+        "attribute 'colour' of Event is not known. Expected announce, name, scope" in model.notes[0]
+    )
+    assert "line 3: element Unheard is not known." in model.notes[1]
+
+
+# The file as such -----------------------------------------------------------------------------------------------------
+
+
+def test_a_malformed_manifest_is_told_with_its_line(tmp_path: Path) -> None:
+    path = event_fmu(tmp_path / "a.fmu", members={EXTRA: b"<a>\n<b></a>"})
+    with pytest.raises(FileError, match=r"fmi-ls-manifest.xml, line 2, column .*malformed XML"):
+        model_of(path)
+
+
+def test_two_manifests_for_one_layered_standard_are_refused(tmp_path: Path) -> None:
+    adopted = ATTRIBUTES.replace("org.fmimaster", "org.example")
+    other = EXTRA.replace("org.fmimaster", "org.example")
+    path = event_fmu(tmp_path / "a.fmu", members={other: manifest(attributes=adopted)})
+    with pytest.raises(
+        ModelError, match=r"several manifests for one layered standard: extra/org.ex"
+    ):
+        model_of(path)
+
+
+def test_a_manifest_without_name_is_refused(tmp_path: Path) -> None:
+    path = event_fmu(tmp_path / "a.fmu", members={EXTRA: b"<fmiLayeredStandardManifest/>"})
+    with pytest.raises(ModelError, match=r'no name. Expected the attribute fmi-ls-name="org.fmim'):
+        model_of(path)
+
+
+def test_a_version_must_have_three_numbers(tmp_path: Path) -> None:
+    odd = manifest(attributes=ATTRIBUTES.replace("0.1.0", "one"))
+    path = event_fmu(tmp_path / "a.fmu", members={EXTRA: odd})
+    with pytest.raises(ModelError, match=r"line 2: fmi-ls-version is 'one'. Expected major.minor"):
+        model_of(path)
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    inside = event("", 'scope="shared"') + "\n" + '<LookAhead next="lookahead"/>\n<Policy/>'
+    found = problems(tmp_path, inside)
+    assert len(found) == 3
+    assert [f.partition(":")[0] for f in found] == ["line 3", "line 4", "line 5"]
+    assert "attribute 'parameter' of Policy is missing" in found[2]
+
+
+def test_misspelt_elements_and_attributes_are_refused(tmp_path: Path) -> None:
+    inside = event('<Indicater name="x"/><Indicator nam="x" name="x"/>') + "<Polcy/>"
+    found = problems(tmp_path, inside)
+    assert "element Polcy is not known. Did you mean 'Policy'?" in found[0]
+    assert (
+        "element Indicater is not known. Did you mean 'Indicator'? Expected Indicator, Payload"
+        in found[1]
+    )
+    assert "attribute 'nam' of Indicator is not known. Did you mean 'name'?" in found[2]
+
+
+# Rule 1: indicators ---------------------------------------------------------------------------------------------------
+
+
+def test_an_event_needs_an_indicator(tmp_path: Path) -> None:
+    [found] = problems(tmp_path, event(""))
+    assert found == (
+        "line 3: event 'e' has no Indicator. Expected at least one: the event occurs when all of them are at or below 0."
+    )
+
+
+def test_an_indicator_that_does_not_exist_is_told_with_the_near_ones(tmp_path: Path) -> None:
+    [found] = problems(tmp_path, event('\n<Indicator name="ceiling.z[3]"/>'))
+    assert found.startswith(
+        "line 4: Indicator of event 'e': name='ceiling.z[3]' is no variable of the FMU. Did you mean 'ceiling.z[2]'"
+    )
+    assert found.endswith(
+        "Expected a continuous Float64 output, or such a local variable; correct the name."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("u_x", "a continuous Float64 input"),
+        ("x_rounded", "a discrete Float64 output"),
+        ("collision.n", "a discrete Int32 input"),
+    ],
+)
+def test_an_indicator_is_a_continuous_output_or_local(name: str, kind: str, tmp_path: Path) -> None:
+    [found] = problems(tmp_path, event(f'<Indicator name="{name}"/>'))
+    assert f"Indicator of event 'e': name='{name}' is {kind}. Expected a continuous" in found
+
+
+def test_a_local_that_can_be_read_may_be_an_indicator(tmp_path: Path) -> None:
+    path = event_fmu(tmp_path / "a.fmu", event('<Indicator name="force"/>'))
+    assert model_of(path).events[0].indicators == (Indicator("force"),)
+
+
+# Rule 2: scope --------------------------------------------------------------------------------------------------------
+
+
+def test_a_private_event_has_no_payload(tmp_path: Path) -> None:
+    inside = '<Indicator name="x"/><Payload output="v" input="collision.w"/>'
+    [found] = problems(tmp_path, event(inside))
+    assert "event 'e' is private and has a Payload, which nobody would give it. Remove" in found
+
+
+def test_a_private_event_may_have_a_trigger(tmp_path: Path) -> None:
+    path = event_fmu(tmp_path / "a.fmu", event(attributes='scope="private" trigger="ceiling.in"'))
+    assert model_of(path).events[0].trigger == "ceiling.in"
+
+
+def test_a_scope_is_private_or_shared(tmp_path: Path) -> None:
+    [found] = problems(tmp_path, event(attributes='scope="common"'))
+    assert found == "line 3: event 'e' has the scope 'common'. Expected private or shared."
+
+
+# Rule 3: announcement and trigger -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "attribute", "name", "told"),
+    [
+        ("3.0", "announce", "collision.in", "a discrete Clock input. Expected an output Clock"),
+        ("3.0", "trigger", "collision.out", "a discrete Clock output. Expected an input Clock"),
+        ("3.0", "trigger", "collision.n", "a discrete Int32 input. Expected an input Clock"),
+        ("2.0", "announce", "x", "a continuous Float64 output. Expected an Integer output that"),
+        ("2.0", "trigger", "collision.out", "a discrete Int32 output. Expected an Integer input"),
+        ("2.0", "trigger", "collison.in", "no variable of the FMU. Did you mean 'collision.in"),
+    ],
+)
+def test_announcement_and_trigger_are_clocks_or_counters(
+    version: str, attribute: str, name: str, told: str, tmp_path: Path
+) -> None:
+    inside = event(attributes=f'scope="shared" {attribute}="{name}"')
+    [found] = problems(tmp_path, inside, version)
+    assert f"line 3: event 'e': {attribute}='{name}' is {told}" in found
+
+
+# Rule 4: payload ------------------------------------------------------------------------------------------------------
+
+
+def test_a_payload_goes_from_an_output_to_an_input(tmp_path: Path) -> None:
+    inside = '<Indicator name="x"/><Payload output="u_v" input="x"/>'
+    found = problems(tmp_path, event(inside, 'scope="shared"'))
+    assert (
+        "Payload of event 'e': output='u_v' is a continuous Float64 input. Expected an output"
+        in found[0]
+    )
+    assert (
+        "Payload of event 'e': input='x' is a continuous Float64 output. Expected an input"
+        in found[1]
+    )
+
+
+def test_an_input_takes_one_payload_of_an_event(tmp_path: Path) -> None:
+    inside = '<Indicator name="x"/>' + '<Payload output="v" input="collision.w"/>' * 2
+    [found] = problems(tmp_path, event(inside, 'scope="shared"'))
+    assert "event 'e' has several Payloads for the input 'collision.w'. Give each its own" in found
+
+
+# Rule 5: derivatives --------------------------------------------------------------------------------------------------
+
+
+def test_a_derivative_is_an_output(tmp_path: Path) -> None:
+    [found] = problems(tmp_path, event('<Indicator name="x" derivative="force"/>'))
+    assert (
+        "Indicator of event 'e': derivative='force' is a continuous Float64 local. Expected a continuous Float64 output"
+        in found
+    )
+
+
+# Rule 6: look-ahead, and the policy -----------------------------------------------------------------------------------
+
+
+def test_look_ahead_is_an_output(tmp_path: Path) -> None:
+    [found] = problems(tmp_path, '<LookAhead next="lookahead"/>')
+    assert (
+        "LookAhead: next='lookahead' is no variable of the FMU. Did you mean 'lookahead.next'"
+        in found
+    )
+
+
+def test_an_fmu_has_one_policy_and_one_look_ahead(tmp_path: Path) -> None:
+    inside = '<LookAhead next="lookahead.next"/>' * 2
+    [found] = problems(tmp_path, inside)
+    assert "there is a second LookAhead. An FMU has one; remove the others" in found
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ('parameter="u_x" execute="0" announce="1"', "Expected an integer parameter"),
+        ('parameter="eventPolicy" execute="0"', "attribute 'announce' of Policy is missing"),
+        ('parameter="eventPolicy" execute="no" announce="1"', "'no', expected a whole number"),
+        (
+            'parameter="eventPolicy" execute="0" announce="0"',
+            "two values of the Policy are the same",
+        ),
+    ],
+)
+def test_a_policy_is_a_parameter_with_two_or_three_values(
+    policy: str, told: str, tmp_path: Path
+) -> None:
+    [found] = problems(tmp_path, f"<Policy {policy}/>")
+    assert told in found
+
+
+def test_a_policy_that_does_not_start_with_execution_is_noted(tmp_path: Path) -> None:
+    path = event_fmu(
+        tmp_path / "a.fmu", '<Policy parameter="eventPolicy" execute="1" announce="0"/>'
+    )
+    [note] = model_of(path).notes
+    assert "line 3: 'eventPolicy' starts at 0, but execute is 1: importers that do not know" in note
+
+
+# Input polynomials ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        (
+            'input="x" coefficients="u_poly"',
+            "input='x' is a continuous Float64 output. Expected a con",
+        ),
+        (
+            'input="u_x" coefficients="u_pol"',
+            "no 'u_pol[0]'. Did you mean 'u_poly'? Expected an array",
+        ),
+        ('input="u_x" coefficients="x"', "'x' has 0 dimensions. Expected an array with one"),
+        (
+            'input="u_x" coefficients="u_poly" value="5"',
+            "has one of parameter and value. Expected both",
+        ),
+        ('input="u_x" coefficients="collision.dz"', "is no variable of the FMU"),
+    ],
+)
+def test_an_input_polynomial_has_inputs_for_its_coefficients(
+    attributes: str, told: str, tmp_path: Path
+) -> None:
+    assert told in problems(tmp_path, f"<InputPolynomial {attributes}/>")[0]
+
+
+def test_an_input_has_one_polynomial(tmp_path: Path) -> None:
+    first = '<InputPolynomial input="u_x" derivative="u_v" coefficients="u_poly"/>'
+    [found] = problems(tmp_path, first + '<InputPolynomial input="u_v" coefficients="u_poly"/>')
+    assert "there is an InputPolynomial for 'u_v' already" in found
+
+
+# Rule 8: several events -----------------------------------------------------------------------------------------------
+
+
+def test_no_variable_triggers_two_events(tmp_path: Path) -> None:
+    one = event(attributes='scope="shared" trigger="collision.in"')
+    [found] = problems(tmp_path, one + one.replace('"e"', '"f"'))
+    assert "event 'f' has the trigger 'collision.in', which is that of 'e'. Give each" in found
+
+
+def test_events_have_different_names(tmp_path: Path) -> None:
+    [found] = problems(tmp_path, event() * 2)
+    assert "there is an event 'e' already. Give each its own name" in found
+
+
+# Writing --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    text = write_manifest(SAID)
+    model = model_of(event_fmu(tmp_path / "a.fmu", members={EXTRA: text}))
+    read = EventManifest(
+        model.events, model.event_policy, model.look_ahead, model.input_polynomials
+    )
+    assert read == SAID
+    assert write_manifest(read) == text
+
+
+def test_a_written_manifest_is_the_one_of_the_specification() -> None:
+    blanks = str.maketrans("", "", " \n")
+    assert write_manifest(SAID).decode().translate(blanks) == (
+        manifest(EVENTS)
+        .decode()
+        .replace('encoding="UTF-8"', "encoding='UTF-8'")
+        .replace('version="1.0"', "version='1.0'")
+        .translate(blanks)
+    )
+
+
+def test_an_array_is_written_by_its_name() -> None:
+    text = write_manifest(EventManifest(input_polynomials=(InputPolynomial("u", ("c",)),)))
+    assert b'<InputPolynomial input="u" coefficients="c"/>' in text
+
+
+def test_coefficients_without_a_common_name_cannot_be_written() -> None:
+    odd = replace(POLYNOMIAL, coefficients=("a", "b"))
+    with pytest.raises(OptionError, match=r"have no common name. Expected one array, or scalars"):
+        write_manifest(EventManifest(input_polynomials=(odd,)))
+
+
+def test_a_manifest_is_added_to_a_copy_of_an_fmu(tmp_path: Path) -> None:
+    before = event_fmu(tmp_path / "a.fmu", None, members={"resources/r.txt": b"kept"})
+    content = before.read_bytes()
+    after = add_manifest(before, write_manifest(SAID), tmp_path / "b.fmu")
+    assert model_of(after).events == SAID.events
+    assert before.read_bytes() == content
+    fmu = FmuFile(Source(after))
+    assert (fmu.folder / "resources" / "r.txt").read_bytes() == b"kept"
+    fmu.close()
+
+
+def test_adding_replaces_a_manifest_of_the_same_name(tmp_path: Path) -> None:
+    before = event_fmu(tmp_path / "a.fmu", event())
+    after = add_manifest(before, write_manifest(SAID), tmp_path / "b.fmu")
+    assert model_of(after).events == SAID.events
+
+
+def test_a_manifest_that_does_not_fit_is_not_added(tmp_path: Path) -> None:
+    before = event_fmu(tmp_path / "a.fmu", None)
+    with pytest.raises(ModelError, match=r"LookAhead: next='no' is no variable"):
+        add_manifest(before, write_manifest(EventManifest(look_ahead="no")), tmp_path / "b.fmu")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.fmu"]
+
+
+def test_the_copy_is_not_the_fmu_itself(tmp_path: Path) -> None:
+    path = event_fmu(tmp_path / "a.fmu", None)
+    with pytest.raises(FileError, match=r"is the FMU itself. Choose another name"):
+        add_manifest(path, write_manifest(SAID), path)
+
+
+def test_a_manifest_without_a_name_is_not_added(tmp_path: Path) -> None:
+    path = event_fmu(tmp_path / "a.fmu", None)
+    with pytest.raises(ModelError, match=r"The manifest has the name None. Expected an attribute"):
+        add_manifest(path, b"<fmiLayeredStandardManifest/>", tmp_path / "b.fmu")
