@@ -96,6 +96,28 @@ def event_fmu(
     return path
 
 
+def event_system(
+    folder: Path, annotations: str = "", nested: str = "", components: str = "upper lower"
+) -> Path:
+    """A system of event FMUs, as an SSD; nested systems stand in its Elements, annotations begin in line 7."""
+    if not (folder / "a.fmu").exists():
+        event_fmu(folder / "a.fmu")
+    inside = "".join(f'<ssd:Component name="{c}" source="a.fmu"/>' for c in components.split())
+    path = folder / "system.ssd"
+    path.write_text(
+        f"""<ssd:SystemStructureDescription version="1.0" name="test"
+xmlns:ssd="http://ssp-standard.org/SSP1/SystemStructureDescription"
+xmlns:ssc="http://ssp-standard.org/SSP1/SystemStructureCommon">
+<ssd:System name="root">
+<ssd:Elements>{inside}{nested}</ssd:Elements>
+<ssd:Annotations>
+{annotations}
+</ssd:Annotations></ssd:System>
+<ssd:DefaultExperiment startTime="0" stopTime="1"/></ssd:SystemStructureDescription>"""
+    )
+    return path
+
+
 def _fmi3(rows: list[list[str]], version: str, structure: str) -> str:
     number = {row[0]: k for k, row in enumerate(rows, 1)}
     variables, outputs = [], []

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from fmimaster.errors import DescriptionError
 from fmimaster.plan.layout import Group, Layout, Segment
-from fmimaster.system.description import Transformation
 from fmimaster.system.model import (
     Capabilities,
     DataType,
@@ -21,6 +20,7 @@ from fmimaster.system.model import (
     Variable,
 )
 from fmimaster.system.resolve import Link, ResolvedSystem
+from fmimaster.system.shared_events import EventMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +74,13 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[Trigge
     """Events and triggers of a system: clock connections first, then what the FMUs and the system say of events."""
     triggers = _of_connections(system)
     by_name = {(t.instance, t.variable): k for k, t in enumerate(triggers)}
-    shared = {
-        (i, declaration.name): event.name
-        for event in system.shared_events
-        for i, declaration in event.members
-    }
     events = []
 
     def member(
-        i: int, declaration: EventDeclaration, others: Sequence[tuple[int, EventDeclaration]]
+        i: int,
+        declaration: EventDeclaration,
+        others: Sequence[EventMember] = (),
+        payload: Sequence[Link] = (),
     ) -> Member:
         name = declaration.trigger
         if name is None:
@@ -92,27 +90,30 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[Trigge
                 f"'{system.components[i].name}.{name}' is connected and triggers the event '{declaration.name}'. "
                 "Leave the connection out."
             )
+        announcing = [(i, declaration), *((m.component, m.event) for m in others)] if others else []
         sources = tuple(
             (j, d.announce)
-            for j, d in [(i, declaration), *others]
+            for j, d in announcing
             if d.announce is not None and _is_clock(system.components[j].model, d.announce)
         )
-        payload = _payload(system, i, declaration, others)
-        triggers.append(TriggerPlan(i, name, sources if others else (), payload))
+        mine = tuple(link for link in payload if link.target == i)
+        triggers.append(TriggerPlan(i, name, sources, mine))
         by_name[i, name] = len(triggers) - 1
         return Member(i, declaration, by_name[i, name])
 
-    for shared_event in system.shared_events:
-        members = tuple(
-            member(i, d, [m for m in shared_event.members if m[0] != i])
-            for i, d in shared_event.members
-        )
-        events.append(Event(shared_event.name, Scope.SHARED, members))
+    linked = set()
+    for shared in system.shared_events:
+        members = []
+        for m in shared.members:
+            others = [other for other in shared.members if other is not m]
+            members.append(member(m.component, m.event, others, shared.payload))
+            linked.add((m.component, m.event.name))
+        events.append(Event(shared.name, Scope.SHARED, tuple(members)))
     for i, component in enumerate(system.components):
         for declaration in component.model.events:
-            if (i, declaration.name) not in shared:
+            if (i, declaration.name) not in linked:
                 name = f"{component.name}.{declaration.name}"
-                events.append(Event(name, declaration.scope, (member(i, declaration, ()),)))
+                events.append(Event(name, declaration.scope, (member(i, declaration),)))
     return tuple(events), tuple(triggers)
 
 
@@ -131,25 +132,6 @@ def _of_connections(system: ResolvedSystem) -> list[TriggerPlan]:
         )
         for (target, name), links in clocks.items()
     ]
-
-
-def _payload(
-    system: ResolvedSystem,
-    i: int,
-    declaration: EventDeclaration,
-    others: Sequence[tuple[int, EventDeclaration]],
-) -> tuple[Link, ...]:
-    """Each payload input of a member from the output of another one: pairs in document order."""
-    links = []
-    for k, payload in enumerate(declaration.payload):
-        named = [(j, d) for j, d in others if system.components[j].name == payload.member]
-        for j, partner in named or (others[:1] if payload.member is None else []):
-            output = system.components[j].model.variable(partner.payload[k].output)
-            target = system.components[i].model.variable(payload.input)
-            assert output is not None  # the manifest was checked
-            assert target is not None
-            links.append(Link(j, output, i, target, Transformation()))
-    return tuple(links)
 
 
 def _is_clock(model: Model, name: str) -> bool:

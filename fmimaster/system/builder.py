@@ -15,6 +15,7 @@ from fmimaster.system.description import (
     Endpoint,
     Experiment,
     Parameter,
+    SharedEvent,
     Source,
     System,
     SystemDescription,
@@ -44,6 +45,7 @@ class SystemBuilder:
         self.name = name
         self._components: dict[str, Component] = {}
         self._connections: list[Connection] = []
+        self._shared_events: list[SharedEvent] = []
 
     def add(
         self,
@@ -117,6 +119,32 @@ class SystemBuilder:
             component, parameters=(*others, Parameter(end.connector, value))
         )
 
+    def share_event(self, name: str, *members: str) -> None:
+        """Say that events of several components are one: it occurs in all of them at the same instant.
+
+        Parameters
+        ----------
+        name
+            Its name in the system.
+        members
+            ``"component.event"`` for each member; the FMUs say which events they have.
+
+        Examples
+        --------
+        >>> system = SystemBuilder("two masses")
+        >>> upper = system.add("upper", "upper.fmu")
+        >>> lower = system.add("lower", "lower.fmu")
+        >>> system.share_event("collision", "upper.collision", "lower.collision")
+        """
+        if any(shared.name == name for shared in self._shared_events):
+            raise DescriptionError(
+                f"There is a shared event '{name}' already. Choose another name."
+            )
+        ends = [self._endpoint(m, f"Shared event '{name}'", "event") for m in members]
+        self._shared_events.append(
+            SharedEvent(name, tuple((end.element, end.connector) for end in ends))
+        )
+
     def build(
         self,
         *,
@@ -133,17 +161,18 @@ class SystemBuilder:
                 self.name,
                 components=tuple(self._components.values()),
                 connections=tuple(self._connections),
+                shared_events=tuple(self._shared_events),
             ),
             Experiment(start_time, stop_time, step_size, tolerance),
         )
 
-    def _endpoint(self, name: str, where: str) -> Endpoint:
+    def _endpoint(self, name: str, where: str, what: str = "variable") -> Endpoint:
         for component in self._components:
             if name.startswith(component + ".") and len(name) > len(component) + 1:
                 return Endpoint(component, name[len(component) + 1 :])
         component, dot, variable = name.partition(".")
         if not (dot and variable) or component in self._components:
-            raise DescriptionError(f"{where}: '{name}' is not of the form 'component.variable'.")
+            raise DescriptionError(f"{where}: '{name}' is not of the form 'component.{what}'.")
         near = did_you_mean(component, self._components)
         near = near or did_you_mean(name.rpartition(".")[0], self._components)
         raise DescriptionError(f"{where}: there is no component '{component}'.{near}")

@@ -106,6 +106,15 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedEvent:
+    """An event that belongs to several components, and occurs in all of them at the same instant."""
+
+    name: str
+    members: tuple[tuple[str, str], ...]
+    """Each a component and the name of its event. A component in a nested system is ``"system.component"``."""
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """Elements and the connections between them. Systems nest."""
 
@@ -116,6 +125,7 @@ class System:
     connections: tuple[Connection, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     """Take precedence over those of the elements inside."""
+    shared_events: tuple[SharedEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +155,18 @@ class SystemDescription:
     def components(self) -> Iterator[tuple[str, Component]]:
         """All components with their full names (``"vehicle.engine"``; the root system's name is left out)."""
         yield from _components(self.system, "")
+
+    def shared_events(self) -> Iterator[SharedEvent]:
+        """All shared events, with the full names of events and components."""
+        yield from _shared_events(self.system, "")
+
+
+def _shared_events(system: System, prefix: str) -> Iterator[SharedEvent]:
+    for shared in system.shared_events:
+        members = tuple((prefix + component, event) for component, event in shared.members)
+        yield SharedEvent(prefix + shared.name, members)
+    for nested in system.systems:
+        yield from _shared_events(nested, f"{prefix}{nested.name}.")
 
 
 def _components(system: System, prefix: str) -> Iterator[tuple[str, Component]]:

@@ -20,7 +20,13 @@ from fmimaster.system.description import (
     SystemDescription,
     Transformation,
 )
-from fmimaster.system.model import Causality, DataType, EventDeclaration, Model, Variable
+from fmimaster.system.model import Causality, DataType, Model, Variable
+from fmimaster.system.shared_events import (
+    EventMember,
+    check_each_once,
+    find_members,
+    payload_ends,
+)
 from fmimaster.system.start_values import apply, start_values
 from fmimaster.system.units import convert_units
 from fmimaster.system.wiring import Wiring
@@ -64,11 +70,12 @@ class OpenInput:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSharedEvent:
-    """An event that happens in several components at once."""
+    """An event that occurs in several components at the same instant."""
 
     name: str
-    members: tuple[tuple[int, EventDeclaration], ...]
-    """Index of the component, and its own declaration."""
+    members: tuple[EventMember, ...]
+    payload: tuple[Link, ...] = ()
+    """Which output's left limit goes to which input before the members are triggered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +141,27 @@ def resolve(
         for name, component in description.components()
         for note in _contradictions(name, component, models[name])
     ]
-    notes = (*description.notes, *wiring.notes, *contradictions)
-    return ResolvedSystem(tuple(components), tuple(links), tuple(open_inputs), notes)
+    of_fmus = dict.fromkeys(note for c in components for note in c.model.notes)
+    notes = (*description.notes, *of_fmus, *wiring.notes, *contradictions)
+    shared_events = _shared_events(description, components, allow_lossy_conversions)
+    return ResolvedSystem(tuple(components), tuple(links), tuple(open_inputs), notes, shared_events)
+
+
+def _shared_events(
+    description: SystemDescription, components: Sequence[ResolvedComponent], allow_lossy: bool
+) -> tuple[ResolvedSharedEvent, ...]:
+    models = {c.name: c.model for c in components}
+    described = tuple(description.shared_events())
+    check_each_once(described)
+    found = []
+    for shared in described:
+        members = find_members(shared, models)
+        payload = []
+        for ends in payload_ends(shared, members, models):
+            link = Link(ends.source, ends.output, ends.target, ends.input)
+            payload.append(_converted(link, ends.text, False, allow_lossy))
+        found.append(ResolvedSharedEvent(shared.name, members, tuple(payload)))
+    return tuple(found)
 
 
 def _contradictions(name: str, component: Component, model: Model) -> Iterator[str]:

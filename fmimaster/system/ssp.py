@@ -24,6 +24,7 @@ from fmimaster.system.description import (
 )
 from fmimaster.system.model import Causality, DataType
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit
+from fmimaster.system.ssp_events import read_shared_events
 from fmimaster.system.ssp_experiment import read_experiment
 from fmimaster.system.ssp_parameters import read_parameters
 from fmimaster.system.xml import (
@@ -164,6 +165,7 @@ def _system(element: Element, document: Document) -> System:
         connectors=_connectors(element, document),
         connections=connections,
         parameters=read_parameters(element, document),
+        shared_events=read_shared_events(element, document),
     )
 
 

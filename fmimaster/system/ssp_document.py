@@ -34,6 +34,8 @@ class Document:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.notes: list[str] = []
+        self.read_annotations: list[Element] = []
+        """Those that are understood; a note tells of the others."""
         self.root = self._parse(read_file(source), str(source), "SystemStructureDescription")
         self.units = read_units(self.root)
 

@@ -31,7 +31,8 @@ def read_experiment(document: Document) -> Experiment:
     step_size, used = _step_size(document)
     ignored: dict[str, list[Element]] = {}
     for element in root.iter():
-        if local_name(element) == "Annotation" and element is not used:
+        is_read = element is used or any(element is a for a in document.read_annotations)
+        if local_name(element) == "Annotation" and not is_read:
             ignored.setdefault(element.get("type") or "", []).append(element)
     for kind, elements in ignored.items():
         places = f" and {len(elements) - 1} more places" if len(elements) > 1 else ""

@@ -1,0 +1,179 @@
+"""Shared events of a description → the events of the FMUs, and what the members tell each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.system.description import SharedEvent
+from fmimaster.system.model import EventDeclaration, Model, Payload, Scope, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class EventMember:
+    """One member of a shared event."""
+
+    component: int
+    """Index of the component."""
+    event: EventDeclaration
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadEnds:
+    """An output whose left limit an input of another member takes."""
+
+    source: int
+    output: Variable
+    target: int
+    input: Variable
+    text: str
+    """In words, for messages."""
+
+
+def check_each_once(shared_events: Sequence[SharedEvent]) -> None:
+    """Refuse two shared events of one name, and an event that belongs to two.
+
+    Raises
+    ------
+    DescriptionError
+        It names both.
+    """
+    names: set[str] = set()
+    owners: dict[tuple[str, str], str] = {}
+    for shared in shared_events:
+        if shared.name in names:
+            raise DescriptionError(
+                f"There are several shared events '{shared.name}'. Give each its own name."
+            )
+        names.add(shared.name)
+        for component, event in dict.fromkeys(shared.members):
+            if (component, event) in owners:
+                raise DescriptionError(
+                    f"Shared event '{shared.name}': event '{event}' of '{component}' belongs to the shared event "
+                    f"'{owners[component, event]}' already. An event is shared once; join the two."
+                )
+            owners[component, event] = shared.name
+
+
+def find_members(shared: SharedEvent, models: Mapping[str, Model]) -> tuple[EventMember, ...]:
+    """Events of the members.
+
+    Parameters
+    ----------
+    models
+        Full component name → model; their order gives the indices.
+
+    Raises
+    ------
+    DescriptionError
+        For names that do not exist, events that are private, and fewer than two members.
+    """
+    where = f"Shared event '{shared.name}'"
+    if len(shared.members) < 2:
+        raise DescriptionError(
+            f"{where} has {len(shared.members) or 'no'} member{'s' * (not shared.members)}, expected at least two. Name "
+            "the components in which it occurs."
+        )
+    index = {name: k for k, name in enumerate(models)}
+    found: list[EventMember] = []
+    for component, event in shared.members:
+        if component not in models:
+            raise DescriptionError(
+                f"{where}: there is no component '{component}'.{did_you_mean(component, models)}"
+            )
+        if any(m.component == index[component] for m in found):
+            raise DescriptionError(
+                f"{where}: '{component}' is a member twice. Name each component once, with one event."
+            )
+        declaration = _event(event, component, models[component], where)
+        found.append(EventMember(index[component], declaration))
+    return tuple(found)
+
+
+def _event(name: str, component: str, model: Model, where: str) -> EventDeclaration:
+    events = {e.name: e for e in model.events}
+    if name not in events:
+        near = did_you_mean(name, events)
+        there = f" It has {', '.join(events)}." if events and not near else ""
+        none = (
+            " Its FMU declares no events; add a manifest of fmi-ls-events to it."
+            if not events
+            else ""
+        )
+        raise DescriptionError(f"{where}: '{component}' has no event '{name}'.{near}{there}{none}")
+    if events[name].scope is Scope.PRIVATE:
+        raise DescriptionError(
+            f"{where}: event '{name}' of '{component}' is private, so it concerns no other component. Leave it out, or "
+            "declare it as shared in the manifest of the FMU."
+        )
+    return events[name]
+
+
+def payload_ends(
+    shared: SharedEvent, members: Sequence[EventMember], models: Mapping[str, Model]
+) -> Iterator[PayloadEnds]:
+    """What the members tell each other: the k-th payload of one for another goes to the k-th of that for the one.
+
+    Raises
+    ------
+    DescriptionError
+        If the numbers differ, a variable is missing, or a payload names nobody.
+    """
+    where = f"Shared event '{shared.name}'"
+    names = [name for name, _ in shared.members]
+    for name, member in zip(names, members, strict=True):
+        _check_partners(name, member.event.payload, names, where)
+    for a, b in permutations(range(len(members)), 2):
+        given = _payload(members[a], names[b])
+        taken = _payload(members[b], names[a])
+        if len(given) != len(taken):
+            raise DescriptionError(
+                f"{where}: '{names[a]}' has {len(given)} Payload for '{names[b]}', which has {len(taken)} for "
+                f"'{names[a]}'. Expected the same number, in the same order; correct the manifest of one of the FMUs."
+            )
+        for one, other in zip(given, taken, strict=True):
+            text = f"{where}: payload '{names[a]}.{one.output} -> {names[b]}.{other.input}'"
+            output = _variable(one.output, names[a], models, text)
+            target = _variable(other.input, names[b], models, text)
+            yield PayloadEnds(members[a].component, output, members[b].component, target, text)
+
+
+def _payload(member: EventMember, partner: str) -> tuple[Payload, ...]:
+    """Payload that is for one partner; without a name it is for the only one."""
+    return tuple(
+        p for p in member.event.payload if p.member is None or _is_named(partner, p.member)
+    )
+
+
+def _is_named(component: str, member: str) -> bool:
+    """An FMU knows the names of its partners, not of the systems around them."""
+    return component == member or component.endswith("." + member)
+
+
+def _check_partners(
+    name: str, payload: Sequence[Payload], names: Sequence[str], where: str
+) -> None:
+    partners = [n for n in names if n != name]
+    for p in payload:
+        if p.member is None and len(partners) > 1:
+            raise DescriptionError(
+                f"{where}: the Payload '{p.input}' of '{name}' does not say from whom it comes, and there are "
+                f"{len(partners)} other members. Give it the attribute member, one input for each of "
+                f"{', '.join(partners)}."
+            )
+        if p.member is not None and not any(_is_named(n, p.member) for n in partners):
+            raise DescriptionError(
+                f"{where}: the Payload '{p.input}' of '{name}' is from '{p.member}', which is no other "
+                f"member.{did_you_mean(p.member, partners)} Expected one of {', '.join(partners)}."
+            )
+
+
+def _variable(name: str, component: str, models: Mapping[str, Model], text: str) -> Variable:
+    model = models[component]
+    variable = model.variable(name)
+    if variable is None:
+        near = did_you_mean(name, (v.name for v in model.variables))
+        raise DescriptionError(f"{text}: '{component}' has no variable '{name}'.{near}")
+    return variable
