@@ -18,10 +18,17 @@ from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.graph import AlgebraicLoop
 from fmimaster.plan.plan import Plan, make_plan
-from fmimaster.system.description import Component, Source, System, SystemDescription
-from fmimaster.system.model import Causality, Model
-from fmimaster.system.resolve import resolve
+from fmimaster.system.description import (
+    Component,
+    SharedEvent,
+    Source,
+    System,
+    SystemDescription,
+)
+from fmimaster.system.model import Causality, Model, Scope
+from fmimaster.system.resolve import ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
+from fmimaster.system.ssp_events import write_shared_events
 
 
 class Severity(Enum):
@@ -82,8 +89,9 @@ def _components(
         try:
             models[name] = loader.model(component)
         except InputError as error:
+            problems = error.problems if isinstance(error, ModelError) else (str(error),)
             if is_new:
-                findings.append(Finding(_file(source), Severity.ERROR, str(error)))
+                findings += [Finding(_file(source), Severity.ERROR, p) for p in problems]
             continue
         if is_new and models[name].instantiation_token:  # else it is a table
             findings += _fmu(loader.file(source), _file(source))
@@ -125,6 +133,12 @@ def _facts(model: Model, place: str) -> Iterator[Finding]:
     if model.capabilities.needs_execution_tool:
         what = "The FMU needs another program to run (needsExecutionTool)."
         yield Finding(place, Severity.NOTE, what, "Install the program and its licence.")
+    yield from (Finding(place, Severity.WARNING, _sentence(note)) for note in model.notes)
+    for event in model.events:
+        if event.scope is Scope.SHARED and event.trigger is None:
+            what = f"Event '{event.name}' is shared and has no trigger: the FMU executes it itself."
+            advice = "Algorithms with an event clock refuse it. Export the FMU with a trigger."
+            yield Finding(place, Severity.NOTE, what, advice)
 
 
 def _once_per_process(
@@ -161,18 +175,46 @@ def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iter
     except InputError as error:
         yield Finding(place, Severity.ERROR, str(error))
         return
-    yield from (Finding(place, Severity.NOTE, _sentence(note)) for note in plan.notes)
+    of_fmus = {note for model in models.values() for note in model.notes}  # told with each FMU
+    notes = [note for note in plan.notes if note not in of_fmus]
+    yield from (Finding(place, Severity.NOTE, _sentence(note)) for note in notes)
     for link in plan.links:
         ends = f"{plan.instances[link.source].name}.{link.output.name} -> "
         ends += f"{plan.instances[link.target].name}.{link.input.name}"
         yield from (Finding(ends, Severity.NOTE, _sentence(note)) for note in link.notes)
     yield from _loops(plan, place)
+    if not description.is_single_fmu:
+        yield from _unlinked_events(resolved)
     try:
         schedule = make_schedule(models, description.experiment)
     except OptionError as error:
         yield Finding(place, Severity.WARNING, str(error))
     else:
         yield from (Finding(place, Severity.NOTE, _sentence(note)) for note in schedule.notes)
+
+
+def _unlinked_events(system: ResolvedSystem) -> Iterator[Finding]:
+    """Shared events of FMUs that the system does not link; those of one name are taken for members of one."""
+    linked = {(m.component, m.event.name) for e in system.shared_events for m in e.members}
+    unlinked: dict[str, list[str]] = {}
+    for k, component in enumerate(system.components):
+        for event in component.model.events:
+            if event.scope is Scope.SHARED and (k, event.name) not in linked:
+                unlinked.setdefault(event.name, []).append(component.name)
+    for name, components in unlinked.items():
+        ends = [f"{c}.{name}" for c in components]
+        members = [(c, name) for c in components]
+        if len(components) == 1:
+            ends.append("other.event")
+            members.append(("other", "event"))
+        annotation = " ".join(write_shared_events([SharedEvent(name, tuple(members))]).split())
+        calls = ", ".join(f'"{text}"' for text in (name, *ends))
+        what = f"Event '{name}' is shared, but the system does not say with whom: it is not synchronised."
+        advice = (
+            f"Add to the Annotations of the System: {annotation.replace('> <', '><')} In Python: "
+            f"system.share_event({calls})."
+        )
+        yield Finding(_names(f"{c}.{name}" for c in components), Severity.WARNING, what, advice)
 
 
 def _loops(plan: Plan, place: str) -> Iterator[Finding]:
@@ -201,7 +243,7 @@ def _members(loop: AlgebraicLoop, plan: Plan) -> str:
 
 
 def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> list[str]:
-    """One error for each connection and parameter that does not fit to those before it."""
+    """One error for each connection, parameter and shared event that does not fit to those before it."""
     errors = []
     chosen: list[bool] = []
     for _ in range(_size(description.system)):
@@ -216,13 +258,13 @@ def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> 
 
 
 def _size(system: System) -> int:
-    """Number of connections and parameters in a system."""
-    own = len(system.parameters) + len(system.connections)
+    """Number of connections, parameters and shared events in a system."""
+    own = len(system.parameters) + len(system.connections) + len(system.shared_events)
     return own + sum(len(c.parameters) for c in system.components) + sum(map(_size, system.systems))
 
 
 def _part(system: System, chosen: Iterator[bool]) -> System:
-    """The system with those of its connections and parameters that are chosen, one after the other."""
+    """The system with those of its connections, parameters and shared events that are chosen, one after the other."""
 
     def component(whole: Component) -> Component:
         return replace(whole, parameters=tuple(p for p in whole.parameters if next(chosen)))
@@ -233,6 +275,7 @@ def _part(system: System, chosen: Iterator[bool]) -> System:
         parameters=tuple(p for p in system.parameters if next(chosen)),
         connections=tuple(c for c in system.connections if next(chosen)),
         systems=tuple(_part(s, chosen) for s in system.systems),
+        shared_events=tuple(e for e in system.shared_events if next(chosen)),
     )
 
 

@@ -10,8 +10,15 @@ from fmimaster.errors import InputError
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.system.archive import open_archive
-from fmimaster.system.description import Parameter, System, SystemDescription
-from fmimaster.system.model import Capabilities, DefaultExperiment, Model, Variable
+from fmimaster.system.description import Parameter, SharedEvent, System, SystemDescription
+from fmimaster.system.model import (
+    Capabilities,
+    DefaultExperiment,
+    EventDeclaration,
+    InputPolynomial,
+    Model,
+    Variable,
+)
 from fmimaster.system.values import parse_value
 
 
@@ -35,6 +42,10 @@ def fmu_facts(fmu: FmuFile) -> dict[str, Any]:
         "variables": [_variable(v) for v in model.variables],
         "dependencies": _dependencies(model),
         "eventIndicators": list(model.event_indicators),
+        "events": [_event(e) for e in model.events],
+        "eventPolicy": asdict(model.event_policy) if model.event_policy else None,
+        "lookAhead": model.look_ahead,
+        "inputPolynomials": [_input_polynomial(p) for p in model.input_polynomials],
     }
 
 
@@ -47,8 +58,29 @@ def system_facts(description: SystemDescription, loader: Loader) -> dict[str, An
         "components": list(_components(description, loader)),
         "connections": list(_connections(description.system, "")),
         "parameters": list(_parameters(description.system, "")),
+        "sharedEvents": [_shared_event(e) for e in description.shared_events()],
         "notes": list(description.notes),
     }
+
+
+def _event(event: EventDeclaration) -> dict[str, Any]:
+    return {
+        "name": event.name,
+        "scope": event.scope.value,
+        "indicators": [asdict(i) for i in event.indicators],
+        "announce": event.announce,
+        "trigger": event.trigger,
+        "payload": [asdict(p) for p in event.payload],
+    }
+
+
+def _input_polynomial(polynomial: InputPolynomial) -> dict[str, Any]:
+    return {**asdict(polynomial), "coefficients": list(polynomial.coefficients)}
+
+
+def _shared_event(shared: SharedEvent) -> dict[str, Any]:
+    members = [{"component": component, "event": event} for component, event in shared.members]
+    return {"name": shared.name, "members": members}
 
 
 def _platforms(fmu: FmuFile) -> list[str]:

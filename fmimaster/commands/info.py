@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,46 @@ def _fmu_page(facts: dict[str, Any]) -> list[str]:
         rows = [_variable_row(v) for v in facts["variables"] if v["causality"] == causality]
         lines += section(title, shortened(aligned(rows), _MOST_ROWS))
     rows = [(name, _depends(on)) for name, on in facts["dependencies"].items()]
-    return lines + section("Outputs depend directly on", shortened(aligned(rows), _MOST_ROWS))
+    lines += section("Outputs depend directly on", shortened(aligned(rows), _MOST_ROWS))
+    return lines + _events(facts)
+
+
+def _events(facts: dict[str, Any]) -> list[str]:
+    """What the FMU says of its events, in its manifest or by its event indicators."""
+    rows = [row for event in facts["events"] for row in _event_rows(event)]
+    lines = section("Events", shortened(aligned(rows), _MOST_ROWS))
+    if (policy := facts["eventPolicy"]) is not None:
+        names = ("execute", "announce", "ignore")
+        values = [f"{name} {policy[name]}" for name in names if policy[name] is not None]
+        lines += section("Event policy", aligned([(policy["parameter"], ", ".join(values))]))
+    if facts["lookAhead"] is not None:
+        lines += section("Look-ahead", [f"  {facts['lookAhead']}"])
+    polynomials = [(p["input"], *_polynomial(p)) for p in facts["inputPolynomials"]]
+    return lines + section("Input polynomials", aligned(polynomials))
+
+
+def _event_rows(event: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """A row for each thing that is said of an event; the first one has its name."""
+    said: list[tuple[str, str]] = []
+    for i in event["indicators"]:
+        derivative = f", derivative {i['derivative']}" if i["derivative"] else ""
+        said.append(("and" if said else "when", f"{i['name']} <= 0{derivative}"))
+    said += [("announces", event["announce"])] if event["announce"] else []
+    said += [("triggered by", event["trigger"])] if event["trigger"] else []
+    for p in event["payload"]:
+        of = f" from {p['member']}" if p["member"] else ""
+        said += [("tells", p["output"]), ("is told", p["input"] + of)]
+    head = (event["name"], event["scope"])
+    for row in said:
+        yield *head, *row
+        head = ("", "")
+
+
+def _polynomial(p: dict[str, Any]) -> tuple[str, str]:
+    names = p["coefficients"]
+    text = names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]}"
+    text += f", derivative to {p['derivative']}" if p["derivative"] else ""
+    return text, f"if {p['parameter']} = {p['value']}" if p["parameter"] else ""
 
 
 def _head(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -152,6 +192,11 @@ def _system_page(facts: dict[str, Any]) -> list[str]:
     lines += [f"  {c['name']}: {c['error']}" for c in facts["components"] if c["error"]]
     connections = [(c["start"], "->", c["end"], _transformed(c)) for c in facts["connections"]]
     lines += section("Connections", aligned(connections), if_empty="none")
+    shared = [
+        (e["name"], ", ".join(f"{m['component']}.{m['event']}" for m in e["members"]))
+        for e in facts["sharedEvents"]
+    ]
+    lines += section("Shared events", aligned(shared))
     parameters = [
         (p["name"], "=", f"{p['value']} {p['unit'] or ''}".strip()) for p in facts["parameters"]
     ]

@@ -100,6 +100,10 @@ def test_the_json_of_an_fmu_is_stable(run: Run, upper: Path) -> None:
         "variables",
         "dependencies",
         "eventIndicators",
+        "events",
+        "eventPolicy",
+        "lookAhead",
+        "inputPolynomials",
     ]
     assert facts["defaultExperiment"] == {
         "startTime": 0.0,
@@ -174,6 +178,7 @@ def test_the_json_of_a_system_is_stable(run: Run, upper: Path, tmp_path: Path) -
         "components",
         "connections",
         "parameters",
+        "sharedEvents",
         "notes",
     ]
     assert facts["components"][0] == {
