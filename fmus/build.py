@@ -13,6 +13,7 @@ import argparse
 import copy
 import hashlib
 import html
+import math
 import os
 import shlex
 import shutil
@@ -46,7 +47,13 @@ C_FLAGS = (
 NO_COMPILER = 3
 """Exit status when there is no C compiler."""
 
-STOP_TIMES = {"b1": "7", "b3": "20"}  # [s] benchmarks of the two masses
+MANIFEST_PATH = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
+"""Where in an FMU the manifest of its events is."""
+
+STOP_TIMES = {"b1": "7", "b2": "7", "b3": "20"}  # [s] benchmarks of the two masses
+# b2: c(t) = -0.554 (1 - cos(4.255 t)), f(t) = -13.823 + 1.024 sin(3.462 t + 2.9)
+CEILINGS = {"b2": {"c0": "-0.554", "ca": "0.554", "cw": "4.255", "cp": repr(math.pi / 2)}}
+FLOORS = {"b2": {"f0": "-13.823", "fa": "1.024", "fw": "3.462", "fp": "2.9"}}
 FMI_VERSIONS = {"fmi2": ("fmi2", "fmi2"), "fmi3": ("fmi3", "fmi3"), "mixed": ("fmi2", "fmi3")}
 
 Files = dict[str, bytes]
@@ -97,10 +104,17 @@ def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
     """The files of one FMU; `version` is fmi2 or fmi3."""
     description = ET.parse(model / "modelDescription.xml").getroot()
     description.set("instantiationToken", token(model))
-    sources = source_files(model, version, description)
+    manifest = model / "fmi-ls-manifest.xml"
+    has_manifest = manifest.exists()
+    sources = source_files(
+        model, version, description, ET.parse(manifest).getroot() if has_manifest else None
+    )
     c_names = sorted(name for name in sources if name.endswith(".c"))
     if version == "fmi2":
-        folder, description = fmpy.platform, fmi2_description(description, c_names)
+        folder = fmpy.platform
+        description = fmi2_description(
+            description, c_names, MANIFEST_PATH if has_manifest else None
+        )
     else:
         folder = fmpy.platform_tuple
         sources["buildDescription.xml"] = xml_bytes(build_description(model.name, c_names))
@@ -111,26 +125,30 @@ def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
         "documentation/index.html": documentation(model),
         "documentation/licenses/license.txt": LICENSE.read_bytes(),
     }
+    if has_manifest:
+        files[MANIFEST_PATH] = manifest.read_bytes()
     return files | {f"sources/{name}": content for name, content in sources.items()}
 
 
 def token(model: Path) -> str:
     """A UUID that changes with the sources: XML, binary and saved FMU states belong together."""
     paths = [HERE / "description.py", model / "modelDescription.xml"]
-    paths += [*model.glob("*.c"), *INTERFACE.glob("*.[ch]")]
+    paths += [*model.glob("*.c"), *model.glob("fmi-ls-manifest.xml"), *INTERFACE.glob("*.[ch]")]
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(path.name.encode() + path.read_bytes())
     return f"{{{uuid.uuid5(NAMESPACE, digest.hexdigest())}}}"
 
 
-def source_files(model: Path, version: str, description: ET.Element) -> Files:
+def source_files(
+    model: Path, version: str, description: ET.Element, manifest: ET.Element | None
+) -> Files:
     """The C sources of one FMU, by name."""
     other = "fmi3.c" if version == "fmi2" else "fmi2.c"
     paths = [*model.glob("*.c"), *INTERFACE.glob("*.[ch]")]
     sources = {path.name: path.read_bytes() for path in paths if path.name != other}
-    sources["variables.h"] = c_header(description).encode()
-    sources["variables.c"] = c_source(description).encode()
+    sources["variables.h"] = c_header(description, manifest).encode()
+    sources["variables.c"] = c_source(description, manifest, version).encode()
     return sources
 
 
@@ -171,13 +189,35 @@ def build_two_mass(
 ) -> Files:
     """The files of one SSP archive of the two masses."""
     template = string.Template((HERE / "systems" / "two-mass.ssd").read_text(encoding="utf-8"))
-    text = template.substitute(name=name, stop_time=STOP_TIMES[benchmark])
+    text = template.substitute(
+        name=name,
+        stop_time=STOP_TIMES[benchmark],
+        ceiling=parameter_binding("ceiling", CEILINGS.get(benchmark, {})),
+        floor=parameter_binding("floor", FLOORS.get(benchmark, {})),
+    )
     upper, lower = FMI_VERSIONS[versions]
     return {
         "SystemStructure.ssd": text.encode(),
         "resources/TwoMassUpper.fmu": archives[upper, "TwoMassUpper"],
         "resources/TwoMassLower.fmu": archives[lower, "TwoMassLower"],
     }
+
+
+def parameter_binding(name: str, values: Mapping[str, str]) -> str:
+    """The element of a component that gives its Real parameters values; nothing for no values."""
+    if not values:
+        return ""
+    lines = [
+        "<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues>",
+        f'  <ssv:ParameterSet version="1.0" name="{name}"><ssv:Parameters>',
+        *(
+            f'    <ssv:Parameter name="{key}"><ssv:Real value="{value}"/></ssv:Parameter>'
+            for key, value in values.items()
+        ),
+        "  </ssv:Parameters></ssv:ParameterSet>",
+        "</ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>",
+    ]
+    return "".join(f"\n        {line}" for line in lines)
 
 
 # Files

@@ -1,10 +1,14 @@
 """What build.py derives from a model's FMI 3.0 modelDescription.xml: FMI 2.0's, and C declarations.
 
-The file of FMI 3.0 is the only one that is written by hand.
+The file of FMI 3.0 is the only one that is written by hand, with fmi-ls-manifest.xml for a model with events.
+
+FMI 2.0 has neither arrays nor clocks. An array that is followed by as many value references that are not in use becomes
+scalars; another one is left out. A Clock becomes an Integer that counts.
 """
 
 from __future__ import annotations
 
+import copy
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
@@ -25,6 +29,7 @@ C_TYPES = {
     "String": "fm_String",
     "Binary": "fm_Binary",
     "Enumeration": "int64_t",
+    "Clock": "fm_Clock",
 }
 
 # FMI 2.0 has no other types, and no arrays.
@@ -39,6 +44,9 @@ FMI2_TYPES = {
 # FMI 2.0 attributes of a ScalarVariable; the other ones belong to the element of its type.
 SCALAR_VARIABLE = ("name", "valueReference", "description", "causality", "variability", "initial")
 TYPE_ATTRIBUTES = ("declaredType", "quantity", "unit", "displayUnit", "min", "max", "nominal")
+
+RESET_ANNOTATION = "org.fmimaster.reset"
+"""Type of the annotation of a state that events change."""
 
 # Both attributes say that an input need not be constant over a step.
 CAPABILITIES = {
@@ -70,8 +78,7 @@ class Variable:
 
     @property
     def member(self) -> str:
-        """The name in C: collision.z[1] is collision_z_1."""
-        return re.sub(r"\W+", "_", self.name).strip("_")
+        return c_name(self.name)
 
     @property
     def length(self) -> int:
@@ -90,13 +97,47 @@ class Variable:
 
     @property
     def settable(self) -> list[str]:
-        """The modes in which it may be set."""
-        causality = self.element.get("causality")
-        is_known = causality in ("input", "parameter") or self.element.get("initial") == "exact"
-        is_changing = causality == "input" or self.element.get("variability") == "tunable"
+        """The modes in which it may be set, if no Event Mode is used."""
+        is_known = (
+            self.causality in ("input", "parameter") or self.element.get("initial") == "exact"
+        )
         modes = ["FM_INSTANTIATED", "FM_INITIALIZATION_MODE"] if is_known else []
-        modes += ["FM_STEP_MODE"] if is_known and is_changing else []
+        modes += ["FM_STEP_MODE"] if self.is_changing else []
         return modes + (["FM_INTERMEDIATE_UPDATE_MODE"] if self.is_interpolated else [])
+
+    @property
+    def causality(self) -> str:
+        return self.element.get("causality", "local")
+
+    @property
+    def variability(self) -> str:
+        return self.element.get("variability", "continuous")
+
+    @property
+    def is_changing(self) -> bool:
+        """The importer may set it between steps."""
+        return self.causality == "input" or self.variability == "tunable"
+
+    @property
+    def is_reset(self) -> bool:
+        """It is a state that events change."""
+        annotations = self.element.iterfind("Annotations/Annotation")
+        return any(a.get("type") == RESET_ANNOTATION for a in annotations)
+
+    @property
+    def clock(self) -> int | None:
+        """Value reference of the clock of a clocked variable."""
+        text = self.element.get("clocks")
+        return None if text is None else int(text)
+
+    @property
+    def role(self) -> str:
+        """What setting it means, see instance.h."""
+        if self.causality != "input":
+            return "FM_OTHER"
+        if self.type == "Clock":
+            return "FM_TRIGGER"
+        return "FM_SIGNAL" if self.variability == "continuous" else "FM_OTHER"
 
 
 def variables(description: ET.Element) -> list[Variable]:
@@ -104,12 +145,54 @@ def variables(description: ET.Element) -> list[Variable]:
     return [Variable(element) for element in description.iterfind("ModelVariables/*")]
 
 
+@dataclass(frozen=True)
+class Event:
+    """One event of fmi-ls-manifest.xml; the variables as they are called in C, "" for none."""
+
+    name: str
+    is_shared: bool
+    announce: str
+    trigger: str
+    payload: str
+
+
+def events(manifest: ET.Element | None) -> list[Event]:
+    """The events of a model, in the order of its manifest."""
+
+    def member(name: str | None) -> str:
+        return "" if name is None else c_name(name)
+
+    found = []
+    for event in () if manifest is None else manifest.iterfind("Event"):
+        payload = event.find("Payload")
+        found.append(
+            Event(
+                event.attrib["name"],
+                event.attrib["scope"] == "shared",
+                member(event.get("announce")),
+                member(event.get("trigger")),
+                member(None if payload is None else payload.attrib["input"]),
+            )
+        )
+    return found
+
+
+def c_name(name: str) -> str:
+    """The name in C: collision.z[1] is collision_z_1."""
+    return re.sub(r"\W+", "_", name).strip("_")
+
+
 # FMI 2.0
 
 
-def fmi2_description(description: ET.Element, source_files: Iterable[str]) -> ET.Element:
-    """FMI 2.0's modelDescription.xml, without the variables that FMI 2.0 cannot express."""
-    kept = [v for v in variables(description) if v.type in FMI2_TYPES and v.length == 1]
+def fmi2_description(
+    description: ET.Element, source_files: Iterable[str], manifest_path: str | None = None
+) -> ET.Element:
+    """FMI 2.0's modelDescription.xml, without the variables that FMI 2.0 cannot express.
+
+    `manifest_path` is where in the FMU the manifest of the events is.
+    """
+    kept = [v for v in fmi2_variables(description) if v.type in FMI2_TYPES and v.length == 1]
     index = {v.reference: str(number) for number, v in enumerate(kept, start=1)}
     root = ET.Element("fmiModelDescription", fmiVersion="2.0")
     for name in ("modelName", "description", "license", "variableNamingConvention"):
@@ -122,10 +205,56 @@ def fmi2_description(description: ET.Element, source_files: Iterable[str]) -> ET
         root.append(_type_definitions(types))
     root.append(_child(description, "LogCategories"))
     root.append(_child(description, "DefaultExperiment"))
+    if manifest_path is not None:
+        tool = ET.SubElement(
+            ET.SubElement(root, "VendorAnnotations"), "Tool", name=manifest_path.split("/")[1]
+        )
+        ET.SubElement(tool, "Manifest", path=manifest_path)
     container = ET.SubElement(root, "ModelVariables")
     container.extend(_scalar_variable(v, index) for v in kept)
     root.append(_model_structure(description, kept, index))
     return root
+
+
+def fmi2_variables(description: ET.Element) -> list[Variable]:
+    """All variables with clocks as counters and arrays as scalars, where there are references for them."""
+    taken = {v.reference for v in variables(description)}
+    result = []
+    for v in variables(description):
+        if v.type == "Clock":
+            result.append(_counter(v))
+        elif v.length > 1 and taken.isdisjoint(range(v.reference + 1, v.reference + v.length)):
+            result.extend(_elements(v))
+        else:
+            result.append(v)
+    return result
+
+
+def _counter(clock: Variable) -> Variable:
+    """An Integer that counts, in place of a clock."""
+    names = ("name", "valueReference", "description", "causality")
+    attributes = {name: clock.element.attrib[name] for name in names}
+    element = ET.Element("Int32", attributes, variability="discrete", start="0")
+    if clock.causality == "output":
+        element.set("initial", "exact")
+    return Variable(element)
+
+
+def _elements(array: Variable) -> list[Variable]:
+    """One scalar for each element: name[0], name[1], ..."""
+    starts = (array.start or "").split()
+    scalars = []
+    for i in range(array.length):
+        element = copy.deepcopy(array.element)
+        for child in list(element):
+            element.remove(child)
+        element.set("name", f"{array.name}[{i}]")
+        element.set("valueReference", str(array.reference + i))
+        element.set("description", f"{array.element.attrib['description']}: element {i}")
+        if starts:
+            element.set("start", starts[i])
+        scalars.append(Variable(element))
+    return scalars
 
 
 def _child(parent: ET.Element, name: str) -> ET.Element:
@@ -171,7 +300,12 @@ def _scalar_variable(variable: Variable, index: dict[int, str]) -> ET.Element:
 def _model_structure(
     description: ET.Element, kept: Sequence[Variable], index: dict[int, str]
 ) -> ET.Element:
-    parameters = {v.reference for v in kept if v.element.get("causality") == "parameter"}
+    parameters = {v.reference for v in kept if v.causality == "parameter"}
+    lengths = {v.reference: v.length for v in variables(description)}
+    clocks = {
+        v.reference for v in variables(description) if v.type == "Clock"
+    }  # counters start at 0
+    resets = _Resets.of(description)
     structure = ET.Element("ModelStructure")
     for name2, name3, known in (
         ("Outputs", "Output", index.keys() - parameters),  # parameters are no knowns of these
@@ -179,9 +313,10 @@ def _model_structure(
         ("InitialUnknowns", "InitialUnknown", index.keys()),
     ):
         unknowns = [
-            _unknown(unknown, index, known)
+            _unknown(unknown, index, known, lengths, None if known == index.keys() else resets)
             for unknown in description.iterfind(f"ModelStructure/{name3}")
             if int(unknown.attrib["valueReference"]) in index
+            and not (name2 == "InitialUnknowns" and int(unknown.attrib["valueReference"]) in clocks)
         ]
         if unknowns:
             ET.SubElement(structure, name2).extend(
@@ -190,10 +325,41 @@ def _model_structure(
     return structure
 
 
-def _unknown(fmi3: ET.Element, index: dict[int, str], known: Iterable[int]) -> ET.Element:
-    references = map(int, fmi3.attrib["dependencies"].split())
+@dataclass(frozen=True)
+class _Resets:
+    """States that events change, and what lets the events happen: in FMI 2.0 outputs show it at once."""
+
+    states: frozenset[int]
+    causes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, description: ET.Element) -> _Resets:
+        all_variables = variables(description)
+        triggers = {v.reference for v in all_variables if v.role == "FM_TRIGGER"}
+        causes = [
+            v.reference for v in all_variables if v.reference in triggers or v.clock in triggers
+        ]
+        return cls(frozenset(v.reference for v in all_variables if v.is_reset), tuple(causes))
+
+
+def _unknown(
+    fmi3: ET.Element,
+    index: dict[int, str],
+    known: Iterable[int],
+    lengths: dict[int, int],
+    resets: _Resets | None,
+) -> ET.Element:
+    references = list(map(int, fmi3.attrib["dependencies"].split()))
     kinds = fmi3.attrib["dependenciesKind"].split()
-    pairs = [(index[r], kind) for r, kind in zip(references, kinds, strict=True) if r in known]
+    elements = [
+        (reference + i, kind)
+        for reference, kind in zip(references, kinds, strict=True)
+        for i in range(lengths[reference])
+    ]
+    if resets is not None and not resets.states.isdisjoint(references):
+        elements = [(r, "dependent" if r in resets.states else kind) for r, kind in elements]
+        elements += [(cause, "dependent") for cause in resets.causes]
+    pairs = [(index[r], kind) for r, kind in elements if r in known]
     return ET.Element(
         "Unknown",
         index=index[int(fmi3.attrib["valueReference"])],
@@ -205,8 +371,8 @@ def _unknown(fmi3: ET.Element, index: dict[int, str], known: Iterable[int]) -> E
 # C
 
 
-def c_header(description: ET.Element) -> str:
-    """variables.h: facts of the FMU, struct Variables, and the value references."""
+def c_header(description: ET.Element, manifest: ET.Element | None) -> str:
+    """variables.h: facts of the FMU, its events, struct Variables, and the value references."""
     co_simulation = _child(description, "CoSimulation")
 
     def flag(name: str) -> str:
@@ -219,16 +385,22 @@ def c_header(description: ET.Element) -> str:
         if v.is_interpolated
     ]
     references = [f"    VR_{v.member} = {v.reference}," for v in variables(description)]
+    names = [f"EVENT_{c_name(event.name)}" for event in events(manifest)]
     return "\n".join(
         [
-            "/* Made by build.py from modelDescription.xml; included by model.h. */",
+            "/* Made by build.py from modelDescription.xml and fmi-ls-manifest.xml; included by model.h. */",
             f'#define FM_MODEL_IDENTIFIER "{co_simulation.attrib["modelIdentifier"]}"',
             f'#define FM_INSTANTIATION_TOKEN "{description.attrib["instantiationToken"]}"',
             f"#define FM_CAN_GET_AND_SET_FMU_STATE {flag('canGetAndSetFMUState')}",
             f"#define FM_PROVIDES_DIRECTIONAL_DERIVATIVES {flag('providesDirectionalDerivatives')}",
+            f"#define FM_HAS_EVENT_MODE {flag('hasEventMode')}",
+            "",
+            f"enum {{ {', '.join([*names, 'FM_EVENT_COUNT'])} }};",
+            '#include "memory.h"',
             "",
             "typedef struct {",
             *members,
+            "    fm_Memory memory;",
             "} Variables;",
             "",
             "enum {",
@@ -239,13 +411,15 @@ def c_header(description: ET.Element) -> str:
     )
 
 
-def c_source(description: ET.Element) -> str:
-    """variables.c: the table of the variables and their start values."""
+def c_source(description: ET.Element, manifest: ET.Element | None, version: str) -> str:
+    """variables.c: the table of the variables, their start values, and the events."""
     ordered = sorted(variables(description), key=lambda v: v.reference)
     starts = [f"    .{v.member} = {_c_start(v)}," for v in ordered if v.start is not None]
+    clocks = {v.reference: v.member for v in ordered if v.type == "Clock"}
+    rows = _fmi2_rows(description) if version == "fmi2" else [_c_row(v, clocks) for v in ordered]
     return "\n".join(
         [
-            "/* Made by build.py from modelDescription.xml. */",
+            "/* Made by build.py from modelDescription.xml and fmi-ls-manifest.xml. */",
             '#include "instance.h"',
             "",
             "const Variables fm_start_values = {",
@@ -253,10 +427,15 @@ def c_source(description: ET.Element) -> str:
             "};",
             "",
             "const fm_Variable fm_variables[] = {",
-            *(f"    {_c_row(v)}," for v in ordered),
+            *(f"    {row}," for row in rows),
             "};",
             "",
             "const size_t fm_variable_count = sizeof fm_variables / sizeof *fm_variables;",
+            "",
+            "const fm_Event fm_events[] = {",
+            *(f"    {_c_event(event)}," for event in events(manifest)),
+            "    {0, false, 0, 0, 0}",
+            "};",
             "",
         ]
     )
@@ -277,10 +456,42 @@ def _c_start(variable: Variable) -> str:
     return f"{{{', '.join(start.split())}}}" if variable.length > 1 else start
 
 
-def _c_row(variable: Variable) -> str:
-    slope = f"offsetof(Variables, {variable.member}_slope)" if variable.is_interpolated else "0"
-    settable = " | ".join(variable.settable) or "0"
+def _c_row(variable: Variable, clocks: dict[int, str]) -> str:
+    clock = "0" if variable.clock is None else _offset(clocks[variable.clock])
+    return _row(variable, variable.member, clock)
+
+
+def _fmi2_rows(description: ET.Element) -> list[str]:
+    """FMI 2.0 sees the count of a clock and the elements of an array; it does not know clocked variables."""
+    whole = {v.reference: v for v in variables(description)}
+    rows, array = [], None
+    for v in sorted(fmi2_variables(description), key=lambda v: v.reference):
+        array = whole.get(v.reference, array)
+        assert array is not None
+        member = array.member
+        if array.type == "Clock":
+            member += ".count"
+        elif array.length > v.length:
+            member += f"[{v.reference - array.reference}]"
+        rows.append(_row(v, member, "0", array.role))
+    return rows
+
+
+def _row(variable: Variable, member: str, clock: str, role: str | None = None) -> str:
+    slope = _offset(f"{variable.member}_slope") if variable.is_interpolated else "0"
+    is_discrete = variable.is_changing and variable.variability != "continuous"
     return (
-        f"{{{variable.reference}, FM_{variable.type.upper()}, {settable}, {variable.length}, "
-        f'offsetof(Variables, {variable.member}), {slope}, "{variable.name}"}}'
+        f"{{{variable.reference}, FM_{variable.type.upper()}, {' | '.join(variable.settable) or '0'}, "
+        f"{variable.length}, {_offset(member)}, {slope}, {role or variable.role}, "
+        f'{"true" if is_discrete else "false"}, {clock}, "{variable.name}"}}'
     )
+
+
+def _c_event(event: Event) -> str:
+    shared = "true" if event.is_shared else "false"
+    offsets = [_offset(m) if m else "0" for m in (event.announce, event.trigger, event.payload)]
+    return f'{{"{event.name}", {shared}, {", ".join(offsets)}}}'
+
+
+def _offset(member: str) -> str:
+    return f"offsetof(Variables, {member})"

@@ -29,8 +29,9 @@ void model_outputs(Variables *v)
     v->dx = -v->k * v->x + v->u;
 }
 
-fm_Status model_step(fm_Instance *self, Variables *v, double h)
+fm_Status model_step(fm_Instance *self, Variables *v, double *length)
 {
+    double h = *length;
     fm_intermediate_update(self, v->time);
     double begin = v->u;
     fm_intermediate_update(self, v->time + h);

@@ -28,14 +28,18 @@ static fm_Status told_to(fm_Instance *self, fm_Status status, const char *what, 
     return fm_report(self, status, "Faulty: told to %s at t = %g s.", what, time);
 }
 
-fm_Status model_step(fm_Instance *self, Variables *v, double h)
+fm_Status model_step(fm_Instance *self, Variables *v, double *length)
 {
+    double h = *length;
     if (v->stepSize > 0.0 && fabs(h - v->stepSize) > STEP_TOLERANCE * v->stepSize)
         return fm_report(self, FM_ERROR, "The step size is %.17g s, but that of the first step was %.17g s. "
                          "canHandleVariableCommunicationStepSize is false.", h, v->stepSize);
     /* The middle of the step, so that rounding does not decide when a fault is due. */
     enum Fault fault = v->time + h / 2 >= v->faultTime ? (enum Fault)v->fault : NONE;
-    if (fault == DISCARDS) return told_to(self, FM_DISCARD, "return Discard", v->time);
+    if (fault == DISCARDS) {
+        *length = 0.0;
+        return told_to(self, FM_DISCARD, "return Discard", v->time);
+    }
     if (fault == FAILS) return told_to(self, FM_ERROR, "return Error", v->time);
     if (fault == DIES) return told_to(self, FM_FATAL, "return Fatal", v->time);
     if (v->stepSize == 0.0) v->stepSize = h;

@@ -30,7 +30,7 @@ void model_outputs(Variables *v)
     v->Enumeration_output = v->Enumeration_input;
 }
 
-fm_Status model_step(fm_Instance *self, Variables *v, double h)
+fm_Status model_step(fm_Instance *self, Variables *v, double *h)
 {
     model_outputs(v);
     return FM_OK;

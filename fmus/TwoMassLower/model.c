@@ -1,19 +1,7 @@
 /* The lower mass of two: it hangs by a spring from the upper mass. See readme.md. */
-#include "model.h"
-
-enum { FLOOR, COLLISION, EVENT_COUNT };
-static const char *const EVENT_NAMES[] = {"floor", "collision"};
-
-#include "event_solver.h"
-
-typedef struct { double x, v, a; } Partner;
-
-/* The upper mass at the time `s` after the begin of the step, by the inputs. */
-static Partner partner(const Variables *v, double s)
-{
-    if (v->inputOrder == 0) return (Partner){v->u_x, v->u_v, v->u_a};
-    return (Partner){v->u_x + v->u_v * s, v->u_v + v->u_a * s, v->u_a};
-}
+#include "look_ahead.h"
+#include "partner.h"
+#include "runge_kutta.h"
 
 static double floor_position(const Variables *v, double s)
 {
@@ -23,6 +11,11 @@ static double floor_position(const Variables *v, double s)
 static double floor_velocity(const Variables *v, double s)
 {
     return v->fa * v->fw * cos(v->fw * (v->time + s) + v->fp);
+}
+
+static double floor_acceleration(const Variables *v, double s)
+{
+    return -v->fa * v->fw * v->fw * sin(v->fw * (v->time + s) + v->fp);
 }
 
 static double acceleration(const Variables *v, double s, Motion m)
@@ -43,54 +36,70 @@ static Motion floor_indicators(const Variables *v, double s, Motion m)
     return (Motion){m.x - v->dx - floor_position(v, s), m.v - floor_velocity(v, s)};
 }
 
-static double largest_indicator(const Variables *v, int event, double s, Motion m)
+static Motion indicators(const Variables *v, int event, double s, Motion m)
 {
-    Motion z = event == FLOOR ? floor_indicators(v, s, m) : collision_indicators(v, s, m);
-    return fmax(z.x, z.v);
+    return event == EVENT_floor ? floor_indicators(v, s, m) : collision_indicators(v, s, m);
 }
 
-static Motion reset(const Variables *v, int event, double s, Motion m)
+static double own_payload(const Variables *v, double s)
 {
-    if (event == FLOOR) return (Motion){m.x, 2 * floor_velocity(v, s) - m.v};
-    return (Motion){m.x, ((v->m2 - v->m1) * m.v + 2 * v->m1 * partner(v, s).v) / (v->m1 + v->m2)};
+    return partner(v, s).v;
+}
+
+static Motion reset(const Variables *v, int event, double s, Motion m, double payload)
+{
+    if (event == EVENT_floor) return (Motion){m.x, 2 * floor_velocity(v, s) - m.v};
+    return (Motion){m.x, ((v->m2 - v->m1) * m.v + 2 * v->m1 * payload) / (v->m1 + v->m2)};
+}
+
+static double partner_after(const Variables *v)
+{
+    return ((v->m1 - v->m2) * v->memory.payload + 2 * v->m2 * v->memory.left[1]) / (v->m1 + v->m2);
+}
+
+static Motion get_motion(const Variables *v)
+{
+    return (Motion){v->x, v->v};
+}
+
+static void set_motion(Variables *v, Motion m)
+{
+    v->x = m.x;
+    v->v = m.v;
 }
 
 static void calculate_outputs(Variables *v, double s)
 {
-    Motion m = {v->x, v->v};
+    Motion m = get_motion(v);
     v->a = acceleration(v, s, m);
     Motion floor = floor_indicators(v, s, m);
     v->floor_z_1 = floor.x;
     v->floor_z_2 = floor.v;
+    v->floor_dz_1 = floor.v;
+    v->floor_dz_2 = v->a - floor_acceleration(v, s);
     Motion collision = collision_indicators(v, s, m);
     v->collision_z_1 = collision.x;
     v->collision_z_2 = collision.v;
     v->collision_dz_1 = collision.v;
     v->collision_dz_2 = partner(v, s).a - v->a;
+    v->lookahead_next = look_ahead(v, s, m);
 }
 
 fm_Status model_check(fm_Instance *self, const Variables *v)
 {
-    if (v->inputOrder != 0 && v->inputOrder != 1)
-        return fm_report(self, FM_ERROR, "inputOrder is %d. It must be 0 (held) or 1 (linear).", v->inputOrder);
+    if (check_input_order(self, v) != FM_OK || check_event_policy(self, v) != FM_OK) return FM_ERROR;
     if (!(v->m1 > 0.0 && v->m2 > 0.0))
         return fm_report(self, FM_ERROR, "m1 is %g kg and m2 is %g kg. Both must be positive.", v->m1, v->m2);
+    if (!(v->lookahead_c > 0.0 && v->lookahead_d >= 1.0 && v->lookahead_tmin > 0.0))
+        return fm_report(self, FM_ERROR, "lookahead.c is %g, lookahead.d is %g, lookahead.tmin is %g s. They must be "
+                         "positive, and lookahead.d at least 1.", v->lookahead_c, v->lookahead_d, v->lookahead_tmin);
     return FM_OK;
 }
 
 void model_outputs(Variables *v)
 {
+    show_triggered_events(v);
     calculate_outputs(v, 0.0);
-}
-
-fm_Status model_step(fm_Instance *self, Variables *v, double h)
-{
-    Motion m = {v->x, v->v};
-    fm_Status status = solve(self, v, &m, h, EVENT_NAMES);
-    v->x = m.x;
-    v->v = m.v;
-    calculate_outputs(v, h);
-    return status;
 }
 
 /* Row of the Jacobian: d(unknown) = x dx + v dv + u_x du_x + u_v du_v + u_a du_a. */
@@ -105,19 +114,30 @@ double model_partial(const Variables *v, uint32_t unknown, uint32_t known)
     case VR_v: row = (Row){.v = 1}; break;
     case VR_a: row = a; break;
     case VR_floor_z_1: row = (Row){.x = 1}; break;
-    case VR_floor_z_2: row = (Row){.v = 1}; break;
+    case VR_floor_z_2:
+    case VR_floor_dz_1: row = (Row){.v = 1}; break;
+    case VR_floor_dz_2: row = (Row){a.x, a.v, a.u_x, a.u_v, 0}; break;
     case VR_collision_z_1: row = (Row){.x = -1, .u_x = 1}; break;
     case VR_collision_z_2:
     case VR_collision_dz_1: row = (Row){.v = -1, .u_v = 1}; break;
     case VR_collision_dz_2: row = (Row){-a.x, -a.v, -a.u_x, -a.u_v, 1}; break;
     default: return NAN;
     }
+    /* The inputs u_x, u_v, u_a, or the first three coefficients in place of u_x, u_v and u_a / 2. */
+    bool polynomial = v->inputOrder == POLYNOMIAL;
+    double by_variable = polynomial ? 0.0 : 1.0, by_coefficient = polynomial ? 1.0 : 0.0;
     switch (known) {
     case VR_x: return row.x;
     case VR_v: return row.v;
-    case VR_u_x: return row.u_x;
-    case VR_u_v: return row.u_v;
-    case VR_u_a: return row.u_a;
+    case VR_u_x: return by_variable * row.u_x;
+    case VR_u_v: return by_variable * row.u_v;
+    case VR_u_a: return by_variable * row.u_a;
+    case VR_u_poly: return by_coefficient * row.u_x;
+    case VR_u_poly + 1: return by_coefficient * row.u_v;
+    case VR_u_poly + 2: return by_coefficient * 2 * row.u_a;
+    case VR_u_poly + 3:
+    case VR_u_poly + 4:
+    case VR_u_poly + 5: return 0.0;
     default: return NAN;
     }
 }

@@ -1,8 +1,11 @@
-/* Solves x' = v, v' = a(t, x, v) with events, by the classical Runge-Kutta method of order 4.
+/* Solves x' = v, v' = a(t, x, v) with the events of fmi-ls-manifest.xml.
  *
- * Included by a model that defines EVENT_COUNT and the three functions declared here. An event occurs when the largest
- * of its indicators, which was positive, has come down to zero; its time is found by bisection, with the micro step
- * done again at every length that is tried. Then the state is reset, and the solver goes on.
+ * Included by a model that defines the functions declared here, and in whose description there is `eventPolicy`. It gets
+ * model_step and model_update, and calls show_triggered_events in its model_outputs.
+ *
+ * An event occurs when the largest of its indicators, which was positive, has come down to zero; its time is found by
+ * bisection, with the micro step done again at every length that is tried. What happens then is up to `eventPolicy` and
+ * to the FMI version, see readme.md of TwoMassUpper.
  */
 #ifndef FM_EVENT_SOLVER_H
 #define FM_EVENT_SOLVER_H
@@ -13,27 +16,47 @@
 
 typedef struct { double x, v; } Motion;
 
-/* `s` is the time since the begin of the step. */
-static double acceleration(const Variables *v, double s, Motion m);
-static double largest_indicator(const Variables *v, int event, double s, Motion m);
-static Motion reset(const Variables *v, int event, double s, Motion m);
+/* Defined by the model. `s` is the time since v->time. */
+static Motion flow(const Variables *v, double s, Motion m, double h);
+static Motion indicators(const Variables *v, int event, double s, Motion m);
+static double own_payload(const Variables *v, double s);   /* what the inputs say of the partner */
+static Motion reset(const Variables *v, int event, double s, Motion m, double payload);
+static Motion get_motion(const Variables *v);
+static void set_motion(Variables *v, Motion m);
+static void calculate_outputs(Variables *v, double s);
+
+enum { EXECUTE, ANNOUNCE, IGNORE };         /* eventPolicy */
 
 static const double MICRO_STEP = 1e-3;      /* [s] */
 static const double EVENT_WIDTH = 1e-13;    /* [s] the bracket at which bisection ends */
+static const double AT_THE_END = 1e-10;     /* [s] an event as close as this to the end of a step is there */
+static const double ON = 1e-9;              /* indicators of a private event that occurs where an importer stops */
 enum { MOST_EVENTS = 1000 };                /* in one step; more of them accumulate, and the step would not end */
 
-static Motion runge_kutta(const Variables *v, double s, Motion m, double h)
+static double largest_indicator(const Variables *v, int event, double s, Motion m)
 {
-    Motion k1 = {m.v, acceleration(v, s, m)};
-    Motion m2 = {m.x + h / 2 * k1.x, m.v + h / 2 * k1.v};
-    Motion k2 = {m2.v, acceleration(v, s + h / 2, m2)};
-    Motion m3 = {m.x + h / 2 * k2.x, m.v + h / 2 * k2.v};
-    Motion k3 = {m3.v, acceleration(v, s + h / 2, m3)};
-    Motion m4 = {m.x + h * k3.x, m.v + h * k3.v};
-    Motion k4 = {m4.v, acceleration(v, s + h, m4)};
-    return (Motion){m.x + h / 6 * (k1.x + 2 * k2.x + 2 * k3.x + k4.x),
-                    m.v + h / 6 * (k1.v + 2 * k2.v + 2 * k3.v + k4.v)};
+    Motion z = indicators(v, event, s, m);
+    return fmax(z.x, z.v);
 }
+
+static fm_Clock *announcement(Variables *v, int event)
+{
+    return fm_events[event].announce ? (fm_Clock *)((char *)v + fm_events[event].announce) : NULL;
+}
+
+static fm_Clock *trigger(Variables *v, int event)
+{
+    return fm_events[event].trigger ? (fm_Clock *)((char *)v + fm_events[event].trigger) : NULL;
+}
+
+/* What a trigger brings with it, or else what the inputs say. */
+static double triggered_payload(const Variables *v, int event)
+{
+    size_t offset = fm_events[event].payload;
+    return offset ? *(const double *)((const char *)v + offset) : own_payload(v, 0.0);
+}
+
+/* Step ------------------------------------------------------------------------------------------------------------- */
 
 /* Length of the micro step from `m` at which `event` has just occurred; known to have occurred at `h`. */
 static double locate(const Variables *v, int event, double s, Motion m, double h)
@@ -41,14 +64,15 @@ static double locate(const Variables *v, int event, double s, Motion m, double h
     double before = 0.0, after = h;
     while (after - before > EVENT_WIDTH) {
         double middle = before + (after - before) / 2;
-        if (largest_indicator(v, event, s + middle, runge_kutta(v, s, m, middle)) > 0.0) before = middle;
+        if (largest_indicator(v, event, s + middle, flow(v, s, m, middle)) > 0.0) before = middle;
         else after = middle;
     }
     return after;
 }
 
-/* Goes from `*s` and `*m` to the first event, whose number it returns, or to `end` and returns -1. */
-static int advance(const Variables *v, double *s, Motion *m, double end)
+/* Goes from `*s` and `*m` to the first event and returns true, or to `end` and returns false. `located` are all events
+ * that have occurred there; NULL: it looks for none. */
+static bool advance(const Variables *v, double *s, Motion *m, double end, bool located[])
 {
     double begin = *s, length = end - begin;
     int count = (int)ceil(length / MICRO_STEP - 1e-9);   /* rounding makes no extra micro step */
@@ -56,45 +80,180 @@ static int advance(const Variables *v, double *s, Motion *m, double end)
     double h = length / count;
     for (int i = 1; i <= count; i++) {
         double next_s = i < count ? begin + i * h : end;
-        Motion next = runge_kutta(v, *s, *m, h);
-        int first = -1;
+        Motion next = flow(v, *s, *m, h);
+        bool found = false;
         double until = h;
-        for (int event = 0; event < EVENT_COUNT; event++) {
+        for (int event = 0; located && event < FM_EVENT_COUNT; event++) {
             bool before = largest_indicator(v, event, *s, *m) <= 0.0;
             bool after = largest_indicator(v, event, next_s, next) <= 0.0;
-            if (before || !after) continue;
-            double found = locate(v, event, *s, *m, h);
-            if (first < 0 || found < until) {
-                first = event;
-                until = found;
-            }
+            located[event] = !before && after;
+            if (!located[event]) continue;
+            until = fmin(until, locate(v, event, *s, *m, h));
+            found = true;
         }
-        if (first >= 0) {
-            *m = runge_kutta(v, *s, *m, until);
+        if (found) {
+            *m = flow(v, *s, *m, until);
             *s += until;
-            return first;
+            for (int event = 0; event < FM_EVENT_COUNT; event++)
+                located[event] = located[event] && largest_indicator(v, event, *s, *m) <= 0.0;
+            return true;
         }
         *m = next;
         *s = next_s;
     }
-    return -1;
+    return false;
 }
 
-/* One step of length `h`, through all its events; *m becomes its end. */
-static fm_Status solve(fm_Instance *self, const Variables *v, Motion *m, double h, const char *const event_names[])
+static Motion execute(fm_Instance *self, const Variables *v, int event, double s, Motion m, double payload)
+{
+    Motion after = reset(v, event, s, m, payload);
+    fm_report(self, FM_OK, "Event '%s' at t = %.15g s: the velocity %.15g m/s becomes %.15g m/s.",
+              fm_events[event].name, v->time + s, m.v, after.v);
+    return after;
+}
+
+/* Through all events until the end of the step, or to the first one if steps stop there. */
+static fm_Status solve(fm_Instance *self, Variables *v, Motion *m, double *h, bool looks, bool stops)
 {
     double s = 0.0;
     for (int count = 0; count < MOST_EVENTS; count++) {
-        int event = advance(v, &s, m, h);
-        if (event < 0) return FM_OK;
-        Motion after = reset(v, event, s, *m);
-        fm_report(self, FM_OK, "Event '%s' at t = %.15g s: the velocity %.15g m/s becomes %.15g m/s.",
-                  event_names[event], v->time + s, m->v, after.v);
-        *m = after;
-        if (!(s < h)) return FM_OK;
+        bool located[FM_EVENT_COUNT] = {false};
+        if (!advance(v, &s, m, *h, looks ? located : NULL)) return FM_OK;
+        for (int event = 0; event < FM_EVENT_COUNT; event++)
+            if (located[event] && announcement(v, event)) announcement(v, event)->count++;
+        if (stops) {
+            bool at_the_end = *h - s <= AT_THE_END;
+            if (at_the_end) *m = flow(v, s, *m, *h - s);
+            else *h = s;
+            for (int event = 0; event < FM_EVENT_COUNT; event++) {
+                v->memory.event[event].located = located[event];
+                v->memory.event[event].payload = own_payload(v, *h);
+            }
+            v->memory.event_waits = fm_stopping(self) == FM_BY_RETURN;
+            return fm_stopping(self) == FM_BY_DISCARD && !at_the_end ? FM_DISCARD : FM_OK;
+        }
+        for (int event = 0; event < FM_EVENT_COUNT; event++)
+            if (located[event] && largest_indicator(v, event, s, *m) <= 0.0)
+                *m = execute(self, v, event, s, *m, own_payload(v, s));
+        if (!(s < *h)) return FM_OK;
     }
-    return fm_report(self, FM_ERROR, "More than %d events in the step from t = %.15g s to %.15g s.", MOST_EVENTS,
-                     v->time, v->time + h);
+    return fm_report(self, FM_ERROR, "More than %d events in the step from t = %.15g s to %.15g s: they accumulate at "
+                     "t = %.15g s.", MOST_EVENTS, v->time, v->time + *h, v->time + s);
+}
+
+/* Events by trigger, in FMI 2.0 ------------------------------------------------------------------------------------ */
+
+static bool is_triggered(Variables *v, int event)
+{
+    return trigger(v, event) && trigger(v, event)->count != trigger(v, event)->done;
+}
+
+/* Makes the states, which are outputs, those after the events that the importer has triggered and the next step is to
+ * execute; or those before, if it has changed its mind. */
+static void show_triggered_events(Variables *v)
+{
+    fm_Memory *memory = &v->memory;
+    Motion m = get_motion(v);
+    if (memory->shown) m = (Motion){memory->left[0], memory->left[1]};
+    Motion left = m;
+    bool any = false, shared = false;
+    for (int pass = 0; pass < 2; pass++) {   /* shared events have a payload that is a left limit: they are first */
+        for (int event = 0; event < FM_EVENT_COUNT; event++) {
+            if (!is_triggered(v, event) || fm_events[event].shared != (pass == 0)) continue;
+            if (fm_events[event].shared) memory->payload = triggered_payload(v, event);
+            m = reset(v, event, 0.0, m, triggered_payload(v, event));
+            any = true;
+            shared = shared || fm_events[event].shared;
+        }
+    }
+    if (!any && !memory->shown) return;
+    memory->left[0] = left.x;
+    memory->left[1] = left.v;
+    memory->shown = any;
+    memory->reset = shared;
+    set_motion(v, m);
+}
+
+/* At the begin of a step */
+static fm_Status execute_triggered_events(fm_Instance *self, Variables *v)
+{
+    fm_Status status = FM_OK;
+    show_triggered_events(v);
+    for (int event = 0; event < FM_EVENT_COUNT; event++) {
+        if (!is_triggered(v, event)) continue;
+        fm_Clock *counter = trigger(v, event);
+        fm_report(self, FM_OK, "Event '%s' at t = %.15g s: triggered; the velocity %.15g m/s becomes %.15g m/s.",
+                  fm_events[event].name, v->time, v->memory.left[1], v->v);
+        if (counter->count - (int64_t)counter->done != 1)
+            status = fm_report(self, FM_WARNING, "The trigger of the event '%s' has changed from %d to %d. It should be "
+                               "increased by 1; the event is executed once.", fm_events[event].name, counter->done,
+                               counter->count);
+        counter->done = counter->count;
+    }
+    v->memory.shown = false;
+    v->memory.reset = false;
+    return status;
+}
+
+/* Called by the interface ------------------------------------------------------------------------------------------ */
+
+fm_Status model_step(fm_Instance *self, Variables *v, double *h)
+{
+    fm_Memory *memory = &v->memory;
+    fm_Status triggered = execute_triggered_events(self, v);
+    Motion m = get_motion(v);
+    for (int event = 0; event < FM_EVENT_COUNT; event++) {
+        Motion z = indicators(v, event, 0.0, m);
+        memory->event[event] = (fm_EventMemory){.before = {z.x, z.v}};
+    }
+    bool stops = v->eventPolicy == EXECUTE ? fm_stopping(self) == FM_BY_RETURN
+                                           : v->eventPolicy == ANNOUNCE && fm_stopping(self) != FM_NEVER;
+    bool looks = v->eventPolicy == EXECUTE || stops;
+    fm_Status status = solve(self, v, &m, h, looks, stops);
+    memory->step = *h;
+    set_motion(v, m);
+    calculate_outputs(v, *h);
+    return status == FM_OK ? triggered : status;
+}
+
+/* Is `event` to be executed now, in Event Mode? Where it is announced and triggered it is executed once; after that it
+ * is executed again only if it occurs again, which its indicators say, and is triggered again. */
+static bool is_due(Variables *v, int event, Motion m)
+{
+    const fm_EventMemory *memory = &v->memory.event[event];
+    bool active = trigger(v, event) && trigger(v, event)->active;
+    double largest = largest_indicator(v, event, 0.0, m);
+    if (memory->done) return active && largest <= 0.0;
+    if (active) return true;
+    if (v->eventPolicy == IGNORE) return false;
+    return fm_events[event].shared ? memory->located && v->eventPolicy == EXECUTE : largest <= ON;
+}
+
+fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update)
+{
+    fm_Memory *memory = &v->memory;
+    Motion m = get_motion(v);
+    for (int pass = 0; pass < 2; pass++) {   /* as in show_triggered_events */
+        for (int event = 0; event < FM_EVENT_COUNT; event++) {
+            if (fm_events[event].shared != (pass == 0) || !is_due(v, event, m)) continue;
+            bool active = trigger(v, event) && trigger(v, event)->active;
+            double payload = active                         ? triggered_payload(v, event)
+                             : memory->event[event].located ? memory->event[event].payload
+                                                            : own_payload(v, 0.0);
+            if (fm_events[event].shared) {
+                memory->left[0] = m.x;
+                memory->left[1] = m.v;
+                memory->payload = payload;
+                memory->reset = true;
+                memory->inputs_set = false;
+            }
+            m = execute(self, v, event, 0.0, m, payload);
+            memory->event[event].done = true;
+            update->states_changed = true;
+        }
+    }
+    set_motion(v, m);
+    return FM_OK;
 }
 
 #endif

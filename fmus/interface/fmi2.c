@@ -69,6 +69,7 @@ fmi2Component fmi2Instantiate(fmi2String instanceName, fmi2Type fmuType, fmi2Str
     self->callbacks = functions;
     self->base.log = functions && functions->logger ? log_message : NULL;
     self->base.logged = loggingOn ? ~0u : 0u;
+    self->base.stopping = FM_BY_DISCARD;
     if (!instanceName || !*instanceName) return REFUSE(self, "%s: the instance name is empty.", __func__);
     self->name = malloc(strlen(instanceName) + 1);
     if (!self->name) return REFUSE(self, "%s: there is no memory for another instance.", __func__);
@@ -309,7 +310,7 @@ fmi2Status fmi2GetDirectionalDerivative(fmi2Component c, const fmi2ValueReferenc
                                         fmi2Real dvUnknown[])
 {
     return status2(fm_directional_derivative(c, __func__, vUnknown_ref, nUnknown, vKnown_ref, nKnown, dvKnown,
-                                             dvUnknown));
+                                             nKnown, dvUnknown));
 }
 
 /* What these FMUs do not have: Model Exchange ---------------------------------------------------------------------- */

@@ -72,7 +72,10 @@ fmi3Instance fmi3InstantiateCoSimulation(
     if (!instantiationToken || strcmp(instantiationToken, FM_INSTANTIATION_TOKEN) != 0)
         return REFUSE(self, "%s: the instantiation token is \"%s\". This binary belongs to \"%s\".", __func__,
                       instantiationToken ? instantiationToken : "", FM_INSTANTIATION_TOKEN);
-    if (eventModeUsed) return REFUSE(self, "%s: eventModeUsed is true, but hasEventMode is false.", __func__);
+    if (eventModeUsed && !FM_HAS_EVENT_MODE)
+        return REFUSE(self, "%s: eventModeUsed is true, but hasEventMode is false.", __func__);
+    self->base.event_mode = eventModeUsed;
+    self->base.stopping = eventModeUsed && earlyReturnAllowed ? FM_BY_RETURN : FM_NEVER;
     for (size_t i = 0; i < nRequiredIntermediateVariables; i++)
         if (!fm_is_intermediate(requiredIntermediateVariables[i]))
             return REFUSE(self, "%s: value reference %u is that of no variable with intermediateUpdate.", __func__,
@@ -135,19 +138,72 @@ fmi3Status fmi3DoStep(fmi3Instance instance, fmi3Float64 currentCommunicationPoi
 {
     if (!instance) return fmi3Error;
     fm_Status status = fm_step(instance, __func__, currentCommunicationPoint, communicationStepSize);
-    *eventHandlingNeeded = fmi3False;
+    const Variables *v = &((Instance *)instance)->base.state.variables;
+    *eventHandlingNeeded = v->memory.event_waits;
     *terminateSimulation = status == FM_TERMINATE;
-    *earlyReturn = fmi3False;
-    *lastSuccessfulTime = ((Instance *)instance)->base.state.variables.time;
+    *earlyReturn = status != FM_ERROR && status != FM_DISCARD && v->time < currentCommunicationPoint + communicationStepSize;
+    *lastSuccessfulTime = v->time;
     return status3(status);
+}
+
+/* Event Mode ------------------------------------------------------------------------------------------------------- */
+
+fmi3Status fmi3EnterEventMode(fmi3Instance instance)
+{
+    return status3(fm_enter_event_mode(instance, __func__));
+}
+
+fmi3Status fmi3EnterStepMode(fmi3Instance instance)
+{
+    return status3(fm_enter_step_mode(instance, __func__));
+}
+
+fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *discreteStatesNeedUpdate,
+                                    fmi3Boolean *terminateSimulation, fmi3Boolean *nominalsOfContinuousStatesChanged,
+                                    fmi3Boolean *valuesOfContinuousStatesChanged, fmi3Boolean *nextEventTimeDefined,
+                                    fmi3Float64 *nextEventTime)
+{
+    fm_Update update = {.next_time = INFINITY};
+    fmi3Status status = status3(fm_update(instance, __func__, &update));
+    *discreteStatesNeedUpdate = update.again;
+    *terminateSimulation = update.terminate;
+    *nominalsOfContinuousStatesChanged = fmi3False;
+    *valuesOfContinuousStatesChanged = update.states_changed;
+    *nextEventTimeDefined = update.next_time < INFINITY;
+    *nextEventTime = *nextEventTimeDefined ? update.next_time : 0.0;
+    return status;
+}
+
+fmi3Status fmi3GetClock(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
+                        fmi3Clock values[])
+{
+    if (!fm_allowed(instance, __func__, FM_EVENT_MODE)) return fmi3Error;
+    for (size_t i = 0; i < nValueReferences; i++) {
+        const fm_Variable *variable = fm_readable(instance, __func__, valueReferences[i], FM_CLOCK);
+        if (!variable) return fmi3Error;
+        values[i] = ((fm_Clock *)fm_value(instance, variable))->active;
+    }
+    return fmi3OK;
+}
+
+fmi3Status fmi3SetClock(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
+                        const fmi3Clock values[])
+{
+    if (!fm_allowed(instance, __func__, FM_EVENT_MODE)) return fmi3Error;
+    for (size_t i = 0; i < nValueReferences; i++) {
+        const fm_Variable *variable = fm_settable(instance, __func__, valueReferences[i], FM_CLOCK);
+        if (!variable) return fmi3Error;
+        ((fm_Clock *)fm_value(instance, variable))->active = values[i];
+    }
+    return fmi3OK;
 }
 
 /* Getting and setting variable values ------------------------------------------------------------------------------ */
 
 static const unsigned READABLE_MODES =
-    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_TERMINATED | FM_FAILED;
+    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_EVENT_MODE | FM_TERMINATED | FM_FAILED;
 static const unsigned SETTABLE_MODES =
-    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_INTERMEDIATE_UPDATE_MODE;
+    FM_INSTANTIATED | FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_INTERMEDIATE_UPDATE_MODE | FM_EVENT_MODE;
 
 static fmi3Status wrong_size(fm_Instance *self, const char *function, size_t nValues)
 {
@@ -305,10 +361,10 @@ fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueRe
                                         const fmi3ValueReference knowns[], size_t nKnowns, const fmi3Float64 seed[],
                                         size_t nSeed, fmi3Float64 sensitivity[], size_t nSensitivity)
 {
-    if (nSeed != nKnowns || nSensitivity != nUnknowns)
+    if (nSensitivity != nUnknowns)
         return instance ? wrong_size(instance, __func__, nSensitivity) : fmi3Error;
     return status3(fm_directional_derivative(instance, __func__, unknowns, nUnknowns, knowns, nKnowns, seed,
-                                             sensitivity));
+                                             nSeed, sensitivity));
 }
 
 /* What these FMUs do not have -------------------------------------------------------------------------------------- */
@@ -334,18 +390,7 @@ UNSUPPORTED(fmi3GetOutputDerivatives,
              const fmi3Int32 orders[], fmi3Float64 values[], size_t nValues))
 UNSUPPORTED(fmi3EnterConfigurationMode, (fmi3Instance instance))
 UNSUPPORTED(fmi3ExitConfigurationMode, (fmi3Instance instance))
-UNSUPPORTED(fmi3EnterEventMode, (fmi3Instance instance))
-UNSUPPORTED(fmi3EnterStepMode, (fmi3Instance instance))
 UNSUPPORTED(fmi3EvaluateDiscreteStates, (fmi3Instance instance))
-UNSUPPORTED(fmi3UpdateDiscreteStates,
-            (fmi3Instance instance, fmi3Boolean *discreteStatesNeedUpdate, fmi3Boolean *terminateSimulation,
-             fmi3Boolean *nominalsOfContinuousStatesChanged, fmi3Boolean *valuesOfContinuousStatesChanged,
-             fmi3Boolean *nextEventTimeDefined, fmi3Float64 *nextEventTime))
-UNSUPPORTED(fmi3GetClock,
-            (fmi3Instance instance, const fmi3ValueReference references[], size_t count, fmi3Clock values[]))
-UNSUPPORTED(fmi3SetClock,
-            (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
-             const fmi3Clock values[]))
 UNSUPPORTED(fmi3GetIntervalDecimal,
             (fmi3Instance instance, const fmi3ValueReference references[], size_t count,
              fmi3Float64 intervals[], fmi3IntervalQualifier qualifiers[]))

@@ -78,6 +78,7 @@ static const char *mode_name(fm_Mode mode)
     case FM_TERMINATED: return "the state Terminated";
     case FM_STEP_FAILED: return "the state stepFailed";
     case FM_FAILED: return "the state error";
+    case FM_EVENT_MODE: return "Event Mode";
     }
     return "no state";
 }
@@ -97,8 +98,28 @@ static fm_Status finish(fm_Instance *self, fm_Status status)
     return status;
 }
 
+/* Counters in place of input clocks: what they count before the first step is no event. */
+static void accept_start_counts(Variables *v)
+{
+    for (const fm_Event *event = fm_events; event < fm_events + FM_EVENT_COUNT; event++) {
+        fm_Clock *trigger = (fm_Clock *)((char *)v + event->trigger);
+        if (event->trigger) trigger->done = trigger->count;
+    }
+}
+
+/* FMI 2.0: has the importer triggered an event that the next step is to execute? */
+static bool trigger_waits(const Variables *v)
+{
+    for (const fm_Event *event = fm_events; event < fm_events + FM_EVENT_COUNT; event++) {
+        const fm_Clock *trigger = (const fm_Clock *)((const char *)v + event->trigger);
+        if (event->trigger && trigger->done != trigger->count) return true;
+    }
+    return v->memory.shown;
+}
+
 static void refresh(fm_Instance *self)
 {
+    if (self->state.mode == FM_INITIALIZATION_MODE) accept_start_counts(&self->state.variables);
     if (self->state.stale) model_outputs(&self->state.variables);
     self->state.stale = false;
 }
@@ -117,7 +138,7 @@ fm_Status fm_exit_initialization(fm_Instance *self, const char *function)
 {
     if (!fm_allowed(self, function, FM_INITIALIZATION_MODE)) return FM_ERROR;
     refresh(self);
-    self->state.mode = FM_STEP_MODE;
+    self->state.mode = self->event_mode ? FM_EVENT_MODE : FM_STEP_MODE;
     return finish(self, model_check(self, &self->state.variables));
 }
 
@@ -139,13 +160,68 @@ fm_Status fm_step(fm_Instance *self, const char *function, double t, double h)
     if (t + h > self->state.stop_time + TIME_TOLERANCE * h)
         return fm_report(self, FM_ERROR, "%s: the step is to end at t = %.17g s, after the stop time %.17g s.",
                          function, t + h, self->state.stop_time);
+    fm_Memory *memory = &self->state.variables.memory;
+    if (memory->event_waits)
+        return fm_report(self, FM_ERROR, "%s: an event at t = %.17g s is to be handled before, in Event Mode.", function,
+                         *time);
     *time = t;
-    fm_Status status = model_step(self, &self->state.variables, h);
-    if (status == FM_OK || status == FM_WARNING || status == FM_TERMINATE) {
-        *time = t + h;
-        clear_slopes(self);
-    }
+    memory->input_age = 0.0;
+    double reached = h;
+    fm_Status status = model_check(self, &self->state.variables);
+    if (status != FM_ERROR) status = model_step(self, &self->state.variables, &reached);
+    if (status == FM_ERROR || status == FM_FATAL) return finish(self, status);
+    *time = t + reached;
+    memory->input_age = reached;
+    memory->inputs_set = false;
+    self->state.stale = false;
+    if (status != FM_DISCARD) clear_slopes(self);
+    return status;
+}
+
+fm_Stopping fm_stopping(const fm_Instance *self)
+{
+    return self->stopping;
+}
+
+/* Event Mode ------------------------------------------------------------------------------------------------------- */
+
+fm_Status fm_enter_event_mode(fm_Instance *self, const char *function)
+{
+    if (!fm_allowed(self, function, FM_STEP_MODE)) return FM_ERROR;
+    if (!self->event_mode)
+        return fm_report(self, FM_ERROR, "%s: the FMU was instantiated without Event Mode.", function);
+    self->state.mode = FM_EVENT_MODE;
+    Variables *v = &self->state.variables;
+    for (int event = 0; event < FM_EVENT_COUNT; event++)
+        if (fm_events[event].announce)
+            ((fm_Clock *)((char *)v + fm_events[event].announce))->active = v->memory.event[event].located;
+    return FM_OK;
+}
+
+fm_Status fm_update(fm_Instance *self, const char *function, fm_Update *update)
+{
+    if (!fm_allowed(self, function, FM_EVENT_MODE)) return FM_ERROR;
+    *update = (fm_Update){.next_time = INFINITY};
+#if FM_HAS_EVENT_MODE
+    Variables *v = &self->state.variables;
+    fm_Status status = model_update(self, v, update);
+    for (const fm_Variable *variable = fm_variables; variable < fm_variables + fm_variable_count; variable++)
+        if (variable->type == FM_CLOCK) ((fm_Clock *)fm_value(self, variable))->active = false;
+    for (int event = 0; event < FM_EVENT_COUNT; event++) v->memory.event[event].located = false;
+    v->memory.event_waits = false;
+    self->state.stale = true;
     return finish(self, status);
+#else
+    return FM_OK;
+#endif
+}
+
+fm_Status fm_enter_step_mode(fm_Instance *self, const char *function)
+{
+    if (!fm_allowed(self, function, FM_EVENT_MODE)) return FM_ERROR;
+    refresh(self);
+    self->state.mode = FM_STEP_MODE;
+    return FM_OK;
 }
 
 void fm_intermediate_update(fm_Instance *self, double time)
@@ -158,7 +234,7 @@ void fm_intermediate_update(fm_Instance *self, double time)
 
 fm_Status fm_terminate(fm_Instance *self, const char *function)
 {
-    if (!fm_allowed(self, function, FM_STEP_MODE | FM_STEP_FAILED)) return FM_ERROR;
+    if (!fm_allowed(self, function, FM_STEP_MODE | FM_STEP_FAILED | FM_EVENT_MODE)) return FM_ERROR;
     self->state.mode = FM_TERMINATED;
     return FM_OK;
 }
@@ -182,6 +258,7 @@ static const char *type_name(fm_Type type)
     case FM_STRING: return "String";
     case FM_BINARY: return "Binary";
     case FM_ENUMERATION: return "Enumeration";
+    case FM_CLOCK: return "Clock";
     }
     return "unknown";
 }
@@ -219,18 +296,32 @@ static const fm_Variable *find(fm_Instance *self, const char *function, uint32_t
 const fm_Variable *fm_readable(fm_Instance *self, const char *function, uint32_t reference, unsigned types)
 {
     const fm_Variable *variable = find(self, function, reference, types);
-    if (variable && self->state.mode == FM_INITIALIZATION_MODE) refresh(self);
+    bool follows = self->state.mode & (FM_INITIALIZATION_MODE | FM_EVENT_MODE) ||
+                   (self->state.mode == FM_STEP_MODE && trigger_waits(&self->state.variables));
+    if (variable && follows) refresh(self);
     return variable;
 }
 
 const fm_Variable *fm_settable(fm_Instance *self, const char *function, uint32_t reference, unsigned types)
 {
     const fm_Variable *variable = find(self, function, reference, types);
-    if (variable && !(variable->settable & self->state.mode)) {
+    if (!variable) return NULL;
+    unsigned modes = variable->settable;
+    if (modes & FM_STEP_MODE && self->event_mode) modes |= FM_EVENT_MODE;
+    if (variable->clock || (variable->discrete && self->event_mode)) modes &= ~(unsigned)FM_STEP_MODE;
+    if (!(modes & self->state.mode)) {
         fm_report(self, FM_ERROR, "%s: the variable '%s' (value reference %u) cannot be set in %s.", function,
                   variable->name, (unsigned)reference, mode_name(self->state.mode));
         return NULL;
     }
+    Variables *v = &self->state.variables;
+    if (self->state.mode == FM_EVENT_MODE && variable->clock && !((fm_Clock *)((char *)v + variable->clock))->active) {
+        fm_report(self, FM_ERROR, "%s: the variable '%s' (value reference %u) cannot be set, because its clock is not "
+                  "active.", function, variable->name, (unsigned)reference);
+        return NULL;
+    }
+    if (variable->role == FM_SIGNAL) v->memory.input_age = 0.0;
+    if (variable->role != FM_OTHER) v->memory.inputs_set = variable->role == FM_SIGNAL;
     self->state.stale = true;
     return variable;
 }
@@ -251,26 +342,39 @@ fm_Status fm_set_string(fm_Instance *self, const char *function, const fm_Variab
     return FM_OK;
 }
 
+static fm_Status wrong_seed(fm_Instance *self, const char *function, size_t count)
+{
+    return fm_report(self, FM_ERROR, "%s: the seed has %zu values, which is not what the knowns have together.", function,
+                     count);
+}
+
+/* The elements of an array are knowns of the value references that follow its own. */
 fm_Status fm_directional_derivative(fm_Instance *self, const char *function,
                                     const uint32_t unknowns[], size_t unknown_count,
                                     const uint32_t knowns[], size_t known_count,
-                                    const double seed[], double sensitivity[])
+                                    const double seed[], size_t seed_count, double sensitivity[])
 {
     if (!FM_PROVIDES_DIRECTIONAL_DERIVATIVES) return fm_unsupported(self, function);
-    if (!fm_allowed(self, function, FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_TERMINATED)) return FM_ERROR;
+    if (!fm_allowed(self, function, FM_INITIALIZATION_MODE | FM_STEP_MODE | FM_EVENT_MODE | FM_TERMINATED))
+        return FM_ERROR;
     for (size_t i = 0; i < unknown_count; i++) {
         const fm_Variable *unknown = fm_readable(self, function, unknowns[i], FM_FLOAT64);
         if (!unknown) return FM_ERROR;
         sensitivity[i] = 0.0;
+        size_t done = 0;
         for (size_t j = 0; j < known_count; j++) {
             const fm_Variable *known = fm_readable(self, function, knowns[j], FM_FLOAT64);
             if (!known) return FM_ERROR;
-            double partial = model_partial(&self->state.variables, unknowns[i], knowns[j]);
-            if (isnan(partial))
-                return fm_report(self, FM_ERROR, "%s: the derivative of '%s' with respect to '%s' is not provided.",
-                                 function, unknown->name, known->name);
-            sensitivity[i] += partial * seed[j];
+            if (known->length > seed_count - done) return wrong_seed(self, function, seed_count);
+            for (uint32_t element = 0; element < known->length; element++) {
+                double partial = model_partial(&self->state.variables, unknowns[i], knowns[j] + element);
+                if (isnan(partial))
+                    return fm_report(self, FM_ERROR, "%s: the derivative of '%s' with respect to '%s' is not provided.",
+                                     function, unknown->name, known->name);
+                sensitivity[i] += partial * seed[done++];
+            }
         }
+        if (done != seed_count) return wrong_seed(self, function, seed_count);
     }
     return FM_OK;
 }

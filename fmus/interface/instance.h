@@ -4,7 +4,7 @@
 
 #include "model.h"
 
-/* Bits, so that one number can say in which modes a call is allowed. FMI 3.0 words; the last two are the "stepFailed"
+/* Bits, so that one number can say in which modes a call is allowed. FMI 3.0 words; two are the "stepFailed"
  * of FMI 2.0, after a discarded step, and "error" of both. */
 typedef enum {
     FM_INSTANTIATED = 1,
@@ -13,7 +13,8 @@ typedef enum {
     FM_INTERMEDIATE_UPDATE_MODE = 8,
     FM_TERMINATED = 16,
     FM_STEP_FAILED = 32,
-    FM_FAILED = 64
+    FM_FAILED = 64,
+    FM_EVENT_MODE = 128
 } fm_Mode;
 
 /* Bits, so that one number can say which types a call takes. */
@@ -31,16 +32,27 @@ typedef enum {
     FM_BOOLEAN = 1 << 10,
     FM_STRING = 1 << 11,
     FM_BINARY = 1 << 12,
-    FM_ENUMERATION = 1 << 13
+    FM_ENUMERATION = 1 << 13,
+    FM_CLOCK = 1 << 14
 } fm_Type;
+
+/* What setting a variable means to the model. */
+typedef enum {
+    FM_OTHER,
+    FM_SIGNAL,               /* a continuous input: it belongs to now */
+    FM_TRIGGER               /* an input clock, or the counter in its place: inputs that were set before it are of before */
+} fm_Role;
 
 typedef struct {
     uint32_t reference;
     fm_Type type;
-    unsigned settable;       /* modes in which it may be set */
+    unsigned settable;       /* modes in which it may be set, if no Event Mode is used */
     size_t length;           /* number of elements; 1 for a scalar */
     size_t offset;           /* in Variables */
     size_t slope;            /* offset in Variables of the time derivative of an interpolated input; 0: none */
+    fm_Role role;
+    bool discrete;           /* it changes at events only: with Event Mode it is set there and not in Step Mode */
+    size_t clock;            /* offset in Variables of the clock of a clocked variable; 0: none */
     const char *name;
 } fm_Variable;
 
@@ -60,6 +72,8 @@ typedef struct {
 /* Begins the instance structs of fmi2.c and fmi3.c. */
 struct fm_Instance {
     fm_State state;
+    bool event_mode;         /* the importer uses Event Mode */
+    fm_Stopping stopping;
     unsigned logged;         /* 1 << status of those messages that are wanted */
     void (*log)(fm_Instance *self, fm_Status status, const char *category, const char *message);
     void (*intermediate_update)(fm_Instance *self, double time);   /* may be NULL */
@@ -76,6 +90,9 @@ fm_Status fm_set_logging(fm_Instance *self, const char *function, bool on, size_
 fm_Status fm_enter_initialization(fm_Instance *self, const char *function, double start_time, double stop_time);
 fm_Status fm_exit_initialization(fm_Instance *self, const char *function);
 fm_Status fm_step(fm_Instance *self, const char *function, double t, double h);
+fm_Status fm_enter_event_mode(fm_Instance *self, const char *function);
+fm_Status fm_update(fm_Instance *self, const char *function, fm_Update *update);
+fm_Status fm_enter_step_mode(fm_Instance *self, const char *function);
 fm_Status fm_terminate(fm_Instance *self, const char *function);
 
 /* The variable, ready to be read or to be set; NULL after a message. */
@@ -88,7 +105,7 @@ fm_Status fm_set_string(fm_Instance *self, const char *function, const fm_Variab
 fm_Status fm_directional_derivative(fm_Instance *self, const char *function,
                                     const uint32_t unknowns[], size_t unknown_count,
                                     const uint32_t knowns[], size_t known_count,
-                                    const double seed[], double sensitivity[]);
+                                    const double seed[], size_t seed_count, double sensitivity[]);
 
 /* FMU states: a copy in memory, and as bytes that another instance of the same build understands. */
 fm_Status fm_get_state(fm_Instance *self, const char *function, void **state);

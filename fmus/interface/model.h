@@ -2,7 +2,7 @@
  *
  * A model is a folder with modelDescription.xml (FMI 3.0) and model.c. From the former build.py makes variables.h: the
  * struct Variables, in which every variable has a member of its name, and VR_<name>, its value reference. The latter
- * has the four functions below. All that a model remembers is in Variables, so that a copy of it is the FMU state.
+ * has the functions below. All that a model remembers is in Variables, so that a copy of it is the FMU state.
  */
 #ifndef FM_MODEL_H
 #define FM_MODEL_H
@@ -17,7 +17,36 @@ enum { FM_CAPACITY = 1024 };
 typedef struct { char text[FM_CAPACITY]; } fm_String;
 typedef struct { size_t size; uint8_t bytes[FM_CAPACITY]; } fm_Binary;
 
+/* A triggered clock. FMI 3.0 sees whether it is active, in Event Mode. FMI 2.0 sees an Integer: its count. */
+typedef struct {
+    int32_t count;   /* of an output: events that were located; of an input: FMI 2.0, set by the importer */
+    int32_t done;    /* of an input: the count whose event has been executed */
+    bool active;
+} fm_Clock;
+
 #include "variables.h"
+
+/* An event of fmi-ls-manifest.xml, of the number EVENT_<name>. Offsets in Variables; 0: there is none. */
+typedef struct {
+    const char *name;
+    bool shared;
+    size_t announce, trigger, payload;
+} fm_Event;
+
+extern const fm_Event fm_events[];   /* FM_EVENT_COUNT; made by build.py: variables.c */
+
+/* How a step can end at an event */
+typedef enum {
+    FM_NEVER,          /* events are executed inside the step */
+    FM_BY_DISCARD,     /* FMI 2.0 */
+    FM_BY_RETURN       /* FMI 3.0, with Event Mode and early return */
+} fm_Stopping;
+
+/* What an update of the discrete states says to the importer */
+typedef struct {
+    bool again, terminate, states_changed;
+    double next_time;  /* [s] of the next time event; INFINITY: none */
+} fm_Update;
 
 /* The numbers of fmi2Status and fmi3Status; FM_TERMINATE: the step is done, the model asks to end the simulation. */
 typedef enum { FM_OK, FM_WARNING, FM_DISCARD, FM_ERROR, FM_FATAL, FM_TERMINATE } fm_Status;
@@ -26,14 +55,18 @@ typedef struct fm_Instance fm_Instance;
 
 /* Called by the interface, defined by the model -------------------------------------------------------------------- */
 
-/* Says at the end of Initialization Mode whether the parameters can be used. */
+/* Says at the end of Initialization Mode and before each step whether the parameters can be used. */
 fm_Status model_check(fm_Instance *self, const Variables *v);
 
 /* Calculates all variables that depend directly on inputs, states, parameters and time. */
 void model_outputs(Variables *v);
 
-/* Advances states and outputs from v->time to v->time + h, but not v->time. On FM_DISCARD *v is as it was. */
-fm_Status model_step(fm_Instance *self, Variables *v, double h);
+/* Advances states and outputs from v->time to v->time + *h, but not v->time. Where it ends before, also on FM_DISCARD, it
+ * sets *h to how far it has come. */
+fm_Status model_step(fm_Instance *self, Variables *v, double *h);
+
+/* A model with Event Mode: executes what happens at v->time. */
+fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update);
 
 /* Partial derivative of an output or state derivative with respect to an input or state; NAN if it is not provided. */
 double model_partial(const Variables *v, uint32_t unknown, uint32_t known);
@@ -43,6 +76,9 @@ double model_partial(const Variables *v, uint32_t unknown, uint32_t known);
 /* Logs a message, and returns `status` so that a function can end with it. FM_OK: an event that is worth a line. */
 __attribute__((format(printf, 3, 4)))
 fm_Status fm_report(fm_Instance *self, fm_Status status, const char *format, ...);
+
+/* How steps of this instance can end at an event. */
+fm_Stopping fm_stopping(const fm_Instance *self);
 
 /* Lets the importer set the inputs with intermediateUpdate="true" for `time`; does nothing if it takes no part. */
 void fm_intermediate_update(fm_Instance *self, double time);
