@@ -6,10 +6,11 @@ import ctypes
 import importlib.resources
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import fmpy
 import pytest
+from fmpy.fmi1 import FMICallException
 from fmpy.fmi2 import (
     FMU2Slave,
     defaultCallbacks,
@@ -21,6 +22,17 @@ from fmpy.logging import addLoggerProxy
 
 MODELS = ("Dahlquist", "Faulty", "Feedthrough", "TwoMassLower", "TwoMassUpper")
 VERSIONS = ("fmi2", "fmi3")
+
+
+class Update(NamedTuple):
+    """What fmi3UpdateDiscreteStates says."""
+
+    again: bool
+    terminate: bool
+    nominals_changed: bool
+    states_changed: bool
+    next_time_defined: bool
+    next_time: float
 
 
 class Instance:
@@ -94,8 +106,27 @@ class Instance:
 
     def step(self, size: float) -> Any:
         """One step from where the instance stands; what fmpy's doStep returns."""
-        begin, self.time = self.time, self.time + size
-        return self.fmu.doStep(begin, size)
+        result = self.fmu.doStep(self.time, size)
+        self.time = result[3] if self.version == "fmi3" else self.time + size
+        return result
+
+    def discarded_step(self, size: float) -> float:
+        """FMI 2.0: lastSuccessfulTime of a step that must be discarded."""
+        with pytest.raises(FMICallException, match="discard"):
+            self.fmu.doStep(self.time, size)
+        last_successful_time = 2
+        return float(self.fmu.getRealStatus(last_successful_time))
+
+    def active(self, name: str) -> bool:
+        """FMI 3.0: is this clock active?"""
+        [value] = self.fmu.getClock([self.variables[name].valueReference])
+        return bool(value)
+
+    def activate(self, name: str, is_active: bool = True) -> None:
+        self.fmu.setClock([self.variables[name].valueReference], [is_active])
+
+    def update(self) -> Update:
+        return Update(*self.fmu.updateDiscreteStates())
 
     def derivatives(self, unknowns: Sequence[str], knowns: Sequence[str]) -> list[list[float]]:
         """The Jacobian, by one directional derivative for each known."""
