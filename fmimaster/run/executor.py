@@ -146,7 +146,7 @@ class RowBlock:
 
 def _rows_of_a_block(plan: Plan) -> int:
     """How many rows are collected: time and the recorded variables, with 8 bytes for a reference to a text."""
-    row = 8 + sum(
+    row: int = 8 + sum(
         c.variable.type.dtype.itemsize * (c.slot.stop - c.slot.start) for c in plan.recorded
     )
     return min(max(BLOCK_BYTES // row, LEAST_ROWS), MOST_ROWS)
