@@ -140,7 +140,8 @@ class Grid:
         ticks = self.start + k * self.step
         if all(abs(n) < EXACT for n in (ticks, ticks + most * self.step, self.base.resolution)):
             # numbers that a double holds exactly: their quotient is rounded as Python rounds that of integers
-            seconds = (ticks + np.arange(count) * self.step) / self.base.resolution
+            end = ticks + count * self.step
+            seconds = np.arange(ticks, end, self.step) / self.base.resolution
         else:
             seconds = np.array([self.point(k + n).seconds for n in range(count)])
         increasing = seconds > np.concatenate([[first.seconds], seconds[:-1]])

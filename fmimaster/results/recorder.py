@@ -75,7 +75,7 @@ class Recorder:
         """How many rows have come, kept or written."""
 
     def take(self, times: NDArray[np.float64], block: Block) -> None:
-        """Append a block of rows.
+        """Append a block of rows; what is kept is copied.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class Recorder:
 
     def _append(self, times: NDArray[np.float64], block: Block) -> None:
         if self._interval is not None and len(times):
-            self._last_row = times[-1:], {k: v[-1:] for k, v in block.items()}
+            self._last_row = _copied(times[-1:], {k: v[-1:] for k, v in block.items()})
             # 1e-9 of an interval: a point of the output grid counts as reached in spite of rounding
             index = np.floor((times - self._start) / self._interval + 1e-9).astype(int)
             before = np.concatenate([[self._last_index], index[:-1]])
@@ -133,7 +133,8 @@ class Recorder:
         self.rows += len(times)
         if self._writer is not None:
             self._writer.write(self._table(times, block))
-            self._times, self._values, self._kept = times, dict(block), len(times)
+            self._times, self._values = _copied(times, block)
+            self._kept = len(times)
         else:
             self._keep(times, block)
 
@@ -154,18 +155,25 @@ class Recorder:
         """First row with a NaN, and the name of the first column that has it there."""
         found = []
         for kind, values in block.items():
-            # a sum is NaN if one of its terms is, and takes a fraction of the time of looking at each
-            with np.errstate(all="ignore"):
-                total = np.sum(values) if values.dtype.kind == "f" else 0.0
-            if not np.isnan(total):
+            # the least value is NaN if one is, and is found in a fraction of the time of looking at each
+            if values.dtype.kind != "f" or not values.size:
                 continue
-            if np.isnan(values).any():
-                row = int(np.isnan(values).any(axis=1).argmax())
-                for column in self._columns:
-                    if column.kind == kind and np.isnan(values[row, column.slot]).any():
-                        found.append((row, column.name))
-                        break
+            with np.errstate(invalid="ignore"):
+                least = values.min()
+            if not np.isnan(least):
+                continue
+            row = int(np.isnan(values).any(axis=1).argmax())
+            for column in self._columns:
+                if column.kind == kind and np.isnan(values[row, column.slot]).any():
+                    found.append((row, column.name))
+                    break
         return min(found, default=None)
+
+
+def _copied(
+    times: NDArray[np.float64], block: Block
+) -> tuple[NDArray[np.float64], dict[Any, NDArray[Any]]]:
+    return times.copy(), {kind: values.copy() for kind, values in block.items()}
 
 
 def _grown(values: NDArray[Any], rows: int) -> NDArray[Any]:

@@ -137,11 +137,9 @@ class RowBlock:
         self.count = k + 1
 
     def take(self) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
-        """All rows, as copies: times and per type the values, shape (rows, columns). The block is empty then."""
+        """All rows: times, and per type the values, shape (rows, columns); they are there until the next one comes."""
         n, self.count = self.count, 0
-        return self.times[:n].copy(), {
-            kind: block[:n].copy() for kind, block in self.values.items()
-        }
+        return self.times[:n], {kind: block[:n] for kind, block in self.values.items()}
 
 
 def _rows_of_a_block(plan: Plan) -> int:

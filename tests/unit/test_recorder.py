@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from python_fmu import PythonFmu, plan_of
 
 from fmimaster.errors import NotANumberError
 from fmimaster.plan.layout import ValueStore
+from fmimaster.results.csv import CsvWriter
 from fmimaster.results.recorder import ColumnSource, Recorder
 from fmimaster.run.executor import RowBlock
 from fmimaster.system.model import DataType
@@ -139,16 +141,33 @@ def test_equal_values_at_another_time_are_a_row_of_their_own() -> None:
     assert block.count == 2
 
 
-def test_taken_rows_make_room_and_do_not_change_afterwards() -> None:
+def test_taken_rows_make_room() -> None:
     block, outputs = rows()
     outputs[:] = 1.0
     block.append(0.0)
     assert block.room == 3
     times, values = block.take()
-    assert block.room == 4
-    outputs[:] = 2.0
-    block.append(1.0)
     assert (times.tolist(), values[DataType.FLOAT64].tolist()) == ([0.0], [[1.0, 1.0]])
+    assert block.room == 4
+
+
+@pytest.mark.parametrize("interval", [None, 10.0])
+@pytest.mark.parametrize("streams", [False, True])
+def test_recorded_rows_do_not_change_when_their_block_is_filled_again(
+    streams: bool, interval: float | None
+) -> None:
+    writer = CsvWriter(StringIO()) if streams else None
+    recorder = Recorder(COLUMNS, interval=interval, writer=writer)
+    times, values = block([0.0, 1.0])
+    recorder.take(times, values)
+    times[:] = values["float"][:] = 0.0
+    recorder.finish()
+    results = recorder.results()
+    assert (results.time[-1], results["x"][-1], results["m"][-1].tolist()) == (
+        1,
+        1,
+        [[1, 2], [3, 4]],
+    )
 
 
 @pytest.mark.parametrize(("outputs", "rows"), [(1, 10_000), (31, 1024), (1000, 100)])
