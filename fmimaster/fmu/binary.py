@@ -68,6 +68,11 @@ class BinaryInstance:
         self._keep_alive: list[Any] = []
         self._freed = False
 
+    @property
+    def library(self) -> int:
+        """Handle of the library in this process: one for all instances from one file."""
+        return int(self.fmu.dll._handle)
+
     # Calls
 
     def function(self, name: str, *types: Any) -> Callable[..., int]:

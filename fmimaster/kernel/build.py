@@ -11,10 +11,7 @@ FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"
 
 CALLBACKS = """
 extern "Python" {
-    int fm_python_get(void *self, int type, const uint32_t *references, size_t n, void *values, size_t size,
-                      const char **function);
-    int fm_python_set(void *self, int type, const uint32_t *references, size_t n, const void *values, size_t size,
-                      const char **function);
+    int fm_python_transfer(const fm_segment *segment);
     int fm_python_interpolate(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                               double time, const char **function);
     int fm_python_do_step(void *self, double time, double size, fm_answer *answer, const char **function);
@@ -23,7 +20,7 @@ extern "Python" {
     int fm_python_enter(void *self, int state, const fm_experiment *experiment, const char **function);
 }
 """
-"""An instance written in Python; its get, set and interpolate also serve an FMU for what C cannot do: text, binaries, and
+"""An instance written in Python; its transfer and interpolate also serve an FMU for what C cannot do: text, binaries, and
 the polynomials of FMI 3.0, which go through Intermediate Update Mode."""
 
 ffibuilder = FFI()

@@ -1,4 +1,3 @@
-/* FMI 2.0 calls in FMI 3.0 shape. The types are those of the FMI 2.0.5 headers. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,40 +38,40 @@ static void *find(const fm_fmu *fmu, int which, const char **function)
     return fmu->functions[which];
 }
 
-static int access_values(fm_fmu *fmu, int which, int type, const uint32_t *references, size_t n, void *values, size_t size,
-                         int is_get, const char **function)
+static int transfer(const fm_segment *s)
 {
-    void *address = find(fmu, which, function);
-    if (!address)
-        return FM_MISSING;
-    if (type != FM_BOOLEAN)
-        return ((access_t)address)(fmu->component, references, n, values);
-    /* fmi2Boolean is an int, a Boolean in the value store is one byte */
-    uint8_t *bytes = values;
-    if (!is_get)
-        for (size_t i = 0; i < size; i++)
-            fmu->booleans[i] = bytes[i] != 0;
-    int status = ((access_t)address)(fmu->component, references, n, fmu->booleans);
-    if (is_get)
-        for (size_t i = 0; i < size; i++)
-            bytes[i] = fmu->booleans[i] != 0;
+    return ((access_t)s->address)(s->self, s->references, s->n, s->values);
+}
+
+/* fmi2Boolean is an int, a Boolean in the value store is one byte. */
+static int get_booleans(const fm_segment *s)
+{
+    uint8_t *bytes = s->values;
+    int status = ((access_t)s->address)(s->self, s->references, s->n, s->integers);
+    for (size_t i = 0; i < s->size; i++)
+        bytes[i] = s->integers[i] != 0;
     return status;
 }
 
-static int get(void *self, int type, const uint32_t *references, size_t n, void *values, size_t size,
-               const char **function)
+static int set_booleans(const fm_segment *s)
 {
-    return access_values(self, FM_GET_FLOAT64 + type, type, references, n, values, size, 1, function);
+    const uint8_t *bytes = s->values;
+    for (size_t i = 0; i < s->size; i++)
+        s->integers[i] = bytes[i] != 0;
+    return ((access_t)s->address)(s->self, s->references, s->n, s->integers);
 }
 
-static int set(void *self, int type, const uint32_t *references, size_t n, const void *values, size_t size,
-               const char **function)
+static int missing(const fm_segment *s)
 {
-    fm_fmu *fmu = self;
-    if (type > FM_BOOLEAN) {
-        return fmu->python->set(fmu->python->self, type, references, n, values, size, function);
-    }
-    return access_values(fmu, FM_SET_FLOAT64 + type, type, references, n, (void *)values, size, 0, function);
+    (void)s;
+    return FM_MISSING;
+}
+
+void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
+{
+    s->self = fmu->component;
+    s->address = find(fmu, (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type, &s->function);
+    s->transfer = !s->address ? missing : type != FM_BOOLEAN ? transfer : is_get ? get_booleans : set_booleans;
 }
 
 static int interpolate(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
@@ -100,12 +99,12 @@ static int interpolate(void *self, const uint32_t *references, size_t n, int deg
 
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
 {
-    fm_fmu *fmu = self;
-    void *address = find(fmu, FM_DO_STEP, function);
-    if (!address)
-        return FM_MISSING;
+    const fm_fmu *fmu = self;
     /* saved states are kept: a step may be undone */
-    int status = ((do_step_t)address)(fmu->component, time, size, !fmu->has_saved);
+    int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, !fmu->has_saved);
+    if (status <= FM_WARNING)
+        return status;
+    *function = NAMES[FM_DO_STEP];
     if (status != FM_DISCARD)
         return status;
     double reached = time;
@@ -114,10 +113,15 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
         ((real_status_t)fmu->functions[FM_GET_REAL_STATUS])(fmu->component, LAST_SUCCESSFUL_TIME, &reached);
     if (fmu->functions[FM_GET_BOOLEAN_STATUS])
         ((boolean_status_t)fmu->functions[FM_GET_BOOLEAN_STATUS])(fmu->component, TERMINATED, &terminated);
-    answer->last_successful_time = reached;
-    answer->discarded = 1;
-    answer->terminate = terminated;
-    return FM_OK;
+    *answer = (fm_answer){reached, terminated};
+    return FM_DISCARD;
+}
+
+static int missing_step(void *self, double time, double size, fm_answer *answer, const char **function)
+{
+    (void)self, (void)time, (void)size, (void)answer;
+    *function = NAMES[FM_DO_STEP];
+    return FM_MISSING;
 }
 
 static int save(void *self, int place, const char **function)
@@ -154,5 +158,6 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
 
 void fm_fmi2_table(fm_fmu *fmu, fm_instance *instance)
 {
-    *instance = (fm_instance){fmu, get, set, interpolate, do_step, save, restore, enter};
+    fmu->do_step = fmu->functions[FM_DO_STEP];
+    *instance = (fm_instance){fmu, interpolate, fmu->do_step ? do_step : missing_step, save, restore, enter};
 }

@@ -40,23 +40,22 @@ static void *find(const fm_fmu *fmu, int which, const char **function)
     return fmu->functions[which];
 }
 
-static int get(void *self, int type, const uint32_t *references, size_t n, void *values, size_t size,
-               const char **function)
+static int transfer(const fm_segment *s)
 {
-    fm_fmu *fmu = self;
-    void *address = find(fmu, FM_GET_FLOAT64 + type, function);
-    return address ? ((access_t)address)(fmu->component, references, n, values, size) : FM_MISSING;
+    return ((access_t)s->address)(s->self, s->references, s->n, s->values, s->size);
 }
 
-static int set(void *self, int type, const uint32_t *references, size_t n, const void *values, size_t size,
-               const char **function)
+static int missing(const fm_segment *s)
 {
-    fm_fmu *fmu = self;
-    if (type > FM_BOOLEAN) {
-        return fmu->python->set(fmu->python->self, type, references, n, values, size, function);
-    }
-    void *address = find(fmu, FM_SET_FLOAT64 + type, function);
-    return address ? ((access_t)address)(fmu->component, references, n, (void *)values, size) : FM_MISSING;
+    (void)s;
+    return FM_MISSING;
+}
+
+void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
+{
+    s->self = fmu->component;
+    s->address = find(fmu, (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type, &s->function);
+    s->transfer = s->address ? transfer : missing;
 }
 
 static int interpolate(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
@@ -68,22 +67,25 @@ static int interpolate(void *self, const uint32_t *references, size_t n, int deg
 
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
 {
-    fm_fmu *fmu = self;
-    void *address = find(fmu, FM_DO_STEP, function);
+    const fm_fmu *fmu = self;
     bool event = false, terminate = false, early = false;
     double reached = time + size;
-    if (!address)
-        return FM_MISSING;
     /* saved states are kept: a step may be undone */
-    int status = ((do_step_t)address)(fmu->component, time, size, !fmu->has_saved, &event, &terminate, &early, &reached);
+    int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, !fmu->has_saved, &event, &terminate, &early, &reached);
     if (status <= FM_WARNING && !terminate && !early)
         return status;
+    *function = NAMES[FM_DO_STEP];
     if (status > FM_DISCARD)
         return status;
-    answer->last_successful_time = reached;
-    answer->discarded = status == FM_DISCARD;
-    answer->terminate = terminate;
-    return FM_OK;
+    *answer = (fm_answer){reached, terminate};
+    return FM_DISCARD;
+}
+
+static int missing_step(void *self, double time, double size, fm_answer *answer, const char **function)
+{
+    (void)self, (void)time, (void)size, (void)answer;
+    *function = NAMES[FM_DO_STEP];
+    return FM_MISSING;
 }
 
 static int save(void *self, int place, const char **function)
@@ -121,5 +123,6 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
 
 void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance)
 {
-    *instance = (fm_instance){fmu, get, set, interpolate, do_step, save, restore, enter};
+    fmu->do_step = fmu->functions[FM_DO_STEP];
+    *instance = (fm_instance){fmu, interpolate, fmu->do_step ? do_step : missing_step, save, restore, enter};
 }

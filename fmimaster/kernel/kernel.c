@@ -10,6 +10,11 @@
 #include <string.h>
 #include <time.h>
 
+/* What small FMUs need at each step is part of the loop over instructions; the rest is kept out of it, since it would take
+ * its registers. */
+#define HOT inline __attribute__((always_inline))
+#define RARE __attribute__((noinline))
+
 static const size_t SIZE[FM_TYPES] = {8, 4, 1, 1, 2, 2, 4, 4, 8, 8, 1, 8, 8, 1};
 
 static double as_double(int type, const void *p)
@@ -42,7 +47,7 @@ static int64_t as_integer(int type, const void *p)
 }
 
 /* Only conversions that lose nothing, or round to Float32, come here. */
-static void convert(const fm_move *m)
+RARE static void convert(const fm_move *m)
 {
     if (m->source_type == m->target_type && !m->transformed) {
         memcpy(m->target, m->source, SIZE[m->source_type]);
@@ -68,17 +73,15 @@ static void convert(const fm_move *m)
     }
 }
 
-static void move(fm_kernel *k, const fm_instruction *c)
+HOT static void move(fm_kernel *k, const fm_instruction *c)
 {
-    int slot = c->instance * k->n_groups + c->group;
-    for (int m = k->move_begin[slot]; m < k->move_begin[slot + 1]; m++) {
-        const fm_move *v = &k->moves[m];
-        if (v->source_type == FM_FLOAT64 && v->target_type == FM_FLOAT64 && !v->transformed)
+    for (const fm_move *v = c->moves, *end = v + c->n; v < end; v++) {
+        if (v->plain)
             *(double *)v->target = *(const double *)v->source;
         else
             convert(v);
     }
-    if (c->group == k->continuous_group)
+    if (k->fits && c->group == k->continuous_group)
         k->degree[c->instance] = -1;
 }
 
@@ -113,26 +116,27 @@ static void hermite(const double *nodes, const double *samples, int points, int 
     }
 }
 
-static void fit(fm_kernel *k, const fm_instruction *c)
+RARE static void fit(fm_kernel *k, const fm_instruction *c)
 {
-    int i = c->instance, order = c->derivatives + 1, most = c->points * order;
+    const fm_fit *f = c->fit;
+    int i = c->instance, order = f->derivatives + 1, most = f->points * order;
     int first = k->wire_begin[i], n = k->wire_begin[i + 1] - first;
     double centre = k->begin + c->at * (k->end - k->begin);
     double *nodes = k->scratch, *samples = nodes + most, *work = samples + most, *part = work + 2 * most;
     memset(k->coefficients[i], 0, sizeof(double) * (size_t)(most * n));
     for (int w = 0; w < n; w++) {
         const fm_wire *wire = &k->wires[first + w];
-        int j = wire->source_instance, used = wire->n_derivatives < c->derivatives ? 1 : order;
-        int wanted = used < order ? 1 : c->points, points = 0;
+        int j = wire->source_instance, used = wire->n_derivatives < f->derivatives ? 1 : order;
+        int wanted = used < order ? 1 : f->points, points = 0;
         double times[FM_MOST_POINTS];
-        for (int b = -1; b < c->n_buffers && points < wanted; b++) {
-            double time = b < 0 ? k->read[j] : k->buffer_read[c->buffers[b]][j];
+        for (int b = -1; b < f->n_buffers && points < wanted; b++) {
+            double time = b < 0 ? k->read[j] : k->buffer_read[f->buffers[b]][j];
             int known = b >= 0 && !isfinite(time);
             for (int p = 0; p < points; p++)
                 known |= times[p] == time;
             if (known)
                 continue;
-            void *const *values = b < 0 ? k->outputs : &k->buffers[c->buffers[b] * FM_TYPES];
+            void *const *values = b < 0 ? k->outputs : &k->buffers[f->buffers[b] * FM_TYPES];
             times[points] = time;
             for (int d = 0; d < used; d++) {
                 nodes[points * used + d] = time;
@@ -152,14 +156,19 @@ static void fit(fm_kernel *k, const fm_instruction *c)
     k->degree[i] = most - 1;
 }
 
-static int fail(fm_kernel *k, const fm_instruction *c, const fm_program *program, int status, const char *function)
+static int stop(fm_kernel *k, const fm_instruction *c, int why)
 {
     k->stop_instance = c->instance;
-    k->stop_instruction = (int)(c - program->code);
+    k->stop_instruction = (int)(c - k->code);
     k->stop_time = k->at[c->instance];
+    return why;
+}
+
+RARE static int fail(fm_kernel *k, const fm_instruction *c, int status, const char *function)
+{
     k->failure_status = status;
     k->failure_function = function;
-    return FM_FAILED;
+    return stop(k, c, FM_FAILED);
 }
 
 /* Derivatives of order 0 and up of all continuous inputs at a time, by Horner's rule as in polynomial.py. */
@@ -176,16 +185,16 @@ static void evaluate(const double *coefficients, int degree, int n, double s, in
     }
 }
 
-static int set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function)
+RARE static int set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function)
 {
-    fm_instance *instance = &k->instances[i];
+    const fm_instance *instance = &k->instances[i];
     int n = (int)segment->size, degree = k->degree[i];
     double *values = segment->values, *derivatives = k->scratch;
     k->told[i] = 1; /* an FMU that was told a polynomial once is told each time, also when the value is held again */
     if (degree >= 0)
         evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], 0, values);
-    int status = instance->set(instance->self, segment->type, segment->references, segment->n, values, segment->size,
-                               function);
+    int status = segment->transfer(segment);
+    *function = segment->function;
     if (status > FM_WARNING)
         return status;
     for (int d = 1; d <= degree; d++)
@@ -194,34 +203,31 @@ static int set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const
                                  k->at[i], function);
 }
 
-static int set(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+HOT static int set(fm_kernel *k, const fm_instruction *c)
 {
-    int i = c->instance, slot = i * k->n_groups + c->group;
-    fm_instance *instance = &k->instances[i];
-    const char *function = 0;
-    for (int s = k->segment_begin[slot]; s < k->segment_begin[slot + 1]; s++) {
-        const fm_segment *v = &k->segments[s];
-        int status;
-        if (c->group == k->continuous_group && (k->degree[i] >= 0 || k->told[i]))
-            status = set_polynomials(k, i, v, &function);
-        else
-            status = instance->set(instance->self, v->type, v->references, v->n, v->values, v->size, &function);
+    int i = c->instance;
+    int as_polynomials = k->fits && c->group == k->continuous_group && (k->degree[i] >= 0 || k->told[i]);
+    for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
+        const char *function = v->function;
+        int status = as_polynomials ? set_polynomials(k, i, v, &function) : v->transfer(v);
         if (status > FM_WARNING)
-            return fail(k, c, program, status, function);
+            return fail(k, c, status, function);
     }
     return FM_RAN;
 }
 
-static int get(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+HOT static int move_set(fm_kernel *k, const fm_instruction *c)
 {
-    int slot = c->instance * k->n_groups + c->group;
-    fm_instance *instance = &k->instances[c->instance];
-    const char *function = 0;
-    for (int s = k->segment_begin[slot]; s < k->segment_begin[slot + 1]; s++) {
-        const fm_segment *v = &k->segments[s];
-        int status = instance->get(instance->self, v->type, v->references, v->n, v->values, v->size, &function);
+    move(k, c);
+    return set(k, c + 1);
+}
+
+HOT static int get(fm_kernel *k, const fm_instruction *c)
+{
+    for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
+        int status = v->transfer(v);
         if (status > FM_WARNING)
-            return fail(k, c, program, status, function);
+            return fail(k, c, status, v->function);
     }
     k->read[c->instance] = k->at[c->instance];
     return FM_RAN;
@@ -234,47 +240,40 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Where a step ends. */
+static inline double end_of(const fm_kernel *k, const fm_instruction *c)
+{
+    return c->at == 1.0 ? k->end : k->begin + c->at * (k->end - k->begin);
+}
+
 /* One step, which leaves what it came to in a result: others may be done beside it. */
-static void step_beside(fm_kernel *k, const fm_instruction *c, fm_result *r)
+HOT static void step_beside(fm_kernel *k, const fm_instruction *c, fm_result *r)
 {
-    int i = c->instance;
-    fm_instance *instance = &k->instances[i];
-    double here = k->at[i], there = c->at == 1.0 ? k->end : k->begin + c->at * (k->end - k->begin);
-    fm_answer answer = {there, 0, 0};
+    const fm_instance *instance = &k->instances[c->instance];
+    double *at = &k->at[c->instance], here = *at, there = end_of(k, c);
     double since = k->measuring ? now() : 0.0;
-    *r = (fm_result){FM_RAN, 0, FM_OK, 0};
-    int status = instance->do_step(instance->self, here, there - here, &answer, &r->failure_function);
+    r->status = instance->do_step(instance->self, here, there - here, &r->answer, &r->function);
     if (k->measuring)
-        k->seconds[i] += now() - since;
-    if (status > FM_WARNING) {
-        r->status = FM_FAILED;
-        r->failure_status = status;
-        return;
-    }
-    k->at[i] = answer.last_successful_time;
-    r->terminate = answer.terminate;
-    if (!answer.terminate && k->at[i] != there)
-        r->status = FM_DISCARDED;
+        k->seconds[c->instance] += now() - since;
+    if (r->status <= FM_WARNING)
+        *at = there;
 }
 
-static int step_done(fm_kernel *k, const fm_instruction *c, const fm_program *program, const fm_result *r)
+/* A step that was not simply done. */
+RARE static int step_answered(fm_kernel *k, const fm_instruction *c, const fm_result *r)
 {
-    k->terminate |= r->terminate;
-    if (r->status == FM_FAILED)
-        return fail(k, c, program, r->failure_status, r->failure_function);
-    if (r->status == FM_DISCARDED) {
-        k->stop_instance = c->instance;
-        k->stop_instruction = (int)(c - program->code);
-        k->stop_time = k->at[c->instance];
-    }
-    return r->status;
+    if (r->status > FM_DISCARD)
+        return fail(k, c, r->status, r->function);
+    k->at[c->instance] = r->answer.last_successful_time;
+    k->terminate |= r->answer.terminate;
+    return r->answer.terminate || k->at[c->instance] == end_of(k, c) ? FM_RAN : stop(k, c, FM_DISCARDED);
 }
 
-static int step(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+HOT static int step(fm_kernel *k, const fm_instruction *c)
 {
     fm_result r;
     step_beside(k, c, &r);
-    return step_done(k, c, program, &r);
+    return r.status <= FM_WARNING ? FM_RAN : step_answered(k, c, &r);
 }
 
 struct steps {
@@ -289,39 +288,42 @@ static void one_of_steps(void *context, int i)
 }
 
 /* The STEPs after a PARALLEL. Who fails first in the order of the program is told, as if they had been done in turn. */
-static int parallel(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+RARE static int parallel(fm_kernel *k, const fm_instruction *c)
 {
     struct steps s = {k, c + 1};
     fm_pool_run(k->pool, one_of_steps, &s, c->least);
     for (int i = 0; i < c->least; i++) {
-        int status = step_done(k, s.first + i, program, &k->results[i]);
+        const fm_result *r = &k->results[i];
+        int status = r->status <= FM_WARNING ? FM_RAN : step_answered(k, s.first + i, r);
         if (status != FM_RAN)
             return status;
     }
     return FM_RAN;
 }
 
-static int save(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+RARE static int save(fm_kernel *k, const fm_instruction *c)
 {
+    const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
-    int status = k->instances[c->instance].save(k->instances[c->instance].self, c->place, &function);
+    int status = instance->save(instance->self, c->place, &function);
     if (status > FM_WARNING)
-        return fail(k, c, program, status, function);
+        return fail(k, c, status, function);
     k->place_at[c->place] = k->at[c->instance];
     return FM_RAN;
 }
 
-static int restore(fm_kernel *k, const fm_instruction *c, const fm_program *program)
+RARE static int restore(fm_kernel *k, const fm_instruction *c)
 {
+    const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
-    int status = k->instances[c->instance].restore(k->instances[c->instance].self, c->place, &function);
+    int status = instance->restore(instance->self, c->place, &function);
     if (status > FM_WARNING)
-        return fail(k, c, program, status, function);
+        return fail(k, c, status, function);
     k->at[c->instance] = k->place_at[c->place];
     return FM_RAN;
 }
 
-static void copy_outputs(fm_kernel *k, void *const *target, void *const *source)
+RARE static void copy_outputs(fm_kernel *k, void *const *target, void *const *source)
 {
     for (int t = 0; t < FM_TYPES; t++)
         if (k->output_sizes[t])
@@ -340,7 +342,7 @@ static void recall(fm_kernel *k, int buffer)
     memcpy(k->read, k->buffer_read[buffer], sizeof(double) * (size_t)k->n_instances);
 }
 
-static void remember(fm_kernel *k)
+RARE static void remember(fm_kernel *k)
 {
     for (int b = k->n_history - 1; b > 0; b--) {
         copy_outputs(k, &k->buffers[b * FM_TYPES], &k->buffers[(b - 1) * FM_TYPES]);
@@ -357,7 +359,7 @@ static void forget(fm_kernel *k)
 }
 
 /* Largest change of an output since the pass before: fmimaster/run/convergence.py. */
-static double largest_change(const fm_kernel *k)
+RARE static double largest_change(const fm_kernel *k)
 {
     double largest = 0.0;
     for (int t = 0; t < FM_TYPES; t++) {
@@ -388,6 +390,14 @@ static double largest_change(const fm_kernel *k)
     return largest;
 }
 
+RARE static int enter(fm_kernel *k, const fm_instruction *c)
+{
+    const fm_instance *instance = &k->instances[c->instance];
+    const char *function = 0;
+    int status = instance->enter(instance->self, c->group, k->experiment, &function);
+    return status > FM_WARNING ? fail(k, c, status, function) : FM_RAN;
+}
+
 static void sample(fm_kernel *k)
 {
     int row = k->n_rows, same = row > 0 && k->times[row - 1] == k->end;
@@ -403,20 +413,30 @@ static void sample(fm_kernel *k)
         k->n_rows = row + 1;
 }
 
-static int execute(fm_kernel *k, const fm_program *program)
+HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, double end)
 {
     int count = 0, status = FM_RAN;
-    const char *function = 0;
     const fm_instruction *repeat = 0;
-    for (const fm_instruction *c = program->code; c < program->code + program->length; c++) {
+    k->code = code;
+    k->begin = begin;
+    k->end = end;
+    k->terminate = 0;
+    for (const fm_instruction *c = code; status == FM_RAN; c++) {
         switch (c->op) {
         case FM_MOVE: move(k, c); break;
         case FM_FIT: fit(k, c); break;
-        case FM_SET: status = set(k, c, program); break;
-        case FM_GET: status = get(k, c, program); break;
-        case FM_STEP: status = step(k, c, program); break;
-        case FM_SAVE: status = save(k, c, program); break;
-        case FM_RESTORE: status = restore(k, c, program); break;
+        case FM_SET: status = set(k, c); break;
+        /* The same is mostly done for one instance after the other: to stay here costs less than to jump to each. */
+        case FM_GET:
+            while ((status = get(k, c)) == FM_RAN && c[1].op == FM_GET)
+                c++;
+            break;
+        case FM_STEP:
+            while ((status = step(k, c)) == FM_RAN && c[1].op == FM_STEP)
+                c++;
+            break;
+        case FM_SAVE: status = save(k, c); break;
+        case FM_RESTORE: status = restore(k, c); break;
         case FM_KEEP: keep(k, c->place); break;
         case FM_RECALL: recall(k, c->place); break;
         case FM_REMEMBER: remember(k); break;
@@ -433,54 +453,50 @@ static int execute(fm_kernel *k, const fm_program *program)
                 break;
             if (count >= repeat->most) {
                 k->stop_instance = -1;
-                k->stop_instruction = (int)(c - program->code);
-                k->stop_time = k->begin;
+                k->stop_instruction = (int)(c - code);
+                k->stop_time = begin;
                 return FM_NOT_CONVERGED;
             }
             copy_outputs(k, k->before, k->outputs);
             c = repeat;
             break;
-        case FM_MODE:
-            status = k->instances[c->instance].enter(k->instances[c->instance].self, c->group, k->experiment, &function);
-            if (status > FM_WARNING)
-                status = fail(k, c, program, status, function);
-            else
-                status = FM_RAN;
-            break;
+        case FM_MODE: status = enter(k, c); break;
         case FM_SAMPLE: sample(k); break;
         case FM_PARALLEL:
             if (k->pool && c->least <= FM_MOST_TASKS) {
-                status = parallel(k, c, program);
+                status = parallel(k, c);
                 c += c->least;
             }
             break;
+        case FM_MOVE_SET:
+            while ((status = move_set(k, c)) == FM_RAN && c[2].op == FM_MOVE_SET)
+                c += 2;
+            c++;
+            break;
+        case FM_END: return FM_RAN;
         }
-        if (status != FM_RAN)
-            return status;
     }
-    return FM_RAN;
+    return status;
 }
 
-int fm_run(fm_kernel *k, const fm_program *program, double begin, double end)
+int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
 {
-    k->begin = begin;
-    k->end = end;
-    k->terminate = 0;
-    return execute(k, program);
+    return execute(k, code, begin, end);
 }
 
-int fm_repeat(fm_kernel *k, const fm_program *attempt, const fm_program *commit, const double *times, int n, int *done)
+int fm_repeat(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, const double *times, int n,
+              int *done)
 {
     int stopped;
     if (k->pool)
         fm_pool_wake(k->pool);
     for (int i = 0;; i++) {
         k->measuring = i % FM_MEASURE_EVERY == 0;
-        stopped = fm_run(k, attempt, times[i], times[i + 1]);
+        stopped = execute(k, attempt, times[i], times[i + 1]);
         *done = i;
         if (stopped || k->terminate || i + 2 == n || k->row_capacity - k->n_rows == 1)
             break;
-        fm_run(k, commit, times[i + 1], times[i + 1]);
+        execute(k, commit, times[i + 1], times[i + 1]);
     }
     if (k->pool)
         fm_pool_rest(k->pool);

@@ -21,10 +21,12 @@ enum fm_type {
     FM_BOOLEAN, FM_STRING, FM_BINARY, FM_CLOCK
 };
 
-/* Operations, in the order of the methods of ReferenceExecutor. */
+/* Operations, in the order of the methods of ReferenceExecutor, and what only the kernel has. */
 enum fm_op {
     FM_MOVE, FM_FIT, FM_SET, FM_GET, FM_STEP, FM_SAVE, FM_RESTORE, FM_KEEP, FM_RECALL, FM_REMEMBER, FM_FORGET,
-    FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL
+    FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL,
+    FM_MOVE_SET, /* a MOVE and the SET that comes next; the SET is in the program too, but skipped */
+    FM_END
 };
 
 /* States that FM_MODE leads to, in the order of fmimaster.system.states.State. */
@@ -40,26 +42,9 @@ enum fm_stop {
     FM_FAILED = 3 /* a call returned Error or Fatal, see fm_kernel.failure */
 };
 
-typedef struct {
-    int op;
-    int instance;
-    int group;             /* MOVE, SET, GET; the state for MODE */
-    int place;             /* SAVE, RESTORE: place; KEEP, RECALL: buffer */
-    int least, most;       /* REPEAT; PARALLEL: least is the number of STEPs that follow */
-    int points, derivatives, n_buffers; /* FIT */
-    const int *buffers;                 /* FIT */
-    double at;             /* FIT: at; STEP: end; UNTIL: tolerance */
-} fm_instruction;
-
-typedef struct {
-    int length;
-    const fm_instruction *code;
-} fm_program;
-
 /* What DoStep said if it was not simply done. */
 typedef struct {
     double last_successful_time;
-    int discarded;
     int terminate;
 } fm_answer;
 
@@ -72,31 +57,35 @@ typedef struct {
 /* An instance: each function returns an fm_status and leaves its name in *function if that is above FM_WARNING. */
 typedef struct {
     void *self;
-    int (*get)(void *self, int type, const uint32_t *references, size_t n, void *values, size_t size,
-               const char **function);
-    int (*set)(void *self, int type, const uint32_t *references, size_t n, const void *values, size_t size,
-               const char **function);
     /* n inputs go on from time along polynomials; derivatives[(order - 1) * n + i], order 1 to degree */
     int (*interpolate)(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                        double time, const char **function);
+    /* FM_DISCARD if the step was not simply done: then, and only then, the answer says what came of it */
     int (*do_step)(void *self, double time, double size, fm_answer *answer, const char **function);
     int (*save)(void *self, int place, const char **function);
     int (*restore)(void *self, int place, const char **function);
     int (*enter)(void *self, int state, const fm_experiment *experiment, const char **function);
 } fm_instance;
 
-/* One FMI call: variables of one type that lie side by side. */
-typedef struct {
-    int type;
-    size_t n, size;
+/* One FMI call, ready to be made: variables of one type that lie side by side are read or set. What makes it is chosen
+ * once, by type and FMI version; it hands the arguments on, and returns an fm_status. */
+typedef struct fm_segment fm_segment;
+struct fm_segment {
+    int (*transfer)(const fm_segment *segment);
+    void *address; /* of the function in the library of an FMU */
+    void *self;    /* whose variables they are: for an FMU its component */
     const uint32_t *references;
+    size_t n, size;
     void *values;
-} fm_segment;
+    int *integers; /* FMI 2.0: room for size Booleans as it has them */
+    const char *function;
+};
 
 /* One element on its way from an output to an input. */
 typedef struct {
     int source_type, target_type;
     int transformed;
+    int plain; /* a Float64 as it is */
     const void *source;
     void *target;
     double factor, offset;
@@ -112,6 +101,26 @@ typedef struct {
     double factor, offset;
     int transformed;
 } fm_wire;
+
+/* What a polynomial is fitted to. */
+typedef struct {
+    int points, derivatives, n_buffers;
+    const int *buffers;
+} fm_fit;
+
+/* A program is an array of them that ends with FM_END. */
+typedef struct {
+    int op;
+    int instance;
+    int group;       /* MOVE, SET, GET; the state for MODE */
+    int place;       /* SAVE, RESTORE: place; KEEP, RECALL: buffer */
+    int least, most; /* REPEAT; PARALLEL: least is the number of STEPs that follow */
+    double at;       /* FIT: at; STEP: end; UNTIL: tolerance */
+    int n;           /* MOVE: of moves; SET, GET: of segments */
+    const fm_move *moves;
+    const fm_segment *segments;
+    const fm_fit *fit;
+} fm_instruction;
 
 /* A run of recorded values: bytes that go from the store into each row of a block. */
 typedef struct {
@@ -136,22 +145,16 @@ void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n);
 
 /* What a STEP came to, until it is put together with those beside it. */
 typedef struct {
-    int status; /* an fm_stop */
-    int terminate;
-    int failure_status;
-    const char *failure_function;
+    int status;
+    fm_answer answer;
+    const char *function;
 } fm_result;
 
 typedef struct {
-    /* what is run; arrays per instance and group have an entry per (instance * n_groups + group), and one more */
-    int n_instances, n_groups, continuous_group, outputs_group;
-    fm_instance *instances;
+    int n_instances, continuous_group;
+    const fm_instance *instances;
     const fm_experiment *experiment;
-    const int *segment_begin;
-    const fm_segment *segments;
-    const int *move_begin;
-    const fm_move *moves;
-    const int *wire_begin; /* per instance */
+    const int *wire_begin; /* per instance, and one more */
     const fm_wire *wires;
 
     /* outputs per type, copies of them, and when they were read */
@@ -173,6 +176,7 @@ typedef struct {
     double *centre;
     int *degree;
     int *told; /* whether the FMU has been told a polynomial */
+    int fits;  /* whether any program has a FIT: else nobody need look at these */
     double *scratch; /* largest n * (degree + 1) * 4 */
 
     /* rows */
@@ -189,6 +193,7 @@ typedef struct {
     fm_result *results;
 
     /* the execution */
+    const fm_instruction *code;
     double begin, end;
     int terminate;
     int stop_instance, stop_instruction;
@@ -198,12 +203,13 @@ typedef struct {
 } fm_kernel;
 
 /* Execute a program over an interval. Returns an fm_stop. */
-int fm_run(fm_kernel *k, const fm_program *program, double begin, double end);
+int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end);
 
 /* Attempt and commit the intervals between n times while nothing happens; *done of them are committed, the next one is
  * attempted and not committed. Comes back early when the next row is the last that has room, or an attempt did not
  * simply succeed. Returns an fm_stop of the last attempt. */
-int fm_repeat(fm_kernel *k, const fm_program *attempt, const fm_program *commit, const double *times, int n, int *done);
+int fm_repeat(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, const double *times, int n,
+              int *done);
 
 /* FMI functions that an FMU's table calls, FMI 2.0 and 3.0; the names are given by fm_function_name. */
 enum fm_function {
@@ -219,15 +225,14 @@ enum fm_function {
 /* An FMU that somebody else has loaded and instantiated. */
 typedef struct {
     void *component;
-    void *functions[FM_FUNCTIONS]; /* addresses; null where the library lacks one */
-    void **places;                 /* saved FMU states */
+    void *do_step;          /* one of the functions, at hand */
+    void *const *functions; /* FM_FUNCTIONS addresses, shared by all instances of a library; null where it lacks one */
+    void **places;          /* saved FMU states */
     int has_saved;
-    int32_t *booleans;             /* FMI 2.0: room for the largest group of Booleans */
-    int *orders;                   /* FMI 2.0: room for the orders of input derivatives */
-    uint32_t *order_references;
+    int *orders;            /* FMI 2.0: room for the orders of input derivatives */
     int most_orders;
-    fm_instance *python;           /* for what C cannot do: Strings, Binaries, polynomials of FMI 3.0 */
-    double tolerance;              /* of the FMU's own default experiment, if nobody gives another */
+    fm_instance *python;    /* for what C cannot do: polynomials of FMI 3.0 */
+    double tolerance;       /* of the FMU's own default experiment, if nobody gives another */
     int tolerance_defined;
 } fm_fmu;
 
@@ -238,3 +243,8 @@ const char *fm_fmi3_name(int function);
 /* Fill the table of functions for an FMU. */
 void fm_fmi2_table(fm_fmu *fmu, fm_instance *instance);
 void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance);
+
+/* Make the call of an FMU ready that reads or sets variables of a type up to FM_BOOLEAN; the variables and the place of
+ * their values are in the segment already. */
+void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);
+void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);

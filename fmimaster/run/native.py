@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.instance import Instance
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.plan.layout import Group, Segment
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan, Wire
 from fmimaster.program.instructions import (
     Fit,
@@ -38,11 +39,8 @@ from fmimaster.program.instructions import (
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.convergence import nominals_of_outputs
 from fmimaster.run.executor import Experiment, RowBlock, make_store
-from fmimaster.run.native_instances import STATES, FmuInstance, PythonInstance
+from fmimaster.run.native_instances import STATES, TYPES, FmuInstance, PythonInstance, functions_of
 from fmimaster.system.model import DataType
-
-TYPES = tuple(DataType)
-"""Types in the order of the kernel's fm_type."""
 
 OPERATIONS: tuple[type[Instruction], ...] = (
     Move,
@@ -103,19 +101,19 @@ class NativeExecutor:
         self._chunk = 16
         self._attempts = self._measured = 0
         self._done = ffi.new("int *")
-        k.n_instances, k.n_groups = len(instances), len(Group)
-        k.continuous_group = Group.CONTINUOUS
+        k.n_instances, k.continuous_group = len(instances), Group.CONTINUOUS
         self.experiment = experiment
         k.experiment = self._lent(_experiment(experiment))
-        self._lend_groups()
+        self._lend_instances(n_places)
+        self._lend_calls()
         self._lend_moves()
+        self._lend_wires()
         self._lend_outputs(n_buffers, history)
         self._lend_rows()
         n = len(instances)
         self.at = self._doubles(k, "at", np.full(n, experiment.start))
         self._doubles(k, "place_at", np.zeros(max(n_places, 1)))
         self._seconds = self._doubles(k, "seconds", np.zeros(n))
-        self._lend_instances(n_places)
         self._automatic = n_threads == AUTOMATIC
         k.results = self._lent(ffi.new("fm_result[]", n))
         if n_threads > 1:
@@ -239,17 +237,49 @@ class NativeExecutor:
         """The program as the kernel reads it; kept together with it, since it is known by its identity."""
         known = self._programs.get(id(program))
         if known is None:
-            code = self._lent(
-                ffi.new("fm_instruction[]", [_encode(i, self._lent) for i in program.instructions])
-            )
-            encoded = ffi.new("fm_program *", (len(program.instructions), code))
+            entries = [self._encode(instruction) for instruction in program.instructions]
+            for entry, (this, following) in zip(
+                entries, pairwise(program.instructions), strict=False
+            ):
+                if isinstance(this, Move) and isinstance(following, Set):
+                    entry["op"] = lib.FM_MOVE_SET
+            code = self._lent(ffi.new("fm_instruction[]", [*entries, {"op": lib.FM_END}]))
             self._lend_polynomials(program)
-            known = self._programs[id(program)] = (program, encoded)
+            known = self._programs[id(program)] = (program, code)
         return known[1]
+
+    def _encode(self, instruction: Instruction) -> dict[str, Any]:
+        """An instruction as the fields of fm_instruction."""
+        fields: dict[str, Any] = {"op": OPERATIONS.index(type(instruction))}
+        match instruction:
+            case Move(i, group):
+                fields |= {"instance": i, "group": int(group)} | self._moves[i, group]
+            case Set(i, group) | Get(i, group):
+                fields |= {"instance": i, "group": int(group)} | self._calls[i, group]
+            case Fit(i, at, points, derivatives, buffers):
+                numbers = self._lent(ffi.new("int[]", buffers))
+                fit = ffi.new("fm_fit *", (points, derivatives, len(buffers), numbers))
+                fields |= {"instance": i, "at": at, "fit": self._lent(fit)}
+            case Step(i, end):
+                fields |= {"instance": i, "at": end}
+            case Save(i, place) | Restore(i, place):
+                fields |= {"instance": i, "place": place}
+            case Keep(buffer) | Recall(buffer):
+                fields |= {"place": buffer}
+            case Repeat(least, most):
+                fields |= {"least": least, "most": most}
+            case Until(tolerance):
+                fields |= {"at": tolerance}
+            case Parallel(count):
+                fields |= {"least": count}
+            case Mode(i, state):
+                fields |= {"instance": i, "group": STATES.index(state)}
+        return fields
 
     def _lend_polynomials(self, program: Program) -> None:
         """Room for the coefficients that the FITs of a program write."""
         k = self.kernel
+        k.fits |= any(isinstance(i, Fit) for i in program.instructions)
         for fit in (i for i in program.instructions if isinstance(i, Fit)):
             rows = fit.points * (fit.derivatives + 1)
             i = fit.instance
@@ -277,42 +307,39 @@ class NativeExecutor:
         values = self.store.values[kind]
         return ffi.cast("char *", ffi.from_buffer(values)) + index * kind.dtype.itemsize
 
-    def _lend_groups(self) -> None:
-        begins, members = [0], []
-        for i in range(len(self._instances)):
+    def _lend_calls(self) -> None:
+        """The FMI calls that SET and GET make, per instance and group."""
+        self._calls: dict[tuple[int, Group], dict[str, Any]] = {}
+        for i, instance in enumerate(self._entries):
             for group in Group:
-                members += [(i, group, s) for s in self.plan.layout.segments(i, group)]
-                begins.append(len(members))
-        table = self._lent(ffi.new("fm_segment[]", max(len(members), 1)))
-        self._segments: list[tuple[int, Group, Segment, int]] = []
-        for entry, (i, group, segment) in zip(table, members, strict=False):
-            references = self._lent(ffi.new("uint32_t[]", list(segment.value_references)))
-            self._segments.append((i, group, segment, int(ffi.cast("uintptr_t", references))))
-            entry.type = TYPES.index(segment.type)
-            entry.n, entry.size = len(segment.variables), segment.stop - segment.start
-            entry.references = references
-            entry.values = self._address(segment.type, segment.start)
-        self.kernel.segment_begin = self._lent(ffi.new("int[]", begins))
-        self.kernel.segments = table
+                segments = self.plan.layout.segments(i, group)
+                calls = self._lent(ffi.new("fm_segment[]", len(segments)))
+                for call, segment in zip(calls, segments, strict=True):
+                    references = ffi.new("uint32_t[]", list(segment.value_references))
+                    call.references = self._lent(references)
+                    call.n, call.size = len(segment.variables), segment.stop - segment.start
+                    call.values = self._address(segment.type, segment.start)
+                    instance.bind(call, group, segment)
+                self._calls[i, group] = {"n": len(segments), "segments": calls}
 
     def _lend_moves(self) -> None:
-        begins, moves = [0], list[Wire]()
-        for i in range(len(self._instances)):
-            for group in Group:
-                moves += self.plan.wires.get((i, group), ())
-                begins.append(sum(w.size for w in moves))
-        table = self._lent(ffi.new("fm_move[]", max(begins[-1], 1)))
-        elements = ((w, e) for w in moves for e in range(w.size))
-        for entry, (wire, element) in zip(table, elements, strict=False):
-            entry.source_type = TYPES.index(wire.source_type)
-            entry.target_type = TYPES.index(wire.target_type)
-            entry.transformed = not wire.transformation.is_identity
-            entry.factor, entry.offset = wire.transformation.factor, wire.transformation.offset
-            entry.source = self._address(wire.source_type, wire.source.start + element)
-            entry.target = self._address(wire.target_type, wire.target.start + element)
-        self.kernel.move_begin = self._lent(ffi.new("int[]", begins))
-        self.kernel.moves = table
-        self._lend_wires()
+        """What MOVE moves, per instance and group: element by element."""
+        self._moves: dict[tuple[int, Group], dict[str, Any]] = {}
+        for key, wires in self.plan.wires.items():
+            elements = [(w, e) for w in wires for e in range(w.size)]
+            moves = self._lent(ffi.new("fm_move[]", len(elements)))
+            for move, (wire, element) in zip(moves, elements, strict=True):
+                types, is_identity = (
+                    (wire.source_type, wire.target_type),
+                    wire.transformation.is_identity,
+                )
+                move.source_type, move.target_type = map(TYPES.index, types)
+                move.transformed = not is_identity
+                move.plain = is_identity and types == (DataType.FLOAT64, DataType.FLOAT64)
+                move.factor, move.offset = wire.transformation.factor, wire.transformation.offset
+                move.source = self._address(wire.source_type, wire.source.start + element)
+                move.target = self._address(wire.target_type, wire.target.start + element)
+            self._moves[key] = {"n": len(elements), "moves": moves}
 
     def _lend_wires(self) -> None:
         """The same for polynomials, with the derivatives of the outputs."""
@@ -375,15 +402,19 @@ class NativeExecutor:
         self._tables = [
             PythonInstance(self, i, instance) for i, instance in enumerate(self._instances)
         ]
-        entries = self._lent(ffi.new("fm_instance[]", len(self._instances)))
-        for i, (instance, table) in enumerate(zip(self._instances, self._tables, strict=True)):
+        self._entries: list[PythonInstance | FmuInstance] = []
+        functions: dict[int, Any] = {}  # per library
+        for instance, table in zip(self._instances, self._tables, strict=True):
             if isinstance(instance, BinaryInstance):
-                entries[i] = self._lent(FmuInstance(table, instance, n_places)).entry[0]
+                if instance.library not in functions:
+                    functions[instance.library] = functions_of(instance)
+                shared = functions[instance.library]
+                self._entries.append(FmuInstance(table, instance, n_places, shared))
             else:
-                entries[i] = table.entry[0]
-        self.kernel.instances = entries
-        for i, group, segment, address in self._segments:
-            self._tables[i].lend(group, segment, address)
+                self._entries.append(table)
+        self.kernel.instances = self._lent(
+            ffi.new("fm_instance[]", [e.entry[0] for e in self._entries])
+        )
 
 
 def _experiment(experiment: Experiment) -> Any:
@@ -396,29 +427,3 @@ def _experiment(experiment: Experiment) -> Any:
         tolerance is not None,
     )
     return ffi.new("fm_experiment *", values)
-
-
-def _encode(instruction: Instruction, lent: Callable[[Any], Any]) -> dict[str, Any]:
-    """An instruction as the fields of fm_instruction; ``lent`` keeps what they point to."""
-    fields: dict[str, Any] = {"op": OPERATIONS.index(type(instruction))}
-    match instruction:
-        case Move(i, group) | Set(i, group) | Get(i, group):
-            fields |= {"instance": i, "group": int(group)}
-        case Fit(i, at, points, derivatives, buffers):
-            fields |= {"instance": i, "at": at, "points": points, "derivatives": derivatives}
-            fields |= {"n_buffers": len(buffers), "buffers": lent(ffi.new("int[]", buffers))}
-        case Step(i, end):
-            fields |= {"instance": i, "at": end}
-        case Save(i, place) | Restore(i, place):
-            fields |= {"instance": i, "place": place}
-        case Keep(buffer) | Recall(buffer):
-            fields |= {"place": buffer}
-        case Repeat(least, most):
-            fields |= {"least": least, "most": most}
-        case Until(tolerance):
-            fields |= {"at": tolerance}
-        case Parallel(count):
-            fields |= {"least": count}
-        case Mode(i, state):
-            fields |= {"instance": i, "group": STATES.index(state)}
-    return fields

@@ -13,10 +13,14 @@ from fmimaster.fmu.instance import Instance, Signal
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.run.inputs import Polynomials
+from fmimaster.system.model import DataType
 from fmimaster.system.states import State
 
 if TYPE_CHECKING:
     from fmimaster.run.native import NativeExecutor
+
+TYPES = tuple(DataType)
+"""Types in the order of the kernel's fm_type."""
 
 STATES = tuple(State)
 """States in the order of the kernel's fm_state."""
@@ -34,15 +38,12 @@ class PythonInstance:
         self.executor = executor
         self.index = i
         self.interpolator: Callable[[float, Signal], None] | None = None
-        self.transfers: dict[int, Callable[[], None]] = {}
-        """Address of the value references → what reads or sets these variables."""
         self.handle = ffi.new_handle(self)
+        self._transfers: list[Any] = []
         self.entry = ffi.new(
             "fm_instance *",
             (
                 self.handle,
-                lib.fm_python_get,
-                lib.fm_python_set,
                 lib.fm_python_interpolate,
                 lib.fm_python_do_step,
                 lib.fm_python_save,
@@ -51,13 +52,13 @@ class PythonInstance:
             ),
         )
 
-    def lend(self, group: Group, segment: Segment, address: int) -> None:
-        """Make what moves a segment, if that is done in Python."""
-        if isinstance(self.instance, BinaryInstance) and segment.type.dtype != object:
-            return
+    def bind(self, call: Any, group: Group, segment: Segment) -> None:
+        """Make a call ready that reads or sets a segment."""
         make = self.instance.getter if group is Group.OUTPUTS else self.instance.setter
         values = self.executor.store.values[segment.type][segment.start : segment.stop]
-        self.transfers[address] = make(segment.type, segment.value_references, values)
+        transfer = ffi.new_handle((self, make(segment.type, segment.value_references, values)))
+        self._transfers.append(transfer)
+        call.self, call.transfer = transfer, lib.fm_python_transfer
 
     def interpolate(self) -> None:
         """Tell the FMU the polynomials as they stand in the kernel."""
@@ -89,67 +90,88 @@ class PythonInstance:
         }[state]()
 
 
-def _guarded(act: Callable[..., None]) -> Callable[..., int]:
-    """A function that the kernel can call: an exception is kept, and told by the status."""
+def _status(table: PythonInstance, act: Callable[..., int | None], *arguments: Any) -> int:
+    """What the kernel is told of a call; an exception is kept."""
+    try:
+        status = act(*arguments)
+    except CallError as error:
+        table.error = error
+        return int(lib.FM_ERROR)
+    return int(lib.FM_OK) if status is None else status
+
+
+def _called(act: Callable[..., int | None]) -> Callable[..., int]:
+    """A function of the table of an instance, which the kernel can call."""
 
     def call(self: Any, *arguments: Any) -> int:
         table: PythonInstance = ffi.from_handle(self)
-        try:
-            act(table, *arguments)
-        except CallError as error:
-            table.error = error
-            return int(lib.FM_ERROR)
-        return int(lib.FM_OK)
+        return _status(table, act, table, *arguments)
 
     return call
 
 
-def _transfer(table: PythonInstance, _type: int, references: Any, *_: Any) -> None:
-    table.transfers[int(ffi.cast("uintptr_t", references))]()
+def _transfer(segment: Any) -> int:
+    table, transfer = ffi.from_handle(segment.self)
+    return _status(table, transfer)
 
 
-def _do_step(table: PythonInstance, time: float, size: float, answer: Any, _: Any) -> None:
+def _do_step(table: PythonInstance, time: float, size: float, answer: Any, _: Any) -> int | None:
     said = table.instance.do_step(time, size)
-    if said is not None:
-        answer.last_successful_time = said.last_successful_time
-        answer.discarded, answer.terminate = said.discarded, said.terminate
-        table.messages = said.messages
+    if said is None:
+        return None
+    answer.last_successful_time, answer.terminate = said.last_successful_time, said.terminate
+    table.messages = said.messages
+    return int(lib.FM_DISCARD)
 
 
-ffi.def_extern("fm_python_get")(_guarded(_transfer))
-ffi.def_extern("fm_python_set")(_guarded(_transfer))
-ffi.def_extern("fm_python_interpolate")(_guarded(lambda table, *_: table.interpolate()))
-ffi.def_extern("fm_python_do_step")(_guarded(_do_step))
-ffi.def_extern("fm_python_save")(_guarded(lambda table, place, _: table.instance.save(place)))
-ffi.def_extern("fm_python_restore")(_guarded(lambda table, place, _: table.instance.restore(place)))
-ffi.def_extern("fm_python_enter")(_guarded(lambda table, state, *_: table.enter(STATES[state])))
+ffi.def_extern("fm_python_transfer")(_transfer)
+ffi.def_extern("fm_python_interpolate")(_called(lambda table, *_: table.interpolate()))
+ffi.def_extern("fm_python_do_step")(_called(_do_step))
+ffi.def_extern("fm_python_save")(_called(lambda table, place, _: table.instance.save(place)))
+ffi.def_extern("fm_python_restore")(_called(lambda table, place, _: table.instance.restore(place)))
+ffi.def_extern("fm_python_enter")(_called(lambda table, state, *_: table.enter(STATES[state])))
+
+
+def functions_of(instance: BinaryInstance) -> Any:
+    """Addresses of the FMI functions of an instance's library."""
+    name_of = lib.fm_fmi2_name if instance.prefix == "fmi2" else lib.fm_fmi3_name
+    names = [name_of(function) for function in range(lib.FM_FUNCTIONS)]
+    addresses = [instance.address(ffi.string(name).decode()) if name else 0 for name in names]
+    return ffi.new("void *[]", [ffi.cast("void *", address) for address in addresses])
 
 
 class FmuInstance:
-    """An FMU as the kernel calls it: addresses of its functions."""
+    """An FMU as the kernel calls it: addresses of its functions, which it shares with others from the same library."""
 
-    def __init__(self, python: PythonInstance, instance: BinaryInstance, n_places: int) -> None:
+    def __init__(
+        self, python: PythonInstance, instance: BinaryInstance, n_places: int, functions: Any
+    ) -> None:
         self._python = python
+        self._kept: list[Any] = [functions]
         self.entry = ffi.new("fm_instance *")
         self._fmu = fmu = ffi.new("fm_fmu *")
-        name_of, table = (
-            (lib.fm_fmi2_name, lib.fm_fmi2_table)
-            if instance.prefix == "fmi2"
-            else (lib.fm_fmi3_name, lib.fm_fmi3_table)
-        )
+        is_fmi2 = instance.prefix == "fmi2"
+        table = lib.fm_fmi2_table if is_fmi2 else lib.fm_fmi3_table
+        self._bind = lib.fm_fmi2_bind if is_fmi2 else lib.fm_fmi3_bind
         fmu.component = ffi.cast("void *", instance.component.value)
-        for function in range(lib.FM_FUNCTIONS):
-            name = name_of(function)
-            address = instance.address(ffi.string(name).decode()) if name else 0
-            fmu.functions[function] = ffi.cast("void *", address)
-        largest = 1 + max((v.size for v in instance.model.variables), default=0)
-        room = largest * max(len(instance.model.variables), 1)
-        self._places = ffi.new("void *[]", max(n_places, 1))
-        self._booleans = ffi.new("int32_t[]", room)
-        self._orders = ffi.new("int[]", 64)
-        fmu.places, fmu.booleans, fmu.orders = self._places, self._booleans, self._orders
+        fmu.functions = functions
+        fmu.places = self._lent("void *[]", max(n_places, 1))
+        fmu.orders = self._lent("int[]", 64)
         fmu.most_orders = instance.model.capabilities.max_input_derivative_order
         tolerance = instance.model.default_experiment.tolerance
         fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None
         fmu.python = python.entry
         table(fmu, self.entry)
+
+    def bind(self, call: Any, group: Group, segment: Segment) -> None:
+        """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""
+        if segment.type.dtype == object:
+            self._python.bind(call, group, segment)
+            return
+        call.integers = self._lent("int[]", call.size if segment.type is DataType.BOOLEAN else 0)
+        is_get = group is Group.OUTPUTS
+        self._bind(self._fmu, TYPES.index(segment.type), is_get, ffi.addressof(call))
+
+    def _lent(self, kind: str, size: int) -> Any:
+        self._kept.append(ffi.new(kind, size))
+        return self._kept[-1]
