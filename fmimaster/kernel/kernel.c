@@ -421,7 +421,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
     k->begin = begin;
     k->end = end;
     k->terminate = 0;
-    for (const fm_instruction *c = code; status == FM_RAN; c++) {
+    for (const fm_instruction *c = code; c->op != FM_END; c++) {
         switch (c->op) {
         case FM_MOVE: move(k, c); break;
         case FM_FIT: fit(k, c); break;
@@ -473,10 +473,11 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
                 c += 2;
             c++;
             break;
-        case FM_END: return FM_RAN;
         }
+        if (status != FM_RAN)
+            return status;
     }
-    return status;
+    return k->terminate ? FM_ENDED : FM_RAN;
 }
 
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
@@ -494,10 +495,11 @@ int fm_repeat(fm_kernel *k, const fm_instruction *attempt, const fm_instruction 
         k->measuring = i % FM_MEASURE_EVERY == 0;
         stopped = execute(k, attempt, times[i], times[i + 1]);
         *done = i;
-        if (stopped || k->terminate || i + 2 == n || k->row_capacity - k->n_rows == 1)
+        if (stopped || i + 2 == n || k->row_capacity - k->n_rows == 1)
             break;
         execute(k, commit, times[i + 1], times[i + 1]);
     }
+    k->measuring = 0;
     if (k->pool)
         fm_pool_rest(k->pool);
     return stopped;

@@ -39,7 +39,8 @@ enum fm_stop {
     FM_RAN = 0,
     FM_DISCARDED = 1,
     FM_NOT_CONVERGED = 2,
-    FM_FAILED = 3 /* a call returned Error or Fatal, see fm_kernel.failure */
+    FM_FAILED = 3, /* a call returned Error or Fatal, see fm_kernel.failure */
+    FM_ENDED = 4   /* it did not stop, but an FMU asked to end the simulation */
 };
 
 /* What DoStep said if it was not simply done. */

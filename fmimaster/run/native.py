@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.instance import Instance
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.plan.layout import Group
+from fmimaster.plan.layout import Group, ValueStore
 from fmimaster.plan.plan import Plan, Wire
 from fmimaster.program.instructions import (
     Fit,
@@ -65,12 +65,31 @@ OPERATIONS: tuple[type[Instruction], ...] = (
 AUTOMATIC = 0
 """Number of threads that leaves the number to a measurement."""
 
+MEASURE_EVERY: int = lib.FM_MEASURE_EVERY
+
 WORTH_A_THREAD = 20e-6
 """Mean wall time in s of a DoStep above which threads pay."""
 
 QUICK, SLOW = 0.02, 0.1
 """Wall time in s of one call of the kernel below and above which the next one does more or fewer steps: so progress is
 shown and Ctrl-C is heard, and little time is spent between the calls."""
+
+
+class KernelRows(RowBlock):
+    """Rows that the kernel counts."""
+
+    def __init__(self, plan: Plan, store: ValueStore, kernel: Any) -> None:
+        self._kernel = kernel
+        super().__init__(plan, store)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self._kernel.n_rows)
+
+    @count.setter
+    def count(self, value: int) -> None:
+        self._kernel.n_rows = value
 
 
 class NativeExecutor:
@@ -92,11 +111,11 @@ class NativeExecutor:
         self.next_events = np.full(len(instances), np.inf)
         self.calls = np.zeros((3, len(instances)), np.int64)
         self.store = make_store(plan, n_buffers)
-        self.rows = RowBlock(plan, self.store)
+        self.kernel = k = ffi.new("fm_kernel *")
+        self.rows: RowBlock = KernelRows(plan, self.store, k)
         self._instances = instances
         self._keep: list[Any] = []
         """What the kernel borrows."""
-        self.kernel = k = ffi.new("fm_kernel *")
         self._programs: dict[int, tuple[Program, Any]] = {}
         self._chunk = 16
         self._attempts = self._measured = 0
@@ -118,6 +137,7 @@ class NativeExecutor:
         k.results = self._lent(ffi.new("fm_result[]", n))
         if n_threads > 1:
             self._start_threads(n_threads)
+        self._is_alone = not (self._automatic or k.pool)
 
     @staticmethod
     def takes(plan: Plan) -> bool:
@@ -142,14 +162,12 @@ class NativeExecutor:
         scale = self._attempts / self._measured if self._measured else 1.0
         return [float(s) * scale for s in self._seconds]
 
-    def run(self, program: Program, begin: float, end: float, measuring: int = 0) -> Outcome:
+    def run(self, program: Program, begin: float, end: float) -> Outcome:
         """Execute a program over the interval from begin to end, in s."""
-        k = self.kernel
-        k.n_rows, k.measuring = self.rows.count, measuring
         known = self._programs.get(id(program))  # single steps pay for each call in between
-        code = lib.fm_run(k, known[1] if known else self._encoded(program), begin, end)
-        self.rows.count = k.n_rows
-        return Outcome(end) if code == lib.FM_RAN and not k.terminate else self._outcome(code)
+        code = known[1] if known else self._encoded(program)
+        stop = lib.fm_run(self.kernel, code, begin, end)
+        return self._outcome(stop) if stop else Outcome(end)
 
     def repeat(
         self,
@@ -158,17 +176,15 @@ class NativeExecutor:
         times: Sequence[float] | NDArray[np.float64],
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
-        k, done = self.kernel, self._done
-        if len(times) == 2 and not self._automatic:  # a single step needs no arrays
-            measuring = self._attempts % lib.FM_MEASURE_EVERY == 0
-            self._attempts, self._measured = self._attempts + 1, self._measured + measuring
-            return 0, self.run(attempt, times[0], times[1], measuring)
+        if len(times) == 2 and self._attempts % MEASURE_EVERY and self._is_alone:
+            self._attempts += 1  # a single step that is not measured needs no arrays
+            return 0, self.run(attempt, times[0], times[1])
+        done = self._done
         n = min(len(times), self._chunk + 1)
         points = np.ascontiguousarray(times[:n], dtype=np.float64)
-        k.n_rows = self.rows.count
         since = perf_counter()
-        code = lib.fm_repeat(
-            k,
+        stop = lib.fm_repeat(
+            self.kernel,
             self._encoded(attempt),
             self._encoded(commit),
             ffi.from_buffer("double[]", points),
@@ -180,20 +196,21 @@ class NativeExecutor:
             self._chunk = min(4 * self._chunk, len(self.rows.times))
         elif elapsed > SLOW:
             self._chunk = max(1, self._chunk // 2)
-        self.rows.count = k.n_rows
         self._attempts += done[0] + 1
-        self._measured += done[0] // lib.FM_MEASURE_EVERY + 1
+        self._measured += done[0] // MEASURE_EVERY + 1
         if self._automatic:
             self._decide_on_threads()
-        return done[0], self._outcome(code)
+        return done[0], self._outcome(stop)
 
-    def _outcome(self, code: int) -> Outcome:
+    def _outcome(self, stop: int) -> Outcome:
         k = self.kernel
-        if code == lib.FM_RAN:
-            return Outcome(float(self.at.min()), True) if k.terminate else Outcome(k.end)
-        if code == lib.FM_FAILED:
+        if stop == lib.FM_RAN:
+            return Outcome(k.end)
+        if stop == lib.FM_ENDED:
+            return Outcome(float(self.at.min()), terminate=True)
+        if stop == lib.FM_FAILED:
             self._raise(k.stop_instance, k.failure_status, k.failure_function)
-        reason = Reason.DISCARDED if code == lib.FM_DISCARDED else Reason.NOT_CONVERGED
+        reason = Reason.DISCARDED if stop == lib.FM_DISCARDED else Reason.NOT_CONVERGED
         messages: tuple[str, ...] = ()
         if reason is Reason.DISCARDED:
             instance = self._instances[k.stop_instance]
@@ -202,8 +219,8 @@ class NativeExecutor:
                 tuple(instance.messages.last) if binary else self._tables[k.stop_instance].messages
             )
         change = k.change if reason is Reason.NOT_CONVERGED else 0.0
-        stop = Stop(reason, k.stop_instance, k.stop_instruction, k.stop_time, change, messages)
-        return Outcome(k.stop_time, bool(k.terminate), stop)
+        stopped = Stop(reason, k.stop_instance, k.stop_instruction, k.stop_time, change, messages)
+        return Outcome(k.stop_time, bool(k.terminate), stopped)
 
     def _raise(self, i: int, status: int, function: Any) -> None:
         """The error of a call, in the words of the instance that was called."""
@@ -230,6 +247,7 @@ class NativeExecutor:
         mean = sum(self.seconds) / self._attempts / len(self._instances)
         if mean > WORTH_A_THREAD:
             self._start_threads(len(os.sched_getaffinity(0)))
+        self._is_alone = not self.kernel.pool
 
     # Programs
 
