@@ -428,8 +428,10 @@ class _Run:
             seconds=self.seconds,
             rows=self.recorder.rows,
             instances=tuple(
-                InstanceStatistics(planned.name, attempts, seconds)
-                for planned, seconds in zip(self.plan.instances, self.executor.seconds, strict=True)
+                InstanceStatistics(planned.name, int(calls), seconds, int(restores), int(events))
+                for planned, seconds, calls, restores, events in zip(
+                    self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
+                )
             ),
             notes=self.prepared.notes,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fmimaster.algorithms.aligned import Aligned, go_back
@@ -45,6 +45,7 @@ class Events:
     plan: Plan
     history: int
     hooks: list[Callable[[ValueStore], None]]
+    derivatives: Mapping[int, int]
     hook: Hook | None = None
     _known: dict[tuple[tuple[int, ...], tuple[int, ...]], Program] = field(default_factory=dict)
 
@@ -59,7 +60,7 @@ class Events:
             Triggers that become active.
         """
         if (instances, fired) not in self._known:
-            p = Emitter(self.plan, self.history, hooks=self.hooks)
+            p = Emitter(self.plan, self.history, hooks=self.hooks, derivatives=self.derivatives)
             emit_event(self.plan, p, instances, fired, self.hook)
             program = p.program("event")
             ready = State.STEP_MODE
@@ -99,7 +100,8 @@ def assemble(
     again.emit(plan, trial)
     history = max(history, trial.wanted_history)
 
-    p = Emitter(plan, history)
+    derivatives = trial.wanted_derivatives()
+    p = Emitter(plan, history, derivatives=derivatives)
     (initialization or Initialization()).emit(plan, p)
     initialize = p.program("initialize")
     attempt, rollback = _attempt(plan, algorithm, p, undoes, trial.wanted_begin)
@@ -120,7 +122,7 @@ def assemble(
         check(restart, plan, begin=ready, end=ready, steps=True, history=history)
     check(commit, plan, begin=ready, end=ready, steps=False, history=history)
     check(terminate, plan, begin=ready, end=done, steps=False)
-    event = Events(plan, history, p.hooks, getattr(algorithm, "event_hook", None))
+    event = Events(plan, history, p.hooks, derivatives, getattr(algorithm, "event_hook", None))
     return Programs(
         initialize,
         attempt,

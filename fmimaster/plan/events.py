@@ -141,31 +141,24 @@ def _is_clock(model: Model, name: str) -> bool:
 
 def concerned(
     first: frozenset[int],
-    events: Sequence[Event],
     triggers: Sequence[TriggerPlan],
     links: Sequence[Link],
     event_modes: Sequence[bool],
 ) -> tuple[int, ...]:
-    """Whom an event reaches: over shared events, clock connections, and discrete connections to who has Event Mode."""
+    """Whom an event reaches: who has Event Mode over any connection, others over clock connections; ``first`` holds all
+    members of a shared event."""
     found = set(first)
     while True:
         more = set(found)
-        for event in events:
-            if event.scope is Scope.SHARED and event.instances & found:
-                more |= event.instances
         for trigger in triggers:
             if any(j in found for j, _ in trigger.sources):
                 more.add(trigger.instance)
         for link in links:
-            if link.source in found and event_modes[link.target] and not _is_continuous(link.input):
+            if link.source in found and event_modes[link.target]:
                 more.add(link.target)
         if more == found:
             return tuple(sorted(found))
         found = more
-
-
-def _is_continuous(variable: Variable) -> bool:
-    return variable.is_continuous or variable.type is DataType.CLOCK
 
 
 def event_members(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from fmimaster.plan.layout import Group, ValueStore
@@ -52,6 +52,9 @@ class Emitter:
         Whether a polynomial wants the outputs of the interval's begin.
     hooks : list of functions
         What CALL calls, by number.
+    derivatives : instance → number
+        How many derivatives of its inputs an instance wants at an event and in Initialization Mode too, because it takes
+        them as coefficients: without them it would take their slopes for 0.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Emitter:
         history: int = 0,
         *,
         hooks: list[Callable[[ValueStore], None]] | None = None,
+        derivatives: Mapping[int, int] | None = None,
     ) -> None:
         self.plan = plan
         self.history = history
@@ -70,9 +74,18 @@ class Emitter:
         self._interval = (0.0, 1.0)
         self._at_an_event = False
         self.hooks = [] if hooks is None else hooks
+        self.derivatives = {} if derivatives is None else derivatives
         self.wanted_begin = False
         self._begin: int | None = None
         self._saved: dict[int, int] = {}
+
+    def wanted_derivatives(self) -> dict[int, int]:
+        """Instance → derivatives of its polynomials in what has been written, for who takes coefficients."""
+        return {
+            f.instance: f.derivatives
+            for f in self._instructions
+            if isinstance(f, Fit) and self.plan.instances[f.instance].model.input_polynomials
+        }
 
     def program(self, name: str) -> Program:
         """Program of what has been written since the last one."""
@@ -108,9 +121,13 @@ class Emitter:
 
     def move(self, instance: int) -> None:
         """Inputs of the instance in the store ← connected outputs, held."""
-        for group in (Group.CONTINUOUS, Group.DISCRETE):
-            if self._has(instance, group):
-                self._write(Move(instance, group))
+        if self._has(instance, Group.CONTINUOUS):
+            if instance in self.derivatives and self._at_an_event:
+                self._write(Fit(instance, self._interval[0], 1, self.derivatives[instance], ()))
+            else:
+                self._write(Move(instance, Group.CONTINUOUS))
+        if self._has(instance, Group.DISCRETE):
+            self._write(Move(instance, Group.DISCRETE))
 
     def move_triggers(self, instance: int) -> None:
         """Triggers that connected clocks make active, and what comes along."""

@@ -29,6 +29,10 @@ class InstanceStatistics:
     """Calls of DoStep."""
     seconds: float
     """Wall time in s inside these calls."""
+    restores: int = 0
+    """How often it was brought back to a saved FMU state."""
+    events: int = 0
+    """How often it has entered Event Mode."""
 
 
 @dataclass(frozen=True, slots=True)

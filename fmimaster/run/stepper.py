@@ -27,6 +27,9 @@ from fmimaster.run.timeline import Timeline
 SLIVER = 1e-9
 """A step that would leave less than this part of itself until the stop time goes to the stop time."""
 
+REFRESH = 1e-5
+"""Length of the step that renews outputs after an event elsewhere, as a part of the step that was due."""
+
 AT_EVENT = 1e-9
 """Indicators at or below it are those of the event at which an FMU has stopped."""
 
@@ -61,6 +64,8 @@ class RunState:
     """Length of the last step in s; 0 at the start and after an event."""
     fired: frozenset[int] = frozenset()
     """Events that have happened at the present time."""
+    outdated: frozenset[int] = frozenset()
+    """Instances whose outputs depend on inputs that have jumped, and that cannot tell before their next step."""
     bracket: tuple[float, float] | None = None
     """While a change is located: step lengths in s without it and with it."""
     step_log: StepLog = field(default_factory=StepLog)
@@ -133,8 +138,9 @@ class Stepper:
             self.executor.run(self.programs.commit, end.seconds, end.seconds)
             reason = goal.reason if end == goal.end else f"early return of {self._askers(outcome)}"
             s.step_log.add(s.time.seconds, end.seconds, reason)
-            s.previous = end.seconds - s.time.seconds
+            s.previous = 0.0 if s.outdated else end.seconds - s.time.seconds
             s.time, s.steps, s.fired, s.bracket = end, s.steps + 1, frozenset(), None
+            s.outdated = frozenset()
 
     def _askers(self, outcome: Outcome) -> str:
         return " and ".join(self._names[i] for i in outcome.events) or "an FMU"
@@ -150,6 +156,10 @@ class Stepper:
         if len(due) and (next_event := float(due.min())) <= goal.end.seconds:
             name = self._names[int(due.argmin())]
             goal = Goal(Instant(max(next_event, now.seconds)), f"time event of {name}")
+        if s.outdated:
+            names = " and ".join(self._names[i] for i in sorted(s.outdated))
+            length = REFRESH * (goal.end.seconds - now.seconds)
+            goal = Goal(Instant(now.seconds + length), f"outputs of {names} after an event")
         if until.seconds - goal.end.seconds <= SLIVER * (goal.end.seconds - now.seconds):
             goal = Goal(until, "stop time")
         if self.clock is None:
@@ -223,7 +233,7 @@ class Stepper:
             return
         first = frozenset(asking).union(*(self.plan.events[e].instances for e in fired))
         modes = [i.event_mode for i in self.plan.instances]
-        whom = concerned(first, self.plan.events, self.plan.trigger_plans, self.plan.links, modes)
+        whom = concerned(first, self.plan.trigger_plans, self.plan.links, modes)
         triggers = tuple(
             m.trigger
             for e in sorted(fired)
@@ -239,6 +249,7 @@ class Stepper:
             raise self.endless(whom)
         s.fired |= frozenset(fired)
         s.previous = 0.0
+        s.outdated |= outdated(self.plan, whom)
         self._watched.note()
         self._note(fired, how, asking, outcome)
 
@@ -370,6 +381,37 @@ class Stepper:
             messages=stop.messages,
             time=begin,
         )
+
+
+def outdated(plan: Plan, changed: Sequence[int]) -> frozenset[int]:
+    """Instances without Event Mode that are not themselves changed by an event, but have outputs that depend directly on
+    the outputs of who is, and that somebody uses: FMI lets them be read only after a step."""
+    return frozenset(
+        link.target
+        for link in plan.links
+        if link.source in changed
+        and link.target not in changed
+        and not plan.instances[link.target].event_mode
+        and link.input.is_continuous
+        and any(
+            link.input.name in plan.instances[link.target].model.dependencies.get(output, ())
+            for output in _used_outputs(plan, link.target)
+        )
+    )
+
+
+def _used_outputs(plan: Plan, i: int) -> set[str]:
+    """Names of the outputs of an instance that feed others or indicate events."""
+    fed = {k.output.name for k in plan.links if k.source == i}
+    slopes = {v.name for v in plan.instances[i].model.variables if v.derivative_of in fed}
+    indicators = {
+        k.name
+        for event in plan.events
+        for m in event.members
+        if m.instance == i
+        for k in m.declaration.indicators
+    }
+    return fed | slopes | indicators
 
 
 class _Changes:
