@@ -42,8 +42,9 @@ def test_jacobi_reaches_the_error_of_the_method(
 @pytest.mark.parametrize("version", ["fmi3", "mixed"])
 def test_fmi_versions_agree(version: str) -> None:
     expected, found = two_mass("fmi2", "0.01"), two_mass(version, "0.01")
-    assert found.names == expected.names
-    for name in expected.names:
+    counters = {n for n in expected.names if n.endswith(".out")}  # clocks in FMI 3.0
+    assert {*found.names} - counters == {*expected.names} - counters
+    for name in {*expected.names} - counters:
         assert found[name] == pytest.approx(expected[name], rel=0, abs=1e-12)
 
 
