@@ -18,8 +18,8 @@ from fmpy.fmi2 import FMU2Slave
 from fmpy.fmi3 import FMU3Slave
 
 from fmimaster.errors import ModelError
+from fmimaster.fmu import extensions
 from fmimaster.fmu.binary import MessageLog
-from fmimaster.fmu.extensions import EXTENSIONS
 from fmimaster.fmu.fmi2 import Fmi2Instance
 from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.manifest import UnpackedFmu
@@ -74,7 +74,7 @@ class FmuFile:
         try:
             self._unpack(whole)
             self.model: Model = read_model(self.folder, str(source))
-            for extend in EXTENSIONS:
+            for extend in extensions.EXTENSIONS:
                 self.model = extend(UnpackedFmu(self.folder, str(source)), self.model)
         except BaseException:
             self.close()
