@@ -17,8 +17,11 @@ from pathlib import Path
 import fmpy
 import pytest
 from command_line import Outcome, changed, reference, system
+from event_fmus import EXTRA, manifest
 
 from fmimaster.results.results import Results
+from fmimaster.system.description import SharedEvent
+from fmimaster.system.ssp_events import write_shared_events
 
 Run = Callable[..., Outcome]
 
@@ -312,6 +315,63 @@ def test_incompatible_dimensions_are_told(run: Run, feedthrough: Path, tmp_path:
 def test_units_of_different_quantities_are_told(run: Run, upper: Path, tmp_path: Path) -> None:
     message = run("simulate", system(tmp_path, {"a": upper, "b": upper}, ["a.v -> b.u_x"])).error
     assert "Connection 'a.v -> b.u_x': m/s (m·s⁻¹) cannot become m (m)" in message
+
+
+# Events: manifests and what is shared ---------------------------------------------------------------------------------
+
+
+def with_manifest(fmu: Path, target: Path, inside: str) -> Path:
+    return changed(fmu, target, members={EXTRA: manifest(inside)})
+
+
+@pytest.mark.parametrize("command", ["simulate", "info", "plan"])
+def test_a_manifest_that_names_what_is_not_there_is_told_with_its_line(
+    run: Run, dahlquist: Path, tmp_path: Path, command: str
+) -> None:
+    inside = (
+        '<Event name="e" scope="private">\n<Indicator name="y"/>\n<Indicator name="dxx"/></Event>'
+    )
+    path = with_manifest(dahlquist, tmp_path / "a.fmu", inside)
+    first, second = run(command, path).error.splitlines()
+    assert f"{path}/{EXTRA}, line 4: Indicator of event 'e': name='y' is no variable" in first
+    assert "line 5: Indicator of event 'e': name='dxx' is no variable of the FMU. Did you" in second
+
+
+def test_a_malformed_manifest_is_told(run: Run, dahlquist: Path, tmp_path: Path) -> None:
+    path = changed(dahlquist, tmp_path / "a.fmu", members={EXTRA: b"<Event"})
+    assert f"{EXTRA}, line 1, column 7: malformed XML" in run("simulate", path).error
+
+
+def test_a_manifest_with_entities_is_refused(run: Run, dahlquist: Path, tmp_path: Path) -> None:
+    text = b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><a>&e;</a>'
+    path = changed(dahlquist, tmp_path / "a.fmu", members={EXTRA: text})
+    assert "the document has a document type" in run("simulate", path).error
+
+
+@pytest.mark.parametrize(
+    ("member", "told"),
+    [
+        (("b", "tuch"), "'b' has no event 'tuch'. Did you mean 'touch'?"),
+        (("c", "touch"), "there is no component 'c'."),
+        (("b", "alone"), "event 'alone' of 'b' is private, so it concerns no other component."),
+        (("a", "touch"), "'a' is a member twice."),
+    ],
+)
+def test_a_shared_event_that_cannot_be_is_told(
+    run: Run, dahlquist: Path, tmp_path: Path, member: tuple[str, str], told: str
+) -> None:
+    inside = "".join(
+        f'<Event name="{name}" scope="{scope}"><Indicator name="x"/></Event>'
+        for name, scope in (("touch", "shared"), ("alone", "private"))
+    )
+    fmu = with_manifest(dahlquist, tmp_path / "a.fmu", inside)
+    shared = SharedEvent("impact", (("a", "touch"), member))
+    annotations = f"<ssd:Annotations>{write_shared_events([shared])}</ssd:Annotations>"
+    path = system(tmp_path / "s", {"a": fmu, "b": fmu})
+    path.write_text(path.read_text().replace("</ssd:System>", f"{annotations}</ssd:System>"))
+    message = run("simulate", path).error
+    assert message.startswith("Shared event 'impact': ")
+    assert told in message
 
 
 # Parameters and options -----------------------------------------------------------------------------------------------
