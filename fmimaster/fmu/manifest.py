@@ -1,7 +1,7 @@
 """Manifests of FMI layered standards: how an extension finds its own in an FMU.
 
 A layered standard has a folder ``extra/<its name>/`` in the FMU. In it a file ``fmi-ls-manifest.xml`` says the name, the
-version, and whatever else the standard likes (FMI 3.0, 2.6). FMI 2.0.5 has the folder too.
+version, and whatever else the standard likes (FMI 3.0, 2.6). A maintenance release of FMI 2.0 brought the folder there too.
 """
 
 from __future__ import annotations
