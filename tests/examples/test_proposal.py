@@ -117,6 +117,16 @@ def test_a_system_is_valid_ssp_and_so_are_its_shared_events(
     assert description.notes == ()
 
 
+REFERENCE = sorted((PROPOSAL.parents[1] / "fmus").glob("*/fmi-ls-manifest.xml"))
+
+
+@pytest.mark.parametrize("path", REFERENCE, ids=[p.parent.name for p in REFERENCE])
+def test_the_manifest_of_a_reference_fmu_is_valid(
+    path: Path, of_manifests: etree.XMLSchema
+) -> None:
+    of_manifests.assertValid(etree.parse(path))
+
+
 def test_whatever_is_written_is_valid(
     of_manifests: etree.XMLSchema, of_systems: etree.XMLSchema
 ) -> None:
