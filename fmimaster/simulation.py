@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import wraps
 from numbers import Real
 from pathlib import Path
@@ -265,6 +265,9 @@ def _planned(
         event_mode=simulation.event_mode,
     )
     fitted: frozenset[int] = frozenset()
+    if clock is not None and hasattr(simulation.algorithm, "policies"):
+        whole = make_plan(resolved, use=use)
+        use = replace(use, policy=simulation.algorithm.policies(whole), early_return=True)
     while True:
         plan = make_plan(
             resolved,
@@ -344,6 +347,7 @@ class _Run:
                 self.programs.commit,
                 None if self.programs.restart is self.programs.attempt else self.programs.restart,
                 self.programs.rollback,
+                self.programs.renew,
                 self.programs.event,
             ),
             self.executor,

@@ -6,6 +6,7 @@ from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.protocol import Algorithm
+from fmimaster.algorithms.sequential import Sequential
 from fmimaster.algorithms.waveform import Waveform
 
 ALGORITHMS: tuple[type[Algorithm], ...] = (Jacobi, GaussSeidel)
@@ -19,6 +20,7 @@ __all__ = [
     "Initialization",
     "Jacobi",
     "Programs",
+    "Sequential",
     "Waveform",
     "assemble",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fmimaster.algorithms.aligned import Aligned, go_back
@@ -29,6 +29,8 @@ class Programs:
     commit: Program
     rollback: Program
     """Undoes an attempt; empty if none can be undone."""
+    renew: Program
+    """Forgets the history but for the present point."""
     terminate: Program
     event: Events
     n_places: int
@@ -47,9 +49,13 @@ class Events:
     hooks: list[Callable[[ValueStore], None]]
     derivatives: Mapping[int, int]
     hook: Hook | None = None
-    _known: dict[tuple[tuple[int, ...], tuple[int, ...]], Program] = field(default_factory=dict)
+    _known: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Program] = field(
+        default_factory=dict
+    )
 
-    def __call__(self, instances: tuple[int, ...], fired: tuple[int, ...]) -> Program:
+    def __call__(
+        self, instances: tuple[int, ...], fired: tuple[int, ...], early: bool = False
+    ) -> Program:
         """The program of an event.
 
         Parameters
@@ -58,15 +64,18 @@ class Events:
             Whom it concerns.
         fired
             Triggers that become active.
+        early
+            Whether an early return is the cause, for algorithms to which that makes a difference.
         """
-        if (instances, fired) not in self._known:
+        key = instances, fired, early
+        if key not in self._known:
             p = Emitter(self.plan, self.history, hooks=self.hooks, derivatives=self.derivatives)
-            emit_event(self.plan, p, instances, fired, self.hook)
+            emit_event(self.plan, p, instances, fired, self.hook if early else None)
             program = p.program("event")
             ready = State.STEP_MODE
             check(program, self.plan, begin=ready, end=ready, steps=False, history=self.history)
-            self._known[instances, fired] = program
-        return self._known[instances, fired]
+            self._known[key] = program
+        return self._known[key]
 
 
 def assemble(
@@ -93,7 +102,13 @@ def assemble(
     """
     if any(i.stops for i in plan.instances) and not getattr(algorithm, "aligns", False):
         algorithm = Aligned(algorithm)
-    _refuse_who_cannot_go_back(plan, range(len(plan.instances)) if undoes else go_back(plan))
+    if undoes:
+        back = list(range(len(plan.instances)))
+    elif hasattr(algorithm, "goes_back"):
+        back = algorithm.goes_back(plan)
+    else:
+        back = go_back(plan)
+    _refuse_who_cannot_go_back(plan, back)
     again = algorithm.restart() if hasattr(algorithm, "restart") else algorithm
     trial = Emitter(plan)
     algorithm.emit(plan, trial)
@@ -111,6 +126,9 @@ def assemble(
     p.remember()
     p.sample()
     commit = p.program("commit")
+    p.forget()
+    p.remember()
+    renew = p.program("renew")
     for i in range(len(plan.instances)):
         p.mode(i, State.TERMINATED)
     terminate = p.program("terminate")
@@ -122,13 +140,17 @@ def assemble(
         check(restart, plan, begin=ready, end=ready, steps=True, history=history)
     check(commit, plan, begin=ready, end=ready, steps=False, history=history)
     check(terminate, plan, begin=ready, end=done, steps=False)
-    event = Events(plan, history, p.hooks, derivatives, getattr(algorithm, "event_hook", None))
+    hook = None
+    if hasattr(algorithm, "event_hook") and p.begin_buffer is not None:
+        hook = algorithm.event_hook(plan, p.begin_buffer)
+    event = Events(plan, history, p.hooks, derivatives, hook)
     return Programs(
         initialize,
         attempt,
         restart,
         commit,
         rollback,
+        renew,
         terminate,
         event,
         p.n_places,
@@ -153,9 +175,9 @@ def _attempt(
     return attempt, p.program("rollback")
 
 
-def _refuse_who_cannot_go_back(plan: Plan, instances: object) -> None:
+def _refuse_who_cannot_go_back(plan: Plan, instances: Iterable[int]) -> None:
     able = [i.model.capabilities.can_get_and_set_fmu_state for i in plan.instances]
-    unable = [plan.instances[i].name for i in instances if not able[i]]  # type: ignore[attr-defined]
+    unable = [plan.instances[i].name for i in instances if not able[i]]
     if unable:
         names = " and ".join(f"'{name}'" for name in unable)
         raise ProgramError(

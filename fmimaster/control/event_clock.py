@@ -365,6 +365,57 @@ class EarlyReturn:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """Interrupt for a moment after each event, and fire what is on at synchronous points (Dejaco's steps III to V).
+
+    For the algorithm ``Sequential``, of which the first instance stops at its own events.
+
+    Parameters
+    ----------
+    first : str
+        Name of the component that steps first, as in the algorithm. Its inputs are extrapolated, so that shared events are
+        judged by the other members.
+    interruption : float
+        Length in s of the step after an event.
+
+    Source: Dejaco and Benedikt (2017), steps III to V.
+    """
+
+    first: str | None = None
+    interruption: float = 1e-4
+    history: ClassVar[int] = 0
+    policy: ClassVar[Policy] = Policy.ANNOUNCE
+    fires: ClassVar[bool] = True
+    locates: ClassVar[float] = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.interruption > 0:
+            raise OptionError(f"{self}: expected a positive interruption in s, such as 1e-4.")
+
+    def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
+        """After an event, a short step."""
+        del indicators
+        end = now.seconds + self.interruption
+        return Goal(Instant(end), "interruption") if fired and end < goal.end.seconds else goal
+
+    def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
+        """What is on, by members whose inputs are those of this very point."""
+        plan = indicators.plan
+        names = [instance.name for instance in plan.instances]
+        first = plan.trigger_sequence[0] if self.first is None else names.index(self.first)
+        values = indicators.present()
+        return (
+            frozenset(
+                s.event
+                for s in indicators.sets
+                if (s.instance != first or plan.events[s.event].scope is Scope.PRIVATE)
+                and all(values[k] <= 0.0 for k in s.z)
+            )
+            - fired
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Locate:
     """Go back and halve the step until a change of discrete outputs is bracketed; all instances then step to its end.
 

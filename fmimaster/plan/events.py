@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fmimaster.errors import DescriptionError
 from fmimaster.plan.layout import Group, Layout, Segment
 from fmimaster.system.model import (
-    Capabilities,
     DataType,
     EventDeclaration,
     Model,
@@ -183,11 +182,14 @@ def event_members(
     return outputs, given, clocks
 
 
-def stops_at_events(can: Capabilities, model: Model, announces: bool) -> bool:
-    """Whether an instance may end a step at an event of its own, if it is allowed to and told to announce."""
-    if can.has_event_mode:
-        return can.might_return_early_from_do_step
-    return announces and model.event_policy is not None
+def stops_at_events(model: Model, policy: str) -> bool:
+    """Whether an instance may end a step at an event of its own, if it is allowed to and told this policy."""
+    chosen = model.event_policy
+    if chosen is not None and chosen.ignore is not None and policy == "ignore":
+        return False
+    if model.capabilities.has_event_mode:
+        return model.capabilities.might_return_early_from_do_step
+    return chosen is not None and policy == "announce"
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,7 +252,7 @@ def _instance(
         model,
         {n: tuple(v.tolist()) for n, v in component.start_values.items()},
         event_mode,
-        stops and stops_at_events(can, model, policy is Policy.ANNOUNCE),
+        stops and stops_at_events(model, policy.value),
     )
 
 

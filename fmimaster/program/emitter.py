@@ -50,6 +50,8 @@ class Emitter:
         How many points the polynomials that were written want.
     wanted_begin : bool
         Whether a polynomial wants the outputs of the interval's begin.
+    begin_buffer : int or None
+        Where they were kept last.
     hooks : list of functions
         What CALL calls, by number.
     derivatives : instance → number
@@ -77,6 +79,7 @@ class Emitter:
         self.derivatives = {} if derivatives is None else derivatives
         self.wanted_begin = False
         self._begin: int | None = None
+        self.begin_buffer: int | None = None
         self._saved: dict[int, int] = {}
 
     def wanted_derivatives(self) -> dict[int, int]:
@@ -230,7 +233,7 @@ class Emitter:
 
     def keep_begin(self) -> int:
         """Keep all outputs as those of the interval's begin."""
-        self._begin = self.keep()
+        self._begin = self.begin_buffer = self.keep()
         return self._begin
 
     def recall(self, buffer: int) -> None:

@@ -46,8 +46,11 @@ class Fit(Instruction):
 
     Each goes through the source's output as it is in the store, then through the first of the buffers in which that
     source was read at another time, until there are ``points`` of them; at each point it takes as many derivatives of
-    the output as the source publishes, at most ``derivatives``. An input whose source publishes too few is held. Times
-    that are nearer to each other than 1/50 of the interval count as one, else it would be ill-conditioned.
+    the output as the source publishes, at most ``derivatives``. An input whose source publishes too few is held.
+
+    A buffer that is nearer to the newest point than 1/50 of the interval gives one derivative more there instead of a
+    point, by the difference of the highest derivatives: a polynomial through both would be ill-conditioned. A buffer that
+    is as near to another point gives nothing.
     """
 
     instance: int

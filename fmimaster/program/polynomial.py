@@ -49,7 +49,7 @@ Hold = Polynomial(1, 0)
 """The value stays as it is until the next communication point."""
 
 NEAREST = 0.02
-"""Points of time that are nearer to each other, in intervals, count as one."""
+"""Points of time that are nearer to each other, in intervals, are too near for a polynomial through both."""
 
 FirstOrder = Polynomial(1, 1)
 """The value goes on along its present slope."""
@@ -65,13 +65,13 @@ def hermite(
     times : length p
         Distinct times of the points in s.
     samples : length p, each of length d + 1, each of shape (n,)
-        Value and derivatives of order 1 to d at each point, for n signals.
+        Value and derivatives of order 1 to d at each point, for n signals; d may differ from point to point.
     centre : float
         Time in s about which the powers are taken.
 
     Returns
     -------
-    shape (p * (d + 1), n)
+    shape (sum of all d + 1, n)
         Row k holds the coefficient of ``(t - centre) ** k``.
 
     Notes
@@ -79,15 +79,15 @@ def hermite(
     Newton's form with confluent divided differences (e.g. Stoer and Bulirsch, Numerische Mathematik 1, 2.1.5), summed in
     a fixed order, so that every executor computes the same bits.
     """
-    order = len(samples[0])
-    nodes = [t for t in times for _ in range(order)]
-    column = [sample[0] for sample in samples for _ in range(order)]
+    owners = [p for p, sample in enumerate(samples) for _ in sample]
+    nodes = [times[p] for p in owners]
+    column = [samples[p][0] for p in owners]
     newton = [column[0]]
     factorial = 1.0
     for k in range(1, len(nodes)):
         factorial *= k
         column = [
-            samples[i // order][k] / factorial
+            samples[owners[i]][k] / factorial
             if nodes[i + k] == nodes[i]
             else (column[i + 1] - column[i]) / (nodes[i + k] - nodes[i])
             for i in range(len(nodes) - k)

@@ -87,22 +87,27 @@ def fitted(
         n = wire.target.stop - wire.target.start
         j = wire.link.source
         points = [(store.read[j], store.outputs)]
+        near: list[tuple[Any, Any]] = []
         for b in fit.buffers:
             values, read = store.buffers[b]
-            if (
-                len(points) < fit.points
-                and np.isfinite(read[j])
-                and all(abs(read[j] - t) > nearest for t, _ in points)
-            ):
+            if len(points) + len(near) == fit.points or not np.isfinite(read[j]):
+                continue
+            distances = [abs(read[j] - t) for t, _ in points]
+            if min(distances) > nearest:
                 points.append((read[j], values))
+            elif len(points) == 1 and distances[0] > 0.0:
+                near = near or [(read[j], values)]
         slots = [wire.source, *wire.derivatives[: fit.derivatives]]
         if len(slots) <= fit.derivatives:
-            points, slots = points[:1], slots[:1]
+            points, near, slots = points[:1], [], slots[:1]
         types = [wire.source_type] + [DataType.FLOAT64] * (len(slots) - 1)
         samples = [
             [values[kind][slot].astype(float) for kind, slot in zip(types, slots, strict=True)]
             for _, values in points
         ]
+        for time, values in near:
+            before = values[types[-1]][slots[-1]].astype(float)
+            samples[0].append((samples[0][-1] - before) / (points[0][0] - time))
         part = hermite([t for t, _ in points], samples, centre)
         part *= wire.transformation.factor
         part[0] += wire.transformation.offset

@@ -35,9 +35,11 @@ AT_EVENT = 1e-9
 
 
 class EventProgram(Protocol):
-    """Instances and triggers → the program of their event."""
+    """Instances, triggers, and whether an early return is the cause → the program of their event."""
 
-    def __call__(self, instances: tuple[int, ...], fired: tuple[int, ...]) -> Program: ...
+    def __call__(
+        self, instances: tuple[int, ...], fired: tuple[int, ...], early: bool
+    ) -> Program: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class StepPrograms:
     restart: Program | None = None
     """The attempt at a step without history, if that is another one."""
     rollback: Program | None = None
+    renew: Program | None = None
+    """Forgets the history but for the present point."""
     event: EventProgram | None = None
 
 
@@ -136,10 +140,13 @@ class Stepper:
         together = not outcome.terminate or end == goal.end or len(self.plan.instances) == 1
         if together and end.seconds > s.time.seconds:
             self.executor.run(self.programs.commit, end.seconds, end.seconds)
+            if s.outdated and self.programs.renew is not None:
+                self.executor.run(self.programs.renew, end.seconds, end.seconds)
             reason = goal.reason if end == goal.end else f"early return of {self._askers(outcome)}"
             s.step_log.add(s.time.seconds, end.seconds, reason)
             s.previous = 0.0 if s.outdated else end.seconds - s.time.seconds
-            s.time, s.steps, s.fired, s.bracket = end, s.steps + 1, frozenset(), None
+            s.time, s.steps, s.bracket = end, s.steps + 1, None
+            s.fired = s.fired if s.outdated else frozenset()
             s.outdated = frozenset()
 
     def _askers(self, outcome: Outcome) -> str:
@@ -243,7 +250,9 @@ class Stepper:
         assert self.programs.event is not None
         self.executor.next_events[list(whom)] = inf
         answer = self.executor.run(
-            self.programs.event(whom, triggers), s.time.seconds, s.time.seconds
+            self.programs.event(whom, triggers, bool(outcome.events)),
+            s.time.seconds,
+            s.time.seconds,
         )
         if answer.stopped is not None:
             raise self.endless(whom)

@@ -1,0 +1,121 @@
+"""Sequential steps around events, without going back: the first instance finds them, the others follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.plan import Plan, Policy
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.polynomial import Hold, Polynomial
+from fmimaster.system.model import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """Step one instance with extrapolated inputs until its next event, then the others with its actual course.
+
+    The first one stops at its events. The others ignore theirs, which the event clock :class:`Check` finds afterwards at
+    points where all states are synchronous. Whoever discards a step at an event must be able to go back; nobody else is
+    ever brought back.
+
+    Parameters
+    ----------
+    first : str
+        Name of the component that steps first; the first one of the trigger sequence if it is left out.
+    extrapolation : Polynomial
+        Inputs of the first one. ``Hold`` leaves it to the FMU, which may go on along derivatives that it is given.
+    interpolation : Polynomial
+        Inputs of the others, through begin and end of the first one's step.
+    synchronised : bool
+        Whether at a shared event the first one is told the left limits of the others as they are; else the extrapolated
+        ones by which it has found the event, as in the paper.
+
+    Source: Dejaco and Benedikt (2017), steps I to V; synchronised and with a quintic extrapolation: method C5 of events.md.
+    """
+
+    first: str | None = None
+    extrapolation: Polynomial = Hold
+    interpolation: Polynomial = Polynomial(2, 2, history=False)
+    synchronised: bool = False
+    order: ClassVar[int] = 1
+    aligns: ClassVar[bool] = True
+
+    def sequence(self, plan: Plan) -> tuple[int, ...]:
+        """Instances in the order in which they step."""
+        names = [instance.name for instance in plan.instances]
+        if self.first is None:
+            return plan.trigger_sequence
+        if self.first not in names:
+            raise OptionError(
+                f"Sequential: there is no component '{self.first}'.{did_you_mean(self.first, names)}"
+            )
+        first = names.index(self.first)
+        return (first, *(i for i in plan.trigger_sequence if i != first))
+
+    def policies(self, plan: Plan) -> Mapping[int, Policy]:
+        """The first one announces its events, the others ignore theirs."""
+        first, *others = self.sequence(plan)
+        return {first: Policy.ANNOUNCE, **dict.fromkeys(others, Policy.IGNORE)}
+
+    def goes_back(self, plan: Plan) -> list[int]:
+        """The first one, if it discards a step at an event."""
+        first = self.sequence(plan)[0]
+        planned = plan.instances[first]
+        return [first] if planned.stops and not planned.event_mode else []
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        first, *others = self.sequence(plan)
+        p.want_begin()
+        places = p.save(self.goes_back(plan))
+        p.inputs(first, self.extrapolation)
+        p.step(first)
+        p.get(first)
+        for instance, place in places.items():
+            p.align(instance, place)
+        for i in others:
+            p.inputs(i, self.interpolation)
+            p.step(i)
+            p.get(i)
+
+    def event_hook(self, plan: Plan, begin: int) -> Callable[[ValueStore], None] | None:
+        """What replaces the payload of the first one by what was extrapolated from the begin of its step.
+
+        Parameters
+        ----------
+        begin : int
+            Buffer of the outputs at the begin.
+        """
+        if self.synchronised:
+            return None
+        first = self.sequence(plan)[0]
+        chosen = []
+        for k in plan.triggers_of(first):
+            for wire in plan.payload.get(k, ()):
+                source = wire.link.source
+                slope = next(
+                    (
+                        plan.layout.slots[source, Group.OUTPUTS, v.name][1].start
+                        for v in plan.instances[source].model.variables
+                        if v.derivative_of == wire.link.output.name
+                        and (source, Group.OUTPUTS, v.name) in plan.layout.slots
+                    ),
+                    None,
+                )
+                if slope is not None and wire.source_type is DataType.FLOAT64:
+                    chosen.append((wire, source, slope))
+
+        def extrapolate(store: ValueStore) -> None:
+            values, read = store.buffers[begin]
+            outputs = values[DataType.FLOAT64]
+            for wire, source, slope in chosen:
+                length = store.read[first] - read[source]
+                value = outputs[wire.source.start] + outputs[slope] * length
+                t = wire.transformation
+                store.values[wire.target_type][wire.target] = t.factor * value + t.offset
+
+        return extrapolate
