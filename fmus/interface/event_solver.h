@@ -1,7 +1,8 @@
 /* Solves x' = v, v' = a(t, x, v) with the events of fmi-ls-manifest.xml.
  *
  * Included by a model that defines the functions declared here, and in whose description there is `eventPolicy`. It gets
- * model_step and model_update, and calls show_triggered_events in its model_outputs.
+ * model_step and model_update, calls check_event_policy in its model_check and show_triggered_events
+ * in its model_outputs.
  *
  * An event occurs when the largest of its indicators, which was positive, has come down to zero; its time is found by
  * bisection, with the micro step done again at every length that is tried. What happens then is up to `eventPolicy` and
@@ -32,6 +33,13 @@ static const double EVENT_WIDTH = 1e-13;    /* [s] the bracket at which bisectio
 static const double AT_THE_END = 1e-10;     /* [s] an event as close as this to the end of a step is there */
 static const double ON = 1e-9;              /* indicators of a private event that occurs where an importer stops */
 enum { MOST_EVENTS = 1000 };                /* in one step; more of them accumulate, and the step would not end */
+
+static fm_Status check_event_policy(fm_Instance *self, const Variables *v)
+{
+    if (v->eventPolicy >= EXECUTE && v->eventPolicy <= IGNORE) return FM_OK;
+    return fm_report(self, FM_ERROR, "eventPolicy is %d. It must be 0 (execute), 1 (announce) or 2 (ignore).",
+                     v->eventPolicy);
+}
 
 static double largest_indicator(const Variables *v, int event, double s, Motion m)
 {

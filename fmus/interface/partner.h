@@ -41,11 +41,4 @@ static fm_Status check_input_order(fm_Instance *self, const Variables *v)
                      v->inputOrder);
 }
 
-static fm_Status check_event_policy(fm_Instance *self, const Variables *v)
-{
-    if (v->eventPolicy >= EXECUTE && v->eventPolicy <= IGNORE) return FM_OK;
-    return fm_report(self, FM_ERROR, "eventPolicy is %d. It must be 0 (execute), 1 (announce) or 2 (ignore).",
-                     v->eventPolicy);
-}
-
 #endif

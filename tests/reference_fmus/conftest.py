@@ -20,7 +20,7 @@ from fmpy.fmi2 import (
 from fmpy.fmi3 import FMU3Slave
 from fmpy.logging import addLoggerProxy
 
-MODELS = ("Dahlquist", "Faulty", "Feedthrough", "TwoMassLower", "TwoMassUpper")
+MODELS = ("BouncingBall", "Dahlquist", "Faulty", "Feedthrough", "TwoMassLower", "TwoMassUpper")
 VERSIONS = ("fmi2", "fmi3")
 
 

@@ -5,7 +5,7 @@ import pytest
 from fmpy.fmi1 import FMICallException
 from pytest import approx
 
-WITH_STATES = ("Dahlquist", "TwoMassLower", "TwoMassUpper")
+WITH_STATES = ("BouncingBall", "Dahlquist", "TwoMassLower", "TwoMassUpper")
 
 
 def drive(fmu, count, begin=0):
