@@ -50,6 +50,9 @@ NO_COMPILER = 3
 MANIFEST_PATH = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
 """Where in an FMU the manifest of its events is."""
 
+ONLY_FMI3 = {"Superdense"}
+"""Models that are nothing without Event Mode."""
+
 STOP_TIMES = {"b1": "7", "b2": "7", "b3": "20"}  # [s] benchmarks of the two masses
 # b2: c(t) = -0.554 (1 - cos(4.255 t)), f(t) = -13.823 + 1.024 sin(3.462 t + 2.9)
 CEILINGS = {"b2": {"c0": "-0.554", "ca": "0.554", "cw": "4.255", "cp": repr(math.pi / 2)}}
@@ -67,7 +70,12 @@ def main() -> None:
     arguments = parser.parse_args()
     compiler = find_compiler(arguments.cc)
     models = sorted(path.parent for path in HERE.glob("*/modelDescription.xml"))
-    jobs = [(model, version) for model in models for version in ("fmi2", "fmi3")]
+    jobs = [
+        (model, version)
+        for model in models
+        for version in ("fmi2", "fmi3")
+        if version == "fmi3" or model.name not in ONLY_FMI3
+    ]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         fmus = pool.map(lambda job: build_fmu(job[0], job[1], compiler), jobs)
     archives: dict[tuple[str, str], bytes] = {}
@@ -80,6 +88,10 @@ def main() -> None:
             name = f"two-mass-{benchmark}-{versions}"
             files = build_two_mass(name, benchmark, versions, archives)
             write_archive(arguments.output / "systems" / f"{name}.ssp", files)
+    for version in ("fmi2", "fmi3"):
+        name = f"thermostat-{version}"
+        files = build_thermostat(name, version, archives)
+        write_archive(arguments.output / "systems" / f"{name}.ssp", files)
 
 
 def find_compiler(command: str | None) -> list[str]:
@@ -200,6 +212,25 @@ def build_two_mass(
         "SystemStructure.ssd": text.encode(),
         "resources/TwoMassUpper.fmu": archives[upper, "TwoMassUpper"],
         "resources/TwoMassLower.fmu": archives[lower, "TwoMassLower"],
+    }
+
+
+CLOCK_IN_SSD = {
+    "clock_output": '\n          <ssd:Connector name="crossing.out" kind="output"/>',
+    "clock_input": '\n          <ssd:Connector name="sample" kind="input"/>',
+    "clock_connection": '\n      <ssd:Connection startElement="room" startConnector="crossing.out"'
+    ' endElement="controller" endConnector="sample"/>',
+}
+
+
+def build_thermostat(name: str, version: str, archives: Mapping[tuple[str, str], bytes]) -> Files:
+    """The files of the SSP archive of the thermostat; FMI 2.0 has no clocks to connect."""
+    template = string.Template((HERE / "systems" / "thermostat.ssd").read_text(encoding="utf-8"))
+    clock = CLOCK_IN_SSD if version == "fmi3" else dict.fromkeys(CLOCK_IN_SSD, "")
+    return {
+        "SystemStructure.ssd": template.substitute(name=name, **clock).encode(),
+        "resources/ThermostatRoom.fmu": archives[version, "ThermostatRoom"],
+        "resources/ThermostatController.fmu": archives[version, "ThermostatController"],
     }
 
 

@@ -183,6 +183,11 @@ fm_Stopping fm_stopping(const fm_Instance *self)
     return self->stopping;
 }
 
+bool fm_uses_event_mode(const fm_Instance *self)
+{
+    return self->event_mode;
+}
+
 /* Event Mode ------------------------------------------------------------------------------------------------------- */
 
 fm_Status fm_enter_event_mode(fm_Instance *self, const char *function)
@@ -198,15 +203,24 @@ fm_Status fm_enter_event_mode(fm_Instance *self, const char *function)
     return FM_OK;
 }
 
+#if FM_HAS_EVENT_MODE
+static void deactivate_clocks(fm_Instance *self, bool inputs)
+{
+    for (const fm_Variable *variable = fm_variables; variable < fm_variables + fm_variable_count; variable++)
+        if (variable->type == FM_CLOCK && (variable->role == FM_TRIGGER) == inputs)
+            ((fm_Clock *)fm_value(self, variable))->active = false;
+}
+#endif
+
 fm_Status fm_update(fm_Instance *self, const char *function, fm_Update *update)
 {
     if (!fm_allowed(self, function, FM_EVENT_MODE)) return FM_ERROR;
     *update = (fm_Update){.next_time = INFINITY};
 #if FM_HAS_EVENT_MODE
     Variables *v = &self->state.variables;
-    fm_Status status = model_update(self, v, update);
-    for (const fm_Variable *variable = fm_variables; variable < fm_variables + fm_variable_count; variable++)
-        if (variable->type == FM_CLOCK) ((fm_Clock *)fm_value(self, variable))->active = false;
+    deactivate_clocks(self, false);
+    fm_Status status = model_update(self, v, update);   /* may activate output clocks for another iteration */
+    deactivate_clocks(self, true);
     for (int event = 0; event < FM_EVENT_COUNT; event++) v->memory.event[event].located = false;
     v->memory.event_waits = false;
     self->state.stale = true;

@@ -80,6 +80,9 @@ fm_Status fm_report(fm_Instance *self, fm_Status status, const char *format, ...
 /* How steps of this instance can end at an event. */
 fm_Stopping fm_stopping(const fm_Instance *self);
 
+/* Does the importer use Event Mode? */
+bool fm_uses_event_mode(const fm_Instance *self);
+
 /* Lets the importer set the inputs with intermediateUpdate="true" for `time`; does nothing if it takes no part. */
 void fm_intermediate_update(fm_Instance *self, double time);
 

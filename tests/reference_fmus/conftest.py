@@ -20,7 +20,16 @@ from fmpy.fmi2 import (
 from fmpy.fmi3 import FMU3Slave
 from fmpy.logging import addLoggerProxy
 
-MODELS = ("BouncingBall", "Dahlquist", "Faulty", "Feedthrough", "TwoMassLower", "TwoMassUpper")
+MODELS = (
+    "BouncingBall",
+    "Dahlquist",
+    "Faulty",
+    "Feedthrough",
+    "ThermostatController",
+    "ThermostatRoom",
+    "TwoMassLower",
+    "TwoMassUpper",
+)
 VERSIONS = ("fmi2", "fmi3")
 
 

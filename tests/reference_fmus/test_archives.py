@@ -1,5 +1,6 @@
 """What is in the archives: valid descriptions, sources, systems; and how they are built."""
 
+import math
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -11,14 +12,20 @@ import fmpy.ssp
 import pytest
 from fmpy.validation import validate_fmu
 from lxml import etree
+from pytest import approx
 
 BUILD = Path(__file__).parents[2] / "fmus" / "build.py"
 SYSTEMS = [f"two-mass-{b}-{v}" for b in ("b1", "b2", "b3") for v in ("fmi2", "fmi3", "mixed")]
+THERMOSTATS = ["thermostat-fmi2", "thermostat-fmi3"]
 SSD = "{http://ssp-standard.org/SSP1/SystemStructureDescription}"
 
 
 def test_fmpy_finds_nothing_wrong(reference, model, version):
     assert validate_fmu(str(reference / version / f"{model}.fmu")) == []
+
+
+def test_fmpy_finds_nothing_wrong_with_superdense(reference):
+    assert validate_fmu(str(reference / "fmi3" / "Superdense.fmu")) == []
 
 
 def test_it_has_a_binary_for_this_platform_and_its_sources(reference, model, version):
@@ -120,7 +127,7 @@ def test_the_same_sources_make_the_same_bytes(tmp_path):
     for folder in ("first", "second"):
         subprocess.run([sys.executable, BUILD, tmp_path / folder], check=True)
     built = sorted(p.relative_to(tmp_path / "first") for p in (tmp_path / "first").rglob("*.*"))
-    assert len(built) == 2 * 6 + len(SYSTEMS)
+    assert len(built) == 2 * 8 + 1 + len(SYSTEMS) + len(THERMOSTATS)
     for path in built:
         first, second = ((tmp_path / folder / path).read_bytes() for folder in ("first", "second"))
         assert first == second, path
@@ -137,7 +144,7 @@ def test_without_a_compiler_the_build_says_so(tmp_path):
     assert "No C compiler: none of no-such-compiler was found." in result.stderr
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS)
 def test_a_system_is_valid_by_the_schema_of_ssp(reference, name):
     schema = Path(fmpy.ssp.__file__).parent / "schema" / "SystemStructureDescription.xsd"
     if not schema.exists():
@@ -169,3 +176,100 @@ def test_a_system_connects_its_two_masses_both_ways(reference, name):
         "stopTime": {"b1": "7", "b2": "7", "b3": "20"}[benchmark],
     }
     assert root.attrib["name"] == name
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_system_says_that_the_collision_is_shared(reference, name):
+    with zipfile.ZipFile(reference / "systems" / f"{name}.ssp") as archive:
+        root = ET.fromstring(archive.read("SystemStructure.ssd"))
+    [annotation] = root.findall(f"{SSD}System/{SSD}Annotations/*")
+    assert annotation.attrib == {"type": "org.fmimaster.fmi-ls-events"}
+    [shared] = annotation
+    assert (shared.tag, shared.attrib) == ("SharedEvent", {"name": "collision"})
+    assert [m.attrib for m in shared] == [
+        {"component": c, "event": "collision"} for c in ("upper", "lower")
+    ]
+
+
+@pytest.mark.parametrize("name", ["two-mass-b2-fmi2", "two-mass-b2-fmi3", "two-mass-b2-mixed"])
+def test_the_walls_of_b2_move(reference, name):
+    ssv = "{http://ssp-standard.org/SSP1/SystemStructureParameterValues}"
+    with zipfile.ZipFile(reference / "systems" / f"{name}.ssp") as archive:
+        root = ET.fromstring(archive.read("SystemStructure.ssd"))
+    values = {p.attrib["name"]: float(p[0].attrib["value"]) for p in root.iter(f"{ssv}Parameter")}
+
+    def wall(letter, t):
+        offset, amplitude, frequency, phase = (values[letter + end] for end in "0awp")
+        return offset + amplitude * math.sin(frequency * t + phase)
+
+    for t in (0.0, 0.1, 1.0, 6.9):
+        assert wall("c", t) == approx(-0.554 * (1 - math.cos(4.255 * t)), abs=1e-14)
+        assert wall("f", t) == approx(-13.823 + 1.024 * math.sin(3.462 * t + 2.9), abs=1e-14)
+
+
+# The manifest of the events
+
+
+def manifest(reference, version, model):
+    path = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
+    with zipfile.ZipFile(reference / version / f"{model}.fmu") as archive:
+        return archive.read(path) if path in archive.namelist() else None
+
+
+def test_models_with_events_have_the_same_manifest_in_both_versions(reference, model):
+    text = manifest(reference, "fmi2", model)
+    assert text == manifest(reference, "fmi3", model)
+    with_events = ("BouncingBall", "ThermostatRoom", "TwoMassLower", "TwoMassUpper")
+    assert (text is not None) == (model in with_events)
+
+
+def test_the_manifest_names_what_is_there(reference, version, model):
+    """Rules 1, 3, 4 and 8 of the layered standard."""
+    text = manifest(reference, version, model)
+    if text is None:
+        pytest.skip("a model without events")
+    root = etree.fromstring(text)
+    ls = "{http://fmi-standard.org/fmi-ls-manifest}fmi-ls-"
+    assert root.get(f"{ls}name") == "org.fmimaster.fmi-ls-events"
+    assert root.get(f"{ls}version") == "0.1.0"
+    description = fmpy.read_model_description(reference / version / f"{model}.fmu")
+    variables = {v.name: v for v in description.modelVariables}
+    derivative_of = {v.name: v.derivative and v.derivative.name for v in variables.values()}
+    clock = {"fmi2": "Integer", "fmi3": "Clock"}[version]
+    triggers = [e.get("trigger") for e in root.iter("Event") if e.get("trigger")]
+    assert len(triggers) == len(set(triggers))
+    for event in root.iter("Event"):
+        assert event.get("scope") in ("private", "shared")
+        for key, causality in (("announce", "output"), ("trigger", "input")):
+            if event.get(key):
+                v = variables[event.get(key)]
+                assert (v.type, v.causality) == (clock, causality)
+        assert event.find("Indicator") is not None
+        for indicator in event.iter("Indicator"):
+            name = indicator.get("name")
+            assert variables[name].causality == "output"
+            assert derivative_of[indicator.get("derivative")] == name
+        for payload in event.iter("Payload"):
+            assert variables[payload.get("output")].causality == "output"
+            assert variables[payload.get("input")].causality == "input"
+    for policy in root.iter("Policy"):
+        assert variables[policy.get("parameter")].variability == "tunable"
+    for polynomial in root.iter("InputPolynomial"):
+        names = [polynomial.get("coefficients")]
+        if version == "fmi2":
+            names = [f"{names[0]}[{k}]" for k in range(6)]
+        for name in (polynomial.get("input"), polynomial.get("derivative"), *names):
+            assert variables[name].causality == "input"
+    for look_ahead in root.iter("LookAhead"):
+        assert variables[look_ahead.get("next")].causality == "output"
+
+
+def test_the_description_of_fmi2_points_to_the_manifest(reference, model):
+    with zipfile.ZipFile(reference / "fmi2" / f"{model}.fmu") as archive:
+        root = ET.fromstring(archive.read("modelDescription.xml"))
+        names = archive.namelist()
+    for tool in root.iterfind("VendorAnnotations/Tool"):
+        assert tool.attrib["name"] == "org.fmimaster.fmi-ls-events"
+        assert tool[0].attrib["path"] in names
+    has_manifest = manifest(reference, "fmi2", model) is not None
+    assert (root.find("VendorAnnotations") is not None) == has_manifest
