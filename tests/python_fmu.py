@@ -163,6 +163,8 @@ class PythonInstance:
         self.log: list[Logged] = []
         self.frees = 0
         self._initialized = False
+        self.told: list[float] = []
+        """Times at which it was told how its inputs go on."""
         self.values = SimpleNamespace(t=0.0, course=self.course)
         self._courses: dict[str, Callable[[float], float]] = {}
         self._places: dict[int, dict[str, Any]] = {}
@@ -224,6 +226,7 @@ class PythonInstance:
         names = [self._variables[r].name for r in references]
 
         def interpolate(time: float, signal: Signal) -> None:
+            self.told.append(time)
             for k, name in enumerate(names):
                 self._courses[name] = lambda tau, k=k: float(signal(tau, 0)[k])
             values = {name: getattr(self.values, name) for name in names}

@@ -109,6 +109,8 @@ class ReferenceExecutor:
         self._hooks = hooks
         self.next_events = np.full(len(instances), np.inf)
         self.calls = np.zeros((len(Counted), len(instances)), np.int64)
+        self._interpolators: dict[int, Callable[[float, Signal], None]] = {}
+        """Of the instances that were told a polynomial."""
         self._terminate = False
         self._actions: dict[int, tuple[Program, list[Action]]] = {}
 
@@ -264,21 +266,20 @@ class ReferenceExecutor:
         setters = [instance.setter(s.type, s.value_references, self._part(s)) for s in segments]
         if group is not Group.CONTINUOUS:
             return _in_turn(setters)
-        values = self._part(segments[0])
-        interpolate: Callable[[float, Signal], None] | None = None
+        values, interpolators = self._part(segments[0]), self._interpolators
 
         def act() -> None:
-            nonlocal interpolate
             polynomial = polynomials.get(i)
-            if polynomial is None and interpolate is None:
+            if polynomial is None and i not in interpolators:
                 setters[0]()
                 return
             # an FMU that was told a polynomial once is told each time, also when the value is held again
-            interpolate = interpolate or instance.interpolator(segments[0].value_references)
+            if i not in interpolators:
+                interpolators[i] = instance.interpolator(segments[0].value_references)
             signal = polynomial or Polynomials(values[np.newaxis].copy(), at[i])
             values[:] = signal(at[i], 0)
             setters[0]()
-            interpolate(at[i], signal)
+            interpolators[i](at[i], signal)
 
         return act
 

@@ -59,11 +59,13 @@ def test_a_step_ends_at_its_fraction_of_the_interval() -> None:
 
 
 def test_a_whole_step_ends_at_the_end_bit_by_bit() -> None:
-    b = Bench({"a": ramp()}, experiment=Experiment(0.1))
+    begin, end = 0.2, 0.9
+    assert begin + (end - begin) != end
+    b = Bench({"a": ramp()}, experiment=Experiment(begin))
     b.initialize()
-    b.run("STEP a 0.5\nSTEP a 1.0", 0.1, 0.7)
+    b.run("STEP a 0.5\nSTEP a 1.0", begin, end)
     t, h = b.instances["a"].called(Call.DO_STEP)[-1]
-    assert t + h == 0.7
+    assert t + h == end
 
 
 def test_a_step_begins_where_the_instance_stands_not_where_the_interval_begins() -> None:
@@ -96,6 +98,16 @@ def test_an_input_takes_what_is_in_the_store_when_it_is_moved() -> None:
     assert b.instances["b"].values.u == 0.0
     b.run("MOVE b continuous\nSET b continuous", 5.0)
     assert b.instances["b"].values.u == 5.0
+
+
+def test_an_fmu_that_was_told_a_polynomial_is_told_too_when_its_input_is_held_again() -> None:
+    b = bench()
+    held = "MOVE b continuous\nSET b continuous\nSTEP b 1.0"
+    b.run(held, 0.0, 1.0)
+    assert b.instances["b"].told == []
+    b.run("FIT b 0.0 1 0 ()\nSET b continuous\nSTEP b 1.0", 1.0, 2.0)
+    b.run(held, 2.0, 3.0)
+    assert b.instances["b"].told == [1.0, 2.0]
 
 
 # SAVE, RESTORE --------------------------------------------------------------------------------------------------------
@@ -306,6 +318,16 @@ def test_a_sample_is_a_row_of_the_outputs_in_the_store() -> None:
     times, values = b.executor.rows.take()
     assert times.tolist() == [2.0]
     assert values[DataType.FLOAT64].tolist() == [[2.0, 2.0, 0.0, 0.0]]
+
+
+def test_a_sample_that_equals_the_last_one_at_its_time_is_no_row() -> None:
+    b = bench()
+    b.executor.rows.take()
+    b.run(f"SAMPLE\nSAMPLE\n{STEP_A}\nSAMPLE\nSAMPLE", 2.0)
+    assert b.executor.rows.take()[0].tolist() == [
+        2.0,
+        2.0,
+    ]  # before the outputs were read, and after
 
 
 # What stops a program -------------------------------------------------------------------------------------------------
