@@ -15,6 +15,8 @@ import fmimaster
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
+from fmimaster.run.native import OPERATIONS
+
 HERE = Path(__file__).parent
 PACKAGE = Path(fmimaster.__file__).parent
 
@@ -50,11 +52,16 @@ def package_with_kernel(
 def agreement(
     folder: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the agreement tests on that package."""
+    """Run the tests of each instruction, which both executors must pass, and the agreement tests on that package."""
     tests = folder / "tests"
     tests.mkdir()
-    shutil.copy(HERE / "test_real_fmus.py", tests)
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    for name in ("agreement/test_real_fmus.py", "unit/test_executors.py"):
+        shutil.copy(HERE.parent / name, tests)
+    for name in ("conftest.py", "python_fmu.py"):
+        shutil.copy(HERE.parent / name, tests)
+    (folder / "pytest.ini").write_text(
+        "[pytest]\naddopts = --import-mode=importlib\npythonpath = tests\n"
+    )
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(tests)],
         cwd=folder,
@@ -64,20 +71,44 @@ def agreement(
     )
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ("value = m->factor * value + m->offset;", "value = m->factor * (value + m->offset);"),
-        ("k->read[c->instance] = k->at[c->instance];", "k->read[c->instance] = k->begin;"),
-        ("column[i + 1] - column[i]", "column[i] - column[i + 1]"),
-    ],
-    ids=["MOVE", "GET", "FIT"],
-)
-def test_one_wrong_instruction_is_noticed(wrong: tuple[str, str], tmp_path: Path) -> None:
-    package_with_kernel(tmp_path, wrong=wrong)
+WRONG = {
+    "MOVE": ("value = m->factor * value + m->offset;", "value = m->factor * (value + m->offset);"),
+    "FIT": ("column[i + 1] - column[i]", "column[i] - column[i + 1]"),
+    "SET": (": v->transfer(v);", ": FM_OK;"),
+    "SET after MOVE": ("return set(k, c + 1);", "return FM_RAN;"),
+    "SET of polynomials": ("k->told[i] = 1;", "k->told[i] = 0;"),
+    "GET": ("k->read[c->instance] = k->at[c->instance];", "k->read[c->instance] = k->begin;"),
+    "STEP": ("return c->at == 1.0 ? k->end : ", "return "),
+    "STEP that ends early": ("k->terminate |= r->answer.terminate;", ""),
+    "SAVE": ("k->place_at[c->place] = k->at[c->instance];", "k->place_at[c->place] = k->end;"),
+    "RESTORE": ("k->at[c->instance] = k->place_at[c->place];", "k->at[c->instance] = k->begin;"),
+    "KEEP": ("copy_outputs(k, &k->buffers[buffer * FM_TYPES], k->outputs);", ""),
+    "RECALL": ("copy_outputs(k, k->outputs, &k->buffers[buffer * FM_TYPES]);", ""),
+    "REMEMBER": ("for (int b = k->n_history - 1; b > 0; b--)", "for (int b = 1; b < 1; b++)"),
+    "FORGET": ("k->buffer_read[b][i] = NAN;", "k->buffer_read[b][i] = 0.0;"),
+    "REPEAT": ("count >= repeat->least &&", "count > repeat->least &&"),
+    "UNTIL": ("value > k->nominals[t][i] ? value", "value < k->nominals[t][i] ? value"),
+    "MODE": (
+        "instance->enter(instance->self, c->group,",
+        "instance->enter(instance->self, FM_STEP_MODE,",
+    ),
+    "SAMPLE": ("same = row > 0 && k->times[row - 1] == k->end;", "same = 0;"),
+    "PARALLEL": ("c += c->least;", ""),
+}
+"""Instruction → a text in kernel.c, and what makes it wrong."""
+
+
+@pytest.mark.parametrize("instruction", WRONG)
+def test_one_wrong_instruction_is_noticed(instruction: str, tmp_path: Path) -> None:
+    package_with_kernel(tmp_path, flags=("-O0",), wrong=WRONG[instruction])
     run = agreement(tmp_path)
     assert run.returncode == 1, run.stdout[-2000:]
     assert "1 failed" in run.stdout
+
+
+def test_every_instruction_is_made_wrong_once() -> None:
+    names = {operation.__name__.upper() for operation in OPERATIONS}
+    assert names <= set(WRONG)
 
 
 def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
@@ -96,3 +127,44 @@ def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
     run = agreement(tmp_path, environment)
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-4000:]
     assert "passed" in run.stdout
+
+
+def pool_with_thread_sanitizer(folder: Path, workers: str) -> subprocess.CompletedProcess[str]:
+    """Compile these workers with pool.c and the thread sanitizer, and run them."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        pytest.skip("no C compiler")
+    flags = ["-std=gnu11", "-O1", "-g", "-fsanitize=thread", "-pthread"]
+
+    def made(name: str, *sources: Path) -> subprocess.CompletedProcess[str]:
+        command = [compiler, *flags, f"-I{PACKAGE / 'kernel'}", "-o", str(folder / name)]
+        built = subprocess.run(
+            [*command, *map(str, sources)], capture_output=True, text=True, check=False
+        )
+        if built.returncode:
+            return built
+        return subprocess.run([folder / name], capture_output=True, text=True, check=False)
+
+    (folder / "nothing.c").write_text("int main(void) { return 0; }\n")
+    if made("nothing", folder / "nothing.c").returncode:
+        pytest.skip("there is no thread sanitizer that runs here")
+    (folder / "workers.c").write_text(workers)
+    return made("pool", HERE / "pool.c", folder / "workers.c")
+
+
+WORKERS = (PACKAGE / "kernel" / "workers.c").read_text()
+
+
+def test_the_thread_sanitizer_finds_nothing(tmp_path: Path) -> None:
+    run = pool_with_thread_sanitizer(tmp_path, WORKERS)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_the_thread_sanitizer_finds_a_task_that_is_done_too_early(tmp_path: Path) -> None:
+    task, done = "pool->task(pool->context, NEXT(ticket));", "atomic_fetch_sub(&pool->left, 1);"
+    in_order = f"        {task}\n        {done}\n"
+    assert WORKERS.count(in_order) == 1
+    swapped = WORKERS.replace(in_order, f"        {done}\n        {task}\n")
+    run = pool_with_thread_sanitizer(tmp_path, swapped)
+    assert run.returncode != 0
+    assert "data race" in run.stderr

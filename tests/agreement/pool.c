@@ -1,0 +1,46 @@
+/* Rounds of tasks on the pool of threads, for the thread sanitizer. Each task leaves something in memory, which is read when
+ * the round is done. Exit status 1 if a task was left out or done twice. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel.h"
+
+#include <time.h>
+
+enum { THREADS = 3, TASKS = 5, ROUNDS = 20, PARTS = 20 };
+
+struct work {
+    long round; /* written between the rounds */
+    long done[TASKS];
+};
+
+static void task(void *context, int i)
+{
+    struct work *w = context;
+    nanosleep(&(struct timespec){0, 100000}, 0); /* long enough that others take the next one */
+    w->done[i] += w->round;
+}
+
+int main(void)
+{
+    fm_pool *pool = fm_pool_new(THREADS);
+    struct work w = {0};
+    long expected[TASKS] = {0};
+    for (int part = 0; part < PARTS; part++) {
+        fm_pool_wake(pool);
+        for (int round = 0; round < ROUNDS; round++) {
+            int n = 1 + round % TASKS;
+            w.round = round;
+            fm_pool_run(pool, task, &w, n);
+            for (int i = 0; i < TASKS; i++) {
+                expected[i] += i < n ? round : 0;
+                if (w.done[i] != expected[i])
+                    return 1;
+            }
+        }
+        fm_pool_rest(pool);
+    }
+    fm_pool_free(pool);
+    return 0;
+}
