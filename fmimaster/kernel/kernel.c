@@ -185,7 +185,7 @@ static void evaluate(const double *coefficients, int degree, int n, double s, in
     }
 }
 
-RARE static int set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function)
+static int set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function)
 {
     const fm_instance *instance = &k->instances[i];
     int n = (int)segment->size, degree = k->degree[i];
@@ -203,17 +203,34 @@ RARE static int set_polynomials(fm_kernel *k, int i, const fm_segment *segment, 
                                  k->at[i], function);
 }
 
-HOT static int set(fm_kernel *k, const fm_instruction *c)
+RARE static int set_all_polynomials(fm_kernel *k, const fm_instruction *c)
 {
-    int i = c->instance;
-    int as_polynomials = k->fits && c->group == k->continuous_group && (k->degree[i] >= 0 || k->told[i]);
     for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
-        const char *function = v->function;
-        int status = as_polynomials ? set_polynomials(k, i, v, &function) : v->transfer(v);
+        const char *function = 0;
+        int status = set_polynomials(k, c->instance, v, &function);
         if (status > FM_WARNING)
             return fail(k, c, status, function);
     }
     return FM_RAN;
+}
+
+/* All FMI calls of a SET or GET. */
+HOT static int transfer(fm_kernel *k, const fm_instruction *c)
+{
+    for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
+        int status = v->transfer(v);
+        if (status > FM_WARNING)
+            return fail(k, c, status, v->function);
+    }
+    return FM_RAN;
+}
+
+HOT static int set(fm_kernel *k, const fm_instruction *c)
+{
+    int i = c->instance;
+    if (k->fits && c->group == k->continuous_group && (k->degree[i] >= 0 || k->told[i]))
+        return set_all_polynomials(k, c);
+    return transfer(k, c);
 }
 
 HOT static int move_set(fm_kernel *k, const fm_instruction *c)
@@ -224,13 +241,10 @@ HOT static int move_set(fm_kernel *k, const fm_instruction *c)
 
 HOT static int get(fm_kernel *k, const fm_instruction *c)
 {
-    for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
-        int status = v->transfer(v);
-        if (status > FM_WARNING)
-            return fail(k, c, status, v->function);
-    }
-    k->read[c->instance] = k->at[c->instance];
-    return FM_RAN;
+    int status = transfer(k, c);
+    if (status == FM_RAN)
+        k->read[c->instance] = k->at[c->instance];
+    return status;
 }
 
 static double now(void)

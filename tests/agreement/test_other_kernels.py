@@ -74,7 +74,7 @@ def agreement(
 WRONG = {
     "MOVE": ("value = m->factor * value + m->offset;", "value = m->factor * (value + m->offset);"),
     "FIT": ("column[i + 1] - column[i]", "column[i] - column[i + 1]"),
-    "SET": (": v->transfer(v);", ": FM_OK;"),
+    "SET": ("    return transfer(k, c);", "    return FM_RAN;"),
     "SET after MOVE": ("return set(k, c + 1);", "return FM_RAN;"),
     "SET of polynomials": ("k->told[i] = 1;", "k->told[i] = 0;"),
     "GET": ("k->read[c->instance] = k->at[c->instance];", "k->read[c->instance] = k->begin;"),
