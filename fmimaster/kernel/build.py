@@ -5,7 +5,7 @@ from pathlib import Path
 from cffi import FFI
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ("kernel.c", "fmi2.c", "fmi3.c", "workers.c")
+SOURCES = ("kernel.c", "coefficients.c", "fmi2.c", "fmi3.c", "workers.c")
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-pthread"]
 """No contraction to fused operations: the interpreter in Python must give the same bits."""
 
@@ -18,6 +18,8 @@ extern "Python" {
     int fm_python_save(void *self, int place, const char **function);
     int fm_python_restore(void *self, int place, const char **function);
     int fm_python_enter(void *self, int state, const fm_experiment *experiment, const char **function);
+    int fm_python_update(void *self, fm_update *answer, const char **function);
+    int fm_python_call(void *python, int hook);
 }
 """
 """An instance written in Python; its transfer and interpolate also serve an FMU for what C cannot do: text, binaries, and

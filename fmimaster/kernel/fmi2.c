@@ -78,6 +78,8 @@ static int interpolate(void *self, const uint32_t *references, size_t n, int deg
                        double time, const char **function)
 {
     fm_fmu *fmu = self;
+    if (fmu->n_coefficients)
+        return fm_set_coefficients(fmu, n, degree, derivatives, function);
     void *address = find(fmu, FM_SET_INPUT_DERIVATIVES, function);
     (void)time;
     if (!address)
@@ -88,7 +90,7 @@ static int interpolate(void *self, const uint32_t *references, size_t n, int deg
             fmu->orders[i] = d;
         for (size_t first = 0; first < n; first += 64) {
             size_t count = n - first < 64 ? n - first : 64;
-            const double *values = d <= degree ? &derivatives[(size_t)(d - 1) * n + first] : zero;
+            const double *values = d <= degree ? &derivatives[(size_t)d * n + first] : zero;
             int status = ((derivatives_t)address)(fmu->component, references + first, count, fmu->orders, values);
             if (status > FM_WARNING)
                 return status;
@@ -113,7 +115,7 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
         ((real_status_t)fmu->functions[FM_GET_REAL_STATUS])(fmu->component, LAST_SUCCESSFUL_TIME, &reached);
     if (fmu->functions[FM_GET_BOOLEAN_STATUS])
         ((boolean_status_t)fmu->functions[FM_GET_BOOLEAN_STATUS])(fmu->component, TERMINATED, &terminated);
-    *answer = (fm_answer){reached, terminated};
+    *answer = (fm_answer){reached, terminated, 1, 0, 0};
     return FM_DISCARD;
 }
 
@@ -156,8 +158,15 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
     return address ? ((plain_t)address)(fmu->component) : FM_MISSING;
 }
 
+static int update(void *self, fm_update *answer, const char **function)
+{
+    (void)self, (void)answer;
+    *function = "UpdateDiscreteStates"; /* which FMI 2.0 has for Model Exchange only */
+    return FM_MISSING;
+}
+
 void fm_fmi2_table(fm_fmu *fmu, fm_instance *instance)
 {
     fmu->do_step = fmu->functions[FM_DO_STEP];
-    *instance = (fm_instance){fmu, interpolate, fmu->do_step ? do_step : missing_step, save, restore, enter};
+    *instance = (fm_instance){fmu, interpolate, fmu->do_step ? do_step : missing_step, save, restore, enter, update};
 }

@@ -7,6 +7,8 @@
 #include "kernel.h"
 
 typedef int (*access_t)(void *, const uint32_t *, size_t, void *, size_t);
+typedef int (*clock_access_t)(void *, const uint32_t *, size_t, void *);
+typedef int (*update_t)(void *, bool *, bool *, bool *, bool *, bool *, double *);
 typedef int (*plain_t)(void *);
 typedef int (*do_step_t)(void *, double, double, bool, bool *, bool *, bool *, double *);
 typedef int (*get_state_t)(void *, void **);
@@ -25,7 +27,9 @@ static const char *const NAMES[FM_FUNCTIONS] = {
     [FM_DO_STEP] = "DoStep", [FM_GET_STATE] = "GetFMUState", [FM_SET_STATE] = "SetFMUState",
     [FM_ENTER_CONFIGURATION] = "EnterConfigurationMode", [FM_EXIT_CONFIGURATION] = "ExitConfigurationMode",
     [FM_ENTER_INITIALIZATION] = "EnterInitializationMode", [FM_EXIT_INITIALIZATION] = "ExitInitializationMode",
-    [FM_TERMINATE] = "Terminate",
+    [FM_TERMINATE] = "Terminate", [FM_GET_CLOCK] = "GetClock", [FM_SET_CLOCK] = "SetClock",
+    [FM_ENTER_EVENT] = "EnterEventMode", [FM_ENTER_STEP] = "EnterStepMode",
+    [FM_UPDATE_DISCRETE_STATES] = "UpdateDiscreteStates",
 };
 
 const char *fm_fmi3_name(int function)
@@ -45,6 +49,11 @@ static int transfer(const fm_segment *s)
     return ((access_t)s->address)(s->self, s->references, s->n, s->values, s->size);
 }
 
+static int transfer_clocks(const fm_segment *s)
+{
+    return ((clock_access_t)s->address)(s->self, s->references, s->n, s->values);
+}
+
 static int missing(const fm_segment *s)
 {
     (void)s;
@@ -53,15 +62,19 @@ static int missing(const fm_segment *s)
 
 void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
 {
+    int is_clock = type == FM_CLOCK;
+    int which = is_clock ? (is_get ? FM_GET_CLOCK : FM_SET_CLOCK) : (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type;
     s->self = fmu->component;
-    s->address = find(fmu, (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type, &s->function);
-    s->transfer = s->address ? transfer : missing;
+    s->address = find(fmu, which, &s->function);
+    s->transfer = !s->address ? missing : is_clock ? transfer_clocks : transfer;
 }
 
 static int interpolate(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                        double time, const char **function)
 {
     fm_fmu *fmu = self;
+    if (fmu->n_coefficients)
+        return fm_set_coefficients(fmu, n, degree, derivatives, function);
     return fmu->python->interpolate(fmu->python->self, references, n, degree, derivatives, time, function);
 }
 
@@ -72,12 +85,12 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
     double reached = time + size;
     /* saved states are kept: a step may be undone */
     int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, !fmu->has_saved, &event, &terminate, &early, &reached);
-    if (status <= FM_WARNING && !terminate && !early)
+    if (status <= FM_WARNING && !terminate && !early && !event)
         return status;
     *function = NAMES[FM_DO_STEP];
     if (status > FM_DISCARD)
         return status;
-    *answer = (fm_answer){reached, terminate};
+    *answer = (fm_answer){reached, terminate, status == FM_DISCARD, early, event};
     return FM_DISCARD;
 }
 
@@ -108,10 +121,16 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
     static const int WHICH[] = {
         [FM_INSTANTIATED] = FM_EXIT_CONFIGURATION, [FM_CONFIGURATION_MODE] = FM_ENTER_CONFIGURATION,
         [FM_INITIALIZATION_MODE] = FM_ENTER_INITIALIZATION, [FM_STEP_MODE] = FM_EXIT_INITIALIZATION,
-        [FM_TERMINATED] = FM_TERMINATE,
+        [FM_TERMINATED] = FM_TERMINATE, [FM_EVENT_MODE] = FM_EXIT_INITIALIZATION,
     };
     fm_fmu *fmu = self;
-    void *address = find(fmu, WHICH[state], function);
+    int which = WHICH[state];
+    if (which == FM_EXIT_INITIALIZATION) { /* leads to the one or the other */
+        if (fmu->initialized)
+            which = state == FM_STEP_MODE ? FM_ENTER_STEP : FM_ENTER_EVENT;
+        fmu->initialized = 1;
+    }
+    void *address = find(fmu, which, function);
     if (!address)
         return FM_MISSING;
     if (state != FM_INITIALIZATION_MODE)
@@ -121,8 +140,24 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
     return ((initialize_t)address)(fmu->component, defined, tolerance, e->start, e->stop_defined, e->stop);
 }
 
+static int update(void *self, fm_update *answer, const char **function)
+{
+    const fm_fmu *fmu = self;
+    void *address = find(fmu, FM_UPDATE_DISCRETE_STATES, function);
+    bool wants = false, terminate = false, nominals = false, states = false, defined = false;
+    double next = 0.0;
+    if (!address)
+        return FM_MISSING;
+    int status = ((update_t)address)(fmu->component, &wants, &terminate, &nominals, &states, &defined, &next);
+    answer->wants_update = wants;
+    answer->terminate = terminate;
+    if (defined)
+        answer->next_event_time = next;
+    return status;
+}
+
 void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance)
 {
     fmu->do_step = fmu->functions[FM_DO_STEP];
-    *instance = (fm_instance){fmu, interpolate, fmu->do_step ? do_step : missing_step, save, restore, enter};
+    *instance = (fm_instance){fmu, interpolate, fmu->do_step ? do_step : missing_step, save, restore, enter, update};
 }

@@ -86,21 +86,22 @@ HOT static void move(fm_kernel *k, const fm_instruction *c)
 }
 
 /* Coefficients of the Hermite polynomial of one signal: fmimaster/program/polynomial.py. `nodes` are its times, each as
- * often as it has samples; samples[p * order + d] is the d-th derivative at point p. */
-static void hermite(const double *nodes, const double *samples, int points, int order, double centre, double *work,
-                    double *coefficients)
+ * often as it has samples; samples[i] at the begin of a point is its value, and its derivatives follow. */
+static void hermite(const double *nodes, const double *samples, int n, double centre, double *work, double *coefficients)
 {
-    int n = points * order;
     double *column = work, *newton = work + n;
-    for (int i = 0; i < n; i++)
-        column[i] = samples[(i / order) * order];
+    int begin[FM_MOST_NODES]; /* of the point that a node belongs to */
+    for (int i = 0; i < n; i++) {
+        begin[i] = i > 0 && nodes[i] == nodes[i - 1] ? begin[i - 1] : i;
+        column[i] = samples[begin[i]];
+    }
     newton[0] = column[0];
     double factorial = 1.0;
     for (int m = 1; m < n; m++) {
         factorial *= m;
         for (int i = 0; i < n - m; i++) {
             if (nodes[i + m] == nodes[i])
-                column[i] = samples[(i / order) * order + m] / factorial;
+                column[i] = samples[begin[i] + m] / factorial;
             else
                 column[i] = (column[i + 1] - column[i]) / (nodes[i + m] - nodes[i]);
         }
@@ -116,39 +117,61 @@ static void hermite(const double *nodes, const double *samples, int points, int 
     }
 }
 
+/* Points of time that are nearer to each other, in intervals, are too near for a polynomial: polynomial.py. */
+static const double NEAREST = 0.02;
+
+/* A derivative of the output that feeds an input, as it is among these outputs. */
+static double output_of(const fm_wire *wire, int derivative, void *const *outputs)
+{
+    if (derivative > 0)
+        return ((const double *)outputs[FM_FLOAT64])[wire->derivatives[derivative - 1]];
+    return as_double(wire->source_type,
+                     (const char *)outputs[wire->source_type] + wire->source * SIZE[wire->source_type]);
+}
+
 RARE static void fit(fm_kernel *k, const fm_instruction *c)
 {
     const fm_fit *f = c->fit;
     int i = c->instance, order = f->derivatives + 1, most = f->points * order;
     int first = k->wire_begin[i], n = k->wire_begin[i + 1] - first;
-    double centre = k->begin + c->at * (k->end - k->begin);
+    double centre = k->begin + c->at * (k->end - k->begin), nearest = NEAREST * (k->end - k->begin);
     double *nodes = k->scratch, *samples = nodes + most, *work = samples + most, *part = work + 2 * most;
     memset(k->coefficients[i], 0, sizeof(double) * (size_t)(most * n));
     for (int w = 0; w < n; w++) {
         const fm_wire *wire = &k->wires[first + w];
         int j = wire->source_instance, used = wire->n_derivatives < f->derivatives ? 1 : order;
-        int wanted = used < order ? 1 : f->points, points = 0;
+        int wanted = used < order ? 1 : f->points, points = 0, near = -2;
         double times[FM_MOST_POINTS];
-        for (int b = -1; b < f->n_buffers && points < wanted; b++) {
+        void *const *chosen[FM_MOST_POINTS];
+        for (int b = -1; b < f->n_buffers && points + (near != -2) < wanted; b++) {
             double time = b < 0 ? k->read[j] : k->buffer_read[f->buffers[b]][j];
-            int known = b >= 0 && !isfinite(time);
-            for (int p = 0; p < points; p++)
-                known |= times[p] == time;
-            if (known)
+            double distance = INFINITY;
+            if (b >= 0 && !isfinite(time))
                 continue;
-            void *const *values = b < 0 ? k->outputs : &k->buffers[f->buffers[b] * FM_TYPES];
-            times[points] = time;
-            for (int d = 0; d < used; d++) {
-                nodes[points * used + d] = time;
-                samples[points * used + d] =
-                    d == 0 ? as_double(wire->source_type, (const char *)values[wire->source_type] +
-                                                              wire->source * SIZE[wire->source_type])
-                           : ((const double *)values[FM_FLOAT64])[wire->derivatives[d - 1]];
+            for (int p = 0; p < points; p++)
+                distance = fmin(distance, fabs(time - times[p]));
+            if (distance > nearest) {
+                chosen[points] = b < 0 ? k->outputs : &k->buffers[f->buffers[b] * FM_TYPES];
+                times[points++] = time;
+            } else if (points == 1 && distance > 0.0) {
+                near = f->buffers[b];
             }
-            points++;
         }
-        hermite(nodes, samples, points, used, centre, work, part);
-        for (int p = 0; p < points * used; p++)
+        int at = 0;
+        for (int p = 0; p < points; p++) {
+            for (int d = 0; d < used; d++) {
+                nodes[at] = times[p];
+                samples[at++] = output_of(wire, d, chosen[p]);
+            }
+            if (p == 0 && near >= 0) {
+                double before = output_of(wire, used - 1, &k->buffers[near * FM_TYPES]);
+                nodes[at] = times[0];
+                samples[at] = (samples[at - 1] - before) / (times[0] - k->buffer_read[near][j]);
+                at++;
+            }
+        }
+        hermite(nodes, samples, at, centre, work, part);
+        for (int p = 0; p < at; p++)
             k->coefficients[i][p * n + w] = part[p] * wire->factor;
         k->coefficients[i][w] += wire->offset;
     }
@@ -159,7 +182,7 @@ RARE static void fit(fm_kernel *k, const fm_instruction *c)
 static int stop(fm_kernel *k, const fm_instruction *c, int why)
 {
     k->stop_instance = c->instance;
-    k->stop_instruction = (int)(c - k->code);
+    k->stop_instruction = c->line;
     k->stop_time = k->at[c->instance];
     return why;
 }
@@ -197,8 +220,9 @@ static int set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const
     *function = segment->function;
     if (status > FM_WARNING)
         return status;
+    memcpy(derivatives, values, sizeof(double) * (size_t)n);
     for (int d = 1; d <= degree; d++)
-        evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], d, &derivatives[(d - 1) * n]);
+        evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], d, &derivatives[d * n]);
     return instance->interpolate(instance->self, segment->references, segment->n, degree < 0 ? 0 : degree, derivatives,
                                  k->at[i], function);
 }
@@ -247,6 +271,43 @@ HOT static int get(fm_kernel *k, const fm_instruction *c)
     return status;
 }
 
+RARE static int get_clocks(fm_kernel *k, const fm_instruction *c)
+{
+    for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
+        int status = v->transfer(v);
+        if (status > FM_WARNING)
+            return fail(k, c, status, v->function);
+    }
+    return FM_RAN;
+}
+
+RARE static void move_triggers(const fm_instruction *c)
+{
+    for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
+        for (int s = 0; s < t->n_sources; s++)
+            *t->active |= *t->sources[s];
+        for (int m = 0; *t->active && m < t->n_moves; m++)
+            convert(&t->moves[m]);
+    }
+}
+
+RARE static int set_triggers(fm_kernel *k, const fm_instruction *c)
+{
+    for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
+        if (!*t->active)
+            continue;
+        if (t->counter)
+            ++*t->counter;
+        for (const fm_segment *v = t->segments, *last = v + t->n_segments; v < last; v++) {
+            int status = v->transfer(v);
+            if (status > FM_WARNING)
+                return fail(k, c, status, v->function);
+        }
+        *t->active = 0;
+    }
+    return FM_RAN;
+}
+
 static double now(void)
 {
     struct timespec t;
@@ -260,34 +321,66 @@ static inline double end_of(const fm_kernel *k, const fm_instruction *c)
     return c->at == 1.0 ? k->end : k->begin + c->at * (k->end - k->begin);
 }
 
-/* One step, which leaves what it came to in a result: others may be done beside it. */
-HOT static void step_beside(fm_kernel *k, const fm_instruction *c, fm_result *r)
+/* One step to `there`, which leaves what it came to in a result: others may be done beside it. */
+HOT static void step_beside(fm_kernel *k, const fm_instruction *c, double there, fm_result *r)
 {
     const fm_instance *instance = &k->instances[c->instance];
-    double *at = &k->at[c->instance], here = *at, there = end_of(k, c);
+    double *at = &k->at[c->instance], here = *at;
     double since = k->measuring ? now() : 0.0;
     r->status = instance->do_step(instance->self, here, there - here, &r->answer, &r->function);
     if (k->measuring)
         k->seconds[c->instance] += now() - since;
+    k->stepped[c->instance]++;
+    k->steps[c->instance]++;
     if (r->status <= FM_WARNING)
         *at = there;
 }
 
-/* A step that was not simply done. */
-RARE static int step_answered(fm_kernel *k, const fm_instruction *c, const fm_result *r)
+/* A step that was not simply done: the run ends, an event, an early return, or a step that cannot be done. */
+RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double there, const fm_result *r)
 {
+    const fm_answer *answer = &r->answer;
+    int i = c->instance;
+    double here = k->at[i], reached = answer->last_successful_time;
+    int is_inside = c->least && here < reached && reached < there;
     if (r->status > FM_DISCARD)
         return fail(k, c, r->status, r->function);
-    k->at[c->instance] = r->answer.last_successful_time;
-    k->terminate |= r->answer.terminate;
-    return r->answer.terminate || k->at[c->instance] == end_of(k, c) ? FM_RAN : stop(k, c, FM_DISCARDED);
+    k->terminate |= answer->terminate;
+    if (answer->event)
+        k->asking[i] = 1;
+    k->at[i] = there;
+    if (answer->terminate) {
+        k->at[i] = reached;
+    } else if (answer->discarded || (answer->early && reached != there)) {
+        if (!is_inside) {
+            k->at[i] = reached;
+            return stop(k, c, answer->discarded ? FM_DISCARDED : FM_EARLY);
+        }
+        k->limit = reached;
+        if (answer->discarded)
+            k->asking[i] = 1; /* it stands beyond the limit until it is aligned */
+        else
+            k->at[i] = reached;
+    }
+    return FM_RAN;
 }
 
 HOT static int step(fm_kernel *k, const fm_instruction *c)
 {
     fm_result r;
-    step_beside(k, c, &r);
-    return r.status <= FM_WARNING ? FM_RAN : step_answered(k, c, &r);
+    double there = end_of(k, c);
+    step_beside(k, c, there, &r);
+    return r.status <= FM_WARNING ? FM_RAN : step_answered(k, c, there, &r);
+}
+
+RARE static int step_limited(fm_kernel *k, const fm_instruction *c)
+{
+    fm_result r;
+    double there = fmin(end_of(k, c), k->limit);
+    if (k->at[c->instance] >= there)
+        return FM_RAN;
+    step_beside(k, c, there, &r);
+    return r.status <= FM_WARNING ? FM_RAN : step_answered(k, c, there, &r);
 }
 
 struct steps {
@@ -298,7 +391,7 @@ struct steps {
 static void one_of_steps(void *context, int i)
 {
     struct steps *s = context;
-    step_beside(s->k, s->first + i, &s->k->results[i]);
+    step_beside(s->k, s->first + i, end_of(s->k, s->first + i), &s->k->results[i]);
 }
 
 /* The STEPs after a PARALLEL. Who fails first in the order of the program is told, as if they had been done in turn. */
@@ -308,7 +401,7 @@ RARE static int parallel(fm_kernel *k, const fm_instruction *c)
     fm_pool_run(k->pool, one_of_steps, &s, c->least);
     for (int i = 0; i < c->least; i++) {
         const fm_result *r = &k->results[i];
-        int status = r->status <= FM_WARNING ? FM_RAN : step_answered(k, s.first + i, r);
+        int status = r->status <= FM_WARNING ? FM_RAN : step_answered(k, s.first + i, end_of(k, s.first + i), r);
         if (status != FM_RAN)
             return status;
     }
@@ -323,6 +416,7 @@ RARE static int save(fm_kernel *k, const fm_instruction *c)
     if (status > FM_WARNING)
         return fail(k, c, status, function);
     k->place_at[c->place] = k->at[c->instance];
+    k->place_stepped[c->place] = k->stepped[c->instance];
     return FM_RAN;
 }
 
@@ -330,10 +424,14 @@ RARE static int restore(fm_kernel *k, const fm_instruction *c)
 {
     const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
+    if (k->stepped[c->instance] == k->place_stepped[c->place])
+        return FM_RAN; /* it has not moved */
     int status = instance->restore(instance->self, c->place, &function);
     if (status > FM_WARNING)
         return fail(k, c, status, function);
     k->at[c->instance] = k->place_at[c->place];
+    k->stepped[c->instance] = k->place_stepped[c->place];
+    k->restores[c->instance]++;
     return FM_RAN;
 }
 
@@ -409,7 +507,63 @@ RARE static int enter(fm_kernel *k, const fm_instruction *c)
     const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
     int status = instance->enter(instance->self, c->group, k->experiment, &function);
-    return status > FM_WARNING ? fail(k, c, status, function) : FM_RAN;
+    if (status > FM_WARNING)
+        return fail(k, c, status, function);
+    k->events[c->instance] += c->group == FM_EVENT_MODE;
+    return FM_RAN;
+}
+
+RARE static int update(fm_kernel *k, const fm_instruction *c)
+{
+    const fm_instance *instance = &k->instances[c->instance];
+    const char *function = 0;
+    fm_update answer = {INFINITY, 0, 0};
+    int status = instance->update(instance->self, &answer, &function);
+    if (status > FM_WARNING)
+        return fail(k, c, status, function);
+    k->wants_update |= answer.wants_update;
+    k->terminate |= answer.terminate;
+    k->next_events[c->instance] = answer.next_event_time;
+    return FM_RAN;
+}
+
+/* Nobody has returned early, or asked for anything. */
+static void new_pass(fm_kernel *k)
+{
+    k->limit = k->end;
+    k->wants_update = 0;
+    memset(k->asking, 0, (size_t)k->n_instances);
+}
+
+static int anyone_asks(const fm_kernel *k)
+{
+    for (int i = 0; i < k->n_instances; i++)
+        if (k->asking[i])
+            return 1;
+    return 0;
+}
+
+/* Early returns of two passes that are no farther apart count as the same: SAME_LIMIT of reference.py. */
+static const double SAME_LIMIT = 1e-9;
+
+RARE static void begin_passes(fm_kernel *k)
+{
+    copy_outputs(k, k->before, k->outputs);
+    k->limit_before = k->end;
+    memset(k->asking_before, 0, (size_t)k->n_instances);
+    new_pass(k);
+}
+
+/* Whether what is repeated has come to rest; if not, the next pass begins. */
+RARE static int at_rest(fm_kernel *k, int count, int least, double tolerance)
+{
+    k->change = count > 1 ? largest_change(k) : INFINITY;
+    if (count >= least && k->change <= tolerance && fabs(k->limit - k->limit_before) <= SAME_LIMIT &&
+        !memcmp(k->asking, k->asking_before, (size_t)k->n_instances) && !k->wants_update)
+        return 1;
+    k->limit_before = k->limit;
+    memcpy(k->asking_before, k->asking, (size_t)k->n_instances);
+    return 0;
 }
 
 static void sample(fm_kernel *k)
@@ -435,6 +589,8 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
     k->begin = begin;
     k->end = end;
     k->terminate = 0;
+    if (k->limit != end || k->has_events)
+        new_pass(k);
     for (const fm_instruction *c = code; c->op != FM_END; c++) {
         switch (c->op) {
         case FM_MOVE: move(k, c); break;
@@ -458,20 +614,20 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
         case FM_REPEAT:
             repeat = c;
             count = 0;
-            copy_outputs(k, k->before, k->outputs);
+            begin_passes(k);
             break;
         case FM_UNTIL:
             count++;
-            k->change = count > 1 ? largest_change(k) : INFINITY;
-            if (count >= repeat->least && k->change <= c->at)
+            if (at_rest(k, count, repeat->least, c->at))
                 break;
             if (count >= repeat->most) {
                 k->stop_instance = -1;
-                k->stop_instruction = (int)(c - code);
+                k->stop_instruction = c->line;
                 k->stop_time = begin;
                 return FM_NOT_CONVERGED;
             }
             copy_outputs(k, k->before, k->outputs);
+            new_pass(k);
             c = repeat;
             break;
         case FM_MODE: status = enter(k, c); break;
@@ -482,6 +638,24 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
                 c += c->least;
             }
             break;
+        case FM_ALIGN:
+            if (k->at[c->instance] <= k->limit)
+                c += c->least;
+            break;
+        case FM_ALIGNED:
+            if (k->at[c->instance] > k->limit) { /* it stopped before the same event again */
+                stop(k, c, FM_EARLY);
+                k->stop_time = k->limit;
+                return FM_EARLY;
+            }
+            break;
+        case FM_UPDATE: status = update(k, c); break;
+        case FM_TICK: k->active[c->place] = 1; break;
+        case FM_CALL: status = k->call(k->python, c->place) ? fail(k, c, FM_ERROR, "a hook") : FM_RAN; break;
+        case FM_MOVE_TRIGGERS: move_triggers(c); break;
+        case FM_SET_TRIGGERS: status = set_triggers(k, c); break;
+        case FM_GET_CLOCKS: status = get_clocks(k, c); break;
+        case FM_STEP_LIMITED: status = step_limited(k, c); break;
         case FM_MOVE_SET:
             while ((status = move_set(k, c)) == FM_RAN && c[2].op == FM_MOVE_SET)
                 c += 2;
@@ -491,7 +665,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
         if (status != FM_RAN)
             return status;
     }
-    return k->terminate ? FM_ENDED : FM_RAN;
+    return k->terminate || k->limit != end || (k->has_events && anyone_asks(k)) ? FM_HAPPENED : FM_RAN;
 }
 
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)

@@ -24,14 +24,17 @@ enum fm_type {
 /* Operations, in the order of the methods of ReferenceExecutor, and what only the kernel has. */
 enum fm_op {
     FM_MOVE, FM_FIT, FM_SET, FM_GET, FM_STEP, FM_SAVE, FM_RESTORE, FM_KEEP, FM_RECALL, FM_REMEMBER, FM_FORGET,
-    FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL,
+    FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL, FM_ALIGN, FM_UPDATE, FM_TICK, FM_CALL,
     FM_MOVE_SET, /* a MOVE and the SET that comes next; the SET is in the program too, but skipped */
+    FM_MOVE_TRIGGERS, FM_SET_TRIGGERS, FM_GET_CLOCKS, /* MOVE, SET and GET of these groups */
+    FM_STEP_LIMITED, /* a STEP where somebody may return early */
+    FM_ALIGNED,      /* after what an ALIGN does */
     FM_END
 };
 
 /* States that FM_MODE leads to, in the order of fmimaster.system.states.State. */
 enum fm_state {
-    FM_INSTANTIATED, FM_CONFIGURATION_MODE, FM_INITIALIZATION_MODE, FM_STEP_MODE, FM_TERMINATED
+    FM_INSTANTIATED, FM_CONFIGURATION_MODE, FM_INITIALIZATION_MODE, FM_STEP_MODE, FM_TERMINATED, FM_EVENT_MODE
 };
 
 /* Why an execution stopped before its end. */
@@ -40,14 +43,21 @@ enum fm_stop {
     FM_DISCARDED = 1,
     FM_NOT_CONVERGED = 2,
     FM_FAILED = 3, /* a call returned Error or Fatal, see fm_kernel.failure */
-    FM_ENDED = 4   /* it did not stop, but an FMU asked to end the simulation */
+    FM_HAPPENED = 4, /* it did not stop, but an FMU asked for an event or the end of the run, or returned early */
+    FM_EARLY = 5     /* an early return at a time outside of the step */
 };
 
 /* What DoStep said if it was not simply done. */
 typedef struct {
     double last_successful_time;
-    int terminate;
+    int terminate, discarded, early, event;
 } fm_answer;
+
+/* What UpdateDiscreteStates said. */
+typedef struct {
+    double next_event_time; /* INFINITY for none */
+    int wants_update, terminate;
+} fm_update;
 
 /* What FMUs are told when they enter Initialization Mode. */
 typedef struct {
@@ -58,7 +68,7 @@ typedef struct {
 /* An instance: each function returns an fm_status and leaves its name in *function if that is above FM_WARNING. */
 typedef struct {
     void *self;
-    /* n inputs go on from time along polynomials; derivatives[(order - 1) * n + i], order 1 to degree */
+    /* n inputs go on from time along polynomials; derivatives[order * n + i], order 0 to degree */
     int (*interpolate)(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                        double time, const char **function);
     /* FM_DISCARD if the step was not simply done: then, and only then, the answer says what came of it */
@@ -66,6 +76,7 @@ typedef struct {
     int (*save)(void *self, int place, const char **function);
     int (*restore)(void *self, int place, const char **function);
     int (*enter)(void *self, int state, const fm_experiment *experiment, const char **function);
+    int (*update)(void *self, fm_update *answer, const char **function);
 } fm_instance;
 
 /* One FMI call, ready to be made: variables of one type that lie side by side are read or set. What makes it is chosen
@@ -92,6 +103,16 @@ typedef struct {
     double factor, offset;
 } fm_move;
 
+/* What lets an event happen in an instance, and what comes along with it. */
+typedef struct {
+    uint8_t *active;
+    int32_t *counter; /* null for a clock */
+    int n_sources, n_moves, n_segments;
+    const uint8_t *const *sources; /* output clocks of which any makes it active */
+    const fm_move *moves;
+    const fm_segment *segments;
+} fm_trigger;
+
 /* One continuous input with what a polynomial needs. Slots are indices into the outputs of their type. */
 typedef struct {
     int source_instance;
@@ -115,12 +136,15 @@ typedef struct {
     int instance;
     int group;       /* MOVE, SET, GET; the state for MODE */
     int place;       /* SAVE, RESTORE: place; KEEP, RECALL: buffer */
-    int least, most; /* REPEAT; PARALLEL: least is the number of STEPs that follow */
+    int line;        /* in the program as it was written */
+    int least, most; /* REPEAT; PARALLEL, ALIGN: least is the number of instructions that follow; STEP: least is whether
+                        the instance may end it early */
     double at;       /* FIT: at; STEP: end; UNTIL: tolerance */
     int n;           /* MOVE: of moves; SET, GET: of segments */
     const fm_move *moves;
     const fm_segment *segments;
     const fm_fit *fit;
+    const fm_trigger *triggers; /* MOVE_TRIGGERS, SET_TRIGGERS: n of them */
 } fm_instruction;
 
 /* A run of recorded values: bytes that go from the store into each row of a block. */
@@ -132,6 +156,7 @@ typedef struct {
 
 #define FM_TYPES 14
 #define FM_MOST_POINTS 8    /* of a polynomial */
+#define FM_MOST_NODES 64    /* values and derivatives of it */
 #define FM_MEASURE_EVERY 64 /* attempts: the clock costs a tenth of a small FMU's step */
 
 /* A fixed pool of threads: workers.c. A task must not be run twice, nor two tasks share anything. */
@@ -171,6 +196,18 @@ typedef struct {
     /* where each instance stands, and where it stood when it was saved */
     double *at;
     double *place_at;
+    int64_t *stepped; /* how often each instance has been stepped; goes back with its state */
+    int64_t *place_stepped;
+
+    /* events: the earliest early return, who asks for one, and the same in the pass before */
+    double limit, limit_before;
+    uint8_t *asking, *asking_before;
+    int wants_update, has_events; /* whether anyone can ask for an event */
+    uint8_t *active;     /* per trigger */
+    double *next_events; /* [s] per instance, INFINITY for none */
+    int64_t *steps, *restores, *events; /* calls per instance */
+    int (*call)(void *python, int hook);
+    void *python;
 
     /* polynomials of the continuous inputs: coefficients of power k at k * n, degree -1 while they are held */
     double **coefficients;
@@ -220,8 +257,15 @@ enum fm_function {
     FM_SET_INT64, FM_SET_UINT64, FM_SET_BOOLEAN,
     FM_DO_STEP, FM_GET_STATE, FM_SET_STATE, FM_ENTER_CONFIGURATION, FM_EXIT_CONFIGURATION, FM_SETUP_EXPERIMENT,
     FM_ENTER_INITIALIZATION, FM_EXIT_INITIALIZATION, FM_TERMINATE, FM_SET_INPUT_DERIVATIVES, FM_GET_REAL_STATUS,
-    FM_GET_BOOLEAN_STATUS, FM_FUNCTIONS
+    FM_GET_BOOLEAN_STATUS, FM_GET_CLOCK, FM_SET_CLOCK, FM_ENTER_EVENT, FM_ENTER_STEP, FM_UPDATE_DISCRETE_STATES,
+    FM_FUNCTIONS
 };
+
+/* Inputs of an FMU that take the coefficients of another one's polynomial. */
+typedef struct {
+    int row; /* of the input among the continuous ones */
+    fm_segment segment;
+} fm_coefficients;
 
 /* An FMU that somebody else has loaded and instantiated. */
 typedef struct {
@@ -229,7 +273,9 @@ typedef struct {
     void *do_step;          /* one of the functions, at hand */
     void *const *functions; /* FM_FUNCTIONS addresses, shared by all instances of a library; null where it lacks one */
     void **places;          /* saved FMU states */
-    int has_saved;
+    int has_saved, initialized;
+    int n_coefficients; /* 0: polynomials are told by the means of the FMI version */
+    const fm_coefficients *coefficients;
     int *orders;            /* FMI 2.0: room for the orders of input derivatives */
     int most_orders;
     fm_instance *python;    /* for what C cannot do: polynomials of FMI 3.0 */
@@ -245,7 +291,10 @@ const char *fm_fmi3_name(int function);
 void fm_fmi2_table(fm_fmu *fmu, fm_instance *instance);
 void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance);
 
-/* Make the call of an FMU ready that reads or sets variables of a type up to FM_BOOLEAN; the variables and the place of
+/* Set the coefficients of polynomials: interpolate for FMUs that take them so. */
+int fm_set_coefficients(const fm_fmu *fmu, size_t n, int degree, const double *derivatives, const char **function);
+
+/* Make the call of an FMU ready that reads or sets variables of a type up to FM_BOOLEAN, or clocks; the variables and the place of
  * their values are in the segment already. */
 void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);
 void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError
 
+MOST_POINTS, MOST_COEFFICIENTS = 8, 64
+"""Of one polynomial."""
+
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
@@ -37,6 +40,11 @@ class Polynomial:
         if self.points < 1 or self.derivatives < 0:
             raise OptionError(
                 f"Polynomial({self.points}, {self.derivatives}): expected at least 1 point and 0 derivatives."
+            )
+        if self.points > MOST_POINTS or self.degree >= MOST_COEFFICIENTS:
+            raise OptionError(
+                f"Polynomial({self.points}, {self.derivatives}): expected at most {MOST_POINTS} points and "
+                f"{MOST_COEFFICIENTS} coefficients, which is far more than numbers of double precision can bear."
             )
 
     @property

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.instance import Instance
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group, Segment, ValueStore
 from fmimaster.plan.plan import Plan, Wire
 from fmimaster.program.instructions import (
+    Align,
+    Call,
     Fit,
     Forget,
     Get,
@@ -34,11 +36,13 @@ from fmimaster.program.instructions import (
     Save,
     Set,
     Step,
+    Tick,
     Until,
+    Update,
 )
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.convergence import nominals_of_outputs
-from fmimaster.run.executor import Experiment, RowBlock, make_store
+from fmimaster.run.executor import Counted, Experiment, RowBlock, make_store
 from fmimaster.run.native_instances import STATES, TYPES, FmuInstance, PythonInstance, functions_of
 from fmimaster.system.model import DataType
 
@@ -59,6 +63,10 @@ OPERATIONS: tuple[type[Instruction], ...] = (
     Mode,
     Sample,
     Parallel,
+    Align,
+    Update,
+    Tick,
+    Call,
 )
 """Instructions in the order of the kernel's fm_op."""
 
@@ -108,8 +116,9 @@ class NativeExecutor:
         hooks: Sequence[Any] = (),
     ) -> None:
         self.plan = plan
-        self.next_events = np.full(len(instances), np.inf)
-        self.calls = np.zeros((3, len(instances)), np.int64)
+        self.hooks = hooks
+        self.hook_error: Exception | None = None
+        """What a hook has raised."""
         self.store = make_store(plan, n_buffers)
         self.kernel = k = ffi.new("fm_kernel *")
         self.rows: RowBlock = KernelRows(plan, self.store, k)
@@ -132,6 +141,7 @@ class NativeExecutor:
         n = len(instances)
         self.at = self._doubles(k, "at", np.full(n, experiment.start))
         self._doubles(k, "place_at", np.zeros(max(n_places, 1)))
+        self._lend_events(n, max(n_places, 1))
         self._seconds = self._doubles(k, "seconds", np.zeros(n))
         self._automatic = n_threads == AUTOMATIC
         k.results = self._lent(ffi.new("fm_result[]", n))
@@ -142,19 +152,15 @@ class NativeExecutor:
     @staticmethod
     def takes(plan: Plan) -> bool:
         """Whether the kernel can do this plan: text and binaries are moved and recorded in Python only."""
-        if (
-            any(i.event_mode or i.stops for i in plan.instances)
-            or plan.triggers
-            or any(i.model.input_polynomials for i in plan.instances)
-        ):
-            return False
-        moving = (Group.OUTPUTS, Group.CONTINUOUS, Group.DISCRETE)
+        moving = (Group.OUTPUTS, Group.CONTINUOUS, Group.DISCRETE, Group.TRIGGERS)
         return not any(
             segment.type.dtype == object
             for groups in plan.layout.groups
             for group in moving
             for segment in groups.get(group, ())
-        ) and all(w.is_lossless for wires in plan.wires.values() for w in wires)
+        ) and all(
+            w.is_lossless for wires in (*plan.wires.values(), *plan.payload.values()) for w in wires
+        )
 
     @property
     def seconds(self) -> list[float]:
@@ -206,11 +212,17 @@ class NativeExecutor:
         k = self.kernel
         if stop == lib.FM_RAN:
             return Outcome(k.end)
-        if stop == lib.FM_ENDED:
-            return Outcome(float(self.at.min()), terminate=True)
+        if stop == lib.FM_HAPPENED:
+            events = tuple(self._asking.nonzero()[0].tolist())
+            end = float(self.at.min()) if k.terminate else k.limit
+            return Outcome(end, terminate=bool(k.terminate), events=events)
         if stop == lib.FM_FAILED:
             self._raise(k.stop_instance, k.failure_status, k.failure_function)
-        reason = Reason.DISCARDED if stop == lib.FM_DISCARDED else Reason.NOT_CONVERGED
+        reason = {
+            lib.FM_DISCARDED: Reason.DISCARDED,
+            lib.FM_NOT_CONVERGED: Reason.NOT_CONVERGED,
+            lib.FM_EARLY: Reason.EARLY,
+        }[stop]
         messages: tuple[str, ...] = ()
         if reason is Reason.DISCARDED:
             instance = self._instances[k.stop_instance]
@@ -224,7 +236,7 @@ class NativeExecutor:
 
     def _raise(self, i: int, status: int, function: Any) -> None:
         """The error of a call, in the words of the instance that was called."""
-        error = self._tables[i].error
+        error = self.hook_error or self._tables[i].error
         if error is not None:
             raise error
         instance = self._instances[i]
@@ -255,21 +267,45 @@ class NativeExecutor:
         """The program as the kernel reads it; kept together with it, since it is known by its identity."""
         known = self._programs.get(id(program))
         if known is None:
-            entries = [self._encode(instruction) for instruction in program.instructions]
-            for entry, (this, following) in zip(
-                entries, pairwise(program.instructions), strict=False
-            ):
-                if isinstance(this, Move) and isinstance(following, Set):
-                    entry["op"] = lib.FM_MOVE_SET
+            entries = [
+                entry | {"line": line}
+                for line, instruction in enumerate(program.instructions)
+                for entry in self._encode(instruction)
+            ]
+            for this, following in pairwise(entries):
+                if this["op"] == lib.FM_MOVE and following["op"] == lib.FM_SET:
+                    this["op"] = lib.FM_MOVE_SET
             code = self._lent(ffi.new("fm_instruction[]", [*entries, {"op": lib.FM_END}]))
             self._lend_polynomials(program)
             known = self._programs[id(program)] = (program, code)
         return known[1]
 
-    def _encode(self, instruction: Instruction) -> dict[str, Any]:
-        """An instruction as the fields of fm_instruction."""
+    def _encode(self, instruction: Instruction) -> list[dict[str, Any]]:
+        """An instruction as the fields of fm_instruction; of several for an ALIGN."""
         fields: dict[str, Any] = {"op": OPERATIONS.index(type(instruction))}
         match instruction:
+            case Move(i, Group.TRIGGERS):
+                fields |= {"op": lib.FM_MOVE_TRIGGERS, "instance": i} | self._triggers[i]
+            case Set(i, Group.TRIGGERS):
+                fields |= {"op": lib.FM_SET_TRIGGERS, "instance": i} | self._triggers[i]
+            case Get(i, Group.CLOCKS):
+                fields |= {"op": lib.FM_GET_CLOCKS, "instance": i}
+                fields |= self._calls[i, Group.CLOCKS]
+            case Align(i, place):
+                segments = self.plan.layout.segments
+                back: list[Instruction] = [Restore(i, place)]
+                back += [Set(i, Group.CONTINUOUS)] if segments(i, Group.CONTINUOUS) else []
+                back += [Step(i, 1.0)]
+                back += [Get(i, Group.OUTPUTS)] if segments(i, Group.OUTPUTS) else []
+                last = {"op": lib.FM_ALIGNED, "instance": i}
+                steps = [*(entry for b in back for entry in self._encode(b)), last]
+                return [fields | {"instance": i, "least": len(steps)}, *steps]
+            case Tick(trigger):
+                fields |= {"place": trigger}
+            case Call(hook):
+                fields |= {"place": hook}
+            case Update(i):
+                fields |= {"instance": i}
             case Move(i, group):
                 fields |= {"instance": i, "group": int(group)} | self._moves[i, group]
             case Set(i, group) | Get(i, group):
@@ -279,7 +315,9 @@ class NativeExecutor:
                 fit = ffi.new("fm_fit *", (points, derivatives, len(buffers), numbers))
                 fields |= {"instance": i, "at": at, "fit": self._lent(fit)}
             case Step(i, end):
-                fields |= {"instance": i, "at": end}
+                fields |= {"instance": i, "at": end, "least": self.plan.instances[i].stops}
+                if self._limited:
+                    fields["op"] = lib.FM_STEP_LIMITED
             case Save(i, place) | Restore(i, place):
                 fields |= {"instance": i, "place": place}
             case Keep(buffer) | Recall(buffer):
@@ -292,7 +330,7 @@ class NativeExecutor:
                 fields |= {"least": count}
             case Mode(i, state):
                 fields |= {"instance": i, "group": STATES.index(state)}
-        return fields
+        return [fields]
 
     def _lend_polynomials(self, program: Program) -> None:
         """Room for the coefficients that the FITs of a program write."""
@@ -328,36 +366,87 @@ class NativeExecutor:
     def _lend_calls(self) -> None:
         """The FMI calls that SET and GET make, per instance and group."""
         self._calls: dict[tuple[int, Group], dict[str, Any]] = {}
-        for i, instance in enumerate(self._entries):
+        for i in range(len(self._entries)):
             for group in Group:
                 segments = self.plan.layout.segments(i, group)
                 calls = self._lent(ffi.new("fm_segment[]", len(segments)))
                 for call, segment in zip(calls, segments, strict=True):
-                    references = ffi.new("uint32_t[]", list(segment.value_references))
-                    call.references = self._lent(references)
-                    call.n, call.size = len(segment.variables), segment.stop - segment.start
-                    call.values = self._address(segment.type, segment.start)
-                    instance.bind(call, group, segment)
+                    self._lend_call(i, call, group, segment)
                 self._calls[i, group] = {"n": len(segments), "segments": calls}
+
+    def _lend_call(self, i: int, call: Any, group: Group, segment: Segment) -> None:
+        """One FMI call that reads or sets a segment."""
+        references = ffi.new("uint32_t[]", list(segment.value_references))
+        call.references = self._lent(references)
+        call.n, call.size = len(segment.variables), segment.stop - segment.start
+        call.values = self._address(segment.type, segment.start)
+        self._entries[i].bind(call, group, segment)
+
+    def _lend_events(self, n: int, n_places: int) -> None:
+        """Who asks for events, what triggers them, and how often what was called."""
+        k = self.kernel
+        self._limited = any(i.stops for i in self.plan.instances)
+        k.has_events = any(i.stops or i.event_mode for i in self.plan.instances)
+        k.limit = k.end = self.experiment.start
+        self._asking = np.zeros(n, np.uint8)
+        k.asking = self._lent(ffi.from_buffer("uint8_t[]", self._asking))
+        k.asking_before = self._lent(ffi.new("uint8_t[]", n))
+        self.next_events = self._doubles(k, "next_events", np.full(n, np.inf))
+        self.calls = np.zeros((len(Counted), n), np.int64)
+        for name, row in zip(("steps", "restores", "events"), self.calls, strict=True):
+            setattr(k, name, self._lent(ffi.from_buffer("int64_t[]", row)))
+        k.stepped = self._lent(ffi.new("int64_t[]", n))
+        k.place_stepped = self._lent(ffi.new("int64_t[]", n_places))
+        if self.store.active.size:
+            k.active = self._lent(ffi.from_buffer("uint8_t[]", self.store.active.view(np.uint8)))
+        k.python, k.call = self._lent(ffi.new_handle(self)), lib.fm_python_call
+        self._triggers = {i: self._lent_triggers(i) for i in range(n)}
+
+    def _lent_triggers(self, i: int) -> dict[str, Any]:
+        """The triggers of an instance, and what comes along."""
+        chosen = self.plan.triggers_of(i)
+        triggers = self._lent(ffi.new("fm_trigger[]", max(len(chosen), 1)))
+        for entry, k in zip(triggers, chosen, strict=False):
+            trigger = self.plan.triggers[k]
+            entry.active = self.kernel.active + k
+            if trigger.counter is not None:
+                entry.counter = ffi.cast(
+                    "int32_t *", self._address(DataType.INT32, trigger.counter)
+                )
+            sources = [
+                ffi.cast("const uint8_t *", self._address(DataType.CLOCK, s))
+                for s in trigger.sources
+            ]
+            entry.sources = self._lent(ffi.new("const uint8_t *[]", sources or [ffi.NULL]))
+            entry.n_sources, entry.n_segments = len(sources), len(trigger.segments)
+            moves = self._lent_moves(self.plan.payload.get(k, ()))
+            entry.n_moves, entry.moves = moves["n"], moves["moves"]
+            calls = self._lent(ffi.new("fm_segment[]", len(trigger.segments)))
+            for call, segment in zip(calls, trigger.segments, strict=True):
+                self._lend_call(i, call, Group.TRIGGERS, segment)
+            entry.segments = calls
+        return {"n": len(chosen), "triggers": triggers}
 
     def _lend_moves(self) -> None:
         """What MOVE moves, per instance and group: element by element."""
-        self._moves: dict[tuple[int, Group], dict[str, Any]] = {}
-        for key, wires in self.plan.wires.items():
-            elements = [(w, e) for w in wires for e in range(w.size)]
-            moves = self._lent(ffi.new("fm_move[]", len(elements)))
-            for move, (wire, element) in zip(moves, elements, strict=True):
-                types, is_identity = (
-                    (wire.source_type, wire.target_type),
-                    wire.transformation.is_identity,
-                )
-                move.source_type, move.target_type = map(TYPES.index, types)
-                move.transformed = not is_identity
-                move.plain = is_identity and types == (DataType.FLOAT64, DataType.FLOAT64)
-                move.factor, move.offset = wire.transformation.factor, wire.transformation.offset
-                move.source = self._address(wire.source_type, wire.source.start + element)
-                move.target = self._address(wire.target_type, wire.target.start + element)
-            self._moves[key] = {"n": len(elements), "moves": moves}
+        self._moves = {key: self._lent_moves(wires) for key, wires in self.plan.wires.items()}
+
+    def _lent_moves(self, wires: Sequence[Wire]) -> dict[str, Any]:
+        """What moves over some wires."""
+        elements = [(w, e) for w in wires for e in range(w.size)]
+        moves = self._lent(ffi.new("fm_move[]", len(elements)))
+        for move, (wire, element) in zip(moves, elements, strict=True):
+            types, is_identity = (
+                (wire.source_type, wire.target_type),
+                wire.transformation.is_identity,
+            )
+            move.source_type, move.target_type = map(TYPES.index, types)
+            move.transformed = not is_identity
+            move.plain = is_identity and types == (DataType.FLOAT64, DataType.FLOAT64)
+            move.factor, move.offset = wire.transformation.factor, wire.transformation.offset
+            move.source = self._address(wire.source_type, wire.source.start + element)
+            move.target = self._address(wire.target_type, wire.target.start + element)
+        return {"n": len(elements), "moves": moves}
 
     def _lend_wires(self) -> None:
         """The same for polynomials, with the derivatives of the outputs."""

@@ -49,12 +49,14 @@ class PythonInstance:
                 lib.fm_python_save,
                 lib.fm_python_restore,
                 lib.fm_python_enter,
+                lib.fm_python_update,
             ),
         )
 
     def bind(self, call: Any, group: Group, segment: Segment) -> None:
         """Make a call ready that reads or sets a segment."""
-        make = self.instance.getter if group is Group.OUTPUTS else self.instance.setter
+        is_get = group in (Group.OUTPUTS, Group.CLOCKS)
+        make = self.instance.getter if is_get else self.instance.setter
         values = self.executor.store.values[segment.type][segment.start : segment.stop]
         transfer = ffi.new_handle((self, make(segment.type, segment.value_references, values)))
         self._transfers.append(transfer)
@@ -120,10 +122,29 @@ def _do_step(table: PythonInstance, time: float, size: float, answer: Any, _: An
     if said is None:
         return None
     answer.last_successful_time, answer.terminate = said.last_successful_time, said.terminate
+    answer.discarded, answer.early, answer.event = said.discarded, said.early, said.event
     table.messages = said.messages
     return int(lib.FM_DISCARD)
 
 
+def _update(table: PythonInstance, answer: Any, _: Any) -> None:
+    said = table.instance.update_discrete_states()
+    answer.wants_update, answer.terminate = said.wants_update, said.terminate
+    answer.next_event_time = said.next_event_time
+
+
+def _hook(python: Any, hook: int) -> int:
+    executor: NativeExecutor = ffi.from_handle(python)
+    try:
+        executor.hooks[hook](executor.store)
+    except Exception as error:  # it is raised again where the kernel was called
+        executor.hook_error = error
+        return int(lib.FM_ERROR)
+    return int(lib.FM_OK)
+
+
+ffi.def_extern("fm_python_update")(_called(_update))
+ffi.def_extern("fm_python_call")(_hook)
 ffi.def_extern("fm_python_transfer")(_transfer)
 ffi.def_extern("fm_python_interpolate")(_called(lambda table, *_: table.interpolate()))
 ffi.def_extern("fm_python_do_step")(_called(_do_step))
@@ -161,7 +182,31 @@ class FmuInstance:
         tolerance = instance.model.default_experiment.tolerance
         fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None
         fmu.python = python.entry
+        self._lend_coefficients(python, instance)
         table(fmu, self.entry)
+
+    def _lend_coefficients(self, python: PythonInstance, instance: BinaryInstance) -> None:
+        """Inputs that take the coefficients of polynomials."""
+        slots = python.executor.plan.layout.slots
+        found = []
+        for polynomial in instance.model.input_polynomials:
+            key = python.index, Group.CONTINUOUS, polynomial.input
+            if key in slots:
+                first = python.executor.plan.layout.segments(python.index, Group.CONTINUOUS)[
+                    0
+                ].start
+                variables = [instance.model.variable(name) for name in polynomial.coefficients]
+                found.append((slots[key][1].start - first, [v for v in variables if v]))
+        table = self._lent("fm_coefficients[]", len(found))
+        for entry, (row, targets) in zip(table, found, strict=True):
+            entry.row, call = row, entry.segment
+            call.n, call.size = len(targets), sum(v.size for v in targets)
+            call.references = self._lent("uint32_t[]", call.n)
+            call.references[0 : call.n] = [v.value_reference for v in targets]
+            call.values = self._lent("double[]", call.size)
+            set_float64 = TYPES.index(DataType.FLOAT64), False
+            self._bind(self._fmu, *set_float64, ffi.addressof(call))
+        self._fmu.n_coefficients, self._fmu.coefficients = len(found), table
 
     def bind(self, call: Any, group: Group, segment: Segment) -> None:
         """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""
@@ -169,7 +214,7 @@ class FmuInstance:
             self._python.bind(call, group, segment)
             return
         call.integers = self._lent("int[]", call.size if segment.type is DataType.BOOLEAN else 0)
-        is_get = group is Group.OUTPUTS
+        is_get = group in (Group.OUTPUTS, Group.CLOCKS)
         self._bind(self._fmu, TYPES.index(segment.type), is_get, ffi.addressof(call))
 
     def _lent(self, kind: str, size: int) -> Any:

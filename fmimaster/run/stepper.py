@@ -188,9 +188,6 @@ class Stepper:
             between = self.rule.seconds_between(goal.end, last, self.executor.rows.capacity)
             if len(between):
                 times = np.concatenate([times, between])
-        if len(times) == 2:
-            s.attempts += 1
-            return goal, self.executor.run(program, s.time.seconds, goal.end.seconds)
         begin = s.time.seconds
         done, outcome = self.executor.repeat(program, self.programs.commit, times)
         s.steps += done

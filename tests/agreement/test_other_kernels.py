@@ -79,21 +79,24 @@ WRONG = {
     "SET of polynomials": ("k->told[i] = 1;", "k->told[i] = 0;"),
     "GET": ("k->read[c->instance] = k->at[c->instance];", "k->read[c->instance] = k->begin;"),
     "STEP": ("return c->at == 1.0 ? k->end : ", "return "),
-    "STEP that ends early": ("k->terminate |= r->answer.terminate;", ""),
+    "STEP that ends early": ("k->terminate |= answer->terminate;", ""),
     "SAVE": ("k->place_at[c->place] = k->at[c->instance];", "k->place_at[c->place] = k->end;"),
     "RESTORE": ("k->at[c->instance] = k->place_at[c->place];", "k->at[c->instance] = k->begin;"),
     "KEEP": ("copy_outputs(k, &k->buffers[buffer * FM_TYPES], k->outputs);", ""),
     "RECALL": ("copy_outputs(k, k->outputs, &k->buffers[buffer * FM_TYPES]);", ""),
     "REMEMBER": ("for (int b = k->n_history - 1; b > 0; b--)", "for (int b = 1; b < 1; b++)"),
     "FORGET": ("k->buffer_read[b][i] = NAN;", "k->buffer_read[b][i] = 0.0;"),
-    "REPEAT": ("count >= repeat->least &&", "count > repeat->least &&"),
+    "REPEAT": ("count >= least &&", "count > least &&"),
     "UNTIL": ("value > k->nominals[t][i] ? value", "value < k->nominals[t][i] ? value"),
     "MODE": (
         "instance->enter(instance->self, c->group,",
         "instance->enter(instance->self, FM_STEP_MODE,",
     ),
     "SAMPLE": ("same = row > 0 && k->times[row - 1] == k->end;", "same = 0;"),
-    "PARALLEL": ("c += c->least;", ""),
+    "PARALLEL": (
+        "status = parallel(k, c);\n                c += c->least;",
+        "status = parallel(k, c);",
+    ),
 }
 """Instruction → a text in kernel.c, and what makes it wrong."""
 
