@@ -396,7 +396,7 @@ def c_header(description: ET.Element, manifest: ET.Element | None) -> str:
             f"#define FM_HAS_EVENT_MODE {flag('hasEventMode')}",
             "",
             f"enum {{ {', '.join([*names, 'FM_EVENT_COUNT'])} }};",
-            '#include "memory.h"',
+            '#include "event_memory.h"',
             "",
             "typedef struct {",
             *members,

@@ -1,7 +1,7 @@
 /* What an instance remembers beside its variables. Included by variables.h: it is a member of Variables, so that a copy
  * of those is the whole FMU state. */
-#ifndef FM_MEMORY_H
-#define FM_MEMORY_H
+#ifndef FM_EVENT_MEMORY_H
+#define FM_EVENT_MEMORY_H
 
 typedef struct {
     bool located;            /* it occurred at the end of the last step, and waits for its execution */
