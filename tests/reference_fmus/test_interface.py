@@ -237,3 +237,53 @@ def test_another_token_is_refused(instantiate, reference, version, tmp_path):
     with pytest.raises(Exception, match="Failed to instantiate"):
         fmu.fmu.instantiate()
     fmu.fmu.component = before
+
+
+@pytest.mark.parametrize(
+    "model", ["BouncingBall", "Dahlquist", "ThermostatRoom", "TwoMassLower", "TwoMassUpper"]
+)
+def test_what_changes_an_initial_unknown_is_declared(instantiate, reference, version, model):
+    """And all that is declared changes it, in one of the settings that are tried here."""
+    description = fmpy.read_model_description(reference / version / f"{model}.fmu")
+    unknowns = {
+        u.variable.name: {v.name for v in u.dependencies}
+        for u in description.initialUnknowns
+        if u.variable.type not in ("Clock", "Integer") and u.variable.name != "lookahead.next"
+    }
+    walls = {"ca": 0.1, "cw": 1.0, "cp": 0.5, "fa": 0.1, "fw": 1.0, "fp": 0.5}
+    settings = (
+        [{}, {"inputOrder": 5}]
+        if model.startswith("TwoMass")
+        else [{}, {"h": 0.0}, {"q": 0, "x": 20.3}]
+    )
+    found = {name: set() for name in unknowns}
+    for setting in settings:
+        fmu = instantiate(model, version)
+        fmu.enter_initialization_mode()
+        for name, value in (walls | setting).items():
+            if name in fmu.variables:
+                fmu[name] = value
+        before = {name: fmu[name] for name in unknowns}
+        knowns = [v for v in fmu.variables.values() if v.causality in ("input", "parameter")]
+        knowns += [v for v in fmu.variables.values() if v.initial == "exact" and v not in knowns]
+        for known in knowns:
+            if known.type in ("Clock", "String") or known.name.endswith((".in", ".out", "Policy")):
+                continue
+            start = fmu[known.name]
+            if known.name == "inputOrder":
+                changed = 0
+            elif known.type == "Boolean":
+                changed = not start
+            else:
+                changed = [c + 0.25 for c in start] if known.shape else start + 0.25
+            fmu[known.name] = changed
+            for name in unknowns:
+                if fmu[name] != before[name]:
+                    found[name].add(known.name)
+            fmu[known.name] = start
+    by_time = {"time", "cw", "fw"}
+    for name, declared in unknowns.items():
+        assert found[name] <= declared, name
+        # what acts by time only, and at t = 0 does nothing: higher coefficients, frequencies
+        silent = {d for d in declared - found[name] if d in by_time or d.startswith("u_poly[")}
+        assert declared - silent == found[name], name
