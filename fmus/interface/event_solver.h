@@ -140,9 +140,11 @@ static fm_Status solve(fm_Instance *self, Variables *v, Motion *m, double *h, bo
             v->memory.event_waits = fm_stopping(self) == FM_BY_RETURN;
             return fm_stopping(self) == FM_BY_DISCARD && !at_the_end ? FM_DISCARD : FM_OK;
         }
-        for (int event = 0; event < FM_EVENT_COUNT; event++)
-            if (located[event] && largest_indicator(v, event, s, *m) <= 0.0)
-                *m = execute(self, v, event, s, *m, own_payload(v, s));
+        for (int event = 0; event < FM_EVENT_COUNT; event++) {
+            if (!located[event] || largest_indicator(v, event, s, *m) > 0.0) continue;
+            *m = execute(self, v, event, s, *m, own_payload(v, s));
+            v->memory.event[event].done = *h - s <= AT_THE_END;
+        }
         if (!(s < *h)) return FM_OK;
     }
     return fm_report(self, FM_ERROR, "More than %d events in the step from t = %.15g s to %.15g s: they accumulate at "
@@ -156,6 +158,12 @@ static bool is_triggered(Variables *v, int event)
     return trigger(v, event) && trigger(v, event)->count != trigger(v, event)->done;
 }
 
+/* What the last step has executed at its end is not executed a second time. */
+static bool is_shown(Variables *v, int event)
+{
+    return is_triggered(v, event) && !v->memory.event[event].done;
+}
+
 /* Makes the states, which are outputs, those after the events that the importer has triggered and the next step is to
  * execute; or those before, if it has changed its mind. */
 static void show_triggered_events(Variables *v)
@@ -167,7 +175,7 @@ static void show_triggered_events(Variables *v)
     bool any = false, shared = false;
     for (int pass = 0; pass < 2; pass++) {   /* shared events have a payload that is a left limit: they are first */
         for (int event = 0; event < FM_EVENT_COUNT; event++) {
-            if (!is_triggered(v, event) || fm_events[event].shared != (pass == 0)) continue;
+            if (!is_shown(v, event) || fm_events[event].shared != (pass == 0)) continue;
             if (fm_events[event].shared) memory->payload = triggered_payload(v, event);
             m = reset(v, event, 0.0, m, triggered_payload(v, event));
             any = true;
@@ -190,8 +198,9 @@ static fm_Status execute_triggered_events(fm_Instance *self, Variables *v)
     for (int event = 0; event < FM_EVENT_COUNT; event++) {
         if (!is_triggered(v, event)) continue;
         fm_Clock *counter = trigger(v, event);
-        fm_report(self, FM_OK, "Event '%s' at t = %.15g s: triggered; the velocity %.15g m/s becomes %.15g m/s.",
-                  fm_events[event].name, v->time, v->memory.left[1], v->v);
+        if (is_shown(v, event))
+            fm_report(self, FM_OK, "Event '%s' at t = %.15g s: triggered; the velocity %.15g m/s becomes %.15g m/s.",
+                      fm_events[event].name, v->time, v->memory.left[1], v->v);
         if (counter->count - (int64_t)counter->done != 1)
             status = fm_report(self, FM_WARNING, "The trigger of the event '%s' has changed from %d to %d. It should be "
                                "increased by 1; the event is executed once.", fm_events[event].name, counter->done,

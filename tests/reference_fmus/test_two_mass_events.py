@@ -247,6 +247,28 @@ def test_a_counter_shows_right_limits_at_once(instantiate, policy):
         assert len([m for m in mass.log if m.startswith("Event")]) == 1
 
 
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_what_a_step_executed_at_its_end_is_not_triggered_again(instantiate, version):
+    options = {"eventModeUsed": True} if version == "fmi3" else {}
+    upper, _ = masses(instantiate, version, EXECUTE, **options)
+    upper.step(TIME + 0.5e-10)
+    v = upper["v"]
+    assert v == approx(AFTER1, abs=1e-8)
+    if version == "fmi2":
+        upper["collision.w"] = V2
+        upper["collision.in"] = 1
+    else:
+        upper.fmu.enterEventMode()
+        upper.activate("collision.in")
+        upper["collision.w"] = V2
+        assert not upper.update().states_changed
+        upper.fmu.enterStepMode()
+    assert upper["v"] == v
+    upper.step(0.01)
+    assert upper["v"] == v
+    assert len([m for m in upper.log if m.startswith("Event")]) == 1
+
+
 def test_a_counter_that_is_set_back_triggers_nothing(instantiate):
     upper, _ = masses(instantiate, "fmi2", IGNORE)
     upper.step(0.001)
