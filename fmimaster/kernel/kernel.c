@@ -670,15 +670,16 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
 
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
 {
-    return execute(k, code, begin, end);
+    int stopped = execute(k, code, begin, end);
+    if (k->pool)
+        fm_pool_rest(k->pool);
+    return stopped;
 }
 
 int fm_repeat(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, const double *times, int n,
               int *done)
 {
     int stopped;
-    if (k->pool)
-        fm_pool_wake(k->pool);
     for (int i = 0;; i++) {
         k->measuring = i % FM_MEASURE_EVERY == 0;
         stopped = execute(k, attempt, times[i], times[i + 1]);

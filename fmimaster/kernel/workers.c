@@ -1,4 +1,4 @@
-/* A fixed pool of threads for PARALLEL. While a program runs they spin briefly and then yield; between programs they sleep.
+/* A fixed pool of threads for PARALLEL. Its first part wakes them; then they spin briefly and yield, until they may rest.
  * They are not bound to cores: one that is bound waits where others run, while another core is free. */
 
 #include <pthread.h>
@@ -108,7 +108,7 @@ void fm_pool_free(fm_pool *pool)
     free(pool);
 }
 
-void fm_pool_wake(fm_pool *pool)
+static void wake(fm_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->awake, 1);
@@ -123,6 +123,8 @@ void fm_pool_rest(fm_pool *pool)
 
 void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n)
 {
+    if (!atomic_load(&pool->awake))
+        wake(pool);
     pool->task = task;
     pool->context = context;
     atomic_store(&pool->left, n);

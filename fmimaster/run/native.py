@@ -125,7 +125,7 @@ class NativeExecutor:
         self._instances = instances
         self._keep: list[Any] = []
         """What the kernel borrows."""
-        self._programs: dict[int, tuple[Program, Any]] = {}
+        self._programs: dict[int, tuple[Program, Any, bool]] = {}
         self._chunk = 16
         self._attempts = self._measured = 0
         self._done = ffi.new("int *")
@@ -147,7 +147,6 @@ class NativeExecutor:
         k.results = self._lent(ffi.new("fm_result[]", n))
         if n_threads > 1:
             self._start_threads(n_threads)
-        self._is_alone = not (self._automatic or k.pool)
 
     @staticmethod
     def takes(plan: Plan) -> bool:
@@ -171,9 +170,22 @@ class NativeExecutor:
     def run(self, program: Program, begin: float, end: float) -> Outcome:
         """Execute a program over the interval from begin to end, in s."""
         known = self._programs.get(id(program))  # single steps pay for each call in between
-        code = known[1] if known else self._encoded(program)
+        _, code, has_steps = known or self._encoded(program)
+        if has_steps:
+            self._attempts += 1
+            if self._automatic or self._attempts % MEASURE_EVERY == 1:
+                return self._measured_run(code, begin, end)
         stop = lib.fm_run(self.kernel, code, begin, end)
         return self._outcome(stop) if stop else Outcome(end)
+
+    def _measured_run(self, code: Any, begin: float, end: float) -> Outcome:
+        self.kernel.measuring = 1
+        stop = lib.fm_run(self.kernel, code, begin, end)
+        self.kernel.measuring = 0
+        self._measured += 1
+        if self._automatic:
+            self._decide_on_threads()
+        return self._outcome(stop)
 
     def repeat(
         self,
@@ -182,8 +194,7 @@ class NativeExecutor:
         times: Sequence[float] | NDArray[np.float64],
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
-        if len(times) == 2 and self._attempts % MEASURE_EVERY and self._is_alone:
-            self._attempts += 1  # a single step that is not measured needs no arrays
+        if len(times) == 2:  # a single step needs no arrays
             return 0, self.run(attempt, times[0], times[1])
         done = self._done
         n = min(len(times), self._chunk + 1)
@@ -191,8 +202,8 @@ class NativeExecutor:
         since = perf_counter()
         stop = lib.fm_repeat(
             self.kernel,
-            self._encoded(attempt),
-            self._encoded(commit),
+            self._encoded(attempt)[1],
+            self._encoded(commit)[1],
             ffi.from_buffer("double[]", points),
             n,
             done,
@@ -259,12 +270,11 @@ class NativeExecutor:
         mean = sum(self.seconds) / self._attempts / len(self._instances)
         if mean > WORTH_A_THREAD:
             self._start_threads(len(os.sched_getaffinity(0)))
-        self._is_alone = not self.kernel.pool
 
     # Programs
 
-    def _encoded(self, program: Program) -> Any:
-        """The program as the kernel reads it; kept together with it, since it is known by its identity."""
+    def _encoded(self, program: Program) -> tuple[Program, Any, bool]:
+        """The program, as the kernel reads it, and whether it steps; kept together, since it is known by its identity."""
         known = self._programs.get(id(program))
         if known is None:
             entries = [
@@ -277,8 +287,9 @@ class NativeExecutor:
                     this["op"] = lib.FM_MOVE_SET
             code = self._lent(ffi.new("fm_instruction[]", [*entries, {"op": lib.FM_END}]))
             self._lend_polynomials(program)
-            known = self._programs[id(program)] = (program, code)
-        return known[1]
+            has_steps = any(isinstance(i, Step) for i in program.instructions)
+            known = self._programs[id(program)] = (program, code, has_steps)
+        return known
 
     def _encode(self, instruction: Instruction) -> list[dict[str, Any]]:
         """An instruction as the fields of fm_instruction; of several for an ALIGN."""

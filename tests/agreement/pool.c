@@ -28,7 +28,6 @@ int main(void)
     struct work w = {0};
     long expected[TASKS] = {0};
     for (int part = 0; part < PARTS; part++) {
-        fm_pool_wake(pool);
         for (int round = 0; round < ROUNDS; round++) {
             int n = 1 + round % TASKS;
             w.round = round;
