@@ -25,7 +25,7 @@ static void busy(void)
 """
 """CPU time, not wall time: two threads that share a core must not look faster."""
 
-STEP = "fm_Status model_step(fm_Instance *self, Variables *v, double h)\n{\n"
+STEP = "fm_Status model_step(fm_Instance *self, Variables *v, double *length)\n{\n"
 
 
 def slow_fmu(folder: Path) -> Path:
