@@ -437,6 +437,7 @@ class _Run:
                     self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
                 )
             ),
+            warnings=tuple(late.text(name) for name, late in self.state.late.items()),
             notes=self.prepared.notes,
         )
         return self.recorder.results(statistics)

@@ -80,6 +80,11 @@ class Indicators:
             and all(values[k] <= tolerance for k in s.z)
         )
 
+    def largest(self, event: int) -> float:
+        """The smallest of its members' largest indicators: how deep the event is on by who sees it best."""
+        values = self.present()
+        return min(max(values[k] for k in s.z) for s in self.sets if s.event == event)
+
     def still_on(self, event: int) -> bool:
         """Whether all members have all indicators of the event at or below 0."""
         values = self.present()
@@ -427,14 +432,14 @@ class Locate:
         Length of the bracket in s.
     """
 
-    tolerance: float = 1e-9
+    tolerance: float = 1e-10
     history: ClassVar[int] = 0
     policy: ClassVar[Policy] = Policy.EXECUTE
     fires: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
-            raise OptionError(f"{self}: expected a positive tolerance in s, such as 1e-9.")
+            raise OptionError(f"{self}: expected a positive tolerance in s, such as 1e-10.")
 
     @property
     def locates(self) -> float:

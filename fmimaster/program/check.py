@@ -282,7 +282,10 @@ class _Walk:
                 "a step leads forward and not beyond 1"
             )
         for group in _INPUTS:
-            if self.plan.layout.segments(i, group) and group not in instance.given:
+            at_events_only = group is Group.DISCRETE and self.plan.instances[i].event_mode
+            if at_events_only or not self.plan.layout.segments(i, group):
+                continue
+            if group not in instance.given:
                 self.fail(
                     f"{self.name(i)} is stepped, but its {group.name.lower()} inputs were not set"
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from fmimaster.run.timeline import Timeline
 
 SLIVER = 1e-9
 """A step that would leave less than this part of itself until the stop time goes to the stop time."""
+
+LATE = 1e-6
+"""An event is late if it is detected when all its indicators are farther below 0."""
 
 REFRESH = 1e-5
 """Length of the step that renews outputs after an event elsewhere, as a part of the step that was due."""
@@ -56,6 +59,23 @@ class StepPrograms:
     event: EventProgram | None = None
 
 
+class Late(NamedTuple):
+    """How often an event was found late, and the first time."""
+
+    times: int
+    time: float
+    """[s]"""
+    indicator: float
+    """The largest of its indicators then."""
+
+    def text(self, name: str) -> str:
+        """A warning."""
+        return (
+            f"the event '{name}' was found late {self.times} times, first at t = {self.time:.12g} s, when the largest of "
+            f"its indicators was {self.indicator:.3g} already: take smaller steps, above all after events"
+        )
+
+
 @dataclass
 class RunState:
     """All that changes in Python during a run."""
@@ -74,6 +94,8 @@ class RunState:
     """While a change is located: step lengths in s without it and with it."""
     step_log: StepLog = field(default_factory=StepLog)
     event_log: EventLog = field(default_factory=EventLog)
+    late: dict[str, Late] = field(default_factory=dict)
+    """Events that were found when their indicators were well below 0, by name."""
 
 
 class Stepper:
@@ -104,6 +126,7 @@ class Stepper:
         self.accumulating = EventHistory()
         self._watched = _Changes(plan, executor)
         self._names = [instance.name for instance in plan.instances]
+        self._has_event_mode = any(instance.event_mode for instance in plan.instances)
 
     def advance(self, until: Instant) -> Iterator[Outcome]:
         """Step until an instant is reached or an FMU ends the run; yields after each stretch of committed steps.
@@ -128,7 +151,8 @@ class Stepper:
             else:
                 outcome = Outcome(s.time.seconds)
                 s.time = max(s.time, goal.end)
-            self._happen(goal, outcome)
+            if self._has_event_mode or self.clock is not None or outcome.events:
+                self._happen(goal, outcome)
             yield outcome
             if outcome.terminate:
                 return
@@ -160,7 +184,7 @@ class Stepper:
         if point <= goal.end:
             goal = Goal(point, "imposed point")
         due = self.executor.next_events
-        if len(due) and (next_event := float(due.min())) <= goal.end.seconds:
+        if self._has_event_mode and (next_event := float(due.min())) <= goal.end.seconds:
             name = self._names[int(due.argmin())]
             goal = Goal(Instant(max(next_event, now.seconds)), f"time event of {name}")
         if s.outdated:
@@ -172,7 +196,9 @@ class Stepper:
         if self.clock is None:
             return goal
         if s.bracket is not None:
-            return Goal(Instant(now.seconds + sum(s.bracket) / 2), "locating a change")
+            low, high = s.bracket
+            length = high if high - low <= self.clock.locates else (low + high) / 2
+            return Goal(Instant(now.seconds + length), "change of discrete outputs located")
         return self.clock.clip(goal, now, self.indicators, s.fired)
 
     def attempt(self, goal: Goal, until: Instant) -> tuple[Goal, Outcome]:
@@ -212,7 +238,7 @@ class Stepper:
         )
 
     def _next_event(self) -> Instant:
-        return Instant(float(self.executor.next_events.min(initial=inf)))
+        return Instant(float(self.executor.next_events.min()) if self._has_event_mode else inf)
 
     # Events
 
@@ -223,7 +249,7 @@ class Stepper:
             return
         asking = {*outcome.events, *self._due(), *self._watched.changed()}
         fired = set(goal.fire)
-        how = dict.fromkeys(fired, "fired")
+        how = dict.fromkeys(fired, "predicted")
         if asking and self.plan.events:
             stopped = self.indicators.at(AT_EVENT, frozenset(outcome.events)) - s.fired
             how |= {e: f"early return of {self._askers(outcome)}" for e in stopped}
@@ -232,6 +258,7 @@ class Stepper:
         if clock is not None:
             found = clock.detect(self.indicators, s.fired | fired)
             how |= dict.fromkeys(found, "detected")
+            self._note_late(found)
             fired |= found
         if not asking and not fired:
             return
@@ -259,10 +286,23 @@ class Stepper:
         self._watched.note()
         self._note(fired, how, asking, outcome)
 
+    def _note_late(self, found: frozenset[int]) -> None:
+        s = self.state
+        for e in found:
+            largest = self.indicators.largest(e)
+            if largest < -LATE:
+                name = self.plan.events[e].name
+                before = s.late.get(name, Late(0, s.time.seconds, largest))
+                s.late[name] = before._replace(times=before.times + 1)
+
     def _due(self) -> list[int]:
         """Instances that have named the present time for an event."""
-        due = self.executor.next_events
-        return np.flatnonzero(due <= self.state.time.seconds).tolist() if len(due) else []
+        if not self._has_event_mode:
+            return []
+        due: list[int] = np.flatnonzero(
+            self.executor.next_events <= self.state.time.seconds
+        ).tolist()
+        return due
 
     def _note(
         self, fired: set[int], how: dict[int, str], asking: set[int], outcome: Outcome
@@ -351,6 +391,8 @@ class Stepper:
                 tuple(self._watched.who),
                 "located by going back",
             )
+            self._watched.note()
+            s.previous = 0.0
             return False
         self.executor.run(self.programs.rollback, s.time.seconds, s.time.seconds)
         s.bracket = low, high
