@@ -127,6 +127,8 @@ class Stepper:
         self._watched = _Changes(plan, executor)
         self._names = [instance.name for instance in plan.instances]
         self._has_event_mode = any(instance.event_mode for instance in plan.instances)
+        self._is_fixed = isinstance(rule, Grid) and clock is None and not self._has_event_mode
+        self._next_event = inf
 
     def advance(self, until: Instant) -> Iterator[Outcome]:
         """Step until an instant is reached or an FMU ends the run; yields after each stretch of committed steps.
@@ -139,6 +141,7 @@ class Stepper:
         """
         s = self.state
         self._watched.note()
+        self._ask_for_next_event()
         while s.time < until:
             goal = self.goal(s.time, until)
             if goal.end.seconds > s.time.seconds:  # FMI: a step has a positive length
@@ -151,7 +154,7 @@ class Stepper:
             else:
                 outcome = Outcome(s.time.seconds)
                 s.time = max(s.time, goal.end)
-            if self._has_event_mode or self.clock is not None or outcome.events:
+            if not self._is_fixed and not outcome.terminate:
                 self._happen(goal, outcome)
             yield outcome
             if outcome.terminate:
@@ -164,6 +167,7 @@ class Stepper:
         together = not outcome.terminate or end == goal.end or len(self.plan.instances) == 1
         if together and end.seconds > s.time.seconds:
             self.executor.run(self.programs.commit, end.seconds, end.seconds)
+            self.indicators.renew()
             if s.outdated and self.programs.renew is not None:
                 self.executor.run(self.programs.renew, end.seconds, end.seconds)
             reason = goal.reason if end == goal.end else f"early return of {self._askers(outcome)}"
@@ -183,10 +187,9 @@ class Stepper:
         point = s.timeline.after(now)
         if point <= goal.end:
             goal = Goal(point, "imposed point")
-        due = self.executor.next_events
-        if self._has_event_mode and (next_event := float(due.min())) <= goal.end.seconds:
-            name = self._names[int(due.argmin())]
-            goal = Goal(Instant(max(next_event, now.seconds)), f"time event of {name}")
+        if self._next_event <= goal.end.seconds:
+            name = self._names[int(self.executor.next_events.argmin())]
+            goal = Goal(Instant(max(self._next_event, now.seconds)), f"time event of {name}")
         if s.outdated:
             names = " and ".join(self._names[i] for i in sorted(s.outdated))
             length = REFRESH * (goal.end.seconds - now.seconds)
@@ -210,7 +213,7 @@ class Stepper:
         times: Sequence[float] | NDArray[np.float64] = [s.time.seconds, goal.end.seconds]
         if self._is_quiet(goal, program):
             assert isinstance(self.rule, Grid)
-            last = min(until, s.timeline.after(s.time), self._next_event())
+            last = min(until, s.timeline.after(s.time), Instant(self._next_event))
             between = self.rule.seconds_between(goal.end, last, self.executor.rows.capacity)
             if len(between):
                 times = np.concatenate([times, between])
@@ -237,15 +240,18 @@ class Stepper:
             and not self._watched
         )
 
-    def _next_event(self) -> Instant:
-        return Instant(float(self.executor.next_events.min()) if self._has_event_mode else inf)
+    def _ask_for_next_event(self) -> None:
+        """When the next event is that an FMU has named."""
+        self._next_event = float(self.executor.next_events.min())
 
     # Events
 
     def _happen(self, goal: Goal, outcome: Outcome) -> None:
         """Let the events of the present instant happen, until there is none any more."""
         s, clock = self.state, self.clock
-        if outcome.terminate:
+        found = clock.detect(self.indicators, s.fired | goal.fire) if clock is not None else None
+        is_due = self._next_event <= s.time.seconds
+        if not (found or goal.fire or outcome.events or is_due or self._watched):
             return
         asking = {*outcome.events, *self._due(), *self._watched.changed()}
         fired = set(goal.fire)
@@ -255,9 +261,8 @@ class Stepper:
             how |= {e: f"early return of {self._askers(outcome)}" for e in stopped}
             fired |= stopped
             self._refuse_unknown(outcome, stopped)
-        if clock is not None:
-            found = clock.detect(self.indicators, s.fired | fired)
-            how |= dict.fromkeys(found, "detected")
+        if found:
+            how = dict.fromkeys(found, "detected") | how
             self._note_late(found)
             fired |= found
         if not asking and not fired:
@@ -284,6 +289,8 @@ class Stepper:
         s.previous = 0.0
         s.outdated |= outdated(self.plan, whom)
         self._watched.note()
+        self._ask_for_next_event()
+        self.indicators.renew()
         self._note(fired, how, asking, outcome)
 
     def _note_late(self, found: frozenset[int]) -> None:
@@ -297,8 +304,6 @@ class Stepper:
 
     def _due(self) -> list[int]:
         """Instances that have named the present time for an event."""
-        if not self._has_event_mode:
-            return []
         due: list[int] = np.flatnonzero(
             self.executor.next_events <= self.state.time.seconds
         ).tolist()
