@@ -356,6 +356,7 @@ class _Run:
             settings.event_clock,
             self.programs.history,
         )
+        self.stepper.prepare()
         self.seconds = 0.0
 
     def run(self, progress: Progress) -> Results:

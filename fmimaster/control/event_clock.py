@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from itertools import pairwise
+from math import copysign, inf, sqrt
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from scipy.optimize import brentq
 
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.errors import DescriptionError, OptionError, SimulationError
@@ -325,18 +327,31 @@ Cubic = tuple[float, float, float, float]
 
 def _first_time_all_reached(polynomials: Sequence[Cubic], horizon: float) -> float:
     """First time at which no polynomial is above 0; inf if there is none up to the horizon."""
-    candidates = [0.0]
-    for p in polynomials:
-        roots = np.roots(p[::-1])
-        candidates += [
-            float(r.real)
-            for r in roots
-            if abs(r.imag) <= 1e-9 * (1 + abs(r)) and 0 < r.real <= horizon
-        ]
+    candidates = [0.0, *(r for p in polynomials for r in _falling_roots(p, horizon))]
     for s in sorted(candidates):
         if all(_value(p, s) <= 1e-12 * (1 + abs(p[1]) * horizon + abs(p[0])) for p in polynomials):
             return s
     return inf
+
+
+def _falling_roots(p: Cubic, horizon: float) -> list[float]:
+    """Where a polynomial comes down to 0 within the horizon: at most once in each piece between its extrema."""
+    points = [0.0, *sorted(t for t in _extrema(p) if 0.0 < t < horizon), horizon]
+    return [
+        brentq(lambda s: _value(p, s), low, high, xtol=1e-15, rtol=1e-15)
+        for low, high in pairwise(points)
+        if _value(p, low) > 0.0 >= _value(p, high)
+    ]
+
+
+def _extrema(p: Cubic) -> list[float]:
+    a, b, c = 3 * p[3], p[2], p[1]  # a t**2 + 2 b t + c = 0
+    discriminant = b * b - a * c
+    if discriminant < 0.0:
+        return []
+    q = -b - copysign(sqrt(discriminant), b)
+    found = [q / a] if a else []
+    return [*found, c / q] if q else found
 
 
 def _value(p: Cubic, s: float) -> float:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.event_clock import EventClock, Indicators
+from fmimaster.control.event_clock import NONE, EventClock, Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.step_size import Grid, Ramped
 from fmimaster.control.zeno import MOST_AT_ONE_TIME, EventHistory
@@ -129,6 +129,16 @@ class Stepper:
         self._has_event_mode = any(instance.event_mode for instance in plan.instances)
         self._is_fixed = isinstance(rule, Grid) and clock is None and not self._has_event_mode
         self._next_event = inf
+        self._events: dict[
+            tuple[frozenset[int], frozenset[int], bool],
+            tuple[tuple[int, ...], Program, frozenset[int]],
+        ] = {}
+
+    def prepare(self) -> None:
+        """Write and check the program of each event that may be fired alone, before anything is simulated."""
+        if self.clock is not None and self.clock.fires:
+            for e in range(len(self.plan.events)):
+                self._event(NONE, frozenset({e}), False)
 
     def advance(self, until: Instant) -> Iterator[Outcome]:
         """Step until an instant is reached or an FMU ends the run; yields after each stretch of committed steps.
@@ -267,31 +277,36 @@ class Stepper:
             fired |= found
         if not asking and not fired:
             return
-        first = frozenset(asking).union(*(self.plan.events[e].instances for e in fired))
-        modes = [i.event_mode for i in self.plan.instances]
-        whom = concerned(first, self.plan.trigger_plans, self.plan.links, modes)
-        triggers = tuple(
-            m.trigger
-            for e in sorted(fired)
-            for m in self.plan.events[e].members
-            if m.trigger is not None
-        )
-        assert self.programs.event is not None
+        whom, program, late = self._event(frozenset(asking), frozenset(fired), bool(outcome.events))
         self.executor.next_events[list(whom)] = inf
-        answer = self.executor.run(
-            self.programs.event(whom, triggers, bool(outcome.events)),
-            s.time.seconds,
-            s.time.seconds,
-        )
+        answer = self.executor.run(program, s.time.seconds, s.time.seconds)
         if answer.stopped is not None:
             raise self.endless(whom)
         s.fired |= frozenset(fired)
         s.previous = 0.0
-        s.outdated |= outdated(self.plan, whom)
+        s.outdated |= late
         self._watched.note()
         self._ask_for_next_event()
         self.indicators.renew()
         self._note(fired, how, asking, outcome)
+
+    def _event(
+        self, asking: frozenset[int], fired: frozenset[int], early: bool
+    ) -> tuple[tuple[int, ...], Program, frozenset[int]]:
+        """Whom an event concerns, its program, and whose outputs are outdated by it; found out once for each case."""
+        key = asking, fired, early
+        if key not in self._events:
+            events = [self.plan.events[e] for e in sorted(fired)]
+            first = asking.union(*(event.instances for event in events))
+            modes = [i.event_mode for i in self.plan.instances]
+            whom = concerned(first, self.plan.trigger_plans, self.plan.links, modes)
+            triggers = tuple(
+                m.trigger for event in events for m in event.members if m.trigger is not None
+            )
+            assert self.programs.event is not None
+            program = self.programs.event(whom, triggers, early)
+            self._events[key] = whom, program, outdated(self.plan, whom)
+        return self._events[key]
 
     def _note_late(self, found: frozenset[int]) -> None:
         s = self.state
