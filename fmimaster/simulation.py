@@ -13,7 +13,8 @@ from time import perf_counter
 from typing import Any, ParamSpec, TextIO
 
 from fmimaster.algorithms import Algorithm, Jacobi, Programs, assemble
-from fmimaster.control.event_clock import EventClock, refuse_what_cannot_be_fired
+from fmimaster.algorithms.protocol import Question
+from fmimaster.control.event_clock import EventClock, Indicators, refuse_what_cannot_be_fired
 from fmimaster.control.schedule import Schedule, Time, make_schedule
 from fmimaster.control.step_size import FixedStep, Ramp
 from fmimaster.errors import ConvergenceError, Interrupted, OptionError, SimulationError
@@ -267,7 +268,9 @@ def _planned(
     fitted: frozenset[int] = frozenset()
     if clock is not None and hasattr(simulation.algorithm, "policies"):
         whole = make_plan(resolved, use=use)
-        use = replace(use, policy=simulation.algorithm.policies(whole), early_return=True)
+        tuned = hasattr(simulation.algorithm, "alternatives")
+        policies = simulation.algorithm.policies(whole)
+        use = replace(use, policy=policies, early_return=True, tuned=tuned)
     while True:
         plan = make_plan(
             resolved,
@@ -290,10 +293,19 @@ def _planned(
         fitted = found
 
 
-def _fitted(programs: Programs) -> frozenset[int]:
-    """Instances that are given polynomials."""
-    instructions = programs.attempt.instructions
+def _fitted(programs: Programs, *, ever: bool = False) -> frozenset[int]:
+    """Instances that are given polynomials: from the first step on, or ever."""
+    ways = programs.ways if ever else programs.ways[:1]
+    instructions = [i for way in ways for i in way.attempt.instructions]
     return frozenset(f.instance for f in instructions if isinstance(f, Fit))
+
+
+def _asked(programs: Programs) -> Callable[[Indicators, float, int], int] | None:
+    """What the loop asks before each step, if there are several ways."""
+    choose = programs.choose
+    if choose is None:
+        return None
+    return lambda indicators, size, way: choose(Question(indicators, size, way))
 
 
 class _Run:
@@ -314,7 +326,7 @@ class _Run:
         tolerance = settings.tolerance
         if tolerance is None:
             tolerance = prepared.description.experiment.tolerance
-        fitted = _fitted(self.programs)
+        fitted = _fitted(self.programs, ever=True)
         instances = [
             loader.instantiate(
                 component,
@@ -343,12 +355,12 @@ class _Run:
         self.stepper = Stepper(
             plan,
             StepPrograms(
-                self.programs.attempt,
+                self.programs.ways,
                 self.programs.commit,
                 None if self.programs.restart is self.programs.attempt else self.programs.restart,
                 self.programs.rollback,
                 self.programs.renew,
-                self.programs.event,
+                _asked(self.programs),
             ),
             self.executor,
             schedule.rule,

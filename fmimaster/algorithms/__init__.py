@@ -2,6 +2,7 @@
 
 from fmimaster.algorithms.aligned import Aligned
 from fmimaster.algorithms.assemble import Programs, assemble
+from fmimaster.algorithms.automatic_sequence import AutomaticSequence
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.jacobi import Jacobi
@@ -16,6 +17,7 @@ __all__ = [
     "ALGORITHMS",
     "Algorithm",
     "Aligned",
+    "AutomaticSequence",
     "GaussSeidel",
     "Initialization",
     "Jacobi",

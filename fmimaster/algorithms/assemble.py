@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fmimaster.algorithms.aligned import Aligned, go_back
 from fmimaster.algorithms.event_update import Hook, emit_event
 from fmimaster.algorithms.initialization import Initialization
-from fmimaster.algorithms.protocol import Algorithm
+from fmimaster.algorithms.protocol import Algorithm, Alternative, Question
 from fmimaster.errors import ProgramError
-from fmimaster.plan.layout import ValueStore
-from fmimaster.plan.plan import Plan
+from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.plan import Plan, Policy, tuned_parameters
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Program
@@ -19,11 +19,24 @@ from fmimaster.system.states import State
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """One way to step: its program, what must be told to FMUs before, and what happens at events meanwhile."""
+
+    attempt: Program
+    tune: Program
+    """Empty if there is only one way."""
+    event: Events
+    first: int | None
+    """The instance whose inputs are extrapolated, so that shared events are judged by the others; None if all are."""
+
+
+@dataclass(frozen=True, slots=True)
 class Programs:
     """The programs of one run, and what they need of an executor."""
 
     initialize: Program
-    attempt: Program
+    ways: tuple[Way, ...]
+    """One, but for algorithms that choose."""
     restart: Program
     """The attempt at a step without history; the same as ``attempt`` for most algorithms."""
     commit: Program
@@ -32,12 +45,23 @@ class Programs:
     renew: Program
     """Forgets the history but for the present point."""
     terminate: Program
-    event: Events
     n_places: int
     n_buffers: int
     history: int
     hooks: list[Callable[[ValueStore], None]]
     """What CALL calls."""
+    choose: Callable[[Question], int] | None = None
+    """Which way the next step takes."""
+
+    @property
+    def attempt(self) -> Program:
+        """The program of an attempt; that of the first way, if there are several."""
+        return self.ways[0].attempt
+
+    @property
+    def event(self) -> Events:
+        """The programs of events; those of the first way, if there are several."""
+        return self.ways[0].event
 
 
 @dataclass
@@ -109,20 +133,39 @@ def assemble(
     else:
         back = go_back(plan)
     _refuse_who_cannot_go_back(plan, back)
-    again = algorithm.restart() if hasattr(algorithm, "restart") else algorithm
+    ways = _ways(plan, algorithm)
+    again = algorithm.restart() if hasattr(algorithm, "restart") else None
     trial = Emitter(plan)
-    algorithm.emit(plan, trial)
-    again.emit(plan, trial)
+    for _, way in ways:
+        way.algorithm.emit(plan, trial)
+    if again is not None:
+        again.emit(plan, trial)
     history = max(history, trial.wanted_history)
+    derivatives, begin = trial.wanted_derivatives(), trial.wanted_begin
 
-    derivatives = trial.wanted_derivatives()
+    ready, done = State.STEP_MODE, State.TERMINATED
     p = Emitter(plan, history, derivatives=derivatives)
     (initialization or Initialization()).emit(plan, p)
     initialize = p.program("initialize")
-    attempt, rollback = _attempt(plan, algorithm, p, undoes, trial.wanted_begin)
-    restart = attempt
-    if again is not algorithm:
-        restart, rollback = _attempt(plan, again, p, undoes, trial.wanted_begin)
+    check(initialize, plan, begin=State.INSTANTIATED, end=ready, steps=False, history=history)
+
+    def attempt(used: Plan, writer: Algorithm) -> tuple[Program, Program]:
+        programs = _attempt(used, writer, p, undoes, begin)
+        check(programs[0], used, begin=ready, end=ready, steps=True, history=history)
+        return programs
+
+    written = []
+    for used, way in ways:
+        program, rollback = attempt(used, way.algorithm)
+        hook = None
+        if hasattr(way.algorithm, "event_hook") and p.begin_buffer is not None:
+            hook = way.algorithm.event_hook(plan, p.begin_buffer)
+        tune = _tune(plan, way, p) if len(ways) > 1 else Program("tune", ())
+        events = Events(plan, history, p.hooks, derivatives, hook)
+        written.append(Way(program, tune, events, way.first))
+    restart = written[0].attempt
+    if again is not None:
+        restart, rollback = attempt(plan, again)
     p.remember()
     p.sample()
     commit = p.program("commit")
@@ -132,32 +175,72 @@ def assemble(
     for i in range(len(plan.instances)):
         p.mode(i, State.TERMINATED)
     terminate = p.program("terminate")
-
-    ready, done = State.STEP_MODE, State.TERMINATED
-    check(initialize, plan, begin=State.INSTANTIATED, end=ready, steps=False, history=history)
-    check(attempt, plan, begin=ready, end=ready, steps=True, history=history)
-    if again is not algorithm:
-        check(restart, plan, begin=ready, end=ready, steps=True, history=history)
     check(commit, plan, begin=ready, end=ready, steps=False, history=history)
     check(terminate, plan, begin=ready, end=done, steps=False)
-    hook = None
-    if hasattr(algorithm, "event_hook") and p.begin_buffer is not None:
-        hook = algorithm.event_hook(plan, p.begin_buffer)
-    event = Events(plan, history, p.hooks, derivatives, hook)
     return Programs(
-        initialize,
-        attempt,
-        restart,
-        commit,
-        rollback,
-        renew,
-        terminate,
-        event,
-        p.n_places,
-        p.n_buffers,
-        history,
-        p.hooks,
+        initialize=initialize,
+        ways=tuple(written),
+        restart=restart,
+        commit=commit,
+        rollback=rollback,
+        renew=renew,
+        terminate=terminate,
+        n_places=p.n_places,
+        n_buffers=p.n_buffers,
+        history=history,
+        hooks=p.hooks,
+        choose=getattr(algorithm, "choose", None),
     )
+
+
+def _ways(plan: Plan, algorithm: Algorithm) -> list[tuple[Plan, Alternative]]:
+    """The alternatives of an algorithm, each with the plan as it is meanwhile: who ignores events does not stop at them."""
+    if not hasattr(algorithm, "alternatives"):
+        first = algorithm.sequence(plan)[0] if hasattr(algorithm, "sequence") else None
+        return [(plan, Alternative(algorithm, {}, frozenset(), first))]
+    found = []
+    for way in algorithm.alternatives(plan):
+        instances = tuple(
+            replace(planned, stops=planned.stops and way.policies[i] is not Policy.IGNORE)
+            for i, planned in enumerate(plan.instances)
+        )
+        found.append((replace(plan, instances=instances), way))
+    return found
+
+
+def _tune(plan: Plan, way: Alternative, p: Emitter) -> Program:
+    """The program that tells all FMUs what an alternative asks of them."""
+    values = []
+    for i, planned in enumerate(plan.instances):
+        asked = tuned_parameters(planned.model, way.policies[i], i in way.fitted)
+        for name, value in asked.items():
+            kind, slot = plan.layout.slots[i, Group.TUNED, name]
+            if value is None:
+                variable = planned.model.variable(name)
+                assert variable is not None
+                value = (variable.start or (0,))[0]  # as the FMU starts
+            values.append((kind, slot, value))
+
+    def put(store: ValueStore) -> None:
+        for kind, slot, value in values:
+            store.values[kind][slot] = value
+
+    p.call(put)
+    for i, planned in enumerate(plan.instances):
+        if planned.event_mode:
+            p.mode(i, State.EVENT_MODE)
+        p.set(i, Group.TUNED)
+        if planned.event_mode:  # outputs are read again, so that they must know the inputs as they are now
+            with p.at_an_event():
+                p.move(i)
+                p.set_inputs(i)
+            p.update(i)
+            p.get(i)
+            p.mode(i, State.STEP_MODE)
+    program = p.program("tune")
+    ready = State.STEP_MODE
+    check(program, plan, begin=ready, end=ready, steps=False, history=p.history)
+    return program
 
 
 def _attempt(

@@ -44,6 +44,8 @@ class Indicators:
         self.plan = plan
         self.store = store
         self.history = history
+        self.first: int | None = None
+        """The instance whose inputs are extrapolated, while the others know its course; None if all are."""
         self.sets = [
             _indicator_set(plan, e, m.instance)
             for e, event in enumerate(plan.events)
@@ -386,20 +388,17 @@ class EarlyReturn:
 class Check:
     """Interrupt for a moment after each event, and fire what is on at synchronous points (Dejaco's steps III to V).
 
-    For the algorithm ``Sequential``, of which the first instance stops at its own events.
+    For the algorithms ``Sequential`` and ``AutomaticSequence``, of which the first instance stops at its own events. Its
+    inputs are extrapolated, so that shared events are judged by the other members.
 
     Parameters
     ----------
-    first : str
-        Name of the component that steps first, as in the algorithm. Its inputs are extrapolated, so that shared events are
-        judged by the other members.
     interruption : float
         Length in s of the step after an event.
 
     Source: Dejaco and Benedikt (2017), steps III to V.
     """
 
-    first: str | None = None
     interruption: float = 1e-4
     history: ClassVar[int] = 0
     policy: ClassVar[Policy] = Policy.ANNOUNCE
@@ -418,15 +417,13 @@ class Check:
 
     def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
         """What is on, by members whose inputs are those of this very point."""
-        plan = indicators.plan
-        names = [instance.name for instance in plan.instances]
-        first = plan.trigger_sequence[0] if self.first is None else names.index(self.first)
+        events, first = indicators.plan.events, indicators.first
         values = indicators.present()
         return (
             frozenset(
                 s.event
                 for s in indicators.sets
-                if (s.instance != first or plan.events[s.event].scope is Scope.PRIVATE)
+                if (s.instance != first or events[s.event].scope is Scope.PRIVATE)
                 and all(values[k] <= 0.0 for k in s.z)
             )
             - fired

@@ -36,6 +36,8 @@ class Group(IntEnum):
     """Input clocks, or counters in their place, with the inputs that they bring along; set at events."""
     CLOCKS = 7
     """Output clocks that feed input clocks; read at events."""
+    TUNED = 8
+    """Tunable parameters that change during the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,8 @@ class EventUse:
     """Whether FMUs may end a step at their events; None: if Event Mode is used for clock connections."""
     event_mode: bool | None = None
     """Whether Event Mode is used; None: where clocks are connected or the policy asks for it."""
+    tuned: bool = False
+    """Whether policies, and whether inputs are polynomials, change during the run."""
 
     def policy_of(self, instance: int) -> Policy:
         """The policy for one instance."""
@@ -210,7 +212,8 @@ def make_plan(
     events, triggers = plan_events(system if use.watched else without_events(system))
     system = _with_start_values(system, use, fitted)
     wanted = event_members(system, events, triggers)
-    layout = make_layout(_members(system, [(i, v) for i, v, _ in chosen], *wanted))
+    tuned = [set(tuned_parameters(c.model)) if use.tuned else set() for c in system.components]
+    layout = make_layout(_members(system, [(i, v) for i, v, _ in chosen], *wanted, tuned))
     clocked = {t.instance for t in triggers} | {j for t in triggers for j, _ in t.sources}
     connected = {t.instance for t in triggers if t.sources} if not use.watched else set()
     return Plan(
@@ -252,7 +255,7 @@ def _instance(
         model,
         {n: tuple(v.tolist()) for n, v in component.start_values.items()},
         event_mode,
-        stops and stops_at_events(model, policy.value),
+        stops and stops_at_events(model, "announce" if use.tuned else policy.value),
     )
 
 
@@ -269,14 +272,9 @@ def _with_start_values(
     components, notes = [], list(system.notes)
     for i, component in enumerate(system.components):
         model, added = component.model, dict[str, int]()
-        policy = use.policy_of(i)
-        if model.event_policy is not None and policy is not Policy.EXECUTE:
-            value = getattr(model.event_policy, policy.value)
-            if value is not None:
-                added[model.event_policy.parameter] = value
-        for polynomial in model.input_polynomials:
-            if i in fitted and polynomial.parameter is not None and polynomial.value is not None:
-                added[polynomial.parameter] = polynomial.value
+        if use.policy_of(i) is not Policy.EXECUTE or i in fitted:
+            asked = tuned_parameters(model, use.policy_of(i), i in fitted)
+            added = {name: value for name, value in asked.items() if value is not None}
         added = {n: v for n, v in added.items() if n not in component.start_values}
         values = {n: np.array([v], _dtype(model, n)) for n, v in added.items()}
         components.append(replace(component, start_values={**component.start_values, **values}))
@@ -284,6 +282,19 @@ def _with_start_values(
             f"'{component.name}.{n}' is set to {v} for events and inputs" for n, v in added.items()
         ]
     return replace(system, components=tuple(components), notes=tuple(notes))
+
+
+def tuned_parameters(
+    model: Model, policy: Policy = Policy.EXECUTE, fitted: bool = False
+) -> dict[str, int | None]:
+    """Parameters by which an FMU is told a policy, and that inputs come as coefficients; None for as the FMU starts."""
+    found: dict[str, int | None] = {}
+    if model.event_policy is not None:
+        found[model.event_policy.parameter] = getattr(model.event_policy, policy.value)
+    for polynomial in model.input_polynomials:
+        if polynomial.parameter is not None:
+            found[polynomial.parameter] = polynomial.value if fitted else None
+    return found
 
 
 def _dtype(model: Model, name: str) -> np.dtype[Any]:
@@ -339,6 +350,7 @@ def _members(
     watched: Sequence[set[str]],
     triggers: Sequence[Sequence[str]],
     clocks: Sequence[set[str]],
+    tuned: Sequence[set[str]],
 ) -> list[dict[Group, list[Variable]]]:
     """Variables of each group of each instance, each group in the order of the model description."""
     members = []
@@ -365,6 +377,8 @@ def _members(
             elif v.name in fed:
                 continuous = v.is_continuous and v.type is DataType.FLOAT64
                 groups[Group.CONTINUOUS if continuous else Group.DISCRETE].append(v)
+            if v.name in tuned[i]:
+                groups[Group.TUNED].append(v)
             if v.name in clocks[i]:
                 groups[Group.CLOCKS].append(v)
             if v.name in given and v.causality is Causality.STRUCTURAL_PARAMETER:

@@ -240,6 +240,10 @@ class _Walk:
             self.call(i, Call.SET_TRIGGER if has_event_mode else Call.SET_INPUT)
             self.changed(i)
             return
+        if group is Group.TUNED:
+            has_event_mode = self.plan.instances[i].event_mode
+            self.call(i, Call.SET_TUNABLE if has_event_mode else Call.SET_INPUT)
+            return
         if group not in _SETS:
             self.fail(f"{group.name.lower()} of {self.name(i)} cannot be set")
         self.call(i, _SETS[group])

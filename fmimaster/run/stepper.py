@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, Protocol
@@ -45,18 +45,32 @@ class EventProgram(Protocol):
     ) -> Program: ...
 
 
+class StepWay(Protocol):
+    """One way to step."""
+
+    @property
+    def attempt(self) -> Program: ...
+    @property
+    def tune(self) -> Program: ...
+    @property
+    def event(self) -> EventProgram: ...
+    @property
+    def first(self) -> int | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class StepPrograms:
     """The programs that the loop runs."""
 
-    attempt: Program
+    ways: Sequence[StepWay]
     commit: Program
     restart: Program | None = None
     """The attempt at a step without history, if that is another one."""
     rollback: Program | None = None
     renew: Program | None = None
     """Forgets the history but for the present point."""
-    event: EventProgram | None = None
+    choose: Callable[[Indicators, float, int], int] | None = None
+    """(indicators, length of a whole step in s, present way) → the way that the next step takes."""
 
 
 class Late(NamedTuple):
@@ -84,6 +98,8 @@ class RunState:
     timeline: Timeline
     attempts: int = 0
     steps: int = 0
+    way: int = 0
+    """In which of the ways it is stepped."""
     previous: float = 0.0
     """Length of the last step in s; 0 at the start and after an event."""
     fired: frozenset[int] = frozenset()
@@ -127,10 +143,11 @@ class Stepper:
         self._watched = _Changes(plan, executor)
         self._names = [instance.name for instance in plan.instances]
         self._has_event_mode = any(instance.event_mode for instance in plan.instances)
+        self.indicators.first = programs.ways[0].first
         self._is_fixed = isinstance(rule, Grid) and clock is None and not self._has_event_mode
         self._next_event = inf
         self._events: dict[
-            tuple[frozenset[int], frozenset[int], bool],
+            tuple[frozenset[int], frozenset[int], bool, int],
             tuple[tuple[int, ...], Program, frozenset[int]],
         ] = {}
 
@@ -217,7 +234,9 @@ class Stepper:
     def attempt(self, goal: Goal, until: Instant) -> tuple[Goal, Outcome]:
         """Try one step, or as many as the quiet grid allows; returns the goal of the last one, not yet committed."""
         s = self.state
-        program = self.programs.attempt
+        if self.programs.choose is not None:
+            self._choose_way(self.programs.choose)
+        program = self.programs.ways[s.way].attempt
         if s.previous == 0.0 and self.programs.restart is not None:
             program = self.programs.restart
         times: Sequence[float] | NDArray[np.float64] = [s.time.seconds, goal.end.seconds]
@@ -240,13 +259,23 @@ class Stepper:
             s.previous = s.time.seconds - float(times[done - 1])
         return goal, outcome
 
+    def _choose_way(self, choose: Callable[[Indicators, float, int], int]) -> None:
+        s = self.state
+        way = choose(self.indicators, self.rule.step / self.rule.base.resolution, s.way)
+        if way != s.way:
+            s.way = way
+            self.executor.run(self.programs.ways[way].tune, s.time.seconds, s.time.seconds)
+            self.indicators.renew()
+        self.indicators.first = self.programs.ways[way].first
+
     def _is_quiet(self, goal: Goal, program: Program) -> bool:
         """Whether nobody wants to be asked between the points of the grid."""
         return (
             self.rule.is_grid
             and goal.reason == self.rule.reason
             and self.clock is None
-            and program is self.programs.attempt
+            and program is not self.programs.restart
+            and self.programs.choose is None
             and not self._watched
         )
 
@@ -294,7 +323,8 @@ class Stepper:
         self, asking: frozenset[int], fired: frozenset[int], early: bool
     ) -> tuple[tuple[int, ...], Program, frozenset[int]]:
         """Whom an event concerns, its program, and whose outputs are outdated by it; found out once for each case."""
-        key = asking, fired, early
+        way = self.state.way
+        key = asking, fired, early, way
         if key not in self._events:
             events = [self.plan.events[e] for e in sorted(fired)]
             first = asking.union(*(event.instances for event in events))
@@ -303,8 +333,7 @@ class Stepper:
             triggers = tuple(
                 m.trigger for event in events for m in event.members if m.trigger is not None
             )
-            assert self.programs.event is not None
-            program = self.programs.event(whom, triggers, early)
+            program = self.programs.ways[way].event(whom, triggers, early)
             self._events[key] = whom, program, outdated(self.plan, whom)
         return self._events[key]
 

@@ -21,7 +21,10 @@ from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.stepper import RunState, Stepper, StepPrograms
 from fmimaster.run.timeline import Timeline
 
-PROGRAMS = StepPrograms(Program("attempt", (Step(0, 1.0),)), Program("commit", ()))
+PROGRAMS = StepPrograms(
+    [SimpleNamespace(attempt=Program("attempt", (Step(0, 1.0),)), first=None)],
+    Program("commit", ()),
+)
 
 
 class Executor:
