@@ -409,7 +409,7 @@ class _Run:
         begin = perf_counter()
         try:
             for _ in self.stepper.advance(self.stop):
-                if self.executor.rows.room == 0:
+                if self.executor.rows.room <= 0:
                     self._hand_on()
                 progress(self.start.seconds, self.state.time.seconds, self.stop.seconds)
         finally:

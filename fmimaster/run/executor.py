@@ -22,6 +22,9 @@ BLOCK_BYTES = 256 * 1024
 LEAST_ROWS, MOST_ROWS = 100, 10_000
 """Rows of such a block, whatever their size: enough to make handing on cheap, few enough to be timely."""
 
+ROWS_OF_AN_EVENT = 100
+"""A full block still takes the rows of an event, one for each update, since blocks are handed on after it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
@@ -92,7 +95,7 @@ class RowBlock:
     def __init__(self, plan: Plan, store: ValueStore, capacity: int | None = None) -> None:
         self.capacity = capacity = capacity or _rows_of_a_block(plan)
         self.count = 0
-        self.times = np.empty(capacity)
+        self.times = np.empty(capacity + ROWS_OF_AN_EVENT)
         self.values: dict[DataType, NDArray[Any]] = {}
         self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = []
         slots: dict[DataType, list[int]] = {}
@@ -101,12 +104,14 @@ class RowBlock:
                 range(column.slot.start, column.slot.stop)
             )
         for kind, chosen in slots.items():
-            block = self.values[kind] = np.empty((capacity, len(chosen)), dtype=kind.dtype)
+            block = self.values[kind] = np.empty(
+                (capacity + ROWS_OF_AN_EVENT, len(chosen)), dtype=kind.dtype
+            )
             self._sources.append((block, store.outputs[kind], _as_slice(chosen)))
 
     @property
     def room(self) -> int:
-        """How many rows can still be taken."""
+        """How many rows can still be taken; those of an event besides."""
         return self.capacity - self.count
 
     def columns(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:

@@ -507,7 +507,7 @@ class NativeExecutor:
     def _lend_rows(self) -> None:
         k, columns = self.kernel, self.rows.columns()
         self._doubles(k, "times", self.rows.times)
-        k.row_capacity, k.n_columns = len(self.rows.times), len(columns)
+        k.row_capacity, k.n_columns = self.rows.capacity, len(columns)
         table = self._lent(ffi.new("fm_column[]", max(len(columns), 1)))
         for entry, (source, target) in zip(table, columns, strict=False):
             entry.source = self._lent(ffi.from_buffer("char[]", source))
