@@ -17,12 +17,15 @@ from fmimaster.algorithms.protocol import Question
 from fmimaster.control.event_clock import EventClock, Indicators, refuse_what_cannot_be_fired
 from fmimaster.control.schedule import Schedule, Time, make_schedule
 from fmimaster.control.step_size import FixedStep, Ramp
+from fmimaster.control.usual_step import usual_step
 from fmimaster.errors import ConvergenceError, Interrupted, OptionError, SimulationError
+from fmimaster.explanation import Explanation
 from fmimaster.fmu.load import Loader
 from fmimaster.input_file import attach_input_file
 from fmimaster.plan.plan import EventUse, Plan, Policy, make_plan
 from fmimaster.program.instructions import Fit
 from fmimaster.results.csv import CsvWriter
+from fmimaster.results.facts import write_facts
 from fmimaster.results.recorder import ColumnSource, Recorder
 from fmimaster.results.results import InstanceStatistics, Results, Statistics
 from fmimaster.run.choice import Execution, choose_executor
@@ -52,7 +55,8 @@ class Simulation:
     start_time, stop_time : number or text, in s
         Where they are left out, the system's default experiment counts, then the FMUs'.
     step_size : FixedStep, Ramp, number or text, in s
-        A text may be a fraction: ``"1/60"``.
+        A text may be a fraction: ``"1/60"``. A number or text is a fixed step, or what an event clock is usually used with,
+        see :func:`fmimaster.control.usual_step.usual_step`.
     event_clock : EventClock
         What says when a state event is near: LookAhead, Predictive, EarlyReturn, Locate. Without one, FMUs see to their
         events themselves.
@@ -181,7 +185,13 @@ class Simulation:
             if output_file is None:
                 return _Run(prepared, loader, self).run(progress or _silent)
             with CsvWriter(output_file) as writer:
-                return _Run(prepared, loader, self, writer).run(progress or _silent)
+                run = _Run(prepared, loader, self, writer)
+                try:
+                    return run.run(progress or _silent)
+                finally:
+                    if isinstance(output_file, str | os.PathLike):
+                        told = run.explanation
+                        write_facts(output_file, told.events, told.steps)
 
 
 _P = ParamSpec("_P")
@@ -249,6 +259,7 @@ def _prepare(simulation: Simulation, loader: Loader) -> Prepared:
         start_time=simulation.start_time,
         stop_time=simulation.stop_time,
         step_size=simulation.step_size,
+        usual_step=usual_step(simulation.event_clock),
         points=jumps,
     )
     return Prepared(description, plan, programs, schedule, made_from)
@@ -349,7 +360,8 @@ class _Run:
             history=self.programs.history,
             hooks=self.programs.hooks,
         )
-        self.recorder = _recorder(plan, settings, schedule, writer)
+        columns = _columns(plan)
+        self.recorder = _recorder(columns, settings, schedule, writer)
         timeline = Timeline.of(schedule.instant(p) for p in schedule.points)
         self.state = RunState(self.start, timeline)
         self.stepper = Stepper(
@@ -369,6 +381,9 @@ class _Run:
             self.programs.history,
         )
         self.stepper.prepare()
+        self.explanation = Explanation(
+            plan, columns, self.executor.rows, self.state.event_log, self.state.step_log
+        )
         self.seconds = 0.0
 
     def run(self, progress: Progress) -> Results:
@@ -409,6 +424,7 @@ class _Run:
         begin = perf_counter()
         try:
             for _ in self.stepper.advance(self.stop):
+                self.explanation.note()
                 if self.executor.rows.room <= 0:
                     self._hand_on()
                 progress(self.start.seconds, self.state.time.seconds, self.stop.seconds)
@@ -430,6 +446,7 @@ class _Run:
         self.recorder.finish()
 
     def _hand_on(self) -> None:
+        self.explanation.before_handing_on()
         self.recorder.take(*self.executor.rows.take())
 
     def _terminate(self) -> None:
@@ -452,14 +469,15 @@ class _Run:
             ),
             warnings=tuple(late.text(name) for name, late in self.state.late.items()),
             notes=self.prepared.notes,
+            events=len(self.explanation.events),
         )
-        return self.recorder.results(statistics)
+        rows = self.recorder.results(statistics)
+        told = self.explanation
+        return replace(rows, events=tuple(told.events), steps=tuple(told.steps))
 
 
-def _recorder(
-    plan: Plan, settings: Simulation, schedule: Schedule, writer: CsvWriter | None
-) -> Recorder:
-    """A recorder whose columns lie in the blocks of rows as the executor fills them."""
+def _columns(plan: Plan) -> list[ColumnSource]:
+    """Where the recorded variables lie in the blocks of rows, as the executor fills them."""
     columns, filled = [], dict.fromkeys((c.variable.type for c in plan.recorded), 0)
     for column in plan.recorded:
         variable = column.variable
@@ -468,6 +486,15 @@ def _recorder(
         slot = slice(begin, begin + variable.size)
         unit = variable.unit.name if variable.unit else ""
         columns.append(ColumnSource(column.name, variable.type, slot, variable.shape, unit))
+    return columns
+
+
+def _recorder(
+    columns: Sequence[ColumnSource],
+    settings: Simulation,
+    schedule: Schedule,
+    writer: CsvWriter | None,
+) -> Recorder:
     return Recorder(
         columns,
         expected_rows=schedule.expected_rows(settings.output_interval),

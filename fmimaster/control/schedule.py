@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, log10, ulp
@@ -73,6 +73,7 @@ def make_schedule(
     start_time: Time | None = None,
     stop_time: Time | None = None,
     step_size: FixedStep | Ramp | Time | None = None,
+    usual_step: Callable[[Time], FixedStep | Ramp] = FixedStep,
     points: Iterable[float] = (),
 ) -> Schedule:
     """Settle the times of a run: the user's word first, then the system description's, then the FMUs'.
@@ -81,6 +82,8 @@ def make_schedule(
     ----------
     models
         Full component name → model.
+    usual_step
+        What a step size means that is only a number.
     points
         Times in s at which a communication point is wanted; those outside of the run are left out, and all of them where
         an FMU cannot vary its step size.
@@ -98,7 +101,9 @@ def make_schedule(
         raise OptionError(
             f"The stop time {float(stop):g} s is not after the start time {float(first):g} s. Give a later stop time."
         )
-    step = _step(models, described, step_size, stop - first, notes)
+    if not isinstance(step_size, FixedStep | Ramp):
+        step_size = usual_step(_size(models, described, step_size, stop - first, notes))
+    step = step_size
     if float(step.exact_size) < 4 * max(ulp(float(first)), ulp(float(stop))):
         raise OptionError(
             f"The step size {float(step.exact_size):g} s is too small: near t = {float(stop):g} s FMUs cannot tell two "
@@ -166,19 +171,17 @@ def _stop(
     raise OptionError(f"No stop time is given, and {differ}. Give one: stop_time (--stop-time).")
 
 
-def _step(
+def _size(
     models: Mapping[str, Model],
     described: Experiment,
-    given: FixedStep | Ramp | Time | None,
+    given: Time | None,
     span: Fraction,
     notes: list[str],
-) -> FixedStep | Ramp:
-    if isinstance(given, FixedStep | Ramp):
-        return given
+) -> Time:
     if given is not None:
-        return FixedStep(given)
+        return given
     if described.step_size is not None:
-        return FixedStep(described.step_size)
+        return described.step_size
     said = {
         n: m.default_experiment.step_size or m.capabilities.fixed_internal_step_size
         for n, m in models.items()
@@ -189,10 +192,10 @@ def _step(
         notes.append(
             f"step size {sizes[name]:g} s from '{name}', the smallest that an FMU suggests"
         )
-        return FixedStep(sizes[name])
+        return sizes[name]
     step = round_to_125(span / DEFAULT_STEPS)
     notes.append(f"step size {float(step):g} s, because nobody says one: {ceil(span / step)} steps")
-    return FixedStep(step)
+    return step
 
 
 def round_to_125(value: Fraction) -> Fraction:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError, OptionError
+from fmimaster.results.facts import read_facts, write_facts
 from fmimaster.results.results import Results
 
 _ROWS_AT_ONCE = 4096
@@ -91,9 +92,11 @@ class CsvWriter:
 
 
 def write_csv(results: Results, target: str | os.PathLike[str] | TextIO) -> None:
-    """Write a whole table, with the same bytes as block by block."""
+    """Write a whole table, with the same bytes as block by block; into a file with its facts beside it."""
     with CsvWriter(target) as writer:
         writer.write(results)
+    if isinstance(target, str | os.PathLike):
+        write_facts(target, results.events, results.steps)
 
 
 def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Results:
@@ -101,13 +104,15 @@ def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Re
 
     Names may stand without quotes, and blanks may follow a comma. A column whose first cell is quoted is text; all
     others become floats, but those in ``integers``, which are read as Python integers of any size. The elements of an
-    array stay columns of their own.
+    array stay columns of their own. Events and steps come from the file of facts beside it.
     """
     path = Path(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             results = _read(_Source(path, stream))
-        return replace(results, columns={**results.columns, **_integers(path, integers)})
+        events, steps = read_facts(path)
+        columns = {**results.columns, **_integers(path, integers)}
+        return replace(results, columns=columns, events=events, steps=steps)
     except FileNotFoundError as error:
         raise FileError(f"'{path}' does not exist.") from error
     except OSError as error:

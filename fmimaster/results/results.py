@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.results.explained import Event, Steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,19 +54,26 @@ class Statistics:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What was decided, where it was not said."""
+    events: int = 0
+    """Events that the run has let happen or located."""
 
     def lines(self) -> list[str]:
         """Summary for the end of a run: one line of totals, a row per instance, warnings, notes.
+
+        Events, and how often instances were brought back, are told if there were any.
 
         Shares are of the wall time of the loop; those of instances that run at the same time can
         add up to more than 100 %.
         """
         tried = f"{self.attempts} attempts, {self.rejections} rejections"
-        lines = [f"{self.steps} steps in {self.seconds:.3g} s ({tried})"]
-        rows = [("instance", "calls", "seconds", "share")]
+        happened = f", {self.events} event{'' if self.events == 1 else 's'}" if self.events else ""
+        lines = [f"{self.steps} steps{happened} in {self.seconds:.3g} s ({tried})"]
+        restored = any(one.restores for one in self.instances)
+        rows = [("instance", "calls", "seconds", "share", *(["restores"] if restored else []))]
         for one in self.instances:
             share = f"{one.seconds / self.seconds:.1%}" if self.seconds > 0.0 else "-"
-            rows.append((one.name, str(one.calls), f"{one.seconds:.3f}", share))
+            restores = [str(one.restores)] if restored else []
+            rows.append((one.name, str(one.calls), f"{one.seconds:.3f}", share, *restores))
         if self.instances:
             first, *others = (max(map(len, cells)) for cells in zip(*rows, strict=True))
             for name, *numbers in rows:
@@ -95,6 +103,9 @@ class Results:
         What the run has cost; None if the table does not come from a run.
     metadata
         What else is worth keeping, as text.
+    events, steps
+        What has happened between the rows, and why each step has ended where it did; see
+        :mod:`fmimaster.results.explained`.
     """
 
     time: NDArray[np.float64]
@@ -103,6 +114,8 @@ class Results:
     index: NDArray[np.int64]
     statistics: Statistics | None
     metadata: Mapping[str, str]
+    events: tuple[Event, ...]
+    steps: tuple[Steps, ...]
 
     def __init__(
         self,
@@ -113,6 +126,8 @@ class Results:
         index: ArrayLike | None = None,
         statistics: Statistics | None = None,
         metadata: Mapping[str, str] = MappingProxyType({}),
+        events: Iterable[Event] = (),
+        steps: Iterable[Steps] = (),
     ) -> None:
         rows = _time(time)
         table = {name: _column(name, values, len(rows)) for name, values in columns.items()}
@@ -130,6 +145,8 @@ class Results:
         assign("index", _column("index", counted, len(rows)))
         assign("statistics", statistics)
         assign("metadata", MappingProxyType(dict(metadata)))
+        assign("events", tuple(events))
+        assign("steps", tuple(steps))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -157,7 +174,8 @@ class Results:
 
     def __repr__(self) -> str:
         span = f", {self.time[0]:g} s to {self.time[-1]:g} s" if len(self) else ""
-        return f"<Results: {len(self)} rows, {len(self.columns)} columns{span}>"
+        events = f", {len(self.events)} events" if self.events else ""
+        return f"<Results: {len(self)} rows, {len(self.columns)} columns{span}{events}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # by way of the constructor: proxies do not pickle, and arrays would come back writable
@@ -215,14 +233,17 @@ class Results:
         )
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV file by the rules of FMI; units and statistics are not part of it."""
+        """Write a CSV file by the rules of FMI, and events and reasons of steps, if there are any, beside it.
+
+        ``results.csv`` has them in ``results.events.json``; units and statistics are not written.
+        """
         from fmimaster.results.csv import write_csv
 
         write_csv(self, path)
 
     @staticmethod
     def read_csv(path: str | os.PathLike[str]) -> Results:
-        """Read a CSV file by the rules of FMI."""
+        """Read a CSV file by the rules of FMI, and events and steps from the file beside it."""
         from fmimaster.results.csv import read_csv
 
         return read_csv(path)

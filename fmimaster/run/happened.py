@@ -17,19 +17,30 @@ class StepStretch(NamedTuple):
     steps: int
 
 
+SAME_SIZE = 1e-9
+"""Steps whose sizes differ by no more than this part are alike: they are differences of times."""
+
+
 @dataclass
 class StepLog:
-    """Each step with its reason; quiet stretches of a grid are one entry."""
+    """Each step with its reason; quiet stretches, on the grid or of steps of the same size, are one entry."""
 
     stretches: list[StepStretch] = field(default_factory=list)
 
     def add(self, begin: float, end: float, reason: str, count: int = 1) -> None:
         """Note steps from begin to end in s."""
         last = self.stretches[-1] if self.stretches else None
-        if last is not None and last.reason == reason == "grid":
+        if last is not None and last.reason == reason and _is_quiet(last, (end - begin) / count):
             self.stretches[-1] = StepStretch(last.begin, end, reason, last.steps + count)
         else:
             self.stretches.append(StepStretch(begin, end, reason, count))
+
+
+def _is_quiet(last: StepStretch, size: float) -> bool:
+    before = (last.end - last.begin) / last.steps
+    return last.reason == "grid" or (
+        last.reason == "step size" and abs(size - before) <= SAME_SIZE * before
+    )
 
 
 class EventEntry(NamedTuple):

@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernel": set(),
     "run": {"errors", "system", "plan", "program", "control", "fmu", "kernel"},
     "input_file": {"errors", "system", "plan", "fmu", "results"},
+    "explanation": {"errors", "system", "plan", "results", "run"},
 }
 BELOW_SIMULATION = set(ALLOWED)
 ALLOWED["simulation"] = BELOW_SIMULATION

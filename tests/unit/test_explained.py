@@ -1,0 +1,216 @@
+"""Results carry events and the reasons of steps: in memory, pickled, chosen from, and beside a CSV file."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from command_line import reference
+
+from fmimaster import Execution, Results, Simulation, SimulationError
+from fmimaster.algorithms import Jacobi
+from fmimaster.control.event_clock import EarlyReturn, EventClock, LookAhead, Predictive
+from fmimaster.control.step_size import FixedStep, Ramp, free_step
+from fmimaster.control.usual_step import usual_step
+from fmimaster.errors import FileError
+from fmimaster.program.polynomial import Polynomial
+from fmimaster.results.explained import Event, Steps, reasons, worth_telling
+from fmimaster.results.facts import facts_path, read_facts
+from fmimaster.results.results import InstanceStatistics, Statistics
+from fmimaster.run.happened import StepLog
+
+COLLISION = Event(0.5, 1, "collision", True, ("a", "b"), "predicted", {"a.v": 1.0}, {"a.v": -1.0})
+STEPS = (Steps(0.0, 0.4, "grid", 4), Steps(0.4, 0.5, "collision predicted"))
+
+
+@pytest.fixture
+def explained() -> Results:
+    columns = {"a.v": [0.0, 1.0, -1.0], "b.y": [[1.0, 2.0]] * 3}
+    return Results(time=[0.0, 0.5, 0.5], columns=columns, events=[COLLISION], steps=STEPS)
+
+
+def two_mass(version: str = "fmi3", **settings: object) -> Simulation:
+    given = {
+        "algorithm": Jacobi(Polynomial(2, 2)),
+        "event_clock": Predictive(),
+        "step_size": 0.1,
+        "stop_time": 6,
+        **settings,
+    }
+    return Simulation(reference(f"systems/two-mass-b1-{version}.ssp"), **given)  # type: ignore[arg-type]
+
+
+def test_they_survive_what_is_done_to_results(explained: Results) -> None:
+    for same in (
+        explained.select("a.v"),
+        explained.expand(),
+        pickle.loads(pickle.dumps(explained)),
+    ):
+        assert same.events == (COLLISION,)
+        assert same.steps == STEPS
+
+
+def test_they_stand_beside_the_table(explained: Results, tmp_path: Path) -> None:
+    explained.write_csv(tmp_path / "run.csv")
+    assert (tmp_path / "run.events.json").is_file()
+    again = Results.read_csv(tmp_path / "run.csv")
+    assert (again.events, again.steps) == ((COLLISION,), STEPS)
+
+
+def test_a_table_on_the_grid_has_nothing_beside_it(tmp_path: Path) -> None:
+    steps = [Steps(0.0, 0.4, "grid", 4), Steps(0.4, 0.5, "stop time")]
+    Results(time=[0.0], columns={"x": [0.0]}, steps=steps).write_csv(tmp_path / "run.csv")
+    assert [p.name for p in tmp_path.iterdir()] == ["run.csv"]
+    assert not worth_telling((), steps)
+
+
+def test_facts_of_an_earlier_table_of_that_name_do_not_stay(
+    explained: Results, tmp_path: Path
+) -> None:
+    explained.write_csv(tmp_path / "run.csv")
+    Results(time=[0.0], columns={"x": [0.0]}).write_csv(tmp_path / "run.csv")
+    assert Results.read_csv(tmp_path / "run.csv").events == ()
+
+
+def test_a_file_of_that_name_that_is_no_file_of_facts_stays(tmp_path: Path) -> None:
+    (tmp_path / "run.events.json").write_text("[]")
+    Results(time=[0.0], columns={"x": [0.0]}).write_csv(tmp_path / "run.csv")
+    assert (tmp_path / "run.events.json").read_text() == "[]"
+    with pytest.raises(FileError, match=r"does not hold the events and steps of a run"):
+        read_facts(tmp_path / "run.csv")
+
+
+@pytest.mark.parametrize("name", ["run.csv", "run.events.json", "run"])
+def test_the_name_of_the_file_follows_from_the_table(name: str) -> None:
+    assert facts_path(name) == Path("run.events.json")
+    assert facts_path("run.1") == Path("run.1.events.json")
+
+
+def test_numbers_that_json_does_not_know_are_left_out(tmp_path: Path) -> None:
+    odd = Event(0.0, 1, "e", False, ("a",), "detected", {"a.x": float("nan")}, {"a.x": 1.0})
+    Results(time=[0.0], columns={}, events=[odd]).write_csv(tmp_path / "run.csv")
+    json.loads((tmp_path / "run.events.json").read_text(), parse_constant=pytest.fail)
+    assert str(Results.read_csv(tmp_path / "run.csv").events[0].left["a.x"]) == "nan"
+
+
+def test_statistics_tell_events_and_restores_only_if_there_are_any() -> None:
+    def lines(events: int, restores: int) -> str:
+        one = InstanceStatistics("a", 10, 0.1, restores)
+        return "\n".join(Statistics(10, 10, 0, 1.0, instances=(one,), events=events).lines())
+
+    assert "event" not in lines(0, 0)
+    assert "restores" not in lines(0, 0)
+    assert "10 steps, 1 event in 1 s" in lines(1, 0)
+    assert lines(2, 7).splitlines()[1:] == [
+        "instance  calls  seconds  share  restores",
+        "a            10    0.100  10.0%         7",
+    ]
+
+
+# From a run -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
+def test_left_and_right_values_are_those_of_the_rows(version: str) -> None:
+    results = two_mass(version).run()
+    assert [e.name for e in results.events] == ["collision"] * 3 + ["upper.ceiling", "collision"]
+    for event in results.events:
+        right = int(((results.time == event.time) & (results.index == event.index)).argmax())
+        for name, value in event.right.items():
+            assert results[name][right] == value
+            assert results[name][right - 1] == event.left[name]
+    ceiling = results.events[3]
+    assert (ceiling.shared, ceiling.components) == (False, ("upper",))
+    assert {name.partition(".")[0] for name in ceiling.left} == {"upper"}
+    assert ceiling.right["upper.v"] == -ceiling.left["upper.v"]
+
+
+def test_they_are_the_same_when_no_row_is_kept(tmp_path: Path) -> None:
+    kept = two_mass().run()
+    streamed = two_mass().run(output_file=tmp_path / "run.csv")
+    thinned = two_mass(output_interval=1.0).run()
+    assert streamed.events == thinned.events == kept.events
+    assert read_facts(tmp_path / "run.csv") == (kept.events, kept.steps)
+
+
+def test_the_last_row_of_a_block_may_be_the_left_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = two_mass(executor=Execution.REFERENCE).run()
+    for rows in range(7, 12):  # some block ends right before an event, or within it
+        monkeypatch.setattr("fmimaster.run.executor._rows_of_a_block", lambda _, n=rows: n)
+        assert two_mass(executor=Execution.REFERENCE).run().events == kept.events
+
+
+def test_steps_cover_the_run_without_a_gap() -> None:
+    results = two_mass().run()
+    assert results.statistics is not None
+    assert results.steps[0].begin == 0.0
+    assert results.steps[-1].end == 6.0
+    assert all(a.end == b.begin for a, b in zip(results.steps, results.steps[1:], strict=False))
+    assert sum(reasons(results.steps).values()) == results.statistics.steps
+    assert "collision predicted" in reasons(results.steps)
+
+
+def test_how_an_event_was_found_is_told() -> None:
+    assert {e.found for e in two_mass().run().events} == {"predicted", "detected"}
+    early = two_mass(event_clock=EarlyReturn(), step_size=0.2).run()
+    assert {e.found for e in early.events} <= {
+        f"early return of {who}" for who in ("upper", "lower", "upper and lower")
+    }
+
+
+def test_a_run_that_fails_has_its_events_until_then(tmp_path: Path) -> None:
+    ball = Simulation(
+        reference("fmi3/BouncingBall.fmu"),
+        event_clock=EarlyReturn(),
+        step_size=0.1,
+        stop_time=10,
+        start_values={"v_min": 0.0},
+    )
+    with pytest.raises(SimulationError) as failed:
+        ball.run(output_file=tmp_path / "ball.csv")
+    assert failed.value.results is not None
+    events = failed.value.results.events
+    assert len(events) > 3
+    assert read_facts(tmp_path / "ball.csv")[0] == events
+
+
+# The log of steps -----------------------------------------------------------------------------------------------------
+
+
+def test_quiet_stretches_are_one_entry() -> None:
+    log = StepLog()
+    for k in range(4):
+        log.add(0.1 * k, 0.1 * (k + 1), "step size")
+    log.add(0.4, 0.45, "ball predicted")
+    log.add(0.45, 0.5, "step size")
+    log.add(0.5, 0.6, "step size")
+    assert [(s.reason, s.steps) for s in log.stretches] == [
+        ("step size", 4),
+        ("ball predicted", 1),
+        ("step size", 1),
+        ("step size", 1),
+    ]
+
+
+# The rule that goes with an event clock -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("clock", "rule"),
+    [
+        (None, FixedStep(0.1)),
+        (LookAhead(), free_step(0.1)),
+        (EarlyReturn(), free_step(0.1)),
+        (Predictive(), Ramp(0.1)),
+    ],
+)
+def test_a_number_is_the_step_that_the_clock_is_usually_used_with(
+    clock: EventClock | None, rule: FixedStep | Ramp
+) -> None:
+    assert usual_step(clock)(0.1) == rule
+    given = two_mass(event_clock=clock, algorithm=Jacobi())
+    assert given.prepare().schedule.step == rule
+    fixed = two_mass(event_clock=clock, algorithm=Jacobi(), step_size=FixedStep(0.1))
+    assert fixed.prepare().schedule.step == FixedStep(0.1)
