@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from fmimaster.commands import demo, info, plan, plot, simulate, validate
+from fmimaster.commands import demo, info, plan, plot, simulate, steps, validate
 from fmimaster.commands.text import tell
 from fmimaster.errors import FileError, FmimasterError, Interrupted
 
@@ -36,6 +36,7 @@ _COMMANDS = {
     "validate": validate,
     "plan": plan,
     "plot": plot,
+    "steps": steps,
     "demo": demo,
 }
 

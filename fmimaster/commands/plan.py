@@ -42,6 +42,7 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
     return {
         "system": prepared.description.system.name,
         "algorithm": repr(simulation.algorithm),
+        "eventClock": repr(simulation.event_clock) if simulation.event_clock else None,
         "times": {
             "start": float(schedule.start),
             "stop": float(schedule.stop),
@@ -111,7 +112,8 @@ def _page(facts: dict[str, Any]) -> list[str]:
         (c["target"], "<-", c["source"], f"{c['late']},", f"{c['course']}:", c["why"])
         for c in connections
     ]
-    lines = [f"{facts['system']}, {facts['algorithm']}"]
+    clock = f", {facts['eventClock']}" if facts["eventClock"] else ""
+    lines = [f"{facts['system']}, {facts['algorithm']}{clock}"]
     lines += section("Times", aligned(_times(facts["times"])))
     made = [(c["name"], c["modelName"], f"FMI {c['fmiVersion']}") for c in facts["components"]]
     lines += section("Components", aligned(made))

@@ -8,6 +8,8 @@ from dataclasses import fields
 from typing import Any
 
 from fmimaster.algorithms import ALGORITHMS, Algorithm
+from fmimaster.commands import event_settings
+from fmimaster.commands.event_settings import plain_name
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
 from fmimaster.run.choice import Execution
@@ -27,6 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
     inputs = f"inputs over a step: {', '.join(_POLYNOMIALS)}, or POINTS,DERIVATIVES"
     add("--inputs", metavar="KIND", help=inputs)
+    event_settings.add_arguments(parser)
     value = "start value of a variable; can be repeated"
     pair = ("NAME", "VALUE")
     add("--start-value", nargs=2, action="append", default=[], metavar=pair, help=value)
@@ -59,10 +62,14 @@ def simulation(arguments: Namespace) -> Simulation:
     """
     return Simulation(
         arguments.system,
-        algorithm=_algorithm(arguments.algorithm, arguments.inputs),
+        algorithm=event_settings.swept(
+            _algorithm(arguments.algorithm, arguments.inputs), arguments.sweeps
+        ),
         start_time=arguments.start_time,
         stop_time=arguments.stop_time,
-        step_size=arguments.step_size,
+        step_size=event_settings.step_size(arguments),
+        event_clock=event_settings.event_clock(arguments),
+        event_mode=arguments.event_mode,
         start_values=dict(arguments.start_value),
         input_file=arguments.input_file,
         output_variables=arguments.output_variable,
@@ -78,8 +85,8 @@ def simulation(arguments: Namespace) -> Simulation:
 
 def _algorithm(name: str | None, inputs: str | None) -> Algorithm:
     """The algorithm of that name; case and hyphens do not count. Its settings are its fields."""
-    known = {_plain(_name(a)): a for a in ALGORITHMS}
-    kind = ALGORITHMS[0] if name is None else known.get(_plain(name))
+    known = {plain_name(_name(a)): a for a in ALGORITHMS}
+    kind = ALGORITHMS[0] if name is None else known.get(plain_name(name))
     if kind is None:
         names = list(map(_name, ALGORITHMS))
         raise OptionError(
@@ -118,7 +125,3 @@ def _execution(name: str) -> Execution:
 
 def _name(algorithm: type[Algorithm]) -> str:
     return algorithm.__name__
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("-", "").replace("_", "")

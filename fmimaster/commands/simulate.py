@@ -8,6 +8,8 @@ from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import count, standard_output, write
 from fmimaster.results.csv import write_csv
+from fmimaster.results.explained import worth_telling
+from fmimaster.results.facts import facts_path
 from fmimaster.results.results import Results
 
 HELP = "Simulate an FMU or a system of FMUs."
@@ -57,6 +59,10 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
             write_csv(results, arguments.output_file)
         rows = results.statistics.rows if results.statistics else len(results)
         told.append(f"{count(rows, 'row')} written to {arguments.output_file}")
+        if worth_telling(results.events, results.steps):
+            told.append(
+                f"events and reasons of steps written to {facts_path(arguments.output_file)}"
+            )
     if arguments.plot and len(results):
         from fmimaster.results.plot import save_figure
 

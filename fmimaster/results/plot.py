@@ -19,6 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fmimaster.errors import FileError, OptionError
+from fmimaster.results.explained import Event
 from fmimaster.results.results import Results, matching
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -40,6 +41,13 @@ _TICK_HEIGHT = 0.035
 """Height of the ticks of communication points, as a part of the axes."""
 _MARGIN = 0.08
 """Part of the axes that stays free below and above the data."""
+_FEW_EVENTS = 40
+"""So many are marked by lines over the whole height; more, by ticks at the top, which hide nothing."""
+_EVENT_STYLES: dict[bool, Any] = {
+    True: {"color": "0.5", "linewidth": 0.7, "linestyle": "-"},
+    False: {"color": "0.4", "linewidth": 0.8, "linestyle": (0, (1, 2))},
+}
+"""Shared or not → how an event is marked."""
 _TICKS_APART = 1 / 3000
 """Part of the time span below which two ticks cannot be told apart, even in print."""
 
@@ -73,7 +81,8 @@ def plot_results(
 
     Columns without a unit share an axes if the last parts of their names agree. Integers and
     Booleans are drawn as steps, rows at the same time are joined by a vertical line, text is
-    left out.
+    left out. Events of a table that is drawn alone are marked, by lines or, if they are many, by
+    ticks at the top.
 
     Parameters
     ----------
@@ -88,9 +97,11 @@ def plot_results(
     """
     labels, tables = _labelled(results)
     reference = None if reference is None else reference.expand()
+    events = tables[0].events if len(tables) == 1 else ()
     panels = _panels(tables, reference, names)
     figure, all_axes = _empty_figure(panels, title)
     for axes, panel in zip(all_axes, panels, strict=True):
+        mark_events(axes, events)
         if reference is not None:
             _draw(axes, panel, reference, _REFERENCE)
         for table, style in zip(tables, _STYLES, strict=False):
@@ -98,8 +109,44 @@ def plot_results(
         if communication_points:
             _draw_ticks(axes, tables)
         _add_legend(axes, panel)
-    _add_key(figure, labels, communication_points, reference is not None)
+    _add_key(figure, labels, communication_points, reference is not None, events)
     return figure
+
+
+def mark_events(axes: Axes, events: Sequence[Event]) -> None:
+    """Draw a line at each event: solid if it is shared, dotted if it is private."""
+    few = len(events) <= _FEW_EVENTS
+    span = max((e.time for e in events), default=0.0) or 1.0
+    for shared, style in _EVENT_STYLES.items():
+        times = np.array([e.time for e in events if e.shared is shared])
+        _, distinct = np.unique(np.round(times / (span * _TICKS_APART)), return_index=True)
+        lowest = 0.0 if few else 1.0 - (2 if shared else 1) * _TICK_HEIGHT
+        if len(times):
+            axes.vlines(
+                times[distinct],
+                lowest,
+                1.0,
+                transform=axes.get_xaxis_transform(),
+                color=style["color"],
+                linewidth=style["linewidth"],
+                linestyles=style["linestyle"] if few else "-",
+                zorder=0.5,
+            )
+
+
+def event_key(events: Sequence[Event]) -> list[tuple[str, Line2D]]:
+    """What the marks of events mean: label and line of each kind that there is."""
+    few = len(events) <= _FEW_EVENTS
+    kinds = {e.shared for e in events}
+    words = {
+        True: "shared events" if few else "shared events (long ticks at the top)",
+        False: "private events" if few else "private events (short ticks)",
+    }
+    return [
+        (words[shared], Line2D([], [], **style))
+        for shared, style in _EVENT_STYLES.items()
+        if shared in kinds
+    ]
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -257,8 +304,10 @@ def _add_legend(axes: Axes, panel: _Panel) -> None:
     )
 
 
-def _add_key(figure: Figure, labels: Sequence[str], ticks: bool, reference: bool) -> None:
-    """Below all axes: what the dashes, the pale lines and the ticks mean."""
+def _add_key(
+    figure: Figure, labels: Sequence[str], ticks: bool, reference: bool, events: Sequence[Event]
+) -> None:
+    """Below all axes: what the dashes, the pale lines, the ticks and the lines at events mean."""
     key = [
         (label, Line2D([], [], color=_GREY, linewidth=1.1, linestyle=style))
         for label, style in zip(labels, _STYLES, strict=False)
@@ -268,6 +317,7 @@ def _add_key(figure: Figure, labels: Sequence[str], ticks: bool, reference: bool
         key.append(("reference", Line2D([], [], color=_GREY, **_REFERENCE)))
     if ticks:
         key.append(("communication points", Line2D([], [], color=_GREY, linestyle="", marker="|")))
+    key += event_key(events)
     if key:
         figure.legend(
             [line for _, line in key],

@@ -120,6 +120,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
     assert list(facts) == [
         "system",
         "algorithm",
+        "eventClock",
         "times",
         "components",
         "order",

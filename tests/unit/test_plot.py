@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from fmimaster.errors import FileError, OptionError
+from fmimaster.results.explained import Event
 from fmimaster.results.plot import plot_results, save_figure
 from fmimaster.results.results import Results
 
@@ -242,3 +244,42 @@ def test_no_window_is_opened_and_no_global_figure_kept(masses: Results) -> None:
 
     masses.plot()
     assert pyplot.get_fignums() == []
+
+
+# Events ---------------------------------------------------------------------------------------------------------------
+
+
+def eventful(number: int) -> Results:
+    events = [
+        Event(k / number, 1, "e", k % 2 == 0, ("a", "b")[: 2 - k % 2], "detected")
+        for k in range(number)
+    ]
+    return Results(time=[0.0, 1.0], columns={"x": [0.0, 1.0]}, events=events)
+
+
+def marks(figure: Figure) -> list[tuple[int, float]]:
+    """Of each kind of events: how many marks, and how low they reach."""
+    return [
+        (len(lines.get_segments()), float(lines.get_segments()[0][0][1]))
+        for lines in figure.axes[0].collections
+        if isinstance(lines, LineCollection)
+    ]
+
+
+def test_few_events_are_lines_shared_and_private_ones_told_apart() -> None:
+    figure = eventful(10).plot()
+    assert marks(figure) == [(5, 0.0), (5, 0.0)]
+    assert legend(figure) == ["shared events", "private events"]
+    styles = {line.get_linestyle() for line in figure.legends[0].get_lines()}
+    assert len(styles) == 2
+
+
+def test_many_events_are_ticks_at_the_top_and_hide_nothing() -> None:
+    figure = eventful(20_000).plot()
+    assert [(n <= 3001, low > 0.9) for n, low in marks(figure)] == [(True, True)] * 2
+    assert legend(figure)[0].startswith("shared events (long ticks")
+
+
+def test_events_of_tables_that_are_compared_are_not_marked() -> None:
+    figure = plot_results([("a", eventful(3)), ("b", eventful(3))])
+    assert marks(figure) == []

@@ -1,0 +1,126 @@
+"""Event clocks and step rules on the command line, by name."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from fmimaster.algorithms import Algorithm, Aligned, Waveform
+from fmimaster.control.event_clock import (
+    Check,
+    EarlyReturn,
+    EventClock,
+    Locate,
+    LookAhead,
+    Predictive,
+)
+from fmimaster.control.schedule import Time
+from fmimaster.control.step_size import FixedStep, Ramp, free_step
+from fmimaster.errors import OptionError, did_you_mean
+
+EVENT_CLOCKS: tuple[type[EventClock], ...] = (LookAhead, Predictive, EarlyReturn, Locate, Check)
+
+_RULES: Mapping[str, Callable[[Time], FixedStep | Ramp]] = {
+    "grid": FixedStep,
+    "free": free_step,
+    "ramp": Ramp,
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """What has to do with events."""
+    add = parser.add_argument
+    clocks = f"when to stop for an event: {', '.join(map(option_name, EVENT_CLOCKS))}; with settings as NAME:KEY=VALUE,..."
+    add("--event-clock", metavar="NAME", help=clocks)
+    rules = (
+        f"where steps end: {', '.join(_RULES)} (as the event clock is usually used, if left out)"
+    )
+    add("--step-rule", metavar="RULE", help=rules)
+    sweeps = "repeat each step, with inputs that know how it went, at least until the K-th time"
+    add("--sweeps", type=int, metavar="K", help=sweeps)
+    mode = "use Event Mode of FMI 3.0, or do not (as the system and the event clock need it, if left out)"
+    add("--event-mode", "--event-mode-used", action=BooleanOptionalAction, help=mode)
+
+
+def event_clock(arguments: Namespace) -> EventClock | None:
+    """The event clock of that name; case and hyphens do not count. Its settings are its fields."""
+    if arguments.event_clock is None:
+        return None
+    name, _, settings = arguments.event_clock.partition(":")
+    known = {plain_name(option_name(c)): c for c in EVENT_CLOCKS}
+    kind = known.get(plain_name(name))
+    if kind is None:
+        names = list(map(option_name, EVENT_CLOCKS))
+        raise OptionError(
+            f"There is no event clock '{name}'.{did_you_mean(name, names)} There are {', '.join(names)}."
+        )
+    return kind(**_settings(kind, settings))
+
+
+def step_size(arguments: Namespace) -> FixedStep | Ramp | Time | None:
+    """The step size, by the rule that is asked for."""
+    size: str | None = arguments.step_size
+    rule: str | None = arguments.step_rule
+    if rule is None:
+        return size
+    if rule not in _RULES:
+        raise OptionError(
+            f"There is no step rule '{rule}'.{did_you_mean(rule, _RULES)} There are {', '.join(_RULES)}."
+        )
+    if size is None:
+        raise OptionError(
+            f"--step-rule {rule} says how steps of a size are taken: give --step-size, too."
+        )
+    return _RULES[rule](size)
+
+
+def swept(algorithm: Algorithm, sweeps: int | None) -> Algorithm:
+    """The algorithm, repeated over each step if sweeps are asked for."""
+    if sweeps is None:
+        return algorithm
+    if sweeps < 1:
+        raise OptionError(f"--sweeps {sweeps}: expected 1 or more; 2 is usual.")
+    return Waveform(Aligned(algorithm), sweeps=sweeps)
+
+
+def option_name(kind: type) -> str:
+    """``LookAhead`` → ``look-ahead``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
+
+
+def plain_name(name: str) -> str:
+    """A name without what does not count in names."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def _settings(kind: type, text: str) -> dict[str, Any]:
+    defaults = {f.name: f.default for f in fields(kind)}
+    found: dict[str, Any] = {}
+    for pair in filter(None, text.split(",")):
+        key, _, value = pair.partition("=")
+        name = key.strip().replace("-", "_")
+        if name not in defaults:
+            raise OptionError(
+                f"Event clock {option_name(kind)} has no setting '{key}'.{did_you_mean(name, defaults)} "
+                f"Its settings are {', '.join(defaults) or 'none'}."
+            )
+        found[name] = _value(f"{option_name(kind)}:{key}", value.strip(), defaults[name])
+    return found
+
+
+def _value(what: str, text: str, default: object) -> float | bool | str:
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise OptionError(f"--event-clock {what}={text}: expected true or false.")
+        return text.lower() == "true"
+    if not isinstance(default, float):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(
+            f"--event-clock {what}={text}: expected a number, such as {default:g}."
+        ) from None

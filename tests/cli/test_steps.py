@@ -1,0 +1,174 @@
+"""Event clocks and step rules on the command line, and ``fmimaster steps``, which explains what they did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, reference
+
+from fmimaster import Jacobi, Polynomial, Results, Simulation
+from fmimaster.algorithms import Aligned, Waveform
+from fmimaster.cli import _parser
+from fmimaster.commands import settings
+from fmimaster.control.event_clock import Check, EarlyReturn, Locate, LookAhead, Predictive
+from fmimaster.control.step_size import FixedStep, Ramp, free_step
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def two_mass() -> Path:
+    return reference("systems/two-mass-b1-fmi3.ssp")
+
+
+def simulation(*options: str) -> Simulation:
+    """What these options of simulate mean."""
+    return settings.simulation(_parser().parse_args(["simulate", "a.ssp", *options]))
+
+
+# Options --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "clock"),
+    [
+        ("look-ahead", LookAhead()),
+        ("LookAhead:safety=0.8,in_fmu=true", LookAhead(safety=0.8, in_fmu=True)),
+        ("predictive:near=1e-4", Predictive(near=1e-4)),
+        ("early-return", EarlyReturn()),
+        ("locate:tolerance=1e-6", Locate(1e-6)),
+        ("check:first=upper", Check("upper")),
+    ],
+)
+def test_event_clocks_are_chosen_by_name(text: str, clock: object) -> None:
+    assert simulation("--event-clock", text).event_clock == clock
+
+
+@pytest.mark.parametrize(
+    ("rule", "step"),
+    [("grid", FixedStep("0.1")), ("free", free_step("0.1")), ("ramp", Ramp("0.1"))],
+)
+def test_a_step_rule_can_be_asked_for(rule: str, step: object) -> None:
+    assert simulation("--step-size", "0.1", "--step-rule", rule).step_size == step
+
+
+def test_sweeps_wrap_the_algorithm() -> None:
+    assert simulation("--inputs", "2,2", "--sweeps", "3").algorithm == Waveform(
+        Aligned(Jacobi(Polynomial(2, 2))), sweeps=3
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "mode"),
+    [
+        ([], None),
+        (["--event-mode"], True),
+        (["--event-mode-used"], True),  # as fmusim calls it
+        (["--no-event-mode"], False),
+    ],
+)
+def test_event_mode_can_be_asked_for_or_declined(options: list[str], mode: bool | None) -> None:
+    assert simulation(*options).event_mode is mode
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--event-clock", "predictve"], "no event clock 'predictve'. Did you mean 'predictive'?"),
+        (["--event-clock", "look-ahead:safty=1"], "no setting 'safty'. Did you mean 'safety'?"),
+        (["--event-clock", "locate:tolerance=small"], "expected a number, such as 1e-09"),
+        (["--event-clock", "look-ahead:in_fmu=1"], "expected true or false"),
+        (["--step-rule", "rampe", "--step-size", "1"], "Did you mean 'ramp'?"),
+        (["--step-rule", "ramp"], "give --step-size, too"),
+        (["--sweeps", "0"], "expected 1 or more"),
+    ],
+)
+def test_nonsense_is_told(run: Run, two_mass: Path, options: list[str], message: str) -> None:
+    assert message in run("simulate", two_mass, *options).error
+
+
+def test_the_plan_names_the_event_clock(run: Run, two_mass: Path) -> None:
+    options = ("--event-clock", "predictive", "--step-size", "0.1")
+    assert "Predictive(" in run("plan", two_mass, *options).out.splitlines()[0]
+    assert json.loads(run("plan", two_mass, "--json").out)["eventClock"] is None
+
+
+# Steps ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(run: Run, two_mass: Path, tmp_path: Path) -> Path:
+    """One collision, found by prediction."""
+    file = tmp_path / "run.csv"
+    clock = ("--event-clock", "predictive", "--step-size", "0.1", "--inputs", "2,2")
+    done = run("simulate", two_mass, *clock, "--stop-time", "1", "--output-file", file)
+    assert f"events and reasons of steps written to {tmp_path / 'run.events.json'}" in done.err
+    return file
+
+
+def test_steps_and_events_are_shown_in_their_order(run: Run, table: Path) -> None:
+    lines = run("steps", table).out.splitlines()
+    assert lines[0] == "17 steps, 1 event"
+    rows = [line.split(None, 3) for line in lines[lines.index("") + 2 :]]
+    assert rows[0] == ["0.0125", "0.0125", "1", "ramp"]
+    assert rows[3][2:] == ["4", "step size"]  # a quiet stretch is one line
+    assert rows[6][3] == "collision predicted"
+    assert rows[7][1:3] == ["event", "*"]
+    assert rows[7][3].startswith(
+        "collision, shared by upper and lower, detected: upper.v -11.4347 -> 11.1946"
+    )
+    assert rows[-1][2:] == ["1", "stop time"]
+
+
+def test_the_json_is_stable(run: Run, table: Path) -> None:
+    told = json.loads(run("steps", table, "--json").out)
+    assert list(told) == ["format", "events", "steps"]
+    assert list(told["events"][0]) == [
+        "time",
+        "index",
+        "name",
+        "scope",
+        "components",
+        "found",
+        "left",
+        "right",
+    ]
+    assert list(told["steps"][0]) == ["begin", "end", "size", "count", "reason"]
+    assert told == json.loads((table.parent / "run.events.json").read_text())
+
+
+def test_the_same_facts_come_with_the_table(table: Path) -> None:
+    results = Results.read_csv(table)
+    assert [e.name for e in results.events] == ["collision"]
+    assert sum(s.count for s in results.steps) == 17
+
+
+def test_a_streamed_table_and_one_with_a_figure_have_the_same_facts(
+    run: Run, two_mass: Path, table: Path
+) -> None:
+    kept = table.with_name("kept.csv")
+    clock = ("--event-clock", "predictive", "--step-size", "0.1", "--inputs", "2,2")
+    files = ("--output-file", kept, "--plot", kept.with_suffix(".svg"))
+    run("simulate", two_mass, *clock, "--stop-time", "1", *files)
+    assert run("steps", kept).out == run("steps", table).out
+    assert "<!-- shared events -->" in kept.with_suffix(".svg").read_text()
+
+
+def test_a_table_without_facts_is_told_as_such(run: Run, two_mass: Path, tmp_path: Path) -> None:
+    file = tmp_path / "grid.csv"
+    run("simulate", two_mass, "--step-size", "0.1", "--output-file", file)
+    message = run("steps", file).error
+    assert "There is no 'grid.events.json' beside" in message
+    assert "all steps ended on the grid" in message
+
+
+def test_a_table_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
+    assert "does not exist" in run("steps", tmp_path / "no.csv").error
+
+
+def test_facts_that_are_damaged_are_told(run: Run, table: Path) -> None:
+    table.with_name("run.events.json").write_text("{")
+    assert "does not hold the events and steps of a run" in run("steps", table).error
