@@ -1,18 +1,20 @@
-"""``fmimaster demo``: run a system that is ready, write a table and a figure."""
+"""``fmimaster demo``: run what is ready, write tables and figures."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from fmimaster.commands.running import simulate_and_keep
-from fmimaster.commands.text import aligned, count, write
+from fmimaster.commands.text import aligned, tell, write
 from fmimaster.demos import DEMOS, Demo, demo
-from fmimaster.errors import FileError
-from fmimaster.results.csv import write_csv
+from fmimaster.errors import FileError, OptionError, did_you_mean
 from fmimaster.results.results import Results
+from fmimaster.simulation import Simulation
 
-HELP = "Run a ready-made system, write CSV and PNG; without a name, list them."
+HELP = "Run something ready-made, write tables and figures; without a name, list what there is."
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -25,6 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=".",
         help="folder for the files (made if needed)",
     )
+    add("--fmus", metavar="VERSION", help="which FMUs, of two-mass: mixed, fmi2, fmi3")
     add("--no-progress", action="store_true", help="show no progress bar")
 
 
@@ -34,6 +37,7 @@ def run(arguments: Namespace) -> int:
         write(aligned([(one.name, one.title) for one in DEMOS], indent=""))
         return 0
     chosen = demo(arguments.name)
+    version = _version(chosen, arguments.fmus)
     folder = Path(arguments.output_directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,24 +46,35 @@ def run(arguments: Namespace) -> int:
             f"Folder '{folder}' cannot be made: {error.strerror}. Choose another."
         ) from error
     write([f"{chosen.title}.", chosen.text])
-    simulate_and_keep(
-        chosen.simulation(),
-        lambda results: _keep(results, chosen, folder),
-        show_progress=not arguments.no_progress,
-    )
+    chosen.show(_Terminal(folder, version, not arguments.no_progress))
     return 0
 
 
-def _keep(results: Results, chosen: Demo, folder: Path) -> list[str]:
-    """Write table and figure; returns where they are."""
-    from fmimaster.results.plot import save_figure  # matplotlib is slow to import
+def _version(chosen: Demo, version: str | None) -> str:
+    if version is None:
+        return ""
+    if not chosen.versions:
+        raise OptionError(f"Demo '{chosen.name}' has one version only: leave --fmus out.")
+    if version not in chosen.versions:
+        raise OptionError(
+            f"--fmus {version}: expected {', '.join(chosen.versions)}.{did_you_mean(version, chosen.versions)}"
+        )
+    return version
 
-    table, picture = folder / f"{chosen.name}.csv", folder / f"{chosen.name}.png"
-    write_csv(results, table)
-    told = [f"{count(len(results), 'row')} written to {table}"]
-    if len(results):
-        figure = results.plot(chosen.columns, title=chosen.title)
-        chosen.draw(figure, results)
-        save_figure(figure, picture)
-        told.append(f"figure written to {picture}")
-    return told
+
+@dataclass(frozen=True)
+class _Terminal:
+    """Shows a demo."""
+
+    folder: Path
+    version: str
+    show_progress: bool
+
+    def simulate(self, simulation: Simulation, keep: Callable[[Results], list[str]]) -> None:
+        simulate_and_keep(simulation, keep, show_progress=self.show_progress)
+
+    def print(self, rows: Sequence[tuple[str, ...]]) -> None:
+        write(["", *aligned(rows, indent=""), ""])
+
+    def tell(self, lines: Sequence[str]) -> None:
+        tell(lines)

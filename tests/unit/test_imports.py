@@ -17,7 +17,6 @@ ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "reference_files": {"errors"},
     "results": {"errors"},
-    "two_mass": set(),
     "system": {"errors"},
     "plan": {"errors", "system"},
     "program": {"errors", "system", "plan"},

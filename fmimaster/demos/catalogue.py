@@ -1,0 +1,154 @@
+"""Systems that are ready to be simulated, with what is worth looking at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from fmimaster.demos import methods
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.reference_files import reference_path
+from fmimaster.results.csv import write_csv
+from fmimaster.results.results import Results
+from fmimaster.simulation import Simulation
+
+
+class Stage(Protocol):
+    """Where a demo is shown: the command line, or a test."""
+
+    @property
+    def folder(self) -> Path:
+        """For the files."""
+
+    @property
+    def version(self) -> str:
+        """Which FMUs, if a demo has several versions; the first one is taken if it is empty."""
+
+    def simulate(self, simulation: Simulation, keep: Callable[[Results], list[str]]) -> None:
+        """Simulate, with progress; ``keep`` writes the rows and returns what to tell of it."""
+
+    def print(self, rows: Sequence[tuple[str, ...]]) -> None:
+        """Show a table."""
+
+    def tell(self, lines: Sequence[str]) -> None:
+        """Say where something is."""
+
+
+class Demo(Protocol):
+    """Something to be shown."""
+
+    @property
+    def name(self) -> str:
+        """By which it is called."""
+
+    @property
+    def title(self) -> str:
+        """One line."""
+
+    @property
+    def text(self) -> str:
+        """What happens, in a sentence or two."""
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Names of its versions, if it has several."""
+
+    def show(self, stage: Stage) -> None:
+        """Run it; writes at least ``<name>.csv`` and ``<name>.png``."""
+
+
+@dataclass(frozen=True)
+class SystemDemo:
+    """One simulation, its table and its figure."""
+
+    name: str
+    title: str
+    text: str
+    system: str
+    """Name of a reference file."""
+    settings: Mapping[str, Any]
+    """For :class:`fmimaster.Simulation`."""
+    columns: tuple[str, ...]
+    """To be drawn, in this order."""
+    versions: tuple[str, ...] = ()
+
+    def show(self, stage: Stage) -> None:
+        """Run it."""
+        simulation = Simulation(reference_path(self.system), **self.settings)
+        stage.simulate(simulation, lambda results: self._keep(results, stage.folder))
+
+    def _keep(self, results: Results, folder: Path) -> list[str]:
+        from fmimaster.results.plot import save_figure  # matplotlib is slow to import
+
+        table, picture = folder / f"{self.name}.csv", folder / f"{self.name}.png"
+        write_csv(results, table)
+        told = [f"{len(results)} rows written to {table}"]
+        if len(results):
+            save_figure(results.plot(self.columns, title=self.title), picture)
+            told.append(f"figure written to {picture}")
+        return told
+
+
+@dataclass(frozen=True)
+class TwoMassDemo:
+    """Algorithms for events, side by side on the two masses."""
+
+    name: str = "two-mass"
+    title: str = (
+        "Two colliding blocks on springs: co-simulation algorithms for events, side by side"
+    )
+    text: str = (
+        "Two blocks, each an FMU, hang below each other on springs. They collide with each other (a shared event), and the "
+        "upper one with the ceiling (a private event). B1: 7 s; B2: ceiling and floor move; B3: 20 s."
+    )
+    versions: tuple[str, ...] = methods.VERSIONS
+
+    def show(self, stage: Stage) -> None:
+        """Run all methods."""
+        from fmimaster.demos.figures import write_figures  # matplotlib is slow to import
+
+        version = stage.version or self.versions[0]
+        runs = [methods.run_method(method, version) for method in methods.METHODS]
+        stage.print(methods.table(runs))
+        best = next(run for run in runs if run.method is methods.SHOWN)
+        file = stage.folder / f"{self.name}.csv"
+        write_csv(best.results, file)
+        stage.tell(
+            [
+                f"{len(best.results)} rows of '{best.method.name}' written to {file}",
+                *(f"figure written to {path}" for path in write_figures(runs, best, stage.folder)),
+                f"Next: fmimaster steps {file}",
+            ]
+        )
+
+
+DEMOS: tuple[Demo, ...] = (
+    TwoMassDemo(),
+    SystemDemo(
+        name="dahlquist",
+        title="Dahlquist's test equation x' = -k x + u, one FMI 3.0 FMU",
+        text="A single FMU, the smallest one: x' = -k x + u with k = 1/s, u = 0 and x = 1 at the start.",
+        system="fmi3/Dahlquist.fmu",
+        settings={"step_size": "1/10", "stop_time": 10},
+        columns=("x", "dx"),
+    ),
+)
+
+
+def demo(name: str) -> Demo:
+    """The demo of that name.
+
+    Raises
+    ------
+    OptionError
+        If there is none.
+    """
+    for one in DEMOS:
+        if one.name == name:
+            return one
+    names = [one.name for one in DEMOS]
+    raise OptionError(
+        f"There is no demo '{name}'.{did_you_mean(name, names)} There are {', '.join(names)}."
+    )
