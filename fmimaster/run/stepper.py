@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, Protocol
@@ -334,7 +334,10 @@ class Stepper:
                 m.trigger for event in events for m in event.members if m.trigger is not None
             )
             program = self.programs.ways[way].event(whom, triggers, early)
-            self._events[key] = whom, program, outdated(self.plan, whom)
+            # who is without Event Mode and was not triggered has only been asked
+            changed = {i for i in whom if modes[i]}
+            changed |= {self.plan.triggers[k].instance for k in triggers}
+            self._events[key] = whom, program, outdated(self.plan, changed)
         return self._events[key]
 
     def _note_late(self, found: frozenset[int]) -> None:
@@ -480,7 +483,7 @@ class Stepper:
         )
 
 
-def outdated(plan: Plan, changed: Sequence[int]) -> frozenset[int]:
+def outdated(plan: Plan, changed: Collection[int]) -> frozenset[int]:
     """Instances without Event Mode that are not themselves changed by an event, but have outputs that depend directly on
     the outputs of who is, and that somebody uses: FMI lets them be read only after a step."""
     return frozenset(
