@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fmimaster import Polynomial, Results, reference_path
-from fmimaster.algorithms import Aligned, Algorithm, Jacobi, Sequential, Waveform
+from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Sequential, Waveform
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock, LookAhead, Predictive
 from fmimaster.control.step_size import Ramp, free_step
 from fmimaster.run.choice import Execution, native_executor

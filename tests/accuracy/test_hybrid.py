@@ -1,0 +1,231 @@
+"""Hybrid models against their exact traces: thermostat, bouncing ball, superdense time (hybrid.md 4 to 6)."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from fractions import Fraction
+from math import log
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fmimaster import GaussSeidel, Jacobi, Results, reference_path
+from fmimaster.algorithms import Algorithm
+from fmimaster.control.event_clock import EarlyReturn, EventClock, Locate, LookAhead, Predictive
+from fmimaster.control.step_size import Ramp
+from fmimaster.errors import SimulationError, ZenoError
+from fmimaster.run.choice import Execution, native_executor
+from fmimaster.simulation import Simulation
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def table(name: str) -> list[dict[str, str]]:
+    with (DATA / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(params=[Execution.REFERENCE, Execution.NATIVE], ids=["reference", "native"])
+def execution(request: pytest.FixtureRequest) -> Execution:
+    if request.param is Execution.NATIVE and native_executor() is None:
+        pytest.skip("the kernel is not built")
+    chosen: Execution = request.param
+    return chosen
+
+
+def jump_times(r: Results, name: str) -> list[float]:
+    """Times of the rows in which a value differs from that of the row before, at the same time if there are two."""
+    k = np.flatnonzero(np.diff(r[name])) + 1
+    return [float(t) for t in r.time[k]]
+
+
+# Thermostat -----------------------------------------------------------------------------------------------------------
+
+
+def thermostat(version: str, **settings: Any) -> Results:
+    path = reference_path(f"systems/thermostat-{version}.ssp")
+    return Simulation(path, step_size="0.1", stop_time=60, **settings).run()
+
+
+def exact_switches(until: float) -> list[float]:
+    """Off at 21, on at 19, in turn."""
+    times = [log(10 / 9) / 0.1]
+    while times[-1] < until:
+        times.append(times[-1] + log(11 / 9 if len(times) % 2 == 0 else 21 / 19) / 0.1)
+    return times[:-1]
+
+
+@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
+def test_thermostat_with_event_mode_switches_exactly(
+    algorithm: Algorithm, execution: Execution
+) -> None:
+    r = thermostat("fmi3", algorithm=algorithm, executor=execution)
+    switches = jump_times(r, "controller.q")
+    assert len(switches) == 40
+    assert switches == pytest.approx(exact_switches(60), abs=1e-6)
+    assert 19 - 1e-6 <= r["room.x"].min() <= r["room.x"].max() <= 21 + 1e-6
+    assert sum(i.restores for i in r.statistics.instances) == 0  # who may return early steps first
+
+
+def test_a_switch_has_a_row_before_and_one_after_it() -> None:
+    r = thermostat("fmi3")
+    first = np.flatnonzero(np.diff(r.time) == 0)[0]
+    assert r.time[first] == r.time[first + 1] == pytest.approx(log(10 / 9) / 0.1)
+    assert r["controller.q"][first : first + 2].tolist() == [True, False]
+    assert r["room.x"][first : first + 2] == pytest.approx([21, 21], abs=1e-6)
+    assert r["room.dx"][first : first + 2] == pytest.approx([0.9, -2.1], abs=1e-6)
+
+
+def test_events_do_not_shift_the_grid() -> None:
+    r = thermostat("fmi3")
+    assert {k / 10 for k in range(601)} <= set(r.time.tolist())
+
+
+def test_thermostat_without_event_mode_is_located_by_going_back(execution: Execution) -> None:
+    r = thermostat("fmi2", algorithm=GaussSeidel(), event_clock=Locate(), executor=execution)
+    switches = jump_times(r, "controller.q")
+    assert switches == pytest.approx(exact_switches(60), abs=1e-8)
+    extra = r.statistics.attempts - r.statistics.steps
+    assert extra <= 40 * 40  # bisection of 0.1 s
+
+
+def test_thermostat_on_a_grid_switches_at_communication_points(execution: Execution) -> None:
+    r = thermostat("fmi2", algorithm=GaussSeidel(), executor=execution)
+    expected = table("hybrid_thermostat_grid_H0.1.csv")
+    assert r.time.tolist() == [float(Fraction(row["t"])) for row in expected]
+    assert r["controller.q"].tolist() == [row["q"] == "1" for row in expected]
+    assert r["room.x"] == pytest.approx([float(row["x"]) for row in expected], abs=1e-12)
+    assert len(jump_times(r, "controller.q")) == 36
+
+
+def test_with_jacobi_the_controller_acts_one_step_later() -> None:
+    r = thermostat("fmi2", algorithm=Jacobi())
+    assert 21.1 < r["room.x"].max() <= 21.178212
+
+
+# Bouncing ball --------------------------------------------------------------------------------------------------------
+
+VERSIONS = ("fmi2", "fmi3")
+LIMIT = 2.558633965586
+
+
+def ball(
+    version: str, clock: EventClock | None, v_min: float, step_size: float | Ramp = 0.1, **more: Any
+) -> Results:
+    path = reference_path(f"{version}/BouncingBall.fmu")
+    values = {"v_min": v_min}
+    return Simulation(
+        path, step_size=step_size, stop_time=3, event_clock=clock, start_values=values, **more
+    ).run()
+
+
+def bounces(r: Results) -> list[tuple[float, float, float]]:
+    """Time and velocities before and after of each pair of rows between which the velocity jumps."""
+    k = np.flatnonzero((np.diff(r.time) == 0) & (np.diff(r["v"]) != 0))
+    return [(float(r.time[i]), float(r["v"][i]), float(r["v"][i + 1])) for i in k]
+
+
+def exact_bounces(count: int) -> list[tuple[float, float, float]]:
+    rows = table("hybrid_bouncing_ball_zeno.csv")[:count]
+    return [(float(r["t"]), -float(r["v_before"]), float(r["v_after"])) for r in rows]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_bounces_that_accumulate_are_told_with_their_limit(
+    version: str, execution: Execution
+) -> None:
+    begin = perf_counter()
+    with pytest.raises(ZenoError, match=r"zeno: .*bounce.* accumulate at t = 2\.5586339") as raised:
+        ball(version, EarlyReturn(), v_min=0.0, executor=execution)
+    assert perf_counter() - begin < 2
+    assert raised.value.limit == pytest.approx(LIMIT, abs=1e-8)
+    expected = exact_bounces(40)  # the first with a gap below 1 us
+    assert raised.value.time == pytest.approx(expected[-1][0], abs=1e-9)
+    assert raised.value.results is not None
+    found = bounces(raised.value.results)
+    assert len(found) == 40
+    assert np.array(found) == pytest.approx(np.array(expected), abs=1e-9)
+
+
+REGULARISED: Sequence[tuple[EventClock, float | Ramp]] = [
+    (EarlyReturn(), 0.1),
+    (Predictive(), Ramp(0.1)),
+]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("clock", "step_size"), REGULARISED, ids=["early return", "predictive"])
+def test_a_ball_that_comes_to_rest_is_simulated_to_the_end(
+    version: str, clock: EventClock, step_size: float | Ramp, execution: Execution
+) -> None:
+    r = ball(version, clock, v_min=0.1, step_size=step_size, executor=execution)
+    found = bounces(r)
+    assert len(found) == 11
+    assert np.array(found)[:10] == pytest.approx(np.array(exact_bounces(10)), abs=1e-9)
+    assert found[10] == pytest.approx((2.499113314225, -0.125120912111, 0.0), abs=1e-9)
+    assert (r.time[-1], r["h"][-1], r["v"][-1]) == (3.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("clock", [None, LookAhead()], ids=["none", "look-ahead"])
+def test_bounces_inside_of_the_fmu_are_never_endless_either(
+    version: str, clock: EventClock | None
+) -> None:
+    begin = perf_counter()
+    with pytest.raises(SimulationError, match=r"accumulate at t = 2\.55863396"):
+        ball(version, clock, v_min=0.0)
+    assert perf_counter() - begin < 2
+    assert ball(version, clock, v_min=0.1)["h"][-1] == 0.0
+
+
+# Superdense time ------------------------------------------------------------------------------------------------------
+
+
+def superdense(test: int, execution: Execution, step_size: str = "1/10") -> Results:
+    return Simulation(
+        reference_path("fmi3/Superdense.fmu"),
+        step_size=step_size,
+        stop_time=3.5,
+        start_values={"test": test},
+        event_mode=True,
+        executor=execution,
+    ).run()
+
+
+def at(r: Results, time: float, name: str) -> list[float]:
+    """Values of the rows of one instant, by their superdense index."""
+    return [float(v) for v in r[name][r.time == time]]
+
+
+GRIDS = ("1/10", "3/10", "7/2")
+"""With a point at the event, without one, and without any point but the stop time."""
+
+
+@pytest.mark.parametrize("step_size", GRIDS)
+def test_sd1_both_values_of_a_step_are_recorded(step_size: str, execution: Execution) -> None:
+    r = superdense(1, execution, step_size)
+    assert at(r, 1.0, "y") == [0, 1]
+    assert jump_times(r, "y") == [1.0]
+
+
+@pytest.mark.parametrize("step_size", GRIDS)
+def test_sd3_a_counter_in_zero_time_has_a_row_for_each_event_iteration(
+    step_size: str, execution: Execution
+) -> None:
+    r = superdense(3, execution, step_size)
+    assert at(r, 2.0, "c") == [0, 1, 2, 3, 4, 5]
+    assert (r.time[-1], r["c"][-1]) == (3.5, 5)  # time goes on
+
+
+@pytest.mark.parametrize("step_size", GRIDS)
+def test_sd4_a_sawtooth_has_both_limits(step_size: str, execution: Execution) -> None:
+    r = superdense(4, execution, step_size)
+    teeth = r.time[np.flatnonzero(np.diff(r["x"]) < 0)]
+    assert teeth == pytest.approx([1, 2, 3], abs=1e-12)
+    for t in teeth:
+        assert at(r, t, "x") == pytest.approx([1, 0], abs=1e-12)
+    assert r["x"][-1] == pytest.approx(0.5, abs=1e-12)
