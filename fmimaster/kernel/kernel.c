@@ -153,7 +153,7 @@ RARE static void fit(fm_kernel *k, const fm_instruction *c)
             if (distance > nearest) {
                 chosen[points] = b < 0 ? k->outputs : &k->buffers[f->buffers[b] * FM_TYPES];
                 times[points++] = time;
-            } else if (points == 1 && distance > 0.0) {
+            } else if (points == 1 && near == -2 && distance > 0.0) {
                 near = f->buffers[b];
             }
         }
