@@ -330,8 +330,7 @@ HOT static void step_beside(fm_kernel *k, const fm_instruction *c, double there,
     r->status = instance->do_step(instance->self, here, there - here, &r->answer, &r->function);
     if (k->measuring)
         k->seconds[c->instance] += now() - since;
-    k->stepped[c->instance]++;
-    k->steps[c->instance]++;
+    k->stepped[c->instance] = ++k->steps[c->instance];
     if (r->status <= FM_WARNING)
         *at = there;
 }

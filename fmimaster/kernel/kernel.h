@@ -195,7 +195,7 @@ typedef struct {
     /* where each instance stands, and where it stood when it was saved */
     double *at;
     double *place_at;
-    int64_t *stepped; /* how often each instance has been stepped; goes back with its state */
+    int64_t *stepped; /* the number of the step that led each instance to its state; goes back with it */
     int64_t *place_stepped;
 
     /* events: the earliest early return, who asks for one, and the same in the pass before */

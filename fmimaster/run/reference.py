@@ -104,7 +104,7 @@ class ReferenceExecutor:
         """Instances that ask for an event."""
         self._wants_update = False
         self._steps = [0] * len(instances)
-        """How often each instance has been stepped; goes back with its state."""
+        """Number of the step that led each instance to its state; goes back with it."""
         self._place_steps: dict[int, int] = {}
         self._hooks = hooks
         self.next_events = np.full(len(instances), np.inf)
@@ -319,7 +319,7 @@ class ReferenceExecutor:
             answer = do_step(here, there - here)
             seconds[i] += perf_counter() - since
             counted[i] += 1
-            self._steps[i] += 1
+            self._steps[i] = int(counted[i])
             at[i] = there
             if answer is not None:
                 self._answered(i, line, there, answer, here if stops else there)
