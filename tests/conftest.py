@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -34,6 +34,7 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
         units: Mapping[str, PythonFmu],
         connections: Any = (),
         start_values: Mapping[str, Any] | None = None,
+        shared_events: Mapping[str, Sequence[str]] | None = None,
         **options: Any,
     ) -> Simulation:
         files = {f"{name}.fmu": unit for name, unit in units.items()}
@@ -42,7 +43,7 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
         )
         options = {"executor": Execution.REFERENCE} | options  # no compiler is needed
         options.setdefault("executor", Bench.execution)
-        return Simulation(describe(units, connections, start_values), **options)
+        return Simulation(describe(units, connections, start_values, shared_events), **options)
 
     return make
 

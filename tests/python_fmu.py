@@ -13,18 +13,20 @@ from numpy.typing import NDArray
 from fmimaster.algorithms import Algorithm, Jacobi, assemble
 from fmimaster.errors import CallError
 from fmimaster.fmu.instance import Signal, StepAnswer, Transfer, UpdateAnswer
-from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan, make_plan
+from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.plan import EventUse, Plan, make_plan
 from fmimaster.program.instructions import Instruction, Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.run.choice import Execution, choose_executor
-from fmimaster.run.executor import Experiment
+from fmimaster.run.executor import Counted, Experiment
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
 from fmimaster.system.model import (
     Capabilities,
     Causality,
     DataType,
+    EventDeclaration,
+    EventPolicy,
     Initial,
     Model,
     Variability,
@@ -56,13 +58,17 @@ class PythonFmu:
         The values ``v`` are attributes: ``v.u``, ``v.x``, and ``v.t`` for the time.
     step : function of the values and the step size
         Changes states; is at the begin of the step. ``v.course("u", time)`` is the input as it goes on over the step.
+        What it returns, if anything, is what ``DoStep`` says; an early return leaves the states where it ended.
     update : function of the values
-        What ``UpdateDiscreteStates`` does.
+        What ``UpdateDiscreteStates`` does. Input clocks are active until then: ``v.tick``.
     depends : output → inputs
         Outputs that are not in it depend on nothing; in both modes, unless ``initial_depends`` is given.
     undeclared
         Outputs of which the FMU does not say on what they depend.
     attributes : name → attributes of the Variable
+        A clock has the type CLOCK; as an output its function says whether it is active.
+    events, event_policy
+        Of the Model.
     capabilities
         Of the Model.
     """
@@ -75,12 +81,14 @@ class PythonFmu:
         outputs: Mapping[str, Callable[[Any], Any]] | None = None,
         states: Mapping[str, Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
-        step: Callable[[Any, float], None] | None = None,
+        step: Callable[[Any, float], StepAnswer | None] | None = None,
         depends: Mapping[str, Iterable[str]] | None = None,
         initial_depends: Mapping[str, Iterable[str]] | None = None,
         undeclared: Iterable[str] = (),
         update: Callable[[Any], UpdateAnswer | None] | None = None,
         attributes: Mapping[str, Mapping[str, Any]] | None = None,
+        events: Iterable[EventDeclaration] = (),
+        event_policy: EventPolicy | None = None,
         **capabilities: Any,
     ) -> None:
         self.outputs = dict(outputs or {})
@@ -140,6 +148,8 @@ class PythonFmu:
             initial_dependencies=dependencies(initial_depends or depends or {}),
             assumed_dependencies=undeclared,
             assumed_initial_dependencies=undeclared,
+            events=tuple(events),
+            event_policy=event_policy,
         )
 
     def instantiate(self, name: str, **_options: Any) -> PythonInstance:
@@ -183,7 +193,7 @@ class PythonInstance:
 
     def was_set(self, name: str) -> list[Any]:
         """All values that a variable has been set to."""
-        sets = (Call.SET_INPUT, Call.SET_START, Call.SET_STRUCTURAL)
+        sets = (Call.SET_INPUT, Call.SET_START, Call.SET_STRUCTURAL, Call.SET_TRIGGER)
         return [what[name] for call, what in self.log if call in sets and name in what]
 
     def course(self, name: str, time: float) -> float:
@@ -201,7 +211,7 @@ class PythonInstance:
         def read() -> None:
             said = {v.name: self._value(v.name) for v in variables}
             values[:] = _flat(said.values(), len(values), values.dtype)
-            self._call(Call.GET, said)
+            self._call(Call.GET_CLOCK if kind is DataType.CLOCK else Call.GET, said)
 
         return read
 
@@ -257,7 +267,11 @@ class PythonInstance:
 
     def update_discrete_states(self) -> UpdateAnswer:
         self._call(Call.UPDATE_DISCRETE_STATES, ())
-        return self.fmu.update(self.values) or UpdateAnswer()
+        answer = self.fmu.update(self.values)
+        for v in self.model.with_causality(Causality.INPUT):
+            if v.type is DataType.CLOCK:
+                setattr(self.values, v.name, False)
+        return answer or UpdateAnswer()
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         answer = self._call(Call.DO_STEP, (time, size))
@@ -266,8 +280,12 @@ class PythonInstance:
         assert time == self.values.t
         if answer == "Terminate within":
             size /= 2
-        self.fmu.step(self.values, size)
+        said = self.fmu.step(self.values, size)
         self.values.t = time + size
+        if said is not None:
+            if said.early:
+                self.values.t = said.last_successful_time
+            return said
         if answer == "NaN":
             for name in self.fmu.starts:
                 setattr(self.values, name, float("nan"))
@@ -296,6 +314,8 @@ class PythonInstance:
     def _kind_of_set(self, variables: Sequence[Variable]) -> Call:
         if variables[0].causality is Causality.STRUCTURAL_PARAMETER:
             return Call.SET_STRUCTURAL
+        if variables[0].type is DataType.CLOCK:
+            return Call.SET_TRIGGER
         entered = any(c is Call.ENTER_INITIALIZATION_MODE for c, _ in self.log)
         is_input = variables[0].causality is Causality.INPUT
         return Call.SET_INPUT if is_input and entered else Call.SET_START
@@ -323,6 +343,7 @@ def describe(
     units: Mapping[str, PythonFmu],
     connections: Connections = (),
     start_values: Mapping[str, Any] | None = None,
+    shared_events: Mapping[str, Sequence[str]] | None = None,
     **experiment: Any,
 ) -> SystemDescription:
     """A description of instances of these FMUs; the source of each is ``<component>.fmu``."""
@@ -335,6 +356,8 @@ def describe(
         builder.connect(source, target, **options)
     for name, value in (start_values or {}).items():
         builder.set(name, value)
+    for name, members in (shared_events or {}).items():
+        builder.share_event(name, *members)
     return builder.build(**experiment)
 
 
@@ -345,15 +368,17 @@ def plan_of(
     *,
     outputs: Sequence[str] = (),
     allow_lossy_conversions: bool = False,
+    shared_events: Mapping[str, Sequence[str]] | None = None,
+    use: EventUse | None = None,
 ) -> Plan:
     """The plan of a system of these FMUs."""
     models = {name: unit.model for name, unit in units.items()}
     resolved = resolve(
-        describe(units, connections, start_values),
+        describe(units, connections, start_values, shared_events),
         models,
         allow_lossy_conversions=allow_lossy_conversions,
     )
-    return make_plan(resolved, outputs=outputs)
+    return make_plan(resolved, outputs=outputs, use=use)
 
 
 MOST_PLACES = 16
@@ -376,6 +401,7 @@ class Bench:
         experiment: Experiment | None = None,
         n_buffers: int = 0,
         history: int = 0,
+        hooks: Sequence[Callable[[ValueStore], None]] = (),
         **options: Any,
     ) -> None:
         self.plan = plan_of(units, connections, start_values, **options)
@@ -388,6 +414,7 @@ class Bench:
             n_places=MOST_PLACES,
             n_buffers=max(n_buffers, self.programs.n_buffers),
             history=max(history, self.programs.history),
+            hooks=[*self.programs.hooks, *hooks],
         )
 
     def initialize(self) -> Outcome:
@@ -399,6 +426,10 @@ class Bench:
         if isinstance(program, str):
             program = parse(program, self.plan)
         return self.executor.run(program, begin, begin if end is None else end)
+
+    def counted(self, kind: Counted) -> dict[str, int]:
+        """How often each instance was called so."""
+        return dict(zip(self.instances, self.executor.calls[kind].tolist(), strict=True))
 
     def value(self, name: str) -> Any:
         """An output in the store."""
