@@ -230,7 +230,9 @@ def _tune(plan: Plan, way: Alternative, p: Emitter) -> Program:
         if planned.event_mode:
             p.mode(i, State.EVENT_MODE)
         p.set(i, Group.TUNED)
-        if planned.event_mode:  # outputs are read again, so that they must know the inputs as they are now
+        if (
+            planned.event_mode
+        ):  # outputs are read again, so that they must know the inputs as they are now
             with p.at_an_event():
                 p.move(i)
                 p.set_inputs(i)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import pi
 
-from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Sequential, Waveform
+from fmimaster.algorithms import Algorithm, Aligned, AutomaticSequence, Jacobi, Sequential, Waveform
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock, LookAhead, Predictive
 from fmimaster.demos.scoring import Found, Score, events_of, executions, score
 from fmimaster.demos.two_mass import TwoMassReference, Wall
@@ -55,7 +55,7 @@ class Method:
     """Which figure of a paper shows it."""
 
 
-_DEJACO = (Sequential("upper"), Check("upper"))
+_DEJACO = (Sequential("upper"), Check())
 _E2 = Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2)
 
 METHODS: tuple[Method, ...] = (
@@ -65,7 +65,13 @@ METHODS: tuple[Method, ...] = (
     Method("Dejaco I-V", "b1", 0.1, *_DEJACO, "Dejaco Fig. 4: trends identical", "Fig. 4"),
     Method("Dejaco I-V", "b1", 0.3, *_DEJACO, "Dejaco Fig. 5: totally wrong", "Fig. 5"),
     Method(
-        "Dejaco I-V", "b2", 0.05, *_DEJACO, "Dejaco Fig. 6, there with switched sequence", "Fig. 6"
+        "Dejaco I-V, automatic sequence",
+        "b2",
+        0.05,
+        AutomaticSequence(),
+        Check(),
+        "Dejaco Fig. 6: sequence switched at 2.4, 3.55 and 4.75 s",
+        "Fig. 6",
     ),
     Method("Dejaco I-V", "b3", 0.1, *_DEJACO, "own prototype: 0.34, 212 steps"),
     Method(
@@ -73,7 +79,7 @@ METHODS: tuple[Method, ...] = (
         "b3",
         0.1,
         Sequential("upper", QUINTIC, synchronised=True),
-        Check("upper"),
+        Check(),
         "own prototype: 3.9e-4, 212 steps",
     ),
     Method(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from fmimaster.two_mass import M1, M2, TwoMassReference, Wall
 
 from fmimaster import Polynomial, Results, reference_path
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Sequential, Waveform
@@ -13,7 +14,6 @@ from fmimaster.control.event_clock import Check, EarlyReturn, EventClock, LookAh
 from fmimaster.control.step_size import Ramp, free_step
 from fmimaster.run.choice import Execution, native_executor
 from fmimaster.simulation import Simulation
-from fmimaster.two_mass import M1, M2, TwoMassReference, Wall
 
 VERSIONS = ("fmi2", "fmi3", "mixed")
 QUINTIC, CUBIC = Polynomial(2, 2), Polynomial(2, 1)
