@@ -41,7 +41,7 @@ class Explanation:
             (names[recorded.instance], column)
             for recorded, column in zip(plan.recorded, columns, strict=True)
         ]
-        self._rows, self._entries, self._stretches = rows, event_log.entries, step_log.stretches
+        self._rows, self._entries, self._log = rows, event_log.entries, step_log
         self._handed_on = 0
         """Rows at the time of the last row that are in the block no more."""
         self._time = float("nan")
@@ -55,12 +55,12 @@ class Explanation:
     @property
     def steps(self) -> list[Steps]:
         """All steps so far."""
-        return [Steps(*stretch) for stretch in self._stretches]
+        return [Steps(*stretch) for stretch in self._log.stretches]
 
     def note(self) -> None:
         """Take up what the loop has noted since the last time; all of it has happened at one time."""
-        for entry in self._entries[len(self.events) :]:
-            self.events.append(self._event(entry))
+        while len(self.events) < len(self._entries):
+            self.events.append(self._event(self._entries[len(self.events)]))
         if self.events:
             self._latest = self.events[-1].time, self.events[-1].index
 
@@ -100,7 +100,7 @@ class Explanation:
     def _found(self, entry: EventEntry) -> str:
         if entry.how == "state event":
             return f"asked for by {entry.components[0]}"
-        due = self._stretches[-1].reason if self._stretches else ""
+        due = self._log.reason
         if due.startswith("time event of ") and entry.how.startswith("time event"):
             return due
         return _FOUND.get(entry.how, entry.how)

@@ -21,26 +21,37 @@ SAME_SIZE = 1e-9
 """Steps whose sizes differ by no more than this part are alike: they are differences of times."""
 
 
-@dataclass
 class StepLog:
     """Each step with its reason; quiet stretches, on the grid or of steps of the same size, are one entry."""
 
-    stretches: list[StepStretch] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._ended: list[StepStretch] = []
+        self._begin = self._end = self._size = 0.0
+        self._steps = 0
+        self.reason = ""
+        """Why the last step has ended."""
+
+    @property
+    def stretches(self) -> list[StepStretch]:
+        """All of them, in their order."""
+        if not self._steps:
+            return []
+        return [*self._ended, StepStretch(self._begin, self._end, self.reason, self._steps)]
 
     def add(self, begin: float, end: float, reason: str, count: int = 1) -> None:
         """Note steps from begin to end in s."""
-        last = self.stretches[-1] if self.stretches else None
-        if last is not None and last.reason == reason and _is_quiet(last, (end - begin) / count):
-            self.stretches[-1] = StepStretch(last.begin, end, reason, last.steps + count)
-        else:
-            self.stretches.append(StepStretch(begin, end, reason, count))
-
-
-def _is_quiet(last: StepStretch, size: float) -> bool:
-    before = (last.end - last.begin) / last.steps
-    return last.reason == "grid" or (
-        last.reason == "step size" and abs(size - before) <= SAME_SIZE * before
-    )
+        size = (end - begin) / count
+        if reason == self.reason and (
+            reason == "grid"
+            or (reason == "step size" and abs(size - self._size) <= SAME_SIZE * self._size)
+        ):
+            self._end = end
+            self._steps += count
+            return
+        if self._steps:
+            self._ended.append(StepStretch(self._begin, self._end, self.reason, self._steps))
+        self._begin, self._end, self._size = begin, end, size
+        self.reason, self._steps = reason, count
 
 
 class EventEntry(NamedTuple):

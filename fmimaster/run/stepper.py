@@ -8,7 +8,6 @@ from math import inf
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmimaster.control.event_clock import NONE, EventClock, Indicators
 from fmimaster.control.instant import Goal, Instant
@@ -23,6 +22,8 @@ from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.executor import Executor
 from fmimaster.run.happened import EventLog, StepLog
 from fmimaster.run.timeline import Timeline
+
+NO_TIMES = np.empty(0)
 
 SLIVER = 1e-9
 """A step that would leave less than this part of itself until the stop time goes to the stop time."""
@@ -145,6 +146,13 @@ class Stepper:
         self._has_event_mode = any(instance.event_mode for instance in plan.instances)
         self.indicators.first = programs.ways[0].first
         self._is_fixed = isinstance(rule, Grid) and clock is None and not self._has_event_mode
+        self._may_repeat = (
+            isinstance(rule, Grid)
+            and clock is None
+            and programs.choose is None
+            and not self._watched
+        )
+        """Whether stretches of the grid can be left to the executor: nobody wants to be asked in between."""
         self._next_event = inf
         self._events: dict[
             tuple[frozenset[int], frozenset[int], bool, int],
@@ -169,13 +177,14 @@ class Stepper:
         s = self.state
         self._watched.note()
         self._ask_for_next_event()
+        locates = self.clock is not None and self.clock.locates > 0
         while s.time < until:
             goal = self.goal(s.time, until)
             if goal.end.seconds > s.time.seconds:  # FMI: a step has a positive length
                 goal, outcome = self.attempt(goal, until)
                 if outcome.stopped is not None:
                     raise self.failure(outcome.stopped, goal)
-                if self.clock is not None and self.clock.locates and self._goes_back(goal, outcome):
+                if locates and self._goes_back(goal, outcome):
                     continue
                 self._accept(goal, outcome)
             else:
@@ -211,8 +220,7 @@ class Stepper:
         """The earliest instant after now that anyone asks for, with the reason."""
         s = self.state
         goal = self.rule.propose(now, s.previous)
-        point = s.timeline.after(now)
-        if point <= goal.end:
+        if s.timeline.points and (point := s.timeline.after(now)) <= goal.end:
             goal = Goal(point, "imposed point")
         if self._next_event <= goal.end.seconds:
             name = self._names[int(self.executor.next_events.argmin())]
@@ -239,14 +247,15 @@ class Stepper:
         program = self.programs.ways[s.way].attempt
         if s.previous == 0.0 and self.programs.restart is not None:
             program = self.programs.restart
-        times: Sequence[float] | NDArray[np.float64] = [s.time.seconds, goal.end.seconds]
-        if self._is_quiet(goal, program):
+        begin, between = s.time.seconds, NO_TIMES
+        if self._may_repeat and goal.reason == "grid" and program is not self.programs.restart:
             assert isinstance(self.rule, Grid)
             last = min(until, s.timeline.after(s.time), Instant(self._next_event))
             between = self.rule.seconds_between(goal.end, last, self.executor.rows.capacity)
-            if len(between):
-                times = np.concatenate([times, between])
-        begin = s.time.seconds
+        if not len(between):
+            s.attempts += 1
+            return goal, self.executor.run(program, begin, goal.end.seconds)
+        times = np.concatenate([[begin, goal.end.seconds], between])
         done, outcome = self.executor.repeat(program, self.programs.commit, times)
         s.steps += done
         s.attempts += done + 1
@@ -267,17 +276,6 @@ class Stepper:
             self.executor.run(self.programs.ways[way].tune, s.time.seconds, s.time.seconds)
             self.indicators.renew()
         self.indicators.first = self.programs.ways[way].first
-
-    def _is_quiet(self, goal: Goal, program: Program) -> bool:
-        """Whether nobody wants to be asked between the points of the grid."""
-        return (
-            self.rule.is_grid
-            and goal.reason == self.rule.reason
-            and self.clock is None
-            and program is not self.programs.restart
-            and self.programs.choose is None
-            and not self._watched
-        )
 
     def _ask_for_next_event(self) -> None:
         """When the next event is that an FMU has named."""
