@@ -147,7 +147,7 @@ def test_without_an_event_clock_long_steps_are_useless(version: str) -> None:
     assert long.e_rms > 10 * run(version, Jacobi(), free_step(0.08), LookAhead()).e_rms
 
 
-DEJACO = Sequential("upper"), Check("upper")
+DEJACO = Sequential("upper"), Check()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -217,7 +217,7 @@ def test_g4_outputs_without_accelerations_suffice(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_g5_sequential_steps_need_no_going_back_either(version: str, execution: Execution) -> None:
     algorithm = Sequential("upper", QUINTIC, synchronised=True)
-    r = run(version, algorithm, 0.1, Check("upper"), execution=execution)
+    r = run(version, algorithm, 0.1, Check(), execution=execution)
     assert r.e_rms <= 2e-4
     assert_events_are_those_of_the_reference(r, within=2e-5)
 
