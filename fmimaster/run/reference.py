@@ -315,11 +315,11 @@ class ReferenceExecutor:
             there = min(there, self._limit)
             if here >= there:
                 return
+            counted[i] += 1
+            self._steps[i] = int(counted[i])
             since = perf_counter()
             answer = do_step(here, there - here)
             seconds[i] += perf_counter() - since
-            counted[i] += 1
-            self._steps[i] = int(counted[i])
             at[i] = there
             if answer is not None:
                 self._answered(i, line, there, answer, here if stops else there)
