@@ -55,7 +55,8 @@ def agreement(
     """Run the tests of each instruction, which both executors must pass, and the agreement tests on that package."""
     tests = folder / "tests"
     tests.mkdir()
-    for name in ("agreement/test_real_fmus.py", "unit/test_executors.py"):
+    instructions = ("unit/test_executors.py", "unit/test_executors_at_events.py")
+    for name in ("agreement/test_real_fmus.py", *instructions):
         shutil.copy(HERE.parent / name, tests)
     for name in ("conftest.py", "python_fmu.py"):
         shutil.copy(HERE.parent / name, tests)
@@ -97,6 +98,41 @@ WRONG = {
         "status = parallel(k, c);\n                c += c->least;",
         "status = parallel(k, c);",
     ),
+    "STEP with a limit": ("fmin(end_of(k, c), k->limit)", "end_of(k, c)"),
+    "STEP that returns early": ("k->limit = reached;", ""),
+    "STEP that asks for an event": ("if (answer->event)", "if (0)"),
+    "STEP that is discarded": ("k->asking[i] = 1; /* it stands", "; /* it stands"),
+    "STEP that stops outside": ("here < reached && reached < there", "reached < there"),
+    "ALIGN": ("if (k->at[c->instance] <= k->limit)", "if (1)"),
+    "ALIGN that fails": ("if (k->at[c->instance] > k->limit) {", "if (0) {"),
+    "RESTORE of who has not moved": (
+        "if (k->stepped[c->instance] == k->place_stepped[c->place])",
+        "if (0)",
+    ),
+    "UNTIL with a limit": ("fabs(k->limit - k->limit_before) <= SAME_LIMIT &&", ""),
+    "UNTIL with events": (
+        "!memcmp(k->asking, k->asking_before, (size_t)k->n_instances) &&",
+        "",
+    ),
+    "UNTIL with updates": ("&& !k->wants_update)", ")"),
+    "REPEAT with a limit": (
+        "copy_outputs(k, k->before, k->outputs);\n            new_pass(k);",
+        "copy_outputs(k, k->before, k->outputs);",
+    ),
+    "UPDATE": ("k->next_events[c->instance] = answer.next_event_time;", ""),
+    "UPDATE that wants another one": ("k->wants_update |= answer.wants_update;", ""),
+    "TICK": ("k->active[c->place] = 1;", "k->active[0] = 1;"),
+    "MOVE of triggers": ("*t->active |= *t->sources[s];", "*t->active = *t->sources[s];"),
+    "MOVE of what comes along": ("*t->active && m < t->n_moves", "m < t->n_moves"),
+    "SET of triggers": ("        *t->active = 0;", ""),
+    "SET of counters": ("++*t->counter;", ";"),
+    "GET of clocks": ("status = get_clocks(k, c);", ""),
+    "CALL": ("k->call(k->python, c->place)", "k->call(k->python, 0)"),
+    "FIT with a near point": (
+        "(samples[at - 1] - before)",
+        "(before - samples[at - 1])",
+    ),
+    "MODE that is counted": ("k->events[c->instance] += c->group == FM_EVENT_MODE;", ""),
 }
 """Instruction → a text in kernel.c, and what makes it wrong."""
 

@@ -23,7 +23,23 @@ from fmimaster import (
     reference_path,
     simulate,
 )
-from fmimaster.algorithms import ALGORITHMS, Algorithm
+from fmimaster.algorithms import (
+    ALGORITHMS,
+    Algorithm,
+    Aligned,
+    AutomaticSequence,
+    Sequential,
+    Waveform,
+)
+from fmimaster.control.event_clock import (
+    Check,
+    EarlyReturn,
+    EventClock,
+    Locate,
+    LookAhead,
+    Predictive,
+)
+from fmimaster.control.step_size import Ramp, free_step
 
 POLYNOMIALS = (Hold, FirstOrder, Polynomial(2, 0), Polynomial(2, 1), Polynomial(3, 1))
 
@@ -36,10 +52,16 @@ def both(system: Any, **settings: Any) -> tuple[Results, Results]:
 
 def assert_same_bits(expected: Results, found: Results) -> None:
     assert found.names == expected.names
+    assert calls(found) == calls(expected)
     assert found.time.tobytes() == expected.time.tobytes()
     for name in expected.names:
         assert found[name].dtype == expected[name].dtype
         assert found[name].tobytes() == expected[name].tobytes(), name
+
+
+def calls(results: Results) -> list[tuple[int, int, int]]:
+    """Steps, restored states and Event Modes of each instance."""
+    return [(i.calls, i.restores, i.events) for i in results.statistics.instances]
 
 
 def pair(first: str, second: str) -> SystemBuilder:
@@ -170,3 +192,78 @@ def test_a_fault_is_told_alike_by_threads() -> None:
         assert raised.value.results is not None
         said.append((str(raised.value), len(raised.value.results)))
     assert said[0] == said[1]
+
+
+# Events ---------------------------------------------------------------------------------------------------------------
+
+QUINTIC, CUBIC = Polynomial(2, 2), Polynomial(2, 1)
+
+
+def waveform(inputs: Polynomial) -> Algorithm:
+    return Waveform(Aligned(Jacobi(inputs)), sweeps=2)
+
+
+EVENT_RUNS: dict[str, tuple[Algorithm, Any, EventClock]] = {
+    "look-ahead": (Jacobi(), free_step(0.08), LookAhead()),
+    "look-ahead in the fmu": (Jacobi(), free_step(0.08), LookAhead(in_fmu=True)),
+    "predictive": (Jacobi(QUINTIC), Ramp(0.1), Predictive()),
+    "predictive gauss-seidel": (GaussSeidel(CUBIC), Ramp(0.1), Predictive()),
+    "early return": (waveform(QUINTIC), free_step(0.2), EarlyReturn()),
+    "early return with plain outputs": (waveform(CUBIC), free_step(0.08), EarlyReturn()),
+    "early return on a grid": (Jacobi(QUINTIC), 0.1, EarlyReturn()),
+    "dejaco": (Sequential("upper"), 0.1, Check()),
+    "dejaco, lower first": (Sequential("lower"), 0.1, Check()),
+    "automatic sequence": (AutomaticSequence(), 0.1, Check()),
+    "parallel where no event is in sight": (AutomaticSequence(parallel=True), 0.1, Check()),
+    "c5": (Sequential("upper", QUINTIC, synchronised=True), 0.1, Check()),
+}
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
+@pytest.mark.parametrize("benchmark", ["b1", "b2"])
+@pytest.mark.parametrize("name", EVENT_RUNS)
+def test_every_event_algorithm_on_the_two_masses(name: str, benchmark: str, version: str) -> None:
+    algorithm, step_size, clock = EVENT_RUNS[name]
+    path = reference_path(f"systems/two-mass-{benchmark}-{version}.ssp")
+    settings = {"algorithm": algorithm, "step_size": step_size, "event_clock": clock}
+    assert_same_bits(*both(path, **settings))
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize("clock", [EarlyReturn(), Predictive(), LookAhead()], ids=str)
+@pytest.mark.parametrize("v_min", [0.0, 0.1])
+def test_a_bouncing_ball_at_rest_or_not(v_min: float, clock: EventClock, version: str) -> None:
+    def run(execution: Execution) -> tuple[str, Results | None]:
+        try:
+            results = simulate(
+                reference_path(f"{version}/BouncingBall.fmu"),
+                stop_time=3,
+                step_size=Ramp(0.1),
+                event_clock=clock,
+                start_values={"v_min": v_min},
+                executor=execution,
+            )
+        except SimulationError as error:
+            return str(error), error.results
+        return "no error", results
+
+    expected, found = run(Execution.REFERENCE), run(Execution.NATIVE)
+    assert found[0] == expected[0]
+    assert expected[1] is not None
+    assert found[1] is not None
+    assert_same_bits(expected[1], found[1])
+
+
+@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
+@pytest.mark.parametrize(("version", "clock"), [("fmi3", None), ("fmi2", Locate()), ("fmi2", None)])
+def test_the_thermostat(algorithm: Algorithm, version: str, clock: EventClock | None) -> None:
+    path = reference_path(f"systems/thermostat-{version}.ssp")
+    settings = {"step_size": "0.1", "stop_time": 20, "event_clock": clock}
+    assert_same_bits(*both(path, algorithm=algorithm, **settings))
+
+
+@pytest.mark.parametrize("test", [1, 2, 3, 4])
+def test_superdense_time(test: int) -> None:
+    path = reference_path("fmi3/Superdense.fmu")
+    settings = {"stop_time": 3.5, "step_size": "0.3", "start_values": {"test": test}}
+    assert_same_bits(*both(path, event_mode=True, **settings))
