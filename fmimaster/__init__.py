@@ -1,7 +1,15 @@
 """Co-simulation of FMI 2.0 and 3.0 FMUs."""
 
-from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
-from fmimaster.control.step_size import FixedStep
+from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Sequential, Waveform
+from fmimaster.control.event_clock import (
+    Check,
+    EarlyReturn,
+    EventClock,
+    Locate,
+    LookAhead,
+    Predictive,
+)
+from fmimaster.control.step_size import FixedStep, Ramp, free_step
 from fmimaster.errors import (
     CallError,
     ConvergenceError,
@@ -15,11 +23,13 @@ from fmimaster.errors import (
     OptionError,
     ProgramError,
     SimulationError,
+    ZenoError,
 )
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
 from fmimaster.reference_files import reference_path
+from fmimaster.results.explained import Event, Steps
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Execution
 from fmimaster.simulation import Simulation, simulate
@@ -29,10 +39,15 @@ from fmimaster.validation import Finding, Severity, validate
 
 __all__ = [
     "Algorithm",
+    "Aligned",
     "CallError",
+    "Check",
     "ConvergenceError",
     "DescriptionError",
+    "EarlyReturn",
     "Emitter",
+    "Event",
+    "EventClock",
     "Execution",
     "FileError",
     "Finding",
@@ -44,17 +59,26 @@ __all__ = [
     "InputError",
     "Interrupted",
     "Jacobi",
+    "Locate",
+    "LookAhead",
     "ModelError",
     "NotANumberError",
     "OptionError",
     "Plan",
     "Polynomial",
+    "Predictive",
     "ProgramError",
+    "Ramp",
     "Results",
+    "Sequential",
     "Severity",
     "Simulation",
     "SimulationError",
+    "Steps",
     "SystemBuilder",
+    "Waveform",
+    "ZenoError",
+    "free_step",
     "read_system",
     "reference_path",
     "simulate",

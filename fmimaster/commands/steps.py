@@ -77,16 +77,21 @@ def _event(event: Event) -> tuple[str, ...]:
 
 
 def _jumps(event: Event) -> str:
-    """What has jumped."""
-    jumps = [
-        f"{name} {_short(left)} -> {_short(event.right[name])}"
-        for name, left in event.left.items()
-        if left != event.right.get(name, left)
-    ]
+    """What has jumped: the first variable of each component, then the second of each, ...."""
+    jumps: list[tuple[int, str]] = []
+    for who in event.components:
+        # the names of a single FMU stand without it
+        mine = [n for n in event.left if len(event.components) == 1 or n.startswith(f"{who}.")]
+        changed = [n for n in mine if event.left[n] != event.right.get(n, event.left[n])]
+        jumps += [
+            (k, f"{name} {_short(event.left[name])} -> {_short(event.right[name])}")
+            for k, name in enumerate(changed)
+        ]
     if not jumps:
         return ""
+    shown = [text for _, text in sorted(jumps, key=lambda jump: jump[0])[:_MOST_VALUES]]
     more = f", {len(jumps) - _MOST_VALUES} more" if len(jumps) > _MOST_VALUES else ""
-    return f": {', '.join(jumps[:_MOST_VALUES])}{more}"
+    return f": {', '.join(shown)}{more}"
 
 
 def _short(value: object) -> str:

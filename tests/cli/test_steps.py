@@ -79,7 +79,7 @@ def test_event_mode_can_be_asked_for_or_declined(options: list[str], mode: bool 
     [
         (["--event-clock", "predictve"], "no event clock 'predictve'. Did you mean 'predictive'?"),
         (["--event-clock", "look-ahead:safty=1"], "no setting 'safty'. Did you mean 'safety'?"),
-        (["--event-clock", "locate:tolerance=small"], "expected a number, such as 1e-09"),
+        (["--event-clock", "locate:tolerance=small"], "expected a number, such as 1e-10"),
         (["--event-clock", "look-ahead:in_fmu=1"], "expected true or false"),
         (["--step-rule", "rampe", "--step-size", "1"], "Did you mean 'ramp'?"),
         (["--step-rule", "ramp"], "give --step-size, too"),
@@ -118,7 +118,8 @@ def test_steps_and_events_are_shown_in_their_order(run: Run, table: Path) -> Non
     assert rows[6][3] == "collision predicted"
     assert rows[7][1:3] == ["event", "*"]
     assert rows[7][3].startswith(
-        "collision, shared by upper and lower, detected: upper.v -11.4347 -> 11.1946"
+        "collision, shared by upper and lower, detected: upper.v -11.4347 -> 11.1946, "
+        "lower.v 7.42304 -> -7.66313, "
     )
     assert rows[-1][2:] == ["1", "stop time"]
 

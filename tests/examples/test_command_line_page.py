@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
-COMMANDS = ("simulate", "info", "validate", "plan", "plot", "demo")
+COMMANDS = ("simulate", "info", "validate", "plan", "plot", "steps", "demo")
 
 
 def help_of(*command: str) -> str:
