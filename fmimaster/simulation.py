@@ -30,7 +30,7 @@ from fmimaster.results.recorder import ColumnSource, Recorder
 from fmimaster.results.results import InstanceStatistics, Results, Statistics
 from fmimaster.run.choice import Execution, choose_executor
 from fmimaster.run.executor import Executor, Experiment
-from fmimaster.run.stepper import RunState, Stepper, StepPrograms
+from fmimaster.run.stepper import OFTEN, RunState, Stepper, StepPrograms
 from fmimaster.run.timeline import Timeline
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
@@ -425,7 +425,7 @@ class _Run:
         try:
             for _ in self.stepper.advance(self.stop):
                 self.explanation.note()
-                if self.executor.rows.room <= 0:
+                if self.executor.rows.room <= OFTEN:
                     self._hand_on()
                 progress(self.start.seconds, self.state.time.seconds, self.stop.seconds)
         finally:

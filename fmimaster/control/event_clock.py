@@ -58,6 +58,9 @@ class Indicators:
             for slot in [plan.layout.slots.get((i, Group.OUTPUTS, name), (None, None))[1]]
             if slot is not None
         ]
+        self._slots = [(s.event, s.instance, s.z) for s in self.sets]
+        self.pairs = [(s.event, s.pairs) for s in self.sets]
+        """Of each set the event, and slots of indicators and derivatives: what is looked at in each step."""
         self._member = self.sets[0].instance if self.sets else 0
         self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
         self._present: list[float] | None = None
@@ -85,13 +88,13 @@ class Indicators:
     def at(self, tolerance: float, instances: frozenset[int] | None = None) -> frozenset[int]:
         """Events of which a member has all indicators at or below the tolerance; of members among these instances."""
         values, found = self.present(), NONE
-        for s in self.sets:
-            for k in s.z:
+        for event, instance, slots in self._slots:
+            for k in slots:
                 if values[k] > tolerance:
                     break
             else:
-                if instances is None or s.instance in instances:
-                    found |= {s.event}
+                if instances is None or instance in instances:
+                    found |= {event}
         return found
 
     def largest(self, event: int) -> float:
@@ -219,13 +222,12 @@ class LookAhead:
         if previous is not None:
             before, time = previous
             for s in indicators.sets:
-                if s.instance in computing:
-                    continue
-                step = self.time_to_event(
-                    [before[k] for k in s.z], [values[k] for k in s.z], now.seconds - time
-                )
-                if step > 0:
-                    candidates.append((step, indicators.plan.events[s.event].name))
+                if s.instance not in computing:
+                    step = self.time_to_event(
+                        [before[k] for k in s.z], [values[k] for k in s.z], now.seconds - time
+                    )
+                    if step > 0:
+                        candidates.append((step, indicators.plan.events[s.event].name))
         return min(candidates, default=None)
 
     def time_to_event(self, before: Sequence[float], now: Sequence[float], dt: float) -> float:
@@ -280,17 +282,17 @@ class Predictive:
         previous = indicators.previous(time, NEAREST * horizon)
         before, h = (previous[0], time - previous[1]) if previous else (values, 0.0)
         earliest, event = inf, -1
-        for s in indicators.sets:
-            if s.event in fired:
+        for this, pairs in indicators.pairs:
+            if this in fired:
                 continue
             polynomials = []
-            for z, dz in s.pairs:
+            for z, dz in pairs:
                 # this is done at each step for each set: without calls it takes half the time
                 c0 = values[z]
                 c1, c2, c3 = values[dz] if dz >= 0 else 0.0, 0.0, 0.0
                 if h and dz >= 0:
-                    a = (before[z] - c0 + c1 * h) / (h * h)
                     b = (before[dz] - c1) / h
+                    a = ((before[z] - c0) / h + c1) / h
                     c2, c3 = 3 * a + b, (b + 2 * a) / h
                 elif h:
                     c1 = (c0 - before[z]) / h
@@ -308,7 +310,7 @@ class Predictive:
             else:
                 tau = _first_time_all_reached(polynomials, horizon)
                 if tau < earliest:
-                    earliest, event = tau, s.event
+                    earliest, event = tau, this
         if event < 0:
             return goal
         name = indicators.plan.events[event].name
@@ -321,7 +323,8 @@ class Predictive:
 
     def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
         """Events whose indicators are all reached."""
-        return indicators.at(self.tolerance) - fired
+        found = indicators.at(self.tolerance)
+        return found - fired if found else found
 
 
 Cubic = tuple[float, float, float, float]

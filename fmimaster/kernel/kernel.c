@@ -675,6 +675,12 @@ int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
     return stopped;
 }
 
+int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, double begin, double end)
+{
+    int stopped = execute(k, attempt, begin, end);
+    return stopped ? stopped : execute(k, commit, end, end);
+}
+
 int fm_repeat(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, const double *times, int n,
               int *done)
 {

@@ -242,6 +242,9 @@ typedef struct {
 /* Execute a program over an interval. Returns an fm_stop. */
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end);
 
+/* Attempt an interval, and commit it if nothing happened. Returns an fm_stop. */
+int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, double begin, double end);
+
 /* Attempt and commit the intervals between n times while nothing happens; *done of them are committed, the next one is
  * attempted and not committed. Comes back early when the next row is the last that has room, or an attempt did not
  * simply succeed. Returns an fm_stop of the last attempt. */

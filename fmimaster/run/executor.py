@@ -60,6 +60,9 @@ class Executor(Protocol):
     def run(self, program: Program, begin: float, end: float) -> Outcome:
         """Execute a program over the interval from begin to end, in s."""
 
+    def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
+        """Attempt one interval, and commit it if nothing happened: None. Else the outcome, which is not yet committed."""
+
     def repeat(
         self,
         attempt: Program,

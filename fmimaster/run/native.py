@@ -187,6 +187,22 @@ class NativeExecutor:
             self._decide_on_threads()
         return self._outcome(stop)
 
+    def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
+        """Attempt one interval, and commit it if nothing happened; see :class:`Executor`."""
+        known = self._programs.get(id(attempt))
+        _, code, _ = known or self._encoded(attempt)
+        known = self._programs.get(id(commit))
+        _, then, _ = known or self._encoded(commit)
+        self._attempts += 1
+        if self._automatic or self._attempts % MEASURE_EVERY == 1:
+            outcome = self._measured_run(code, begin, end)
+            if outcome != Outcome(end):
+                return outcome
+            lib.fm_run(self.kernel, then, end, end)
+            return None
+        stop = lib.fm_step(self.kernel, code, then, begin, end)
+        return self._outcome(stop) if stop else None
+
     def repeat(
         self,
         attempt: Program,

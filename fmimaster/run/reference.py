@@ -136,6 +136,14 @@ class ReferenceExecutor:
         self._limit, self._wants_update = self._end, False
         self._asking.clear()
 
+    def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
+        """Attempt one interval, and commit it if nothing happened; see :class:`Executor`."""
+        outcome = self.run(attempt, begin, end)
+        if outcome.stopped or outcome.terminate or outcome.events or outcome.end != end:
+            return outcome
+        self.run(commit, end, end)
+        return None
+
     def repeat(
         self,
         attempt: Program,

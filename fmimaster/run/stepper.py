@@ -25,6 +25,9 @@ from fmimaster.run.timeline import Timeline
 
 NO_TIMES = np.empty(0)
 
+OFTEN = 16
+"""After so many single steps the loop lets others have their turn: far fewer than a block of rows has room for."""
+
 SLIVER = 1e-9
 """A step that would leave less than this part of itself until the stop time goes to the stop time."""
 
@@ -146,6 +149,7 @@ class Stepper:
         self._has_event_mode = any(instance.event_mode for instance in plan.instances)
         self.indicators.first = programs.ways[0].first
         self._is_fixed = isinstance(rule, Grid) and clock is None and not self._has_event_mode
+        self._may_undo = clock is not None and clock.locates > 0
         self._may_repeat = (
             isinstance(rule, Grid)
             and clock is None
@@ -165,8 +169,9 @@ class Stepper:
             for e in range(len(self.plan.events)):
                 self._event(NONE, frozenset({e}), False)
 
-    def advance(self, until: Instant) -> Iterator[Outcome]:
-        """Step until an instant is reached or an FMU ends the run; yields after each stretch of committed steps.
+    def advance(self, until: Instant) -> Iterator[None]:
+        """Step until an instant is reached or an FMU ends the run; yields after each stretch of steps, after each
+        event, and after some single steps.
 
         Raises
         ------
@@ -178,43 +183,62 @@ class Stepper:
         self._watched.note()
         self._ask_for_next_event()
         locates = self.clock is not None and self.clock.locates > 0
+        unseen = 0
         while s.time < until:
             goal = self.goal(s.time, until)
+            outcome: Outcome | None = None
             if goal.end.seconds > s.time.seconds:  # FMI: a step has a positive length
                 goal, outcome = self.attempt(goal, until)
-                if outcome.stopped is not None:
+                if outcome is None:
+                    self._accepted(goal.end, goal.reason)
+                elif outcome.stopped is not None:
                     raise self.failure(outcome.stopped, goal)
-                if locates and self._goes_back(goal, outcome):
+                elif locates and self._goes_back(goal, outcome):
                     continue
-                self._accept(goal, outcome)
+                else:
+                    self._accept(goal, outcome)
             else:
-                outcome = Outcome(s.time.seconds)
                 s.time = max(s.time, goal.end)
-            if not self._is_fixed and not outcome.terminate:
-                self._happen(goal, outcome)
-            yield outcome
-            if outcome.terminate:
+            happened = outcome is not None
+            if not self._is_fixed and (outcome is None or not outcome.terminate):
+                happened |= self._happen(goal, () if outcome is None else outcome.events)
+            unseen += 1
+            if happened or unseen == OFTEN or s.time >= until:
+                unseen = 0
+                yield
+            if outcome is not None and outcome.terminate:
                 return
 
     def _accept(self, goal: Goal, outcome: Outcome) -> None:
-        s = self.state
+        """Commit an attempt in which something has happened, up to where all stand."""
         end = goal.end if outcome.end == goal.end.seconds else Instant(outcome.end)
         # if an FMU has ended the run within the step, the others are ahead of it: no row belongs to all
         together = not outcome.terminate or end == goal.end or len(self.plan.instances) == 1
-        if together and end.seconds > s.time.seconds:
+        if together and end.seconds > self.state.time.seconds:
             self.executor.run(self.programs.commit, end.seconds, end.seconds)
-            self.indicators.renew()
-            if s.outdated and self.programs.renew is not None:
-                self.executor.run(self.programs.renew, end.seconds, end.seconds)
-            reason = goal.reason if end == goal.end else f"early return of {self._askers(outcome)}"
-            s.step_log.add(s.time.seconds, end.seconds, reason)
-            s.previous = 0.0 if s.outdated else end.seconds - s.time.seconds
-            s.time, s.steps, s.bracket = end, s.steps + 1, None
-            s.fired = s.fired if s.outdated else frozenset()
-            s.outdated = frozenset()
+            reason = goal.reason
+            if end != goal.end:
+                reason = f"early return of {self._askers(outcome.events)}"
+            self._accepted(end, reason)
 
-    def _askers(self, outcome: Outcome) -> str:
-        return " and ".join(self._names[i] for i in outcome.events) or "an FMU"
+    def _accepted(self, end: Instant, reason: str) -> None:
+        """Take up that all stand at the end of a step, which is committed."""
+        s = self.state
+        self.indicators.renew()
+        s.step_log.add(s.time.seconds, end.seconds, reason)
+        s.previous = end.seconds - s.time.seconds
+        s.time, s.bracket = end, None
+        s.steps += 1
+        if not s.outdated:
+            s.fired = NONE
+            return
+        # what was outdated before this step must not serve a polynomial; the step after the event is still to come
+        if self.programs.renew is not None:
+            self.executor.run(self.programs.renew, end.seconds, end.seconds)
+        s.previous, s.outdated = 0.0, NONE
+
+    def _askers(self, events: Sequence[int]) -> str:
+        return " and ".join(self._names[i] for i in events) or "an FMU"
 
     def goal(self, now: Instant, until: Instant) -> Goal:
         """The earliest instant after now that anyone asks for, with the reason."""
@@ -239,8 +263,9 @@ class Stepper:
             return Goal(Instant(now.seconds + length), "change of discrete outputs located")
         return self.clock.clip(goal, now, self.indicators, s.fired)
 
-    def attempt(self, goal: Goal, until: Instant) -> tuple[Goal, Outcome]:
-        """Try one step, or as many as the quiet grid allows; returns the goal of the last one, not yet committed."""
+    def attempt(self, goal: Goal, until: Instant) -> tuple[Goal, Outcome | None]:
+        """Try one step, or as many as the quiet grid allows; returns the goal of the last one and its outcome, which is not
+        yet committed; None for the outcome if it is."""
         s = self.state
         if self.programs.choose is not None:
             self._choose_way(self.programs.choose)
@@ -254,7 +279,9 @@ class Stepper:
             between = self.rule.seconds_between(goal.end, last, self.executor.rows.capacity)
         if not len(between):
             s.attempts += 1
-            return goal, self.executor.run(program, begin, goal.end.seconds)
+            if self._may_undo:
+                return goal, self.executor.run(program, begin, goal.end.seconds)
+            return goal, self.executor.step(program, self.programs.commit, begin, goal.end.seconds)
         times = np.concatenate([[begin, goal.end.seconds], between])
         done, outcome = self.executor.repeat(program, self.programs.commit, times)
         s.steps += done
@@ -283,28 +310,31 @@ class Stepper:
 
     # Events
 
-    def _happen(self, goal: Goal, outcome: Outcome) -> None:
-        """Let the events of the present instant happen, until there is none any more."""
+    def _happen(self, goal: Goal, asked: Sequence[int]) -> bool:
+        """Let the events of the present instant happen; whether there was any. ``asked`` are FMUs that want one."""
         s, clock = self.state, self.clock
-        found = clock.detect(self.indicators, s.fired | goal.fire) if clock is not None else None
+        found = NONE
+        if clock is not None:
+            fired_now = s.fired | goal.fire if goal.fire else s.fired
+            found = clock.detect(self.indicators, fired_now)
         is_due = self._next_event <= s.time.seconds
-        if not (found or goal.fire or outcome.events or is_due or self._watched):
-            return
-        asking = {*outcome.events, *self._due(), *self._watched.changed()}
+        if not (found or goal.fire or asked or is_due or self._watched):
+            return False
+        asking = {*asked, *self._due(), *self._watched.changed()}
         fired = set(goal.fire)
         how = dict.fromkeys(fired, "predicted")
         if asking and self.plan.events:
-            stopped = self.indicators.at(AT_EVENT, frozenset(outcome.events)) - s.fired
-            how |= {e: f"early return of {self._askers(outcome)}" for e in stopped}
+            stopped = self.indicators.at(AT_EVENT, frozenset(asked)) - s.fired
+            how |= {e: f"early return of {self._askers(asked)}" for e in stopped}
             fired |= stopped
-            self._refuse_unknown(outcome, stopped)
+            self._refuse_unknown(asked, stopped)
         if found:
             how = dict.fromkeys(found, "detected") | how
             self._note_late(found)
             fired |= found
         if not asking and not fired:
-            return
-        whom, program, late = self._event(frozenset(asking), frozenset(fired), bool(outcome.events))
+            return False
+        whom, program, late = self._event(frozenset(asking), frozenset(fired), bool(asked))
         self.executor.next_events[list(whom)] = inf
         answer = self.executor.run(program, s.time.seconds, s.time.seconds)
         if answer.stopped is not None:
@@ -315,7 +345,8 @@ class Stepper:
         self._watched.note()
         self._ask_for_next_event()
         self.indicators.renew()
-        self._note(fired, how, asking, outcome)
+        self._note(fired, how, asking, asked)
+        return True
 
     def _event(
         self, asking: frozenset[int], fired: frozenset[int], early: bool
@@ -355,7 +386,7 @@ class Stepper:
         return due
 
     def _note(
-        self, fired: set[int], how: dict[int, str], asking: set[int], outcome: Outcome
+        self, fired: set[int], how: dict[int, str], asking: set[int], asked: Sequence[int]
     ) -> None:
         s = self.state
         time = s.time.seconds
@@ -367,7 +398,7 @@ class Stepper:
             self._zeno(event.name, time)
             self._check_left(e)
         for i in sorted(asking - members):
-            kind = "state event" if i in outcome.events else "time event or change of an input"
+            kind = "state event" if i in asked else "time event or change of an input"
             s.event_log.add(time, f"event of {self._names[i]}", "private", (self._names[i],), kind)
             self._zeno(i, time)
         if self.accumulating.too_many_at(time):
@@ -401,9 +432,9 @@ class Stepper:
             "reset, and that the trigger reaches it."
         )
 
-    def _refuse_unknown(self, outcome: Outcome, found: frozenset[int]) -> None:
+    def _refuse_unknown(self, asked: Sequence[int], found: frozenset[int]) -> None:
         """Raise if an FMU without Event Mode has stopped at no event that is known."""
-        for i in outcome.events:
+        for i in asked:
             known = any(i in self.plan.events[e].instances for e in found)
             if not known and not self.plan.instances[i].event_mode:
                 raise SimulationError(

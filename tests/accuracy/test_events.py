@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from fmimaster.two_mass import M1, M2, TwoMassReference, Wall
 
 from fmimaster import Polynomial, Results, reference_path
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Sequential, Waveform
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock, LookAhead, Predictive
 from fmimaster.control.step_size import Ramp, free_step
+from fmimaster.demos.two_mass import M1, M2, TwoMassReference, Wall
 from fmimaster.run.choice import Execution, native_executor
 from fmimaster.simulation import Simulation
 

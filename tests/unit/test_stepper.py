@@ -47,6 +47,13 @@ class Executor:
         self.attempts.append((begin, end))
         return self.outcome.get(begin, Outcome(end))
 
+    def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
+        outcome = self.run(attempt, begin, end)
+        if outcome != Outcome(end):
+            return outcome
+        self.run(commit, end, end)
+        return None
+
     def repeat(
         self, attempt: Program, commit: Program, times: Sequence[float]
     ) -> tuple[int, Outcome]:
