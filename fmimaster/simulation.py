@@ -292,6 +292,7 @@ def _planned(
         )
         if clock is not None and clock.fires:
             refuse_what_cannot_be_fired(plan)
+            _refuse_without_event_mode(plan)
         programs = assemble(
             plan,
             simulation.algorithm,
@@ -302,6 +303,20 @@ def _planned(
         if found == fitted or not any(plan.instances[i].model.input_polynomials for i in found):
             return plan, programs
         fitted = found
+
+
+def _refuse_without_event_mode(plan: Plan) -> None:
+    """Raise if an event is to be fired by a clock, which needs Event Mode, and the user has declined that."""
+    for event in plan.events:
+        for member in event.members:
+            instance = plan.instances[member.instance]
+            has_it = instance.model.capabilities.has_event_mode
+            if member.trigger is not None and has_it and not instance.event_mode:
+                raise OptionError(
+                    f"event_mode is False (--no-event-mode), but the event '{event.name}' of '{instance.name}' can be "
+                    "fired in Event Mode only. Leave it out, or use LookAhead (look-ahead), with which FMUs execute their "
+                    "events themselves."
+                )
 
 
 def _fitted(programs: Programs, *, ever: bool = False) -> frozenset[int]:
