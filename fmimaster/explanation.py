@@ -73,7 +73,7 @@ class Explanation:
         time = float(self._rows.times[last])
         self._handed_on = self._at(time)
         self._time = time
-        self._kept = self._row(last)
+        self._kept = self._row(last, [column for _, column in self._columns])
 
     def _at(self, time: float) -> int:
         """How many rows at the end of the run so far have this time."""
@@ -108,12 +108,13 @@ class Explanation:
     def _values(self, components: tuple[str, ...], time: float, index: int) -> dict[str, Any]:
         n = self._rows.count
         k = n - self._at(time) + index
-        row = self._row(k) if 0 <= k < n else self._kept if k == -1 else {}
-        mine = {column.name for component, column in self._columns if component in components}
-        return {name: value for name, value in row.items() if name in mine}
+        mine = [column for component, column in self._columns if component in components]
+        if 0 <= k < n:
+            return self._row(k, mine)
+        return {c.name: self._kept[c.name] for c in mine} if k == -1 and self._kept else {}
 
-    def _row(self, k: int) -> dict[str, Any]:
+    def _row(self, k: int, columns: Sequence[ColumnSource]) -> dict[str, Any]:
         return {
             c.name: self._rows.values[c.kind][k, c.slot].reshape(c.shape).tolist()  # type: ignore[index]
-            for _, c in self._columns
+            for c in columns
         }
