@@ -1,6 +1,14 @@
 """Co-simulation of FMI 2.0 and 3.0 FMUs."""
 
-from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Sequential, Waveform
+from fmimaster.algorithms import (
+    Algorithm,
+    Aligned,
+    AutomaticSequence,
+    GaussSeidel,
+    Jacobi,
+    Sequential,
+    Waveform,
+)
 from fmimaster.control.event_clock import (
     Check,
     EarlyReturn,
@@ -40,6 +48,7 @@ from fmimaster.validation import Finding, Severity, validate
 __all__ = [
     "Algorithm",
     "Aligned",
+    "AutomaticSequence",
     "CallError",
     "Check",
     "ConvergenceError",

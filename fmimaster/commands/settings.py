@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from fmimaster.algorithms import ALGORITHMS, Algorithm
+from fmimaster.algorithms import ALGORITHMS, Algorithm, AutomaticSequence, Sequential
 from fmimaster.commands import event_settings
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.errors import OptionError, did_you_mean
@@ -15,6 +15,7 @@ from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
 from fmimaster.run.choice import Execution
 from fmimaster.simulation import Simulation
 
+_OFFERED: tuple[type[Algorithm], ...] = (*ALGORITHMS, Sequential, AutomaticSequence)
 _POLYNOMIALS: Mapping[str, Polynomial] = {"hold": Hold, "first-order": FirstOrder}
 
 
@@ -25,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--start-time", metavar="T", help="start time in s")
     add("--stop-time", metavar="T", help="stop time in s")
     add("--step-size", metavar="H", help="communication step size in s: 0.01 or 1/60")
-    names = ", ".join(map(_name, ALGORITHMS))
+    names = ", ".join(map(_name, _OFFERED))
     add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
     inputs = f"inputs over a step: {', '.join(_POLYNOMIALS)}, or POINTS,DERIVATIVES"
     add("--inputs", metavar="KIND", help=inputs)
@@ -85,19 +86,19 @@ def simulation(arguments: Namespace) -> Simulation:
 
 def _algorithm(name: str | None, inputs: str | None) -> Algorithm:
     """The algorithm of that name; case and hyphens do not count. Its settings are its fields."""
-    known = {plain_name(_name(a)): a for a in ALGORITHMS}
-    kind = ALGORITHMS[0] if name is None else known.get(plain_name(name))
+    known = {plain_name(_name(a)): a for a in _OFFERED}
+    kind = _OFFERED[0] if name is None else known.get(plain_name(name))
     if kind is None:
-        names = list(map(_name, ALGORITHMS))
+        names = list(map(_name, _OFFERED))
         raise OptionError(
             f"There is no algorithm '{name}'.{did_you_mean(name or '', names)} There are {', '.join(names)}."
         )
     settings: dict[str, Any] = {}
     if inputs is not None:
-        settings["inputs"] = _polynomial(inputs)
-    for setting in settings:
-        if setting not in {f.name for f in fields(kind)}:  # type: ignore[arg-type]
-            raise OptionError(f"Algorithm {_name(kind)} has no setting --{setting}. Leave it out.")
+        takes = [f.name for f in fields(kind) if f.name in ("inputs", "extrapolation")]  # type: ignore[arg-type]
+        if not takes:
+            raise OptionError(f"Algorithm {_name(kind)} has no setting --inputs. Leave it out.")
+        settings[takes[0]] = _polynomial(inputs)
     return kind(**settings)
 
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import Outcome, reference
 
 from fmimaster import Jacobi, Polynomial, Results, Simulation
-from fmimaster.algorithms import Aligned, Waveform
+from fmimaster.algorithms import Aligned, AutomaticSequence, Sequential, Waveform
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
 from fmimaster.control.event_clock import Check, EarlyReturn, Locate, LookAhead, Predictive
@@ -40,7 +40,7 @@ def simulation(*options: str) -> Simulation:
         ("predictive:near=1e-4", Predictive(near=1e-4)),
         ("early-return", EarlyReturn()),
         ("locate:tolerance=1e-6", Locate(1e-6)),
-        ("check:first=upper", Check("upper")),
+        ("check:interruption=1e-3", Check(1e-3)),
     ],
 )
 def test_event_clocks_are_chosen_by_name(text: str, clock: object) -> None:
@@ -59,6 +59,12 @@ def test_sweeps_wrap_the_algorithm() -> None:
     assert simulation("--inputs", "2,2", "--sweeps", "3").algorithm == Waveform(
         Aligned(Jacobi(Polynomial(2, 2))), sweeps=3
     )
+
+
+def test_dejacos_algorithms_are_offered_with_their_extrapolation() -> None:
+    assert simulation("--algorithm", "sequential").algorithm == Sequential()
+    quintic = simulation("--algorithm", "automatic-sequence", "--inputs", "2,2")
+    assert quintic.algorithm == AutomaticSequence(extrapolation=Polynomial(2, 2))
 
 
 @pytest.mark.parametrize(
@@ -84,6 +90,10 @@ def test_event_mode_can_be_asked_for_or_declined(options: list[str], mode: bool 
         (["--step-rule", "rampe", "--step-size", "1"], "Did you mean 'ramp'?"),
         (["--step-rule", "ramp"], "give --step-size, too"),
         (["--sweeps", "0"], "expected 1 or more"),
+        (
+            ["--event-clock", "predictive", "--no-event-mode"],
+            "the event 'collision' of 'upper' can be fired in Event Mode only",
+        ),
     ],
 )
 def test_nonsense_is_told(run: Run, two_mass: Path, options: list[str], message: str) -> None:
