@@ -22,8 +22,9 @@ BLOCK_BYTES = 256 * 1024
 LEAST_ROWS, MOST_ROWS = 100, 10_000
 """Rows of such a block, whatever their size: enough to make handing on cheap, few enough to be timely."""
 
-ROWS_OF_AN_EVENT = 100
-"""A full block still takes the rows of an event, one for each update, since blocks are handed on after it."""
+SPARE_ROWS = 128
+"""A full block still takes so many: 16 single steps and the event after them, which may bring a row for each of 100
+updates, are done before the block is handed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class RowBlock:
     def __init__(self, plan: Plan, store: ValueStore, capacity: int | None = None) -> None:
         self.capacity = capacity = capacity or _rows_of_a_block(plan)
         self.count = 0
-        self.times = np.empty(capacity + ROWS_OF_AN_EVENT)
+        self.times = np.empty(capacity + SPARE_ROWS)
         self.values: dict[DataType, NDArray[Any]] = {}
         self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = []
         slots: dict[DataType, list[int]] = {}
@@ -108,7 +109,7 @@ class RowBlock:
             )
         for kind, chosen in slots.items():
             block = self.values[kind] = np.empty(
-                (capacity + ROWS_OF_AN_EVENT, len(chosen)), dtype=kind.dtype
+                (capacity + SPARE_ROWS, len(chosen)), dtype=kind.dtype
             )
             self._sources.append((block, store.outputs[kind], _as_slice(chosen)))
 
