@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
 
 from fmimaster import Polynomial, Results, reference_path
-from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Sequential, Waveform
+from fmimaster.algorithms import (
+    Algorithm,
+    Aligned,
+    AutomaticSequence,
+    Jacobi,
+    Sequential,
+    Waveform,
+)
+from fmimaster.algorithms.protocol import Question
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock, LookAhead, Predictive
 from fmimaster.control.step_size import Ramp, free_step
 from fmimaster.demos.two_mass import M1, M2, TwoMassReference, Wall
@@ -169,6 +177,49 @@ def test_figure_5_of_dejaco_has_the_wrong_ceiling_event(version: str) -> None:
     assert 0.85 <= jumps[1].time <= 0.95
     assert -18 <= r.results["lower.x"].min() <= -16.5
     assert r.e_rms > 2
+
+
+@pytest.mark.parametrize(("step_size", "e_rms"), [(0.01, 0.0011), (0.02, 0.0060), (0.05, 0.0647)])
+def test_further_figures_of_dejaco(step_size: float, e_rms: float) -> None:
+    r = run("fmi3", DEJACO[0], step_size, DEJACO[1], benchmark="b1")
+    assert r.e_rms == pytest.approx(e_rms, rel=0.05)
+
+
+class Noted(AutomaticSequence):
+    """Notes what it chooses for each step."""
+
+    __slots__ = ()
+    chosen: ClassVar[list[int]] = []
+
+    def choose(self, question: Question) -> int:
+        self.chosen.append(AutomaticSequence.choose(self, question))
+        return self.chosen[-1]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_figure_6_of_dejaco_the_sequence_follows_the_events(
+    version: str, execution: Execution
+) -> None:
+    Noted.chosen.clear()
+    r = run(version, Noted(), 0.05, Check(), benchmark="b2", execution=execution)
+    begins = np.unique(r.results.time)[:-1]
+    assert len(begins) == len(Noted.chosen)
+    switches = begins[1:][np.diff(Noted.chosen) != 0]
+    assert switches == pytest.approx([2.40, 3.55, 4.75], abs=0.05)
+    assert Noted.chosen[0] == 0  # the upper mass has the first event
+    assert r.e_rms == pytest.approx(0.082, abs=0.005)
+    assert r.e_max == pytest.approx(0.207, abs=0.005)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("step_size", "others", "e_rms"), [(0.1, 11, 0.174), (0.05, 8, 0.071)])
+def test_where_no_event_is_in_sight_steps_are_parallel(
+    step_size: float, others: int, e_rms: float, version: str
+) -> None:
+    Noted.chosen.clear()
+    r = run(version, Noted(parallel=True), step_size, Check(), benchmark="b1")
+    assert sum(way != 2 for way in Noted.chosen) == others
+    assert r.e_rms == pytest.approx(e_rms, rel=0.02)
 
 
 # Beyond the papers: goals G1 to G5 ------------------------------------------------------------------------------------
