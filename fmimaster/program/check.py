@@ -375,6 +375,8 @@ class _Walk:
                 f"{self.name(i)} leaves Initialization Mode for {goal.value}, but its Event Mode is "
                 f"{'used' if used else 'not used'}"
             )
+        if call is Call.ENTER_EVENT_MODE and not used:
+            self.fail(f"{self.name(i)} enters Event Mode, which it does not use")
         if call is None:
             self.fail(
                 f"{self.name(i)} cannot go from {self.instances[i].state.value} to {goal.value}"
