@@ -12,11 +12,11 @@ from python_fmu import PythonFmu, parse, plan_of
 from fmimaster.algorithms import assemble
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.errors import ProgramError
-from fmimaster.plan.plan import Plan
+from fmimaster.plan.plan import EventUse, Plan, Policy
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.instructions import Program
-from fmimaster.system.model import Causality, DataType
+from fmimaster.program.instructions import Instruction, Program
+from fmimaster.system.model import Causality, DataType, EventPolicy
 from fmimaster.system.states import State
 
 HERE = Path(__file__).parent
@@ -27,12 +27,12 @@ RULES = {
     "initialize": (State.INSTANTIATED, State.STEP_MODE, False),
     "attempt": (State.STEP_MODE, State.STEP_MODE, True),
     "commit": (State.STEP_MODE, State.STEP_MODE, False),
+    "event": (State.STEP_MODE, State.STEP_MODE, False),
     "terminate": (State.STEP_MODE, State.TERMINATED, False),
 }
 
 
-@pytest.fixture(scope="module")
-def plan() -> Plan:
+def plain() -> Plan:
     """a can do everything and has all kinds of inputs, b can neither be restored nor take polynomials, c has no inputs."""
     integer = {"type": DataType.INT32}
     a = PythonFmu(
@@ -56,6 +56,44 @@ def plan() -> Plan:
     return plan_of({"a": a, "b": b, "c": c}, connections, {"a.k": 2.0, "a.size": 1})
 
 
+def events() -> Plan:
+    """s has Event Mode and may return early, its clock triggers t, which has Event Mode; d discards steps at events."""
+    integer, clock = {"type": DataType.INT32}, {"type": DataType.CLOCK}
+    s = PythonFmu(
+        inputs={"u": 0.0},
+        outputs={"y": lambda v: 0.0, "m": lambda v: 0, "tick": lambda v: False},
+        attributes={"m": integer, "tick": clock},
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+    )
+    t = PythonFmu(
+        inputs={"u": 0.0, "n": 0, "tick": False},
+        outputs={"y": lambda v: 0.0},
+        attributes={"n": integer, "tick": clock},
+        has_event_mode=True,
+    )
+    d = PythonFmu(
+        parameters={"policy": 0},
+        inputs={"u": 0.0},
+        outputs={"y": lambda v: 0.0},
+        attributes={"policy": integer},
+        event_policy=EventPolicy("policy", execute=0, announce=1),
+    )
+    return plan_of(
+        {"s": s, "t": t, "d": d},
+        ["s.y -> t.u", "s.m -> t.n", "s.tick -> t.tick", "t.y -> d.u", "d.y -> s.u"],
+        use=EventUse(policy=Policy.ANNOUNCE, early_return=True, event_mode=True),
+    )
+
+
+PLANS = {"plain": plain(), "events": events()}
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return PLANS["plain"]
+
+
 @dataclass(frozen=True)
 class Case:
     """A program in a file, with what its head says."""
@@ -63,13 +101,18 @@ class Case:
     program: str
     expected: str
     text: str
+    plan: Plan
 
     @classmethod
     def read(cls, path: Path) -> Case:
         text = path.read_text()
-        head = dict(re.findall(r"^# (why|expected|program): (.+)$", text, re.MULTILINE))
+        head = dict(re.findall(r"^# (why|expected|program|plan): (.+)$", text, re.MULTILINE))
         assert head["why"], "each wrong program says why it is wrong"
-        return cls(head["program"], head.get("expected", ""), text)
+        plan = PLANS[head.get("plan", "plain")]
+        return cls(head["program"], head.get("expected", ""), text, plan)
+
+    def parsed(self) -> Program:
+        return parse(self.text, self.plan, self.program)
 
 
 def checked(program: Program, plan: Plan) -> None:
@@ -84,25 +127,33 @@ def files(folder: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("path", files("wrong"), ids=lambda p: p.stem)
-def test_a_wrong_program_is_refused_with_instance_and_instruction(path: Path, plan: Plan) -> None:
+def test_a_wrong_program_is_refused_with_instance_and_instruction(path: Path) -> None:
     case = Case.read(path)
     with pytest.raises(ProgramError) as caught:
-        checked(parse(case.text, plan, case.program), plan)
+        checked(case.parsed(), case.plan)
     message = str(caught.value)
     assert message.startswith(f"Program '{case.program}', instruction ")
     assert case.expected in message
 
 
 @pytest.mark.parametrize("path", files("right"), ids=lambda p: p.stem)
-def test_a_right_program_is_accepted(path: Path, plan: Plan) -> None:
+def test_a_right_program_is_accepted(path: Path) -> None:
     case = Case.read(path)
-    checked(parse(case.text, plan, case.program), plan)
+    checked(case.parsed(), case.plan)
 
 
-def test_text_and_instructions_say_the_same(plan: Plan) -> None:
+def test_text_and_instructions_say_the_same() -> None:
     for path in files("wrong") + files("right"):
-        program = parse(path.read_text(), plan)
-        assert parse("\n".join(map(str, program.instructions)), plan) == program
+        case = Case.read(path)
+        program = case.parsed()
+        text = "\n".join(map(str, program.instructions))
+        assert parse(text, case.plan, case.program) == program
+
+
+def test_every_instruction_is_in_a_right_program() -> None:
+    programs = [Case.read(path).parsed() for path in files("right")]
+    found = {type(i).__name__ for program in programs for i in program.instructions}
+    assert found == {kind.__name__ for kind in Instruction.__subclasses__()}
 
 
 def test_the_history_needs_no_keep_and_without_one_nothing_is_remembered(plan: Plan) -> None:
