@@ -102,14 +102,17 @@ WRONG = {
     "STEP that returns early": ("k->limit = reached;", ""),
     "STEP that asks for an event": ("if (answer->event)", "if (0)"),
     "STEP that is discarded": ("k->asking[i] = 1; /* it stands", "; /* it stands"),
-    "STEP that stops outside": ("here < reached && reached < there", "reached < there"),
+    "STEP that stops outside": ("here < reached && reached", "here < reached + 1e9 && reached"),
     "ALIGN": ("if (k->at[c->instance] <= k->limit)", "if (1)"),
     "ALIGN that fails": ("if (k->at[c->instance] > k->limit) {", "if (0) {"),
     "RESTORE of who has not moved": (
         "if (k->stepped[c->instance] == k->place_stepped[c->place])",
         "if (0)",
     ),
-    "UNTIL with a limit": ("fabs(k->limit - k->limit_before) <= SAME_LIMIT &&", ""),
+    "UNTIL with a limit": (
+        "k->limit_before) <= SAME_LIMIT",
+        "k->limit_before) <= 1e9 * SAME_LIMIT",
+    ),
     "UNTIL with events": (
         "!memcmp(k->asking, k->asking_before, (size_t)k->n_instances) &&",
         "",
@@ -125,8 +128,11 @@ WRONG = {
     "MOVE of triggers": ("*t->active |= *t->sources[s];", "*t->active = *t->sources[s];"),
     "MOVE of what comes along": ("*t->active && m < t->n_moves", "m < t->n_moves"),
     "SET of triggers": ("        *t->active = 0;", ""),
-    "SET of counters": ("++*t->counter;", ";"),
-    "GET of clocks": ("status = get_clocks(k, c);", ""),
+    "SET of counters": ("++*t->counter;", "*t->counter += 0;"),
+    "GET of clocks": (
+        "status = get_clocks(k, c);",
+        "status = k->fits > 1 ? get_clocks(k, c) : FM_RAN;",
+    ),
     "CALL": ("k->call(k->python, c->place)", "k->call(k->python, 0)"),
     "FIT with a near point": (
         "(samples[at - 1] - before)",

@@ -484,6 +484,7 @@ def test_a_counter_that_is_not_triggered_does_not_count() -> None:
     b = counting()
     b.run("MOVE b triggers\nSET b triggers\nTICK 1\nSET b triggers")
     assert b.instances["b"].was_set("count") == [1]
+    assert b.instances["b"].was_set("w") == [0.0]  # nothing comes along with a trigger that is off
 
 
 # CALL -----------------------------------------------------------------------------------------------------------------
