@@ -25,6 +25,10 @@ from fmimaster.system.model import DataType, Scope
 NONE: frozenset[int] = frozenset()
 
 
+AGREEMENT = 1e-6
+"""Indicators of an event's members may differ by so much, absolute or relative, whichever is more."""
+
+
 class IndicatorSet(NamedTuple):
     """The indicators by which one member sees an event."""
 
@@ -62,6 +66,7 @@ class Indicators:
         self.pairs = [(s.event, s.pairs) for s in self.sets]
         """Of each set the event, and slots of indicators and derivatives: what is looked at in each step."""
         self._member = self.sets[0].instance if self.sets else 0
+        self._slots = sorted({k for s in self.sets for k in s.z})
         self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
         self._present: list[float] | None = None
 
@@ -109,13 +114,38 @@ class Indicators:
 
     def check_finite(self, now: float) -> None:
         """Raise if an indicator is not a number."""
-        values = self.present()
+        values, total = self.present(), 0.0
+        for k in self._slots:
+            total += values[k]
+        if total == total:  # NaN stays NaN in a sum
+            return
         for s in self.sets:
             for k, indicator in zip(s.z, self.declaration(s).indicators, strict=True):
                 if values[k] != values[k]:
                     raise SimulationError(
                         f"The event indicator '{self.plan.instances[s.instance].name}.{indicator.name}' is NaN at "
                         f"t = {now:.12g} s, so no event can be found. Check the FMU's inputs and parameters."
+                    )
+
+    def check_members_agree(self, event: int, now: float) -> None:
+        """Raise if members see different values of an event's indicators where all inputs are those of now."""
+        values = self.present()
+        first, *others = [s for s in self.sets if s.event == event]
+        for other in others:
+            if len(other.z) != len(first.z):  # conditions in other words
+                continue
+            for n, (a, b) in enumerate(zip(first.z, other.z, strict=True)):
+                x, y = values[a], values[b]
+                if abs(x - y) > AGREEMENT * max(1.0, abs(x), abs(y)):
+                    told = " but ".join(
+                        f"'{self.plan.instances[s.instance].name}."
+                        f"{self.declaration(s).indicators[n].name}' is {values[s.z[n]]:.12g}"
+                        for s in (first, other)
+                    )
+                    raise SimulationError(
+                        f"The members of the shared event '{self.plan.events[event].name}' disagree at t = {now:.12g} s: "
+                        f"{told}, though both have the same inputs. They must judge the event by the same condition; "
+                        "compare their parameters and the connections."
                     )
 
     def declaration(self, s: IndicatorSet) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, Protocol
@@ -182,6 +182,9 @@ class Stepper:
         s = self.state
         self._watched.note()
         self._ask_for_next_event()
+        if self.clock is not None:  # all inputs and outputs belong to the start
+            self.indicators.check_finite(s.time.seconds)
+            self._check_agreement(range(len(self.plan.events)))
         locates = self.clock is not None and self.clock.locates > 0
         unseen = 0
         while s.time < until:
@@ -317,6 +320,9 @@ class Stepper:
         if clock is not None:
             fired_now = s.fired | goal.fire if goal.fire else s.fired
             found = clock.detect(self.indicators, fired_now)
+            # what is not a number is not above 0, so that it looks like an event
+            if found or asked or not clock.fires:
+                self.indicators.check_finite(s.time.seconds)
         is_due = self._next_event <= s.time.seconds
         if not (found or goal.fire or asked or is_due or self._watched):
             return False
@@ -346,6 +352,10 @@ class Stepper:
         self._ask_for_next_event()
         self.indicators.renew()
         self._note(fired, how, asking, asked)
+        modes = [i.event_mode for i in self.plan.instances]
+        self._check_agreement(
+            e for e in fired if all(modes[i] for i in self.plan.events[e].instances)
+        )
         return True
 
     def _event(
@@ -415,6 +425,11 @@ class Stepper:
                 time=time,
                 limit=limit,
             )
+
+    def _check_agreement(self, events: Iterable[int]) -> None:
+        """Raise if members disagree on shared events; where inputs are synchronous: at the start, and in Event Mode."""
+        for e in events:
+            self.indicators.check_members_agree(e, self.state.time.seconds)
 
     def _check_left(self, e: int) -> None:
         """Raise if the indicators of an event are all still on after it has happened."""
