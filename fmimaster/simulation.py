@@ -12,6 +12,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, ParamSpec, TextIO
 
+import numpy as np
+
 from fmimaster.algorithms import Algorithm, Jacobi, Programs, assemble
 from fmimaster.algorithms.protocol import Question
 from fmimaster.control.event_clock import EventClock, Indicators, refuse_what_cannot_be_fired
@@ -22,6 +24,7 @@ from fmimaster.errors import ConvergenceError, Interrupted, OptionError, Simulat
 from fmimaster.explanation import Explanation
 from fmimaster.fmu.load import Loader
 from fmimaster.input_file import attach_input_file
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import EventUse, Plan, Policy, make_plan
 from fmimaster.program.instructions import Fit
 from fmimaster.results.csv import CsvWriter
@@ -425,6 +428,8 @@ class _Run:
             self.programs.initialize, self.start.seconds, self.start.seconds
         )
         if outcome.stopped is not None:
+            if not self.plan.initial_loops:
+                raise self._restless(outcome.stopped.change)
             loops = "; ".join(
                 ", ".join(f"{self.plan.instances[i].name}.{name}" for i, name in loop.variables)
                 for loop in self.plan.initial_loops
@@ -434,6 +439,25 @@ class _Run:
                 f"iteration outputs still change by {outcome.stopped.change:.3g} (relative). Give better start values, "
                 "or break the loop."
             )
+
+    def _restless(self, change: float) -> SimulationError:
+        """The error for updates in Event Mode that do not end before the first step."""
+        self.stepper.indicators.check_finite(self.start.seconds)
+        nan = [
+            f"'{self.plan.instances[i].name}.{name}' is NaN"
+            for (i, group, name), (kind, slot) in self.plan.layout.slots.items()
+            if group is Group.OUTPUTS
+            and kind.is_float
+            and np.isnan(self.executor.store.values[kind][slot]).any()
+        ]
+        why = (
+            "; ".join(nan)
+            or f"an FMU wants another update, or outputs still change by {change:.3g} (relative)"
+        )
+        return ConvergenceError(
+            f"The event at the start, t = {self.start.seconds:.12g} s, does not come to an end: {why}. Look for a discrete "
+            "loop without delay, and check start values."
+        )
 
     def _loop(self, progress: Progress) -> None:
         begin = perf_counter()
