@@ -1,0 +1,266 @@
+"""What a user reads when FMUs contradict themselves, or each other, at events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, nan
+from typing import Any
+
+import pytest
+from python_fmu import PythonFmu
+
+from fmimaster.control.event_clock import (
+    Check,
+    EarlyReturn,
+    EventClock,
+    Locate,
+    LookAhead,
+    Predictive,
+)
+from fmimaster.errors import (
+    CallError,
+    DescriptionError,
+    FmimasterError,
+    ProgramError,
+    SimulationError,
+)
+from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.results.results import Results
+from fmimaster.system.model import (
+    DataType,
+    EventDeclaration,
+    EventPolicy,
+    Indicator,
+    Payload,
+    Scope,
+    Variability,
+)
+
+Simulate = Callable[..., Results]
+
+
+def fall(
+    *,
+    z: Callable[[Any], float] = lambda v: v.x,
+    trigger: str | None = "hit",
+    reset: Callable[[Any], UpdateAnswer | None] | None = None,
+    step: Callable[[Any, float], StepAnswer | None] | None = None,
+    scope: Scope = Scope.SHARED,
+    **capabilities: Any,
+) -> PythonFmu:
+    """x falls by 1 per second from 0.5; the event is where it is 0, and lets it begin anew."""
+
+    def by_default(v: Any, h: float) -> StepAnswer | None:
+        if 1e-12 < v.x < h - 1e-12:
+            end = v.t + v.x
+            v.x = 0.0
+            return StepAnswer(end, early=True, event=True)
+        v.x -= h
+        return None
+
+    def update(v: Any) -> None:
+        if v.hit:
+            v.x = 0.5
+
+    payload = (Payload("y", "w"),) if scope is Scope.SHARED else ()
+    event = EventDeclaration("hit", scope, (Indicator("z", "dz"),), None, trigger, payload)
+    return PythonFmu(
+        inputs={"hit": False, "w": 0.0},
+        states={"x": 0.5},
+        outputs={"y": lambda v: v.x, "z": z, "dz": lambda v: -1.0},
+        attributes={
+            "hit": {"type": DataType.CLOCK},
+            "w": {"variability": Variability.DISCRETE, "clocks": ("hit",)},
+            "dz": {"derivative_of": "z"},
+        },
+        step=step or by_default,
+        update=reset or update,
+        events=[event],
+        **{"has_event_mode": True, "might_return_early_from_do_step": True} | capabilities,
+    )
+
+
+def run(
+    simulate: Simulate,
+    clock: EventClock | None,
+    *,
+    alone: bool = False,
+    output_variables: Sequence[str] = (),
+    **units: PythonFmu,
+) -> Results:
+    return simulate(
+        units,
+        shared_events=None if alone else {"crash": [f"{name}.hit" for name in units]},
+        event_clock=clock,
+        step_size=0.2,
+        stop_time=1.4,
+        output_variables=output_variables,
+    )
+
+
+CLOCKS = [Predictive(), EarlyReturn()]
+
+
+@pytest.mark.parametrize("clock", CLOCKS, ids=["predictive", "early return"])
+def test_two_that_agree_are_simulated(simulate: Simulate, clock: EventClock) -> None:
+    results = run(simulate, clock, a=fall(), b=fall())
+    assert [e.name for e in results.events] == ["crash", "crash"]
+    assert [e.time for e in results.events] == pytest.approx([0.5, 1.0])
+    assert results["a.y"][-1] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("clock", [*CLOCKS, Check()], ids=["predictive", "early return", "check"])
+def test_a_shared_event_without_trigger_is_refused_by_event_clocks(
+    simulate: Simulate, clock: EventClock
+) -> None:
+    with pytest.raises(DescriptionError) as caught:
+        run(simulate, clock, a=fall(), b=fall(trigger=None))
+    message = str(caught.value)
+    assert message.startswith("The shared event 'crash' has no trigger in 'b', so an event clock")
+    assert "Name a trigger in the FMU's manifest, or use LookAhead" in message
+
+
+def test_a_shared_event_without_trigger_is_for_look_ahead(simulate: Simulate) -> None:
+    passing = {"step": lambda v, h: setattr(v, "x", v.x - h), "trigger": None}
+    assert len(run(simulate, LookAhead(), a=fall(**passing), b=fall(**passing))) > 1
+
+
+def test_a_shared_event_of_which_nobody_says_with_whom_is_refused(simulate: Simulate) -> None:
+    with pytest.raises(DescriptionError, match=r"'a\.hit' is shared, but .* not say with whom"):
+        run(simulate, Predictive(), alone=True, a=fall())
+
+
+@pytest.mark.parametrize("clock", [*CLOCKS, LookAhead()], ids=["predictive", "early", "look-ahead"])
+def test_members_that_disagree_at_the_start_are_told_with_both_values(
+    simulate: Simulate, clock: EventClock
+) -> None:
+    with pytest.raises(SimulationError) as caught:
+        run(simulate, clock, a=fall(), b=fall(z=lambda v: v.x - 0.01))
+    message = str(caught.value)
+    assert "members of the shared event 'crash' disagree at t = 0 s" in message
+    assert "'a.z' is 0.5 but 'b.z' is 0.49, though both have the same inputs" in message
+
+
+def test_members_that_disagree_after_an_event_are_told(simulate: Simulate) -> None:
+    def reset(v: Any) -> None:
+        if v.hit:
+            v.x = 0.25
+
+    with pytest.raises(
+        SimulationError, match=r"disagree at t = 0\.5 s: 'a\.z' is 0\.5 but 'b\.z' is 0\.25"
+    ):
+        run(simulate, EarlyReturn(), a=fall(), b=fall(reset=reset))
+
+
+def test_members_that_differ_by_rounding_agree(simulate: Simulate) -> None:
+    assert len(run(simulate, EarlyReturn(), a=fall(), b=fall(z=lambda v: v.x + 1e-9))) > 1
+
+
+@pytest.mark.parametrize("clock", CLOCKS, ids=["predictive", "early return"])
+def test_an_event_that_is_still_on_after_it_has_happened_is_told(
+    simulate: Simulate, clock: EventClock
+) -> None:
+    idle = {"reset": lambda v: None}
+    with pytest.raises(SimulationError) as caught:
+        run(simulate, clock, a=fall(**idle), b=fall(**idle))
+    message = str(caught.value)
+    assert message.startswith("The event 'crash' is still on after it has happened at t = 0.5 s")
+    assert "(a.z, b.z)" in message
+    assert "check the FMU's reset, and that the trigger reaches it" in message
+
+
+@pytest.mark.parametrize("since", [0.0, 0.3])
+@pytest.mark.parametrize("clock", [*CLOCKS, LookAhead()], ids=["predictive", "early", "look-ahead"])
+def test_an_indicator_that_is_nan_is_named(
+    simulate: Simulate, clock: EventClock, since: float
+) -> None:
+    """By the clock, if it is not an output that is recorded anyway."""
+    broken = fall(z=lambda v: nan if v.t >= since else v.x, scope=Scope.PRIVATE)
+    with pytest.raises(SimulationError) as caught:
+        run(simulate, clock, alone=True, a=broken, output_variables=["a.y"])
+    assert "The event indicator 'a.z' is NaN at t = " in str(caught.value)
+    assert "Check the FMU's inputs and parameters" in str(caught.value)
+
+
+def test_an_output_without_a_number_at_the_start_is_told_where_event_mode_is_used(
+    simulate: Simulate,
+) -> None:
+    unit = PythonFmu(outputs={"y": lambda v: nan}, has_event_mode=True)
+    with pytest.raises(SimulationError) as caught:
+        simulate({"a": unit}, event_mode=True, step_size=1, stop_time=1)
+    assert str(caught.value).startswith("The event at the start, t = 0 s, does not come to an end")
+    assert "'a.y' is NaN" in str(caught.value)
+
+
+@pytest.mark.parametrize("reached", [-0.1, 0.0, 0.3, inf, nan])
+def test_an_early_return_outside_of_the_step_is_told_with_its_time(
+    simulate: Simulate, reached: float
+) -> None:
+    unit = fall(step=lambda v, h: StepAnswer(reached, early=True, event=True), scope=Scope.PRIVATE)
+    with pytest.raises(CallError) as caught:
+        run(simulate, EarlyReturn(), alone=True, a=unit)
+    message = str(caught.value)
+    assert message.startswith(
+        f"DoStep of 'a' from t = 0 s (size 0.2 s) returned early at t = {reached:.17g} s, which is not inside the step"
+    )
+    assert "run it without Event Mode" in message
+    error = caught.value
+    assert (error.instance, error.function, error.status) == ("a", "DoStep", "early return")
+
+
+def test_an_early_return_before_the_last_one_is_told(simulate: Simulate) -> None:
+    """The second time it comes back to where it was, or before."""
+    answers = iter([StepAnswer(0.1, early=True, event=True), StepAnswer(0.05, early=True)])
+    unit = fall(step=lambda v, h: next(answers), scope=Scope.PRIVATE)
+    with pytest.raises(CallError, match=r"from t = 0\.1 s .* returned early at t = 0\.05"):
+        run(simulate, EarlyReturn(), alone=True, a=unit)
+
+
+def test_an_early_return_that_was_not_allowed_is_told(simulate: Simulate) -> None:
+    unit = fall(step=lambda v, h: StepAnswer(0.1, early=True), scope=Scope.PRIVATE)
+    with pytest.raises(CallError, match=r"which is not inside the step, or was not allowed"):
+        run(simulate, LookAhead(), alone=True, a=unit)
+
+
+def test_a_discarded_step_without_an_event_there_is_told(simulate: Simulate) -> None:
+    def step(v: Any, h: float) -> StepAnswer | None:
+        v.x -= h
+        return StepAnswer(0.1, discarded=True) if v.t < 0.1 < v.t + h - 1e-9 else None
+
+    unit = PythonFmu(
+        parameters={"policy": 0},
+        states={"x": 0.5},
+        outputs={"z": lambda v: v.x},
+        attributes={"policy": {"type": DataType.INT32}},
+        step=step,
+        events=[EventDeclaration("hit", Scope.PRIVATE, (Indicator("z"),))],
+        event_policy=EventPolicy("policy", execute=0, announce=1),
+    )
+    with pytest.raises(SimulationError) as caught:
+        run(simulate, EarlyReturn(), alone=True, a=unit)
+    assert "'a' has discarded a step at t = 0.1 s" in str(caught.value)
+    assert "it is not known which event it is" in str(caught.value)
+
+
+def test_events_that_want_another_update_for_ever_are_told(simulate: Simulate) -> None:
+    def restless(v: Any) -> UpdateAnswer:
+        return UpdateAnswer(wants_update=v.t > 0)
+
+    unit = fall(reset=restless, scope=Scope.PRIVATE)
+    with pytest.raises(SimulationError, match=r"Events at t = 0\.5 s do not come to an end: 'a'"):
+        run(simulate, EarlyReturn(), alone=True, a=unit)
+
+
+def test_who_cannot_go_back_is_named(simulate: Simulate) -> None:
+    stiff = fall(can_get_and_set_fmu_state=False)
+    with pytest.raises(ProgramError) as caught:
+        run(simulate, EarlyReturn(), a=fall(), b=stiff)
+    assert str(caught.value).startswith("'b' may have to go back when an FMU stops at an event")
+    assert "Use an event clock that needs no going back (LookAhead, Predictive)" in str(
+        caught.value
+    )
+
+
+def test_locating_needs_who_can_go_back_too(simulate: Simulate) -> None:
+    with pytest.raises(FmimasterError, match="'a' may have to go back"):
+        run(simulate, Locate(), alone=True, a=PythonFmu(can_get_and_set_fmu_state=False))
