@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import isinf
 from typing import Any
 
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan, Wire
 from fmimaster.program.instructions import (
+    Align,
+    Call,
     Fit,
     Get,
     Instruction,
@@ -22,7 +25,9 @@ from fmimaster.program.instructions import (
     Save,
     Set,
     Step,
+    Tick,
     Until,
+    Update,
 )
 
 _MOST_NAMES = 8
@@ -83,6 +88,9 @@ def _nothing(_instruction: Instruction, _plan: Plan) -> tuple[str, str]:
 
 
 def _move(instruction: Move, plan: Plan) -> tuple[str, str]:
+    if instruction.group is Group.TRIGGERS:
+        told = [_fed(k, plan) for k in plan.triggers_of(instruction.instance)]
+        return _group(instruction.group), _some([t for t in told if t], "; ")
     return _group(instruction.group), _wires(instruction, plan, instruction.group)
 
 
@@ -100,12 +108,31 @@ def _values(instruction: Set | Get, plan: Plan) -> tuple[str, str]:
     return _group(instruction.group), _some([v.name for s in segments for v in s.variables], ", ")
 
 
-def _step(instruction: Step, _plan: Plan) -> tuple[str, str]:
-    return f"to {instruction.end:g}", ""
+def _step(instruction: Step, plan: Plan) -> tuple[str, str]:
+    stops = plan.instances[instruction.instance].stops
+    return f"to {instruction.end:g}", "or to an event of its own" if stops else ""
 
 
 def _place(instruction: Save | Restore, _plan: Plan) -> tuple[str, str]:
     return f"place {instruction.place}", ""
+
+
+def _align(instruction: Align, _plan: Plan) -> tuple[str, str]:
+    return f"place {instruction.place}", "back from there, if it stands beyond an early return"
+
+
+def _update(_instruction: Update, _plan: Plan) -> tuple[str, str]:
+    return "", "of its discrete states"
+
+
+def _tick(instruction: Tick, plan: Plan) -> tuple[str, str]:
+    trigger = plan.triggers[instruction.trigger]
+    name = f"{plan.instances[trigger.instance].name}.{trigger.name}"
+    return f"trigger {instruction.trigger}", f"{name} becomes active"
+
+
+def _call(instruction: Call, _plan: Plan) -> tuple[str, str]:
+    return f"hook {instruction.hook}", "a Python function of the algorithm"
 
 
 def _buffer(instruction: Keep | Recall, _plan: Plan) -> tuple[str, str]:
@@ -117,6 +144,8 @@ def _repeat(instruction: Repeat, _plan: Plan) -> tuple[str, str]:
 
 
 def _until(instruction: Until, _plan: Plan) -> tuple[str, str]:
+    if isinf(instruction.tolerance):
+        return "inf", "so often, and until early returns stay where they are"
     return f"{instruction.tolerance:g}", "until no output changes by more than that, relatively"
 
 
@@ -142,6 +171,10 @@ _WORDS: Mapping[type[Instruction], Callable[[Any, Plan], tuple[str, str]]] = {
     Until: _until,
     Mode: _mode,
     Parallel: _parallel,
+    Align: _align,
+    Update: _update,
+    Tick: _tick,
+    Call: _call,
 }
 """Operand and remark by instruction; one without operands is not in it."""
 
@@ -149,6 +182,17 @@ _WORDS: Mapping[type[Instruction], Callable[[Any, Plan], tuple[str, str]]] = {
 def _wires(instruction: Move | Fit, plan: Plan, group: Group) -> str:
     wires: Iterable[Wire] = plan.wires.get((instruction.instance, group), ())
     return _some([moved(wire, plan) for wire in wires], "; ")
+
+
+def _fed(trigger: int, plan: Plan) -> str:
+    """A trigger with the clocks that make it active, and what comes along with it; empty if nothing feeds it."""
+    planned = plan.trigger_plans[trigger]
+    clocks = [f"{plan.instances[i].name}.{name}" for i, name in planned.sources]
+    by_clocks = f"{planned.variable} <- {' or '.join(clocks)}" if clocks else ""
+    along = ", ".join(moved(wire, plan) for wire in plan.payload.get(trigger, ()))
+    if not along:
+        return by_clocks
+    return f"{by_clocks or planned.variable}, with {along}"
 
 
 def _some(names: list[str], between: str) -> str:

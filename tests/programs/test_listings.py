@@ -6,16 +6,37 @@ After a wanted change: ``FMIMASTER_WRITE_LISTINGS=1 pytest tests/programs``, the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from python_fmu import PythonFmu, parse, plan_of
 
-from fmimaster.algorithms import ALGORITHMS, Algorithm, GaussSeidel, Jacobi, Programs, assemble
-from fmimaster.plan.plan import Plan
+from fmimaster.algorithms import (
+    ALGORITHMS,
+    Algorithm,
+    Aligned,
+    GaussSeidel,
+    Jacobi,
+    Programs,
+    Sequential,
+    Waveform,
+    assemble,
+)
+from fmimaster.plan.plan import EventUse, Plan, Policy
+from fmimaster.program.listing import listing
 from fmimaster.program.polynomial import FirstOrder, Polynomial
-from fmimaster.system.model import Causality, DataType
+from fmimaster.system.model import (
+    Causality,
+    DataType,
+    EventDeclaration,
+    EventPolicy,
+    Indicator,
+    Payload,
+    Scope,
+    Variability,
+)
 
 LISTINGS = Path(__file__).parent / "listings"
 
@@ -85,6 +106,64 @@ LISTED: dict[str, Algorithm] = {
 }
 
 
+def stopping(policy: Policy | Mapping[int, Policy] = Policy.ANNOUNCE) -> Plan:
+    """s may return early, and its clock triggers t, which has Event Mode; d discards steps at an event that it shares
+    with t, and counts its triggers."""
+    clock, integer = {"type": DataType.CLOCK}, {"type": DataType.INT32}
+
+    def hit(trigger: str) -> EventDeclaration:
+        payload = (Payload("y", "w"),)
+        return EventDeclaration("hit", Scope.SHARED, (Indicator("z"),), None, trigger, payload)
+
+    def unit(events: list[EventDeclaration], **more: Any) -> PythonFmu:
+        names = {"y": lambda v: 0.0, "dy": lambda v: 0.0, "z": lambda v: 1.0}
+        attributes = {"dy": {"derivative_of": "y"}, **more.pop("attributes", {})}
+        outputs = {**names, **more.pop("outputs", {})}
+        return PythonFmu(
+            outputs=outputs,
+            attributes=attributes,
+            events=events,
+            provides_intermediate_update=True,
+            **more,
+        )
+
+    discrete = {"variability": Variability.DISCRETE}
+    s = unit(
+        [],
+        inputs={"u": 0.0},
+        outputs={"tick": lambda v: False},
+        attributes={"tick": clock},
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+    )
+    t = unit(
+        [hit("hit")],
+        inputs={"u": 0.0, "tick": False, "hit": False, "w": 0.0},
+        attributes={"tick": clock, "hit": clock, "w": {**discrete, "clocks": ("hit",)}},
+        has_event_mode=True,
+    )
+    d = unit(
+        [hit("count")],
+        parameters={"policy": 0},
+        inputs={"u": 0.0, "count": 0, "w": 0.0},
+        attributes={"policy": integer, "count": integer, "w": discrete},
+        event_policy=EventPolicy("policy", execute=0, announce=1, ignore=2),
+    )
+    return plan_of(
+        {"s": s, "t": t, "d": d},
+        ["s.y -> t.u", "s.tick -> t.tick", "t.y -> d.u", "d.y -> s.u"],
+        shared_events={"crash": ["t.hit", "d.hit"]},
+        use=EventUse(watched=True, policy=policy, early_return=True, event_mode=True),
+    )
+
+
+AT_EVENTS: dict[str, Algorithm] = {
+    "aligned": Aligned(Jacobi(FirstOrder)),
+    "waveform": Waveform(Aligned(Jacobi(Polynomial(2, 1)))),
+    "sequential": Sequential("s"),
+}
+
+
 def text_of(programs: Programs) -> str:
     """All programs, each with its name before it."""
     parts = (programs.initialize, programs.attempt, programs.commit, programs.terminate)
@@ -108,7 +187,25 @@ def test_a_listing_can_be_read_back(plan: Callable[[], Plan]) -> None:
     assert parse("\n".join(map(str, attempt.instructions)), made) == attempt
 
 
+@pytest.mark.parametrize("name", AT_EVENTS)
+def test_programs_around_events_are_those_of_the_listing(name: str) -> None:
+    """The event is that of all three, with both triggers of the shared one."""
+    plan, algorithm = stopping(), AT_EVENTS[name]
+    if isinstance(algorithm, Sequential):
+        plan = stopping(algorithm.policies(plan))
+    programs = assemble(plan, algorithm)
+    event = programs.ways[0].event((0, 1, 2), (1, 2), True)
+    written = {p.name: p for p in (programs.restart, event, programs.renew)}
+    text = text_of(programs) + "\n# the attempt without history, an event, renewal\n"
+    text += "\n\n".join(listing(program, plan) for program in written.values()) + "\n"
+    path = LISTINGS / f"{name}-stopping.txt"
+    if os.environ.get("FMIMASTER_WRITE_LISTINGS"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
 def test_every_algorithm_is_listed_and_every_listing_has_its_algorithm() -> None:
     assert {type(algorithm) for algorithm in LISTED.values()} == set(ALGORITHMS)
     expected = {f"{name}-{plan.__name__}.txt" for name in LISTED for plan in PLANS}
+    expected |= {f"{name}-stopping.txt" for name in AT_EVENTS}
     assert {path.name for path in LISTINGS.iterdir()} == expected
