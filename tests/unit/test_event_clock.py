@@ -1,0 +1,306 @@
+"""Event clocks: where the next step shall end for an event, and what is on; from numbers in the value store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import cos, sin
+from typing import Any
+
+import pytest
+from pytest import approx
+from python_fmu import PythonFmu, plan_of
+
+from fmimaster.control.event_clock import (
+    Check,
+    EarlyReturn,
+    EventClock,
+    Indicators,
+    Locate,
+    LookAhead,
+    Predictive,
+)
+from fmimaster.control.instant import Goal, Instant
+from fmimaster.errors import OptionError
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import EventUse, Plan
+from fmimaster.run.executor import make_store
+from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
+
+NOTHING: frozenset[int] = frozenset()
+
+
+def plan(
+    events: Mapping[str, Sequence[str]], *, slopes: bool = True, members: Sequence[str] = ("a",)
+) -> Plan:
+    """Instances with these private events, each with its indicators, and their derivatives."""
+
+    def unit() -> PythonFmu:
+        indicators = [z for names in events.values() for z in names]
+        names = [*indicators, *(f"d{z}" for z in indicators)]
+        return PythonFmu(
+            outputs=dict.fromkeys(names, lambda v: 0.0),
+            attributes={f"d{z}": {"derivative_of": z} for z in indicators},
+            events=[
+                EventDeclaration(
+                    name,
+                    Scope.PRIVATE,
+                    tuple(Indicator(z, f"d{z}" if slopes else None) for z in found),
+                )
+                for name, found in events.items()
+            ],
+        )
+
+    return plan_of({name: unit() for name in members}, use=EventUse(watched=True))
+
+
+class Seen:
+    """Indicators over a store in which values are put by name."""
+
+    def __init__(self, made: Plan, history: int = 3) -> None:
+        self.plan = made
+        self.store = make_store(made, history)
+        for _, read in self.store.buffers:
+            read[:] = float("nan")
+        self.indicators = Indicators(made, self.store, history)
+
+    def put(self, values: Mapping[str, float], time: float = 0.0) -> None:
+        for name, value in values.items():
+            i, output = ("a", name) if "." not in name else name.split(".")
+            index = [instance.name for instance in self.plan.instances].index(i)
+            _, slot = self.plan.layout.slots[index, Group.OUTPUTS, output]
+            self.store.values[DataType.FLOAT64][slot] = value
+        self.store.read[:] = time
+        self.indicators.renew()
+
+    def remember(self) -> None:
+        self.store.buffers.insert(0, self.store.buffers.pop())
+        self.store.keep(0)
+
+    def clip(
+        self, clock: EventClock, now: float, end: float, fired: frozenset[int] = NOTHING
+    ) -> Goal:
+        return clock.clip(Goal(Instant(end), "grid"), Instant(now), self.indicators, fired)
+
+
+# LookAhead ------------------------------------------------------------------------------------------------------------
+
+
+# events.md 13; safety 0.9, forecast 2, shortest 0.002, time between the points 0.08
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        ([0.5, -3], [0.2, -4], 0.9 * 0.08 * 0.2 / 0.3),
+        ([0.5, -3], [0.4, -4], -1.0),
+        ([0.5, -3], [0.001, -4], 0.002),
+        ([0.5, 1], [0.2, 0.4], 0.048),
+        ([-0.1, -3], [-0.2, -4], -1.0),
+    ],
+)
+def test_local_look_ahead(before: list[float], now: list[float], expected: float) -> None:
+    assert LookAhead().time_to_event(before, now, 0.08) == approx(expected, rel=1e-12)
+
+
+def test_look_ahead_shortens_the_step_to_the_nearest_event() -> None:
+    seen = Seen(plan({"far": ["u"], "near": ["w"], "never": ["x"]}), history=2)
+    seen.put({"u": 1.0, "w": 0.5, "x": 0.5}, 0.0)
+    seen.remember()
+    seen.put({"u": 0.6, "w": 0.2, "x": 0.7}, 0.08)
+    seen.remember()
+    goal = seen.clip(LookAhead(), 0.08, 0.18)
+    assert goal.end.seconds == approx(0.08 + 0.048)
+    assert goal.reason == "look-ahead to a.near"
+
+
+def test_look_ahead_leaves_a_goal_that_comes_first() -> None:
+    seen = Seen(plan({"near": ["w"]}), history=2)
+    seen.put({"w": 0.5}, 0.0)
+    seen.remember()
+    seen.put({"w": 0.2}, 0.08)
+    seen.remember()
+    assert seen.clip(LookAhead(), 0.08, 0.1).reason == "grid"
+
+
+def test_look_ahead_needs_two_points() -> None:
+    seen = Seen(plan({"near": ["w"]}), history=2)
+    seen.put({"w": 0.2}, 0.0)
+    seen.remember()
+    assert seen.clip(LookAhead(), 0.0, 1.0).reason == "grid"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"safety": 1.0}, {"safety": 0.0}, {"forecast": 0.0}, {"shortest": 0.0}, {"shortest": -1e-3}],
+)
+def test_settings_with_which_look_ahead_fails_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(OptionError, match=r"The paper has 0\.9, 2 and 0\.002"):
+        LookAhead(**settings)  # type: ignore[arg-type]
+
+
+# Predictive -----------------------------------------------------------------------------------------------------------
+
+Signal = tuple[Callable[[float], float], Callable[[float], float]]
+"""An indicator and its derivative."""
+
+
+def course(signals: Mapping[str, Signal], times: Sequence[float], **options: Any) -> Seen:
+    """A history of one event whose indicators are these signals; it ends at the last time."""
+    seen = Seen(plan({"event": list(signals)}, **options))
+    for t in times:
+        seen.put({name: f(t) for name, (f, _) in signals.items()}, t)
+        seen.put({f"d{name}": df(t) for name, (_, df) in signals.items()}, t)
+        seen.remember()
+    return seen
+
+
+FALL: Signal = (lambda t: 1 - t - t**3, lambda t: -1 - 3 * t**2)
+ROOT = 0.6823278038280193
+"""Of FALL."""
+
+
+def test_a_cubic_is_predicted_exactly() -> None:
+    seen = course({"z": FALL}, [0.0, 0.2])
+    goal = seen.clip(Predictive(approach=1.0), 0.2, 1.2)
+    assert (goal.end.seconds, goal.reason) == (approx(ROOT, abs=1e-14), "a.event predicted")
+
+
+def test_a_far_event_is_approached_and_a_near_one_is_met() -> None:
+    far = course({"z": FALL}, [0.0, 0.2]).clip(Predictive(), 0.2, 1.2)
+    assert far.end.seconds == approx(0.2 + 0.95 * (ROOT - 0.2))
+    near = course({"z": FALL}, [0.2, ROOT - 5e-4]).clip(Predictive(), ROOT - 5e-4, 1.2)
+    assert near.end.seconds == approx(ROOT, abs=1e-14)
+    assert near.fire == NOTHING
+
+
+def test_an_event_that_is_now_is_fired_without_a_step() -> None:
+    now = ROOT - 5e-9
+    goal = course({"z": FALL}, [0.2, now]).clip(Predictive(), now, 1.2)
+    assert goal == Goal(Instant(now), "a.event now", frozenset({0}))
+
+
+def test_an_event_that_has_just_happened_is_not_predicted() -> None:
+    now = ROOT - 5e-9
+    seen = course({"z": FALL}, [0.2, now])
+    assert seen.clip(Predictive(), now, 1.2, frozenset({0})).reason == "grid"
+
+
+def test_an_event_beyond_the_goal_is_left() -> None:
+    seen = course({"z": FALL}, [0.0, 0.2])
+    assert seen.clip(Predictive(), 0.2, 0.6).reason == "grid"
+
+
+def test_the_last_indicator_to_fall_decides() -> None:
+    late: Signal = (lambda t: 0.9 - t, lambda t: -1.0)
+    goal = course({"z": FALL, "w": late}, [0.0, 0.2]).clip(Predictive(approach=1.0), 0.2, 1.2)
+    assert goal.end.seconds == approx(0.9)
+
+
+def test_an_event_needs_all_indicators_at_one_time() -> None:
+    """z is below 0 up to 0.5 only, w from 0.8 on."""
+    z: Signal = (lambda t: t - 0.5, lambda t: 1.0)
+    w: Signal = (lambda t: 0.8 - t, lambda t: -1.0)
+    assert course({"z": z, "w": w}, [0.0, 0.2]).clip(Predictive(), 0.2, 1.2).reason == "grid"
+
+
+def test_an_event_between_two_roots_is_found() -> None:
+    """z dips below 0 between 0.5 and 0.7: both ends of the horizon are above."""
+    dip: Signal = (lambda t: (t - 0.5) * (t - 0.7), lambda t: 2 * t - 1.2)
+    goal = course({"z": dip}, [0.0, 0.2]).clip(Predictive(approach=1.0), 0.2, 1.0)
+    assert goal.end.seconds == approx(0.5)
+
+
+def test_after_an_event_the_extrapolation_is_a_line() -> None:
+    goal = course({"z": FALL}, [0.2]).clip(Predictive(approach=1.0), 0.2, 1.2)
+    assert goal.end.seconds == approx(0.2 + FALL[0](0.2) / 1.12)
+
+
+def test_without_derivatives_it_is_the_line_through_two_points() -> None:
+    seen = course({"z": FALL}, [0.0, 0.2], slopes=False)
+    goal = seen.clip(Predictive(approach=1.0), 0.2, 1.2)
+    slope = (FALL[0](0.0) - FALL[0](0.2)) / 0.2
+    assert goal.end.seconds == approx(0.2 + FALL[0](0.2) / slope)
+
+
+def test_a_point_that_is_too_near_serves_no_cubic() -> None:
+    near = course({"z": FALL}, [0.0, 0.19999, 0.2]).clip(Predictive(approach=1.0), 0.2, 1.2)
+    assert near.end.seconds == approx(ROOT, abs=1e-12)
+
+
+def test_the_error_of_the_prediction_is_of_fourth_order() -> None:
+    wave: Signal = (lambda t: cos(t), lambda t: -sin(t))
+    errors = []
+    for h in (0.2, 0.1):
+        now = 1.5707963267948966 - h
+        goal = course({"z": wave}, [now - h, now]).clip(Predictive(approach=1.0), now, now + 2 * h)
+        errors.append(abs(goal.end.seconds - 1.5707963267948966))
+    assert errors[0] / errors[1] > 2**4 * 0.9
+
+
+def test_what_is_on_at_the_end_of_a_step_is_detected_once() -> None:
+    seen = Seen(plan({"one": ["u"], "two": ["w", "x"]}))
+    seen.put({"u": 1.0, "w": 5e-11, "x": -1.0})
+    assert Predictive().detect(seen.indicators, NOTHING) == {1}
+    assert Predictive().detect(seen.indicators, frozenset({1})) == NOTHING
+    seen.put({"w": 2e-10})
+    assert Predictive().detect(seen.indicators, NOTHING) == NOTHING
+
+
+# Check ----------------------------------------------------------------------------------------------------------------
+
+
+def test_after_an_event_check_interrupts_for_a_moment() -> None:
+    seen = Seen(plan({"event": ["z"]}))
+    assert seen.clip(Check(), 0.5, 0.6).reason == "grid"
+    goal = seen.clip(Check(), 0.5, 0.6, frozenset({0}))
+    assert (goal.end.seconds, goal.reason) == (0.5 + 1e-4, "interruption")
+    assert seen.clip(Check(1e-2), 0.595, 0.6, frozenset({0})).reason == "grid"
+
+
+def test_check_fires_what_is_on() -> None:
+    seen = Seen(plan({"one": ["u"], "two": ["w"]}))
+    seen.put({"u": 0.0, "w": 1e-12})
+    assert Check().detect(seen.indicators, NOTHING) == {0}
+    assert Check().detect(seen.indicators, frozenset({0})) == NOTHING
+
+
+@pytest.mark.parametrize("interruption", [0.0, -1e-4])
+def test_an_interruption_takes_time(interruption: float) -> None:
+    with pytest.raises(OptionError, match="expected a positive interruption"):
+        Check(interruption)
+
+
+# EarlyReturn, Locate --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("clock", [EarlyReturn(), Locate()], ids=["early return", "locate"])
+def test_who_waits_for_the_fmus_clips_and_detects_nothing(clock: EventClock) -> None:
+    seen = Seen(plan({"event": ["z"]}))
+    seen.put({"z": -1.0, "dz": -1.0})
+    assert seen.clip(clock, 0.5, 0.6).reason == "grid"
+    assert clock.detect(seen.indicators, NOTHING) == NOTHING
+
+
+def test_only_locate_goes_back_for_a_bracket() -> None:
+    assert Locate(1e-6).locates == 1e-6
+    assert [c.locates for c in (LookAhead(), Predictive(), EarlyReturn(), Check())] == [0.0] * 4
+    with pytest.raises(OptionError, match="expected a positive tolerance"):
+        Locate(0.0)
+
+
+# Indicators -----------------------------------------------------------------------------------------------------------
+
+
+def test_events_are_judged_by_chosen_members() -> None:
+    seen = Seen(plan({"event": ["z"]}, members=("a", "b")))
+    seen.put({"a.z": 1.0, "b.z": -1.0})
+    assert seen.indicators.at(0.0) == {1}
+    assert seen.indicators.at(0.0, frozenset({0})) == NOTHING
+    assert [seen.indicators.still_on(e) for e in (0, 1)] == [False, True]
+
+
+def test_the_point_before_is_the_newest_one_that_is_far_enough() -> None:
+    seen = course({"z": FALL}, [0.0, 0.19, 0.2])
+    for nearest, time in ((0.005, 0.19), (0.02, 0.0)):
+        found = seen.indicators.previous(0.2, nearest)
+        assert found is not None
+        assert found[1] == time
+    assert seen.indicators.previous(0.2, 0.5) is None

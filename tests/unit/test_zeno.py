@@ -1,0 +1,116 @@
+"""Events that accumulate are told from events that are only fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from python_fmu import PythonFmu
+
+from fmimaster.control.zeno import MOST_AT_ONE_TIME, EventHistory, accumulation
+from fmimaster.errors import SimulationError, ZenoError
+from fmimaster.fmu.instance import UpdateAnswer
+from fmimaster.results.results import Results
+
+
+def bounces(count: int, ratio: float = 0.7) -> list[float]:
+    """hybrid.md 5: t(1) = sqrt(2 / g), and gaps of 2 * 0.7^k t(1)."""
+    first = (2 / 9.81) ** 0.5
+    gaps = (2 * ratio**k * first for k in range(1, count))
+    return list(accumulate(gaps, initial=first))
+
+
+def test_the_bouncing_ball_is_told_at_bounce_40_with_its_limit() -> None:
+    times = bounces(60)
+    told = [k for k in range(1, 61) if accumulation(times[:k]) is not None]
+    assert told[0] == 40
+    assert accumulation(times[:40]) == pytest.approx(2.558633965586, abs=1e-8)
+
+
+@given(st.floats(0.05, 0.9), st.floats(-100, 100))
+def test_the_limit_is_that_of_the_geometric_series(ratio: float, start: float) -> None:
+    gaps = [1e-6 * ratio**k for k in range(1, 10)]
+    limit = accumulation([start, *accumulate(gaps, initial=start)][1:])
+    # 1e-14 is a bit of the start, and the last ratio carries it into the limit
+    if ratio**9 * 1e-6 > 1e-11 * max(1, abs(start)):
+        assert limit == pytest.approx(start + 1e-6 * ratio / (1 - ratio), abs=1e-8)
+
+
+@pytest.mark.parametrize("period", [1e-7, 1e-9, 1.0])
+def test_a_fast_clock_is_no_accumulation(period: float) -> None:
+    assert accumulation([k * period for k in range(100)]) is None
+
+
+def test_events_at_one_time_are_no_accumulation() -> None:
+    assert accumulation([1.0] * 20) is None
+
+
+def test_gaps_that_shrink_but_are_long_are_no_accumulation() -> None:
+    assert accumulation(bounces(30)) is None
+
+
+def test_gaps_that_hardly_shrink_are_no_accumulation() -> None:
+    times = list(accumulate(1e-7 * 0.96**k for k in range(20)))
+    assert accumulation(times) is None
+
+
+def test_one_gap_that_grows_ends_the_suspicion() -> None:
+    gaps = [1e-7 * 0.5**k for k in range(9)]
+    gaps[4] = 3e-7
+    assert accumulation(list(accumulate(gaps, initial=0.0))) is None
+
+
+def test_kinds_of_events_are_told_apart() -> None:
+    history = EventHistory()
+    times = bounces(40)
+    assert all(history.add(k % 2, t) is None for k, t in enumerate(times))
+    assert [history.add("one", t) is not None for t in times].index(True) == 39
+
+
+def test_too_many_events_at_one_time() -> None:
+    history = EventHistory()
+    assert not any(history.too_many_at(1.0) for _ in range(MOST_AT_ONE_TIME))
+    assert history.too_many_at(1.0)
+    assert not history.too_many_at(2.0)
+
+
+Simulate = Callable[..., Results]
+
+
+def ticking(period: Callable[[int], float]) -> PythonFmu:
+    """Time events; the period is that from event k on."""
+
+    def update(v: Any) -> UpdateAnswer:
+        while v.due <= v.t:
+            v.due, v.k = v.due + period(int(v.k)), v.k + 1
+        return UpdateAnswer(next_event_time=v.due)
+
+    return PythonFmu(
+        states={"k": 0.0, "due": 0.0},
+        outputs={"y": lambda v: v.k},
+        update=update,
+        has_event_mode=True,
+    )
+
+
+def test_a_clock_of_a_tenth_of_a_microsecond_runs(simulate: Simulate) -> None:
+    unit = ticking(lambda k: 1e-7)
+    results = simulate({"clock": unit}, event_mode=True, step_size=1e-5, stop_time=1e-5)
+    assert results["clock.y"][-1] == pytest.approx(100, abs=1)
+
+
+def test_time_events_that_accumulate_are_told(simulate: Simulate) -> None:
+    unit = ticking(lambda k: 0.5**k)
+    with pytest.raises(ZenoError, match="zeno: events of clock: events accumulate at t = 2 s") as e:
+        simulate({"clock": unit}, event_mode=True, step_size=1, stop_time=3)
+    assert e.value.limit == pytest.approx(2.0, abs=1e-6)
+
+
+def test_a_time_event_that_names_the_present_time_for_ever_is_told(simulate: Simulate) -> None:
+    unit = PythonFmu(update=lambda v: UpdateAnswer(next_event_time=v.t), has_event_mode=True)
+    with pytest.raises(SimulationError, match=r"Events at t = 0 s do not come to an end: 'clock'"):
+        simulate({"clock": unit}, event_mode=True, step_size=1, stop_time=3)
