@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fmimaster.control.instant import Instant, TimeBase, exact
-from fmimaster.control.step_size import FixedStep, Grid
+from fmimaster.control.step_size import FixedStep, Grid, Ramp, Ramped, free_step
 from fmimaster.errors import OptionError
 
 STEPS = 100_000
@@ -153,3 +154,72 @@ def test_any_rational_grid_is_met_without_rounding_errors(start: Fraction, step:
     assume(step > 0)
     t = [point.seconds for point in points(grid(step, start), 50)]
     assert t == [float(start + k * step) for k in range(51)]
+
+
+# Ramp -----------------------------------------------------------------------------------------------------------------
+
+
+def ramped(rule: Ramp) -> Ramped:
+    base = TimeBase.of([rule.exact_size])
+    return Ramped(base, base.ticks(rule.exact_size), rule)
+
+
+def lengths(rule: Ramp, count: int, begin: float = 0.0) -> list[float]:
+    """Lengths of the first steps."""
+    run, now, previous, found = ramped(rule), Instant(begin), 0.0, []
+    for _ in range(count):
+        end = run.propose(now, previous).end
+        previous = end.seconds - now.seconds
+        found.append(previous)
+        now = end
+    return found
+
+
+def test_a_ramp_begins_with_short_steps_that_grow_to_the_size() -> None:
+    expected = [0.0125, 0.025, 0.05, 0.1, 0.1, 0.1]
+    assert lengths(Ramp(0.1), 6) == pytest.approx(expected, abs=1e-15)
+
+
+def test_first_step_and_growth_can_be_chosen() -> None:
+    expected = [0.05, 0.15, 0.2, 0.2]
+    assert lengths(Ramp("1/5", first=0.25, growth=3.0), 4) == pytest.approx(expected, abs=1e-15)
+
+
+def test_a_ramp_says_why_a_step_is_short() -> None:
+    run = ramped(Ramp(0.1))
+    assert run.propose(Instant(0.0, 0), 0.0).reason == "ramp"
+    assert run.propose(Instant(0.3), 0.04).reason == "ramp"
+    assert run.propose(Instant(0.3), 0.06).reason == "step size"
+
+
+def test_free_steps_have_one_size_from_wherever_the_last_one_ended() -> None:
+    assert lengths(free_step(0.08), 3, begin=0.01234) == pytest.approx([0.08] * 3, abs=1e-15)
+
+
+def test_free_steps_from_a_given_time_add_up_without_error() -> None:
+    run, now = ramped(free_step(0.1)), Instant(0.0, 0)
+    for k in range(1, 1001):
+        now = run.propose(now, 0.1).end
+        assert now.seconds == k / 10
+
+
+def test_free_steps_are_on_no_grid() -> None:
+    run = ramped(free_step(0.1))
+    assert not run.is_grid
+    assert run.propose(Instant(0.25), 0.1).end.seconds == pytest.approx(0.35, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"size": 0.0}, "expected a positive number"),
+        ({"size": "-1/60"}, "expected a positive number"),
+        ({"size": 0.1, "first": 0.0}, "expected 0 < first <= 1 and growth > 1"),
+        ({"size": 0.1, "first": 1.5}, "expected 0 < first <= 1 and growth > 1"),
+        ({"size": 0.1, "growth": 1.0}, "expected 0 < first <= 1 and growth > 1"),
+        ({"size": 0.1, "growth": float("nan")}, "expected 0 < first <= 1 and growth > 1"),
+    ],
+)
+def test_a_ramp_that_is_none_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Ramp(**settings)

@@ -1,0 +1,232 @@
+"""Events and triggers of a plan: whom they concern, what they bring along, who may stop early."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from python_fmu import PythonFmu, plan_of
+
+from fmimaster.control.event_clock import refuse_what_cannot_be_fired
+from fmimaster.errors import DescriptionError
+from fmimaster.plan.events import concerned
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import EventUse, Plan, Policy
+from fmimaster.system.model import (
+    DataType,
+    EventDeclaration,
+    EventPolicy,
+    Indicator,
+    Payload,
+    Scope,
+    Variability,
+)
+
+CLOCK = {"type": DataType.CLOCK}
+INTEGER = {"type": DataType.INT32}
+WATCHED = EventUse(watched=True)
+POLICY = EventPolicy("policy", execute=0, announce=1, ignore=2)
+
+
+def member(scope: Scope = Scope.SHARED, *, counter: bool = False, **more: Any) -> PythonFmu:
+    """An event "hit" with an output that announces it, a trigger, and a payload from y to w."""
+    kind = INTEGER if counter else CLOCK
+    payload = (Payload("y", "w"),) if scope is Scope.SHARED else ()
+    event = EventDeclaration("hit", scope, (Indicator("z", "dz"),), "out", "go", payload)
+    w = {"variability": Variability.DISCRETE} | ({} if counter else {"clocks": ("go",)})
+    return PythonFmu(
+        parameters={"policy": 0},
+        inputs={"go": 0, "w": 0.0, "u": 0.0},
+        outputs={
+            "y": lambda v: 1.0,
+            "z": lambda v: 1.0,
+            "dz": lambda v: -1.0,
+            "out": lambda v: 0,
+        },
+        attributes={
+            "go": kind,
+            "out": kind,
+            "w": w,
+            "policy": INTEGER,
+            "dz": {"derivative_of": "z"},
+        },
+        events=[event],
+        event_policy=POLICY,
+        has_event_mode=not counter,
+        **more,
+    )
+
+
+def crash(**options: Any) -> Plan:
+    """A clock and a counter as triggers of one event."""
+    return plan_of(
+        {"a": member(), "b": member(counter=True)},
+        shared_events={"crash": ["a.hit", "b.hit"]},
+        use=options.pop("use", WATCHED),
+        **options,
+    )
+
+
+def test_a_shared_event_is_one_with_a_trigger_in_each_member() -> None:
+    plan = crash()
+    assert [(e.name, e.scope, e.instances) for e in plan.events] == [
+        ("crash", Scope.SHARED, frozenset({0, 1}))
+    ]
+    assert [m.trigger for m in plan.events[0].members] == [0, 1]
+    assert [(t.instance, t.name) for t in plan.triggers] == [(0, "go"), (1, "go")]
+    assert plan.events[0].can_be_fired
+
+
+def test_payload_comes_from_the_other_member() -> None:
+    plan = crash()
+    for trigger, source in ((0, 1), (1, 0)):
+        wires = plan.payload[trigger]
+        assert [(w.link.source, w.link.output.name) for w in wires] == [(source, "y")]
+
+
+def test_clocks_that_announce_make_the_triggers_active_but_counters_do_not() -> None:
+    plan = crash()
+    assert [p.sources for p in plan.trigger_plans] == [((0, "out"),), ((0, "out"),)]
+    assert [len(t.sources) for t in plan.triggers] == [1, 1]
+
+
+def test_a_clock_is_set_before_what_it_clocks_and_a_counter_after_what_it_brings_along() -> None:
+    clock, counter = crash().triggers
+    assert [s.variables[0].name for s in clock.segments] == ["go", "w"]
+    assert [s.variables[0].name for s in counter.segments] == ["w", "go"]
+    assert clock.counter is None
+    assert counter.counter is not None
+
+
+def test_indicators_and_their_derivatives_are_read_though_nobody_records_them() -> None:
+    plan = crash(outputs=["a.u"])
+    read = {name for i, group, name in plan.layout.slots if group is Group.OUTPUTS and i == 0}
+    assert {"z", "dz", "y"} <= read
+
+
+def test_without_an_event_clock_nothing_is_watched() -> None:
+    plan = crash(use=None)
+    assert plan.events == ()
+    assert plan.triggers == ()
+
+
+def test_a_private_event_has_the_name_of_its_component_in_front() -> None:
+    plan = plan_of({"a": member(Scope.PRIVATE)}, use=WATCHED)
+    assert [e.name for e in plan.events] == ["a.hit"]
+    assert plan.trigger_plans[0].sources == ()  # nobody but the importer
+
+
+def test_a_connected_input_cannot_trigger_an_event_too() -> None:
+    source = PythonFmu(
+        outputs={"tick": lambda v: False}, attributes={"tick": CLOCK}, has_event_mode=True
+    )
+    with pytest.raises(DescriptionError) as caught:
+        plan_of({"s": source, "a": member()}, ["s.tick -> a.go"], use=WATCHED)
+    assert "'a.go' is connected and triggers the event 'hit'" in str(caught.value)
+
+
+def test_what_cannot_be_fired_is_refused_by_name() -> None:
+    refuse_what_cannot_be_fired(crash())
+    alone = plan_of({"a": member()}, use=WATCHED)
+    with pytest.raises(DescriptionError, match=r"'a\.hit' is shared, but .* builder\.share_event"):
+        refuse_what_cannot_be_fired(alone)
+
+
+# Clock connections ----------------------------------------------------------------------------------------------------
+
+
+def clocked() -> Plan:
+    source = PythonFmu(
+        outputs={"tick": lambda v: False, "tock": lambda v: False, "y": lambda v: 1.0},
+        attributes={"tick": CLOCK, "tock": CLOCK},
+        has_event_mode=True,
+    )
+    target = PythonFmu(
+        inputs={"tick": False, "w": 0.0, "u": 0.0},
+        outputs={"y": lambda v: 1.0},
+        attributes={
+            "tick": CLOCK,
+            "w": {"variability": Variability.DISCRETE, "clocks": ("tick",)},
+        },
+        has_event_mode=True,
+    )
+    reader = PythonFmu(inputs={"u": 0.0}, has_event_mode=True)
+    bystander = PythonFmu(inputs={"u": 0.0})
+    return plan_of(
+        {"s": source, "t": target, "r": reader, "b": bystander},
+        ["s.tick -> t.tick", "s.y -> t.w", "s.y -> t.u", "t.y -> r.u", "t.y -> b.u"],
+    )
+
+
+def test_a_connected_clock_is_a_trigger_with_the_inputs_that_it_clocks() -> None:
+    (trigger,) = clocked().trigger_plans
+    assert (trigger.instance, trigger.variable, trigger.sources) == (1, "tick", ((0, "tick"),))
+    assert [link.input.name for link in trigger.payload] == ["w"]
+
+
+def test_clocks_are_read_only_if_somebody_uses_them() -> None:
+    plan = clocked()
+    assert [n for _, group, n in plan.layout.slots if group is Group.CLOCKS] == ["tick"]
+
+
+def test_event_mode_is_used_where_clocks_are_connected() -> None:
+    assert [i.event_mode for i in clocked().instances] == [True, True, False, False]
+
+
+def test_an_event_concerns_who_is_downstream() -> None:
+    plan = clocked()
+
+    def reach(first: int, modes: list[bool]) -> tuple[int, ...]:
+        return concerned(frozenset({first}), plan.trigger_plans, plan.links, modes)
+
+    assert reach(0, [True, True, True, False]) == (0, 1, 2)
+    assert reach(1, [True, True, True, False]) == (1, 2)
+    assert reach(0, [True, False, True, False]) == (0, 1, 2)  # by its clock
+    assert reach(3, [True, True, True, False]) == (3,)
+
+
+# Who stops early ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "early", "expected"),
+    [
+        (Policy.ANNOUNCE, True, True),
+        (Policy.IGNORE, True, False),
+        (Policy.EXECUTE, True, False),
+        (Policy.ANNOUNCE, False, False),
+    ],
+)
+def test_without_event_mode_an_fmu_stops_if_it_is_told_to_announce(
+    policy: Policy, early: bool, expected: bool
+) -> None:
+    use = EventUse(watched=True, policy=policy, early_return=early)
+    plan = plan_of({"a": member(Scope.PRIVATE, counter=True)}, use=use)
+    assert plan.instances[0].stops is expected
+
+
+@pytest.mark.parametrize(
+    ("capable", "policy", "early", "expected"),
+    [
+        (True, Policy.ANNOUNCE, True, True),
+        (True, Policy.EXECUTE, True, True),
+        (True, Policy.IGNORE, True, False),
+        (False, Policy.ANNOUNCE, True, False),
+        (True, Policy.ANNOUNCE, False, False),
+    ],
+)
+def test_with_event_mode_an_fmu_stops_if_it_can_and_is_allowed_to(
+    capable: bool, policy: Policy, early: bool, expected: bool
+) -> None:
+    use = EventUse(watched=True, policy=policy, early_return=early, event_mode=True)
+    unit = member(Scope.PRIVATE, might_return_early_from_do_step=capable)
+    assert plan_of({"a": unit}, use=use).instances[0].stops is expected
+
+
+def test_the_policy_is_a_start_value_and_a_note_unless_the_user_gives_one() -> None:
+    use = EventUse(watched=True, policy={0: Policy.ANNOUNCE, 1: Policy.IGNORE})
+    units = {"a": member(), "b": member(), "c": member()}
+    plan = plan_of(units, (), {"b.policy": 0}, use=use)
+    told = [i.start_values.get("policy") for i in plan.instances]
+    assert told == [(1,), (0,), None]
+    assert plan.notes == ("'a.policy' is set to 1 for events and inputs",)
