@@ -134,8 +134,10 @@ class Grid:
         """Grid points after ``first`` and before ``last`` in s, at most so many, up to two with the same double."""
         k = self._index_after(first)
         count = most
-        if not isinf(last.ticks):
-            before_last = -((self.start - int(last.ticks)) // self.step) - 1
+        if last.seconds < inf:
+            found = isinf(last.ticks)
+            until = Fraction(last.seconds) * self.base.resolution if found else int(last.ticks)
+            before_last = int(-((self.start - until) // self.step)) - 1
             count = min(most, max(before_last - k + 1, 0))
         ticks = self.start + k * self.step
         if all(abs(n) < EXACT for n in (ticks, ticks + most * self.step, self.base.resolution)):
