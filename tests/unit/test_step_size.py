@@ -118,6 +118,16 @@ def test_a_last_point_between_two_grid_points_counts_too() -> None:
     assert g.seconds_between(base.instant(25), base.instant(45), 10).tolist() == [0.3, 0.4]
 
 
+@pytest.mark.parametrize(
+    ("last", "listed"), [(0.45, [0.3, 0.4]), (0.375, [0.3]), (0.25, []), (0.5, [0.3, 0.4])]
+)
+def test_a_last_point_that_was_found_counts_as_one_that_was_given(
+    last: float, listed: list[float]
+) -> None:
+    g = grid(0.1)
+    assert g.seconds_between(g.base.instant(2), Instant(last), 10).tolist() == listed
+
+
 def test_if_the_last_point_is_near_none_is_listed() -> None:
     g = grid(0.1)
     assert g.seconds_between(g.base.instant(2), g.base.instant(3), 10).tolist() == []

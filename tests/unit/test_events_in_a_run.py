@@ -1,0 +1,252 @@
+"""Events of several units in one run: who is stepped, brought back and updated, and which rows there are (hybrid.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+import pytest
+from python_fmu import PythonFmu
+
+from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.control.event_clock import EarlyReturn, Locate
+from fmimaster.control.step_size import FixedStep
+from fmimaster.errors import ProgramError
+from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.results.results import Results
+from fmimaster.run.choice import Execution
+from fmimaster.simulation import Simulation
+from fmimaster.system.model import DataType, Variability
+from fmimaster.system.states import Call
+
+CLOCK = {"type": DataType.CLOCK}
+
+Simulate = Callable[..., Results]
+
+
+@pytest.fixture(params=[Execution.REFERENCE, Execution.FASTEST], ids=["reference", "native"])
+def simulate(request: pytest.FixtureRequest, simulation: Callable[..., Simulation]) -> Simulate:
+    """simulate(units, connections, **settings) by each of the executors."""
+    return lambda *system, **options: simulation(
+        *system, **{"executor": request.param, "step_size": FixedStep("0.1"), **options}
+    ).run()
+
+
+def steps(unit: PythonFmu) -> list[tuple[float, float]]:
+    """Begin and end of each step, rounded to 1e-12 s."""
+    return [(round(t, 12), round(t + h, 12)) for t, h in unit.instances[0].called(Call.DO_STEP)]
+
+
+# Early return with several units: hybrid.md 11 ------------------------------------------------------------------------
+
+
+def returning(*events: float, **more: Any) -> PythonFmu:
+    """Returns early at these times; y counts its events."""
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        for t in events:
+            if v.t < t <= v.t + h + 1e-12:
+                v.asks = 1.0
+                return StepAnswer(t, early=t < v.t + h, event=True)
+        return None
+
+    def update(v: Any) -> None:
+        v.n, v.asks = v.n + v.asks, 0.0
+
+    return PythonFmu(
+        inputs={"u": 0.0},
+        states={"n": 0.0, "asks": 0.0},
+        outputs={"y": lambda v: v.n},
+        step=step,
+        update=update,
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+        **more,
+    )
+
+
+def plain(**more: Any) -> PythonFmu:
+    return PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: v.t}, **more)
+
+
+def around_the_event(unit: PythonFmu) -> list[tuple[float, float]]:
+    return [s for s in steps(unit) if 0.3 <= s[0] < 0.4]
+
+
+def test_who_may_return_early_steps_first_so_that_nobody_goes_back(simulate: Simulate) -> None:
+    units = {"q": plain(), "r": plain(), "p": returning(0.37)}
+    results = simulate(units, ["q.y -> p.u"], event_clock=EarlyReturn(), stop_time=0.5)
+    for unit in units.values():
+        assert around_the_event(unit)[-2:] == [(0.3, 0.37), (0.37, 0.4)] or unit is units["p"]
+    assert around_the_event(units["q"]) == [(0.3, 0.37), (0.37, 0.4)]
+    assert sum(i.restores for i in results.statistics.instances) == 0
+    assert [i.events for i in results.statistics.instances] == [0, 0, 2]  # one is the initial one
+
+
+def test_who_was_stepped_before_is_brought_back(simulate: Simulate) -> None:
+    units = {"q": plain(), "p": returning(0.37)}
+    results = simulate(
+        units, ["q.y -> p.u"], algorithm=GaussSeidel(), event_clock=EarlyReturn(), stop_time=0.5
+    )
+    assert around_the_event(units["q"]) == [(0.3, 0.4), (0.3, 0.37), (0.37, 0.4)]
+    assert [i.restores for i in results.statistics.instances] == [1, 0]
+
+
+def test_the_grid_is_not_shifted_by_an_event(simulate: Simulate) -> None:
+    units = {"q": plain(), "p": returning(0.37, 0.55)}
+    results = simulate(units, ["q.y -> p.u"], event_clock=EarlyReturn(), stop_time=0.6)
+    times = [0, 0.1, 0.2, 0.3, 0.37, 0.37, 0.4, 0.5, 0.55, 0.55, 0.6]
+    assert results.time == pytest.approx(times, abs=1e-12)
+    assert results["p.y"].tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2]
+
+
+def test_the_earliest_of_several_events_comes_first(simulate: Simulate) -> None:
+    units = {"p": returning(0.37), "q": returning(0.33), "r": plain()}
+    results = simulate(units, ["p.y -> r.u"], event_clock=EarlyReturn(), stop_time=0.4)
+    inside = [t for t in results.time if 0.3 < t < 0.4]
+    assert inside == pytest.approx([0.33, 0.33, 0.37, 0.37])
+    assert around_the_event(units["r"]) == [(0.3, 0.33), (0.33, 0.37), (0.37, 0.4)]
+    assert (results["p.y"][-1], results["q.y"][-1]) == (1, 1)
+
+
+@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
+def test_who_cannot_go_back_is_refused_by_name_before_anything_is_called(
+    simulate: Simulate, algorithm: Any
+) -> None:
+    stiff = {"can_get_and_set_fmu_state": False}
+    units = {"q": plain(**stiff), "p": returning(0.37), "r": plain(**stiff)}
+    with pytest.raises(ProgramError, match=r"^'q' and 'r' may have to go back when an FMU stops"):
+        simulate(units, ["q.y -> p.u"], algorithm=algorithm, event_clock=EarlyReturn(), stop_time=1)
+    assert all(unit.instances == [] for unit in units.values())
+
+
+# Superdense time: hybrid.md 6 -----------------------------------------------------------------------------------------
+
+
+def source() -> PythonFmu:
+    """Its clock is active at 1 s, in the first event iteration."""
+
+    def update(v: Any) -> UpdateAnswer:
+        v.done = float(v.t >= 1.0)
+        return UpdateAnswer(next_event_time=inf if v.done else 1.0)
+
+    return PythonFmu(
+        states={"done": 0.0},
+        outputs={"out": lambda v: bool(v.t >= 1.0 and not v.done), "y": lambda v: 7.0},
+        attributes={"out": CLOCK},
+        update=update,
+        has_event_mode=True,
+    )
+
+
+def delay() -> PythonFmu:
+    """Passes the value of its clock on with its own clock, one event iteration later."""
+
+    def update(v: Any) -> UpdateAnswer:
+        v.on = float(v.tick)
+        if v.tick:
+            v.held = v.w
+        return UpdateAnswer(wants_update=bool(v.tick))
+
+    return PythonFmu(
+        inputs={"tick": False, "w": 0.0},
+        states={"on": 0.0, "held": 0.0},
+        outputs={"out": lambda v: bool(v.on), "y": lambda v: v.held},
+        attributes={
+            "tick": CLOCK,
+            "out": CLOCK,
+            "w": {"variability": Variability.DISCRETE, "clocks": ("tick",)},
+        },
+        update=update,
+        has_event_mode=True,
+    )
+
+
+@pytest.mark.parametrize("order", [("d0", "d1", "d2", "d3"), ("d3", "d1", "d2", "d0")])
+def test_sd2_three_delays_of_an_event_iteration(simulate: Simulate, order: tuple[str, ...]) -> None:
+    units = {name: source() if name == "d0" else delay() for name in order}
+    links = [
+        f"d{k}.{a} -> d{k + 1}.{b}" for k in range(3) for a, b in (("out", "tick"), ("y", "w"))
+    ]
+    results = simulate(units, links, stop_time=1.5)
+    rows = results.time == 1.0
+    assert rows.sum() == 4  # before, and one after each delay
+    for k in (1, 2, 3):
+        assert results[f"d{k}.y"][rows].tolist() == [7.0 if row >= k else 0.0 for row in range(4)]
+        assert units[f"d{k}"].instances[0].was_set("w") == [7.0]
+
+
+@pytest.mark.parametrize("events", [(0.4,), (0.37, 0.4), (0.3, 0.4), (0.4, 0.4 + 2**-40)])
+def test_sd12_no_step_has_no_length(simulate: Simulate, events: tuple[float, ...]) -> None:
+    """Two units with events at one time, where the grid has a point too, and a third one with a time event there."""
+    timed = PythonFmu(
+        outputs={"y": lambda v: v.t},
+        update=lambda v: UpdateAnswer(next_event_time=0.4 if v.t < 0.4 else inf),
+        has_event_mode=True,
+    )
+    units = {"p": returning(*events), "q": returning(*events), "timed": timed, "r": plain()}
+    results = simulate(units, ["p.y -> r.u"], event_clock=EarlyReturn(), stop_time=0.5)
+    for unit in units.values():
+        assert all(h > 0 for _, h in unit.instances[0].called(Call.DO_STEP))
+    assert all(a <= b for a, b in pairwise(results.time))
+    assert (results["p.y"][-1], results["q.y"][-1]) == (len(events), len(events))
+
+
+# Locating by going back -----------------------------------------------------------------------------------------------
+
+
+def test_a_change_of_a_discrete_output_is_located(simulate: Simulate) -> None:
+    integer = {"type": DataType.INT32}
+    switch = PythonFmu(outputs={"n": lambda v: int(v.t >= 0.37)}, attributes={"n": integer})
+    reader = PythonFmu(inputs={"n": 0}, outputs={"y": lambda v: v.n}, attributes={"n": integer})
+    results = simulate(
+        {"s": switch, "r": reader},
+        ["s.n -> r.n"],
+        algorithm=GaussSeidel(),
+        event_clock=Locate(1e-6),
+        stop_time=0.5,
+    )
+    change = results.time[results["s.n"] == 1][0]
+    assert 0.37 <= change <= 0.37 + 1e-6
+    assert results.statistics.attempts - results.statistics.steps <= 20
+    assert set(results.time) - {change} == {k / 10 for k in range(6)}
+
+
+def test_two_changes_in_one_step_are_both_located(simulate: Simulate) -> None:
+    integer = {"type": DataType.INT32}
+    count = PythonFmu(
+        outputs={"n": lambda v: int(v.t >= 0.33) + int(v.t >= 0.37)}, attributes={"n": integer}
+    )
+    reader = PythonFmu(inputs={"n": 0}, outputs={"y": lambda v: v.n}, attributes={"n": integer})
+    results = simulate(
+        {"s": count, "r": reader}, ["s.n -> r.n"], event_clock=Locate(1e-9), stop_time=0.5
+    )
+    changes = [results.time[results["s.n"] == n][0] for n in (1, 2)]
+    assert changes == pytest.approx([0.33, 0.37], abs=1e-9)
+
+
+# Time events ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stop", [1.0, 3.5])
+def test_time_events_are_met_on_a_grid_by_who_cannot_return_early(
+    simulate: Simulate, stop: float
+) -> None:
+    times = (0.75, 1.0, 2.35)
+
+    def update(v: Any) -> UpdateAnswer:
+        v.n = float(sum(v.t >= t for t in times))
+        return UpdateAnswer(next_event_time=min((t for t in times if t > v.t), default=inf))
+
+    timed = PythonFmu(
+        states={"n": 0.0}, outputs={"y": lambda v: v.n}, update=update, has_event_mode=True
+    )
+    results = simulate({"timed": timed}, event_mode=True, stop_time=stop)
+    due = [t for t in times if t <= stop]
+    assert [e.time for e in results.events] == due
+    for n, t in enumerate(due):
+        assert results["timed.y"][results.time == t].tolist() == [n, n + 1]
+    assert results.time[-1] == stop
+    assert set(results.time) == {k / 10 for k in range(round(10 * stop) + 1)} | set(due)
