@@ -229,3 +229,12 @@ def test_sd4_a_sawtooth_has_both_limits(step_size: str, execution: Execution) ->
     for t in teeth:
         assert at(r, t, "x") == pytest.approx([1, 0], abs=1e-12)
     assert r["x"][-1] == pytest.approx(0.5, abs=1e-12)
+
+
+def test_bounces_that_are_too_fast_for_a_prediction_are_told(execution: Execution) -> None:
+    """The flight is shorter than the first step after a bounce: the ball is below the ground when it bounces."""
+    r = ball("fmi3", Predictive(), v_min=0.0, step_size=Ramp(0.1), executor=execution)
+    told = "\n".join(r.statistics.lines())
+    assert "the event 'BouncingBall.bounce' was found late" in told
+    r = ball("fmi3", Predictive(), v_min=0.1, step_size=Ramp(0.1), executor=execution)
+    assert "late" not in "\n".join(r.statistics.lines())

@@ -18,7 +18,7 @@ from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Execution
 from fmimaster.simulation import Simulation
-from fmimaster.system.model import DataType, Variability
+from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
 from fmimaster.system.states import Call
 
 CLOCK = {"type": DataType.CLOCK}
@@ -250,3 +250,66 @@ def test_time_events_are_met_on_a_grid_by_who_cannot_return_early(
         assert results["timed.y"][results.time == t].tolist() == [n, n + 1]
     assert results.time[-1] == stop
     assert set(results.time) == {k / 10 for k in range(round(10 * stop) + 1)} | set(due)
+
+
+# Shared events --------------------------------------------------------------------------------------------------------
+
+
+def member(falls_to: float = 0.0) -> PythonFmu:
+    """x falls by 1 per second from 0.55, stops at 0 and announces it; the trigger lets it begin anew."""
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        if falls_to < v.x <= h + 1e-12:
+            end, v.x, v.on = v.t + v.x, falls_to, 1.0
+            return StepAnswer(end, early=end < v.t + h, event=True)
+        v.x -= h
+        return None
+
+    def update(v: Any) -> None:
+        if v.hit:
+            v.x, v.n = 0.55, v.n + 1
+        v.on = 0.0
+
+    event = EventDeclaration("hit", Scope.SHARED, (Indicator("z"),), "out", "hit")
+    return PythonFmu(
+        inputs={"hit": False},
+        states={"x": 0.55, "on": 0.0, "n": 0.0},
+        outputs={"z": lambda v: v.x, "n_hits": lambda v: v.n, "out": lambda v: bool(v.on)},
+        attributes={"hit": CLOCK, "out": CLOCK},
+        step=step,
+        update=update,
+        events=[event],
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+    )
+
+
+def test_an_event_that_both_members_announce_happens_once_in_each(simulate: Simulate) -> None:
+    units = {"a": member(), "b": member()}
+    results = simulate(
+        units,
+        shared_events={"crash": ["a.hit", "b.hit"]},
+        event_clock=EarlyReturn(),
+        stop_time=1.5,
+    )
+    assert [e.name for e in results.events] == ["crash", "crash"]
+    assert [e.time for e in results.events] == pytest.approx([0.55, 1.1])
+    for unit in units.values():
+        assert unit.instances[0].was_set("hit") == [True, True]
+    assert (results["a.n_hits"][-1], results["b.n_hits"][-1]) == (2, 2)
+
+
+def test_an_event_that_one_member_announces_happens_in_the_other_too(simulate: Simulate) -> None:
+    """b does not see it: it never stops by itself."""
+    blind = member()
+    blind.step = lambda v, h: setattr(v, "x", v.x - h)
+    units = {"a": member(), "b": blind}
+    results = simulate(
+        units,
+        shared_events={"crash": ["a.hit", "b.hit"]},
+        event_clock=EarlyReturn(),
+        stop_time=1.0,
+    )
+    assert [(e.name, e.components) for e in results.events] == [("crash", ("a", "b"))]
+    assert (results["a.n_hits"][-1], results["b.n_hits"][-1]) == (1, 1)
+    assert results["b.z"][-1] == pytest.approx(0.1)
