@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster.algorithms import GaussSeidel, Jacobi
-from fmimaster.control.event_clock import EarlyReturn, Locate
+from fmimaster.algorithms import GaussSeidel, Jacobi, Sequential
+from fmimaster.control.event_clock import Check, EarlyReturn, Locate
 from fmimaster.control.step_size import FixedStep
 from fmimaster.errors import ProgramError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
@@ -255,12 +255,12 @@ def test_time_events_are_met_on_a_grid_by_who_cannot_return_early(
 # Shared events --------------------------------------------------------------------------------------------------------
 
 
-def member(falls_to: float = 0.0) -> PythonFmu:
+def member(*, stops: bool = True) -> PythonFmu:
     """x falls by 1 per second from 0.55, stops at 0 and announces it; the trigger lets it begin anew."""
 
     def step(v: Any, h: float) -> StepAnswer | None:
-        if falls_to < v.x <= h + 1e-12:
-            end, v.x, v.on = v.t + v.x, falls_to, 1.0
+        if stops and 0.0 < v.x <= h + 1e-12:
+            end, v.x, v.on = v.t + v.x, 0.0, 1.0
             return StepAnswer(end, early=end < v.t + h, event=True)
         v.x -= h
         return None
@@ -280,7 +280,7 @@ def member(falls_to: float = 0.0) -> PythonFmu:
         update=update,
         events=[event],
         has_event_mode=True,
-        might_return_early_from_do_step=True,
+        might_return_early_from_do_step=stops,
     )
 
 
@@ -301,9 +301,7 @@ def test_an_event_that_both_members_announce_happens_once_in_each(simulate: Simu
 
 def test_an_event_that_one_member_announces_happens_in_the_other_too(simulate: Simulate) -> None:
     """b does not see it: it never stops by itself."""
-    blind = member()
-    blind.step = lambda v, h: setattr(v, "x", v.x - h)
-    units = {"a": member(), "b": blind}
+    units = {"a": member(), "b": member(stops=False)}
     results = simulate(
         units,
         shared_events={"crash": ["a.hit", "b.hit"]},
@@ -313,3 +311,19 @@ def test_an_event_that_one_member_announces_happens_in_the_other_too(simulate: S
     assert [(e.name, e.components) for e in results.events] == [("crash", ("a", "b"))]
     assert (results["a.n_hits"][-1], results["b.n_hits"][-1]) == (1, 1)
     assert results["b.z"][-1] == pytest.approx(0.1)
+
+
+def test_an_event_that_check_finds_where_an_fmu_announces_it_is_one_event(
+    simulate: Simulate,
+) -> None:
+    units = {"a": member(), "b": member(stops=False)}
+    results = simulate(
+        units,
+        shared_events={"crash": ["a.hit", "b.hit"]},
+        algorithm=Sequential("a"),
+        event_clock=Check(),
+        stop_time=1.0,
+    )
+    assert [e.name for e in results.events] == ["crash"]
+    for unit in units.values():
+        assert unit.instances[0].was_set("hit") == [True]
