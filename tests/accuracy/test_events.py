@@ -185,6 +185,14 @@ def test_further_figures_of_dejaco(step_size: float, e_rms: float) -> None:
     assert r.e_rms == pytest.approx(e_rms, rel=0.05)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_with_the_wrong_sequence_check_finds_the_ceiling(version: str) -> None:
+    r = run(version, Sequential("lower"), 0.05, Check(), benchmark="b1")
+    assert r.e_rms == pytest.approx(0.061, abs=0.002)
+    (ceiling,) = [e for e in r.results.events if e.name == "upper.ceiling"]
+    assert (ceiling.time, ceiling.found) == (pytest.approx(4.90), "detected")
+
+
 class Noted(AutomaticSequence):
     """Notes what it chooses for each step."""
 
