@@ -171,12 +171,25 @@ def _receive(_environment: Any, instance: bytes, status: int, category: bytes, t
         messages.add(status, category, text)
 
 
+_LOGGER = fmi2CallbackLoggerTYPE(_receive)
+
+
 @cache
-def _callbacks() -> Any:
+def _lasting_callbacks() -> Any:
     """The callbacks of all FMI 2.0 instances; they live as long as the process."""
     callbacks = fmi2CallbackFunctions()
-    callbacks.logger = fmi2CallbackLoggerTYPE(_receive)
+    callbacks.logger = _LOGGER
     callbacks.allocateMemory = AllocateType(calloc)
     callbacks.freeMemory = FreeType(free_memory)
     addLoggerProxy(ctypes.byref(callbacks))  # formats printf arguments in C
+    return callbacks
+
+
+def _callbacks() -> Any:
+    """The callbacks, with us as the receiver of messages: whoever uses fmpy in this process may have put another one in our
+    place, which may be gone by now."""
+    callbacks = _lasting_callbacks()
+    receiver = fmi2CallbackFunctions()
+    receiver.logger = _LOGGER
+    addLoggerProxy(ctypes.byref(receiver))
     return callbacks
