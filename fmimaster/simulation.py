@@ -33,7 +33,8 @@ from fmimaster.results.recorder import ColumnSource, Recorder
 from fmimaster.results.results import InstanceStatistics, Results, Statistics
 from fmimaster.run.choice import Execution, choose_executor
 from fmimaster.run.executor import Executor, Experiment
-from fmimaster.run.stepper import OFTEN, RunState, Stepper, StepPrograms
+from fmimaster.run.state import RunState, StepPrograms
+from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
@@ -398,7 +399,7 @@ class _Run:
             settings.event_clock,
             self.programs.history,
         )
-        self.stepper.prepare()
+        self.stepper.happening.prepare()
         self.explanation = Explanation(
             plan, columns, self.executor.rows, self.state.event_log, self.state.step_log
         )
@@ -506,7 +507,7 @@ class _Run:
                     self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
                 )
             ),
-            warnings=tuple(late.text(name) for name, late in self.state.late.items()),
+            warnings=tuple(late.text(name) for name, late in self.stepper.happening.late.items()),
             notes=self.prepared.notes,
             events=len(self.explanation.events),
         )

@@ -18,7 +18,8 @@ from fmimaster.errors import CallError, ConvergenceError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program, Step
 from fmimaster.program.outcome import Outcome, Reason, Stop
-from fmimaster.run.stepper import RunState, Stepper, StepPrograms
+from fmimaster.run.state import RunState, StepPrograms
+from fmimaster.run.stepper import Stepper
 from fmimaster.run.timeline import Timeline
 
 PROGRAMS = StepPrograms(
