@@ -16,7 +16,7 @@ import numpy as np
 
 from fmimaster.algorithms import Algorithm, Jacobi, Programs, assemble
 from fmimaster.algorithms.protocol import Question
-from fmimaster.control.event_clock import EventClock, Indicators, refuse_what_cannot_be_fired
+from fmimaster.control.event_clock import Check, EventClock, Indicators, refuse_what_cannot_be_fired
 from fmimaster.control.schedule import Schedule, Time, make_schedule
 from fmimaster.control.step_size import FixedStep, Ramp
 from fmimaster.control.usual_step import usual_step
@@ -281,6 +281,7 @@ def _planned(
         event_mode=simulation.event_mode,
     )
     fitted: frozenset[int] = frozenset()
+    _refuse_unfit(simulation.algorithm, clock)
     if clock is not None and hasattr(simulation.algorithm, "policies"):
         whole = make_plan(resolved, use=use)
         tuned = hasattr(simulation.algorithm, "alternatives")
@@ -321,6 +322,21 @@ def _refuse_without_event_mode(plan: Plan) -> None:
                     "fired in Event Mode only. Leave it out, or use LookAhead (look-ahead), with which FMUs execute their "
                     "events themselves."
                 )
+
+
+def _refuse_unfit(algorithm: Algorithm, clock: EventClock | None) -> None:
+    """Raise if an algorithm and an event clock do not go together."""
+    name, needs_check = type(algorithm).__name__, hasattr(algorithm, "policies")
+    if needs_check and not isinstance(clock, Check):
+        raise OptionError(
+            f"{name} lets an FMU stop at its events, and needs the event clock Check, which fires them. Give it: "
+            "event_clock=Check() (--event-clock check)."
+        )
+    if isinstance(clock, Check) and not needs_check:
+        raise OptionError(
+            f"The event clock Check is for algorithms in which one FMU finds events for the others, not for {name}. Use "
+            "Sequential() or AutomaticSequence() (--algorithm sequential), or the event clock Predictive()."
+        )
 
 
 def _fitted(programs: Programs, *, ever: bool = False) -> frozenset[int]:

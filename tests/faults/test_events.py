@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
+from fmimaster.algorithms import AutomaticSequence, Sequential
 from fmimaster.control.event_clock import (
     Check,
     EarlyReturn,
@@ -21,6 +22,7 @@ from fmimaster.errors import (
     CallError,
     DescriptionError,
     FmimasterError,
+    OptionError,
     ProgramError,
     SimulationError,
 )
@@ -109,7 +111,7 @@ def test_two_that_agree_are_simulated(simulate: Simulate, clock: EventClock) -> 
     assert results["a.y"][-1] == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("clock", [*CLOCKS, Check()], ids=["predictive", "early return", "check"])
+@pytest.mark.parametrize("clock", CLOCKS, ids=["predictive", "early return"])
 def test_a_shared_event_without_trigger_is_refused_by_event_clocks(
     simulate: Simulate, clock: EventClock
 ) -> None:
@@ -118,6 +120,17 @@ def test_a_shared_event_without_trigger_is_refused_by_event_clocks(
     message = str(caught.value)
     assert message.startswith("The shared event 'crash' has no trigger in 'b', so an event clock")
     assert "Name a trigger in the FMU's manifest, or use LookAhead" in message
+
+
+def test_an_algorithm_and_an_event_clock_that_do_not_go_together_are_refused(
+    simulate: Simulate,
+) -> None:
+    units = {"a": fall(), "b": fall()}
+    with pytest.raises(OptionError, match=r"The event clock Check is for .*, not for Jacobi"):
+        run(simulate, Check(), **units)
+    for algorithm in (Sequential(), AutomaticSequence()):
+        with pytest.raises(OptionError, match=r"needs the event clock Check, .* event_clock=Check"):
+            simulate(units, algorithm=algorithm, stop_time=1, step_size=0.1)
 
 
 def test_a_shared_event_without_trigger_is_for_look_ahead(simulate: Simulate) -> None:
