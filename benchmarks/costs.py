@@ -64,7 +64,7 @@ class Halves(Jacobi):
 
 @dataclass(frozen=True, slots=True)
 class Again(Jacobi):
-    """Jacobi, with all FMU states saved, the step done, all restored, and the step done again: as many steps as in halves."""
+    """Jacobi: save all FMU states, step, restore all, and step again: as many steps as in halves."""
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""

@@ -82,8 +82,10 @@ class Indicators:
 
     def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
         """Float64 outputs at the newest accepted point that is farther than ``nearest`` away, and its time in s."""
-        for values, read in self.store.buffers[1 : self.history]:
-            time = float(read[self._member])
+        buffers = self.store.buffers
+        for k in range(1, self.history):
+            values, read = buffers[k]
+            time = read.item(self._member)
             if not time < inf:  # NaN: there is no history
                 return None
             if now - time > nearest:
@@ -308,6 +310,7 @@ class Predictive:
         """The first event that the extrapolations meet before the goal."""
         time, (end, _) = now.seconds, goal.end
         horizon = end - time
+        second, third = horizon * horizon, horizon * horizon * horizon
         values = indicators.present()
         previous = indicators.previous(time, NEAREST * horizon)
         before, h = (previous[0], time - previous[1]) if previous else (values, 0.0)
@@ -329,11 +332,11 @@ class Predictive:
                 if (
                     c0 > 0
                 ):  # Bernstein coefficients over the horizon bound the polynomial from below
-                    b1, b2 = c1 * horizon, c2 * horizon * horizon
+                    b1, b2 = c1 * horizon, c2 * second
                     if (
                         c0 + b1 / 3 > 0
                         and c0 + (2 * b1 + b2) / 3 > 0
-                        and c0 + b1 + b2 + c3 * horizon * horizon * horizon > 0
+                        and c0 + b1 + b2 + c3 * third > 0
                     ):
                         break
                 polynomials.append((c0, c1, c2, c3))

@@ -40,7 +40,7 @@ class StepLog:
 
     def add(self, begin: float, end: float, reason: str, count: int = 1) -> None:
         """Note steps from begin to end in s."""
-        size = (end - begin) / count
+        size = end - begin if count == 1 else (end - begin) / count
         if reason == self.reason and (
             reason == "grid"
             or (reason == "step size" and abs(size - self._size) <= SAME_SIZE * self._size)

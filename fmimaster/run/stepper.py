@@ -142,7 +142,8 @@ class Stepper:
         goal = self.rule.propose(now, s.previous)
         if s.timeline.points and (point := s.timeline.after(now)) <= goal.end:
             goal = Goal(point, "imposed point")
-        if self.happening.next_time <= goal.end.seconds:
+        end = goal.end.seconds
+        if self.happening.next_time <= end:
             name = self._names[int(self.executor.next_events.argmin())]
             goal = Goal(
                 Instant(max(self.happening.next_time, now.seconds)), f"time event of {name}"
@@ -151,7 +152,8 @@ class Stepper:
             names = " and ".join(self._names[i] for i in sorted(s.outdated))
             length = REFRESH * (goal.end.seconds - now.seconds)
             goal = Goal(Instant(now.seconds + length), f"outputs of {names} after an event")
-        if until.seconds - goal.end.seconds <= SLIVER * (goal.end.seconds - now.seconds):
+            end = goal.end.seconds
+        if until.seconds - end <= SLIVER * (end - now.seconds):
             goal = Goal(until, "stop time")
         if self.clock is None:
             return goal
@@ -164,14 +166,14 @@ class Stepper:
     def attempt(self, goal: Goal, until: Instant) -> tuple[Goal, Outcome | None]:
         """Try one step, or as many as the quiet grid allows; returns the goal of the last one and its outcome, which is not
         yet committed; None for the outcome if it is."""
-        s = self.state
+        s, restart = self.state, self.programs.restart
         if self.programs.choose is not None:
             self._choose_way(self.programs.choose)
         program = self.programs.ways[s.way].attempt
-        if s.previous == 0.0 and self.programs.restart is not None:
-            program = self.programs.restart
+        if restart is not None and s.previous == 0.0:
+            program = restart
         begin, between = s.time.seconds, NO_TIMES
-        if self._may_repeat and goal.reason == "grid" and program is not self.programs.restart:
+        if self._may_repeat and goal.reason == "grid" and program is not restart:
             assert isinstance(self.rule, Grid)
             last = min(until, s.timeline.after(s.time), Instant(self.happening.next_time))
             between = self.rule.seconds_between(goal.end, last, self.executor.rows.capacity)
