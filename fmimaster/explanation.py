@@ -11,7 +11,7 @@ from fmimaster.results.recorder import ColumnSource
 from fmimaster.run.executor import RowBlock
 from fmimaster.run.happened import EventEntry, EventLog, StepLog
 
-_FOUND = {"fired": "predicted", "located by going back": "located"}
+_FOUND = {"located by going back": "located"}
 """Words of the loop, where they are not those of the results."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fmimaster.algorithms import Algorithm, Jacobi, Programs, assemble
 from fmimaster.algorithms.protocol import Question
-from fmimaster.control.event_clock import Check, EventClock, Indicators, refuse_what_cannot_be_fired
+from fmimaster.control.event_clock import Check, EventClock, Indicators, refuse_what_cannot_be_done
 from fmimaster.control.schedule import Schedule, Time, make_schedule
 from fmimaster.control.step_size import FixedStep, Ramp
 from fmimaster.control.usual_step import usual_step
@@ -128,6 +128,13 @@ class Simulation:
             raise OptionError(
                 f"algorithm: {self.algorithm!r} is not an algorithm. Give an object such as Jacobi() or GaussSeidel()."
             )
+        if self.event_clock is not None and (
+            isinstance(self.event_clock, type) or not hasattr(self.event_clock, "clip")
+        ):
+            raise OptionError(
+                f"event_clock: {self.event_clock!r} is not an event clock. Give an object such as LookAhead() or "
+                "Predictive()."
+            )
         if not isinstance(self.executor, Execution):
             raise OptionError(f"executor: {self.executor!r}, expected one of {[*Execution]}.")
         if self.threads < 0:
@@ -175,7 +182,8 @@ class Simulation:
             Called now and then.
         output_file : path or text stream
             A CSV file to which the rows are written while the run goes on; they are not kept then, but the last block of
-            them, so that a run of any length needs little memory.
+            them, so that a run of any length needs little memory. What is kept is each event, and each step that is not
+            one of many alike: some hundred bytes for each.
 
         Raises
         ------
@@ -276,8 +284,9 @@ def _planned(
     clock = simulation.event_clock
     use = EventUse(
         watched=clock is not None,
+        fires=clock is not None and clock.fires,
         policy=Policy.EXECUTE if clock is None else clock.policy,
-        early_return=None if clock is None else clock.policy is Policy.ANNOUNCE,
+        early_return=clock.policy is Policy.ANNOUNCE if clock is not None and clock.fires else None,
         event_mode=simulation.event_mode,
     )
     fitted: frozenset[int] = frozenset()
@@ -295,8 +304,10 @@ def _planned(
             use=use,
             fitted=fitted,
         )
+        if clock is not None:
+            _refuse_fixed_steps(plan, clock)
+            refuse_what_cannot_be_done(plan, clock)
         if clock is not None and clock.fires:
-            refuse_what_cannot_be_fired(plan)
             _refuse_without_event_mode(plan)
         programs = assemble(
             plan,
@@ -308,6 +319,16 @@ def _planned(
         if found == fitted or not any(plan.instances[i].model.input_polynomials for i in found):
             return plan, programs
         fitted = found
+
+
+def _refuse_fixed_steps(plan: Plan, clock: EventClock) -> None:
+    """Raise if an FMU cannot take the steps of different sizes that an event clock asks for."""
+    for planned in plan.instances:
+        if not planned.model.capabilities.can_handle_variable_communication_step_size:
+            raise OptionError(
+                f"The event clock {type(clock).__name__} asks for steps of different sizes, but '{planned.name}' cannot "
+                "vary its step size (canHandleVariableCommunicationStepSize is false). Leave the event clock out."
+            )
 
 
 def _refuse_without_event_mode(plan: Plan) -> None:
@@ -404,8 +425,7 @@ class _Run:
             StepPrograms(
                 self.programs.ways,
                 self.programs.commit,
-                None if self.programs.restart is self.programs.attempt else self.programs.restart,
-                self.programs.rollback,
+                self.programs.restart,
                 self.programs.renew,
                 _asked(self.programs),
             ),
@@ -425,8 +445,8 @@ class _Run:
         """From Instantiated to Terminated."""
         try:
             with self._recorded():
-                self._initialize()
-                self._loop(progress)
+                if self._initialize():
+                    self._loop(progress)
             self._terminate()
         except SimulationError as error:
             error.results = self.results()
@@ -440,7 +460,8 @@ class _Run:
             raise interrupted from None
         return self.results()
 
-    def _initialize(self) -> None:
+    def _initialize(self) -> bool:
+        """Bring all instances to the start; whether the run goes on, which an FMU can decline in Event Mode."""
         outcome = self.executor.run(
             self.programs.initialize, self.start.seconds, self.start.seconds
         )
@@ -456,6 +477,7 @@ class _Run:
                 f"iteration outputs still change by {outcome.stopped.change:.3g} (relative). Give better start values, "
                 "or break the loop."
             )
+        return not outcome.terminate
 
     def _restless(self, change: float) -> SimulationError:
         """The error for updates in Event Mode that do not end before the first step."""
@@ -480,11 +502,13 @@ class _Run:
         begin = perf_counter()
         try:
             for _ in self.stepper.advance(self.stop):
+                self.executor.rest()
                 self.explanation.note()
                 if self.executor.rows.room <= OFTEN:
                     self._hand_on()
                 progress(self.start.seconds, self.state.time.seconds, self.stop.seconds)
         finally:
+            self.executor.rest()
             self.seconds = perf_counter() - begin
 
     @contextmanager

@@ -31,8 +31,10 @@ class Aligned:
         """Write one attempt."""
         places = p.save(go_back(plan))
         self.base.emit(plan, p)
-        for instance, place in places.items():
-            p.align(instance, place)
+        # whoever is brought back may stop still earlier, so that all are looked at again
+        for _ in places:
+            for instance, place in places.items():
+                p.align(instance, place)
 
 
 def go_back(plan: Plan) -> list[int]:

@@ -23,6 +23,8 @@ class Way:
     """One way to step: its program, what must be told to FMUs before, and what happens at events meanwhile."""
 
     attempt: Program
+    rollback: Program
+    """Undoes the attempt; empty if none can be undone."""
     tune: Program
     """Empty if there is only one way."""
     event: Events
@@ -37,11 +39,9 @@ class Programs:
     initialize: Program
     ways: tuple[Way, ...]
     """One, but for algorithms that choose."""
-    restart: Program
-    """The attempt at a step without history; the same as ``attempt`` for most algorithms."""
+    restart: Way | None
+    """The way to do a step without history, for algorithms that do it in another way."""
     commit: Program
-    rollback: Program
-    """Undoes an attempt; empty if none can be undone."""
     renew: Program
     """Forgets the history but for the present point."""
     terminate: Program
@@ -149,23 +149,21 @@ def assemble(
     initialize = p.program("initialize")
     check(initialize, plan, begin=State.INSTANTIATED, end=ready, steps=False, history=history)
 
-    def attempt(used: Plan, writer: Algorithm) -> tuple[Program, Program]:
-        programs = _attempt(used, writer, p, undoes, begin)
-        check(programs[0], used, begin=ready, end=ready, steps=True, history=history)
-        return programs
-
-    written = []
-    for used, way in ways:
-        program, rollback = attempt(used, way.algorithm)
+    def written(used: Plan, way: Alternative) -> Way:
+        attempt, rollback = _attempt(used, way.algorithm, p, undoes, begin)
+        check(attempt, used, begin=ready, end=ready, steps=True, history=history)
+        if undoes:
+            both = Program("rollback", attempt.instructions + rollback.instructions)
+            check(both, used, begin=ready, end=ready, steps=False, history=history)
         hook = None
         if hasattr(way.algorithm, "event_hook") and p.begin_buffer is not None:
             hook = way.algorithm.event_hook(plan, p.begin_buffer)
         tune = _tune(plan, way, p) if len(ways) > 1 else Program("tune", ())
         events = Events(plan, history, p.hooks, derivatives, hook)
-        written.append(Way(program, tune, events, way.first))
-    restart = written[0].attempt
-    if again is not None:
-        restart, rollback = attempt(plan, again)
+        return Way(attempt, rollback, tune, events, way.first)
+
+    all_ways = tuple(written(used, way) for used, way in ways)
+    restart = None if again is None else written(plan, replace(ways[0][1], algorithm=again))
     p.remember()
     p.sample()
     commit = p.program("commit")
@@ -179,10 +177,9 @@ def assemble(
     check(terminate, plan, begin=ready, end=done, steps=False)
     return Programs(
         initialize=initialize,
-        ways=tuple(written),
+        ways=all_ways,
         restart=restart,
         commit=commit,
-        rollback=rollback,
         renew=renew,
         terminate=terminate,
         n_places=p.n_places,

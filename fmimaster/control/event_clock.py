@@ -39,6 +39,8 @@ class IndicatorSet(NamedTuple):
     """Slots of the indicators among the Float64 outputs."""
     pairs: tuple[tuple[int, int], ...]
     """The same, each with the slot of its time derivative; -1 if it has none."""
+    nominals: tuple[float, ...]
+    """Nominal values of the indicators."""
 
 
 class Indicators:
@@ -104,6 +106,21 @@ class Indicators:
                     found |= {event}
         return found
 
+    def stopped_at(self, tolerance: float, instances: frozenset[int]) -> frozenset[int]:
+        """Events at which these instances have stopped: all indicators are reached, up to the time by which an FMU may miss
+        its event (tolerance in s, or relative to the nominal value)."""
+        values, found = self.present(), NONE
+        for s in self.sets:
+            if s.instance not in instances:
+                continue
+            slopes = [abs(values[dz]) if dz >= 0 else 0.0 for _, dz in s.pairs]
+            if all(
+                values[z] <= tolerance * max(nominal, slope)
+                for z, nominal, slope in zip(s.z, s.nominals, slopes, strict=True)
+            ):
+                found |= {s.event}
+        return found
+
     def largest(self, event: int) -> float:
         """The smallest of its members' largest indicators: how deep the event is on by who sees it best."""
         values = self.present()
@@ -166,7 +183,10 @@ def _indicator_set(plan: Plan, event: int, instance: int) -> IndicatorSet:
         (slot(i.name), -1 if i.derivative is None else slot(i.derivative))
         for i in declaration.indicators
     )
-    return IndicatorSet(event, instance, tuple(z for z, _ in pairs), pairs)
+    model = plan.instances[instance].model
+    variables = [model.variable(i.name) for i in declaration.indicators]
+    nominals = tuple(1.0 if v is None else abs(v.nominal) for v in variables)
+    return IndicatorSet(event, instance, tuple(z for z, _ in pairs), pairs, nominals)
 
 
 class EventClock(Protocol):
@@ -503,9 +523,25 @@ class Locate:
         return frozenset()
 
 
-def refuse_what_cannot_be_fired(plan: Plan) -> None:
-    """Raise if a shared event cannot be fired in each of its members."""
-    for event in plan.events:
+def refuse_what_cannot_be_done(plan: Plan, clock: EventClock) -> None:
+    """Raise if an event clock has nothing to do in a system, or cannot do it.
+
+    Raises
+    ------
+    DescriptionError
+        If a shared event cannot be fired in each of its members.
+    OptionError
+        If no FMU has what the event clock needs.
+    """
+    name = type(clock).__name__
+    if clock.locates:
+        if not any(group is Group.DISCRETE for _, group in plan.wires):
+            raise OptionError(
+                f"The event clock {name} looks for changes of discrete outputs that are connected, and there are none. "
+                "Leave it out, or use Predictive or LookAhead, if FMUs publish event indicators."
+            )
+        return
+    for event in plan.events if clock.fires else ():
         missing = [m for m in event.members if m.trigger is None]
         if event.scope is Scope.SHARED and missing:
             names = " and ".join(f"'{plan.instances[m.instance].name}'" for m in missing)
@@ -519,3 +555,16 @@ def refuse_what_cannot_be_fired(plan: Plan) -> None:
                 f"The event '{event.name}' is shared, but the system does not say with whom. Add a SharedEvent to the "
                 "system description: builder.share_event(name, members...)."
             )
+    stops = any(i.stops for i in plan.instances)
+    if clock.policy is Policy.ANNOUNCE and not stops:
+        raise OptionError(
+            f"The event clock {name} needs FMUs that stop at their events: by an early return (Event Mode and "
+            "mightReturnEarlyFromDoStep), or by a discarded step, with a trigger and a policy in their manifest. There is "
+            "none. Use Predictive or LookAhead, or leave the event clock out."
+        )
+    if not stops and not plan.events and not any(i.model.look_ahead for i in plan.instances):
+        what = "that can be triggered" if clock.fires else "by its indicators"
+        raise OptionError(
+            f"The event clock {name} has nothing to do: no FMU publishes an event {what}. Leave it out, or add a manifest "
+            "to the FMU that names indicators and triggers."
+        )

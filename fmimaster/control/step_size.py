@@ -92,7 +92,6 @@ class Ramped:
     step: int
     ramp: Ramp
     reason: ClassVar[str] = "step size"
-    is_grid: ClassVar[bool] = False
 
     def propose(self, now: Instant, previous: float) -> Goal:
         """The end of the next step; ``previous`` is the length of the last one in s, 0 at the start and after events."""
@@ -123,7 +122,6 @@ class Grid:
     start: int
     step: int
     reason: ClassVar[str] = "grid"
-    is_grid: ClassVar[bool] = True
 
     def propose(self, now: Instant, previous: float = 0.0) -> Goal:
         """The first grid point after an instant, whatever the step before was."""

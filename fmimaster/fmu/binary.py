@@ -65,6 +65,8 @@ class BinaryInstance:
         self.component = ctypes.c_void_p(_address(fmu.component))
         self.time: float | None = None
         self._places: dict[int, ctypes.c_void_p] = {}
+        self.lent_places: Callable[[], list[int]] = list
+        """Addresses of FMU states that somebody else has saved, and that are to be freed with the instance."""
         self._keep_alive: list[Any] = []
         self._freed = False
 
@@ -245,7 +247,8 @@ class BinaryInstance:
         if self._freed:
             return
         self._freed = True
-        for state in self._places.values():
+        lent = [ctypes.c_void_p(address) for address in self.lent_places()]
+        for state in (*self._places.values(), *lent):
             self.function(self.state_function("Free"))(self.component, ctypes.byref(state))
         function = self.function("FreeInstance")
         function.restype = None  # type: ignore[attr-defined]

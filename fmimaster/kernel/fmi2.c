@@ -86,7 +86,7 @@ static int interpolate(void *self, const uint32_t *references, size_t n, int deg
         return FM_MISSING;
     double zero[64] = {0};
     for (int d = 1; d <= fmu->most_orders; d++) {
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n && i < 64; i++)
             fmu->orders[i] = d;
         for (size_t first = 0; first < n; first += 64) {
             size_t count = n - first < 64 ? n - first : 64;

@@ -345,8 +345,6 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
     if (r->status > FM_DISCARD)
         return fail(k, c, r->status, r->function);
     k->terminate |= answer->terminate;
-    if (answer->event)
-        k->asking[i] = 1;
     k->at[i] = there;
     if (answer->terminate) {
         k->at[i] = reached;
@@ -355,12 +353,15 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
             k->at[i] = reached;
             return stop(k, c, answer->discarded ? FM_DISCARDED : FM_EARLY);
         }
+        memset(k->asking, 0, (size_t)k->n_instances); /* who asked at a later time has not come to it */
         k->limit = reached;
         if (answer->discarded)
             k->asking[i] = 1; /* it stands beyond the limit until it is aligned */
         else
             k->at[i] = reached;
     }
+    if (answer->event && c->most)
+        k->asking[i] = 1;
     return FM_RAN;
 }
 
@@ -390,17 +391,23 @@ struct steps {
 static void one_of_steps(void *context, int i)
 {
     struct steps *s = context;
-    step_beside(s->k, s->first + i, end_of(s->k, s->first + i), &s->k->results[i]);
+    fm_result *r = &s->k->results[i];
+    double there = fmin(end_of(s->k, s->first + i), s->k->limit);
+    r->status = FM_OK;
+    if (s->k->at[s->first[i].instance] >= there)
+        return;
+    step_beside(s->k, s->first + i, there, r);
 }
 
 /* The STEPs after a PARALLEL. Who fails first in the order of the program is told, as if they had been done in turn. */
 RARE static int parallel(fm_kernel *k, const fm_instruction *c)
 {
     struct steps s = {k, c + 1};
+    double limit = k->limit;
     fm_pool_run(k->pool, one_of_steps, &s, c->least);
     for (int i = 0; i < c->least; i++) {
         const fm_result *r = &k->results[i];
-        int status = r->status <= FM_WARNING ? FM_RAN : step_answered(k, s.first + i, end_of(k, s.first + i), r);
+        int status = r->status <= FM_WARNING ? FM_RAN : step_answered(k, s.first + i, fmin(end_of(k, s.first + i), limit), r);
         if (status != FM_RAN)
             return status;
     }
@@ -663,6 +670,16 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
         }
         if (status != FM_RAN)
             return status;
+    }
+    if (k->limit != end && !k->terminate) {
+        for (int i = 0; i < k->n_instances; i++) {
+            if (k->at[i] > k->limit) { /* it was brought to an early return, and somebody came back still earlier */
+                k->stop_instance = i;
+                k->stop_instruction = -1; /* none of them: nobody brought it back */
+                k->stop_time = k->limit;
+                return FM_EARLY;
+            }
+        }
     }
     return k->terminate || k->limit != end || (k->has_events && anyone_asks(k)) ? FM_HAPPENED : FM_RAN;
 }

@@ -63,11 +63,6 @@ class Event:
         """Whom it concerns."""
         return frozenset(m.instance for m in self.members)
 
-    @property
-    def can_be_fired(self) -> bool:
-        """Whether the importer can let it happen in all members."""
-        return all(m.trigger is not None for m in self.members)
-
 
 def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[TriggerPlan, ...]]:
     """Events and triggers of a system: clock connections first, then what the FMUs and the system say of events."""

@@ -29,7 +29,7 @@ from fmimaster.plan.graph import (
 )
 from fmimaster.plan.layout import Group, Layout, make_layout
 from fmimaster.system.description import Source, Transformation
-from fmimaster.system.model import Causality, DataType, Initial, Model, Variable
+from fmimaster.system.model import Causality, DataType, Initial, Model, Scope, Variable
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem, is_lossless
 
 
@@ -75,6 +75,8 @@ class EventUse:
 
     watched: bool = False
     """Whether indicators are read."""
+    fires: bool = False
+    """Whether the importer fires events: then private ones without a trigger are the FMUs' own affair."""
     policy: Policy | Mapping[int, Policy] = Policy.EXECUTE
     """For all instances, or by instance."""
     early_return: bool | None = None
@@ -209,17 +211,20 @@ def make_plan(
     )
     chosen = _chosen(system.components, outputs, bare_names)
     use = use or EventUse()
-    events, triggers = plan_events(system if use.watched else without_events(system))
+    if not use.watched:
+        system = without_events(system)
+    elif use.fires:
+        system = without_untriggered(system)
+    events, triggers = plan_events(system)
     system = _with_start_values(system, use, fitted)
     wanted = event_members(system, events, triggers)
     tuned = [set(tuned_parameters(c.model)) if use.tuned else set() for c in system.components]
     layout = make_layout(_members(system, [(i, v) for i, v, _ in chosen], *wanted, tuned))
     clocked = {t.instance for t in triggers} | {j for t in triggers for j, _ in t.sources}
-    connected = {t.instance for t in triggers if t.sources} if not use.watched else set()
+    connected = any(k.input.type is DataType.CLOCK for k in system.links)
     return Plan(
         instances=tuple(
-            _instance(c, i, use, i in clocked, bool(connected))
-            for i, c in enumerate(system.components)
+            _instance(c, i, use, i in clocked, connected) for i, c in enumerate(system.components)
         ),
         links=system.links,
         trigger_sequence=sequence,
@@ -265,6 +270,20 @@ def without_events(system: ResolvedSystem) -> ResolvedSystem:
     return replace(system, components=components, shared_events=())
 
 
+def without_untriggered(system: ResolvedSystem) -> ResolvedSystem:
+    """The system without private events that the importer cannot trigger: the FMUs execute them by themselves."""
+    components, notes = [], list(system.notes)
+    for c in system.components:
+        kept = tuple(e for e in c.model.events if e.trigger or e.scope is Scope.SHARED)
+        dropped = [e.name for e in c.model.events if e not in kept]
+        notes += [f"'{c.name}' sees to its event '{n}' itself: it has no trigger" for n in dropped]
+        # who is told to leave its events to the importer would wait for ever
+        policy = c.model.event_policy if kept or not dropped else None
+        model = replace(c.model, events=kept, event_policy=policy)
+        components.append(replace(c, model=model))
+    return replace(system, components=tuple(components), notes=tuple(notes))
+
+
 def _with_start_values(
     system: ResolvedSystem, use: EventUse, fitted: frozenset[int]
 ) -> ResolvedSystem:
@@ -275,6 +294,13 @@ def _with_start_values(
         if use.policy_of(i) is not Policy.EXECUTE or i in fitted:
             asked = tuned_parameters(model, use.policy_of(i), i in fitted)
             added = {name: value for name, value in asked.items() if value is not None}
+        for name, value in added.items():
+            given = component.start_values.get(name)
+            if given is not None and int(given[0]) != value:
+                raise OptionError(
+                    f"The start value {int(given[0])} of '{component.name}.{name}' contradicts the event clock or the "
+                    f"algorithm, which needs {value}. Leave the start value out."
+                )
         added = {n: v for n, v in added.items() if n not in component.start_values}
         values = {n: np.array([v], _dtype(model, n)) for n, v in added.items()}
         components.append(replace(component, start_values={**component.start_values, **values}))

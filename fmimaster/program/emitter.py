@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Group, ValueStore
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import (
@@ -31,7 +32,7 @@ from fmimaster.program.instructions import (
     Until,
     Update,
 )
-from fmimaster.program.polynomial import Polynomial
+from fmimaster.program.polynomial import MOST_COEFFICIENTS, Polynomial
 from fmimaster.system.states import State
 
 
@@ -83,12 +84,27 @@ class Emitter:
         self._saved: dict[int, int] = {}
 
     def wanted_derivatives(self) -> dict[int, int]:
-        """Instance → derivatives of its polynomials in what has been written, for who takes coefficients."""
-        return {
-            f.instance: f.derivatives
-            for f in self._instructions
-            if isinstance(f, Fit) and self.plan.instances[f.instance].model.input_polynomials
-        }
+        """Instance → derivatives that are known of those inputs that it takes as coefficients, if any was fitted."""
+        found = {}
+        for i in {f.instance for f in self._instructions if isinstance(f, Fit)}:
+            taken = {p.input: p for p in self.plan.instances[i].model.input_polynomials}
+            known = [
+                min(len(wire.derivatives), self.most_coefficients(i) - 1)
+                for wire in self.plan.wires[i, Group.CONTINUOUS]
+                if wire.link.input.name in taken
+            ]
+            if known:
+                found[i] = min(known)
+        return found
+
+    def most_coefficients(self, instance: int) -> int:
+        """How many coefficients an instance takes, if it takes polynomials in that way."""
+        model = self.plan.instances[instance].model
+        sizes = [
+            sum(v.size for name in p.coefficients if (v := model.variable(name)) is not None)
+            for p in model.input_polynomials
+        ]
+        return min(sizes, default=MOST_COEFFICIENTS)
 
     def program(self, name: str) -> Program:
         """Program of what has been written since the last one."""
@@ -113,6 +129,13 @@ class Emitter:
         """Give the instance its inputs: continuous ones by the polynomial, if the FMU can take it, all others held."""
         if self._has(instance, Group.CONTINUOUS):
             if self._interpolates(instance, polynomial):
+                most = self.most_coefficients(instance)
+                if polynomial.degree >= most:
+                    raise OptionError(
+                        f"'{self.plan.instances[instance].name}' takes polynomials with {most} coefficients, but "
+                        f"Polynomial({polynomial.points}, {polynomial.derivatives}) has {polynomial.degree + 1}. Take "
+                        "fewer points or derivatives."
+                    )
                 buffers = self._points_before(polynomial)
                 begin, points = self._interval[0], polynomial.points
                 self._write(Fit(instance, begin, points, polynomial.derivatives, buffers))

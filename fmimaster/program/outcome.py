@@ -23,7 +23,7 @@ class Stop:
     instance: int
     """Index of the instance; -1 where it is not the fault of one."""
     instruction: int
-    """Index in the program."""
+    """Index in the program; -1 for what is found out at its end."""
     time: float
     """Time in s that the instance had reached."""
     change: float = 0.0

@@ -64,6 +64,9 @@ class Executor(Protocol):
     def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
         """Attempt one interval, and commit it if nothing happened: None. Else the outcome, which is not yet committed."""
 
+    def rest(self) -> None:
+        """Nothing will be asked of it for a while: threads may sleep."""
+
     def repeat(
         self,
         attempt: Program,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from math import inf
+from math import inf, isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +19,14 @@ from fmimaster.run.executor import Executor
 from fmimaster.run.state import RunState, StepWay
 
 AT_EVENT = 1e-9
-"""Indicators at or below it are those of the event at which an FMU has stopped."""
+"""Indicators that come down to 0 within so many s, or are nearer to it than this part of their nominal value, are those of
+the event at which an FMU has stopped."""
 
 LATE = 1e-6
 """An event is late if it is detected when all its indicators are farther below 0."""
+
+MOST_LATE = 20
+"""So often an event may be late."""
 
 
 class Late(NamedTuple):
@@ -36,9 +40,10 @@ class Late(NamedTuple):
 
     def text(self, name: str) -> str:
         """A warning."""
+        often = "once" if self.times == 1 else f"{self.times} times"
         return (
-            f"the event '{name}' was found late {self.times} times, first at t = {self.time:.12g} s, when the largest of "
-            f"its indicators was {self.indicator:.3g} already: take smaller steps, above all after events"
+            f"the event '{name}' was found late {often}, first at t = {self.time:.12g} s, when the largest of its "
+            f"indicators was {self.indicator:.3g} already: take smaller steps, above all after events"
         )
 
 
@@ -99,6 +104,12 @@ class Happening:
 
     def _ask_for_next_time(self) -> None:
         self.next_time = float(self.executor.next_events.min())
+        if isnan(self.next_time):
+            names = self.names(np.flatnonzero(np.isnan(self.executor.next_events)).tolist())
+            raise SimulationError(
+                f"UpdateDiscreteStates of {names} says that the time of its next event is NaN, at "
+                f"t = {self.state.time.seconds:.12g} s. Expected a time in s, or that there is none. Ask the FMU's vendor."
+            )
 
     def happen(self, due: frozenset[int], asked: Sequence[int]) -> bool:
         """Let the events of the present instant happen; whether there was any.
@@ -125,7 +136,7 @@ class Happening:
         fired = set(due)
         how = dict.fromkeys(fired, "predicted")
         if asking and self.plan.events:
-            stopped = self.indicators.at(AT_EVENT, frozenset(asked)) - s.fired
+            stopped = self.indicators.stopped_at(AT_EVENT, frozenset(asked)) - s.fired
             how |= {e: f"early return of {self.names(asked)}" for e in stopped}
             fired |= stopped
             self._refuse_unknown(asked, stopped)
@@ -141,7 +152,7 @@ class Happening:
         if answer.stopped is not None:
             raise self._endless(whom)
         self.ends_the_run = answer.terminate
-        s.fired |= frozenset(fired)
+        s.fired = frozenset(fired)
         s.previous = 0.0
         s.outdated |= late
         self.changes.note()
@@ -183,6 +194,13 @@ class Happening:
                 name = self.plan.events[e].name
                 before = self.late.get(name, Late(0, s.time.seconds, largest))
                 self.late[name] = before._replace(times=before.times + 1)
+                if before.times + 1 == MOST_LATE:
+                    raise SimulationError(
+                        f"The event '{name}' was found late {MOST_LATE} times, with all its indicators well below 0: first "
+                        f"at t = {before.time:.12g} s ({before.indicator:.3g}), now at t = {s.time.seconds:.12g} s "
+                        f"({largest:.3g}). It happens more often than steps can follow; perhaps its events accumulate. "
+                        "Take smaller steps, or the event clock EarlyReturn, which tells the time at which they do."
+                    )
 
     def _due(self) -> list[int]:
         """Instances that have named the present time for an event."""

@@ -117,8 +117,8 @@ class NativeExecutor:
     ) -> None:
         self.plan = plan
         self.hooks = hooks
-        self.hook_error: Exception | None = None
-        """What a hook has raised."""
+        self.hook_error: BaseException | None = None
+        """What a hook has raised, or Ctrl-C in Python that the kernel has called."""
         self.store = make_store(plan, n_buffers)
         self.kernel = k = ffi.new("fm_kernel *")
         self.rows: RowBlock = KernelRows(plan, self.store, k)
@@ -132,6 +132,7 @@ class NativeExecutor:
         k.n_instances, k.continuous_group = len(instances), Group.CONTINUOUS
         self.experiment = experiment
         k.experiment = self._lent(_experiment(experiment))
+        self._scratch = np.zeros(0)
         self._lend_instances(n_places)
         self._lend_calls()
         self._lend_moves()
@@ -202,6 +203,11 @@ class NativeExecutor:
             return None
         stop = lib.fm_step(self.kernel, code, then, begin, end)
         return self._outcome(stop) if stop else None
+
+    def rest(self) -> None:
+        """Let threads sleep until they are needed again."""
+        if self.kernel.pool:
+            lib.fm_pool_rest(self.kernel.pool)
 
     def repeat(
         self,
@@ -342,7 +348,9 @@ class NativeExecutor:
                 fit = ffi.new("fm_fit *", (points, derivatives, len(buffers), numbers))
                 fields |= {"instance": i, "at": at, "fit": self._lent(fit)}
             case Step(i, end):
-                fields |= {"instance": i, "at": end, "least": self.plan.instances[i].stops}
+                fields |= {"instance": i, "at": end}
+                planned = self.plan.instances[i]
+                fields |= {"least": planned.stops, "most": planned.event_mode}
                 if self._limited:
                     fields["op"] = lib.FM_STEP_LIMITED
             case Save(i, place) | Restore(i, place):
@@ -370,7 +378,8 @@ class NativeExecutor:
             if i not in self.coefficients or len(self.coefficients[i]) < rows:
                 self.coefficients[i] = np.zeros((rows, n))
                 k.coefficients[i] = ffi.from_buffer("double[]", self.coefficients[i])
-            self._scratch = self._doubles(k, "scratch", np.zeros((n + 5) * (rows + 1)))
+            if (n + 5) * (rows + 1) > len(self._scratch):
+                self._scratch = self._doubles(k, "scratch", np.zeros((n + 5) * (rows + 1)))
 
     # What the kernel borrows
 

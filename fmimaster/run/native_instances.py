@@ -99,6 +99,9 @@ def _status(table: PythonInstance, act: Callable[..., int | None], *arguments: A
     except CallError as error:
         table.error = error
         return int(lib.FM_ERROR)
+    except BaseException as error:  # Ctrl-C too: it is raised again where the kernel was called
+        table.executor.hook_error = error
+        return int(lib.FM_ERROR)
     return int(lib.FM_OK) if status is None else status
 
 
@@ -137,7 +140,7 @@ def _hook(python: Any, hook: int) -> int:
     executor: NativeExecutor = ffi.from_handle(python)
     try:
         executor.hooks[hook](executor.store)
-    except Exception as error:  # it is raised again where the kernel was called
+    except BaseException as error:  # Ctrl-C too: it is raised again where the kernel was called
         executor.hook_error = error
         return int(lib.FM_ERROR)
     return int(lib.FM_OK)
@@ -176,7 +179,8 @@ class FmuInstance:
         self._bind = lib.fm_fmi2_bind if is_fmi2 else lib.fm_fmi3_bind
         fmu.component = ffi.cast("void *", instance.component.value)
         fmu.functions = functions
-        fmu.places = self._lent("void *[]", max(n_places, 1))
+        places = fmu.places = self._lent("void *[]", max(n_places, 1))
+        instance.lent_places = lambda: [int(ffi.cast("uintptr_t", p)) for p in places if p]
         fmu.orders = self._lent("int[]", 64)
         fmu.most_orders = instance.model.capabilities.max_input_derivative_order
         tolerance = instance.model.default_experiment.tolerance

@@ -124,6 +124,10 @@ class ReferenceExecutor:
                 act()
         except _Stopped as stopped:
             return Outcome(stopped.stop.time, self._terminate, stopped.stop)
+        if self._limit != end and max(self._at) > self._limit and not self._terminate:
+            i = int(np.argmax(self._at))
+            stop = Stop(Reason.EARLY, i, -1, self._limit)
+            return Outcome(self._limit, False, stop)
         events = tuple(sorted(self._asking))
         return (
             Outcome(min(self._at), True, events=events)
@@ -143,6 +147,9 @@ class ReferenceExecutor:
             return outcome
         self.run(commit, end, end)
         return None
+
+    def rest(self) -> None:
+        """There are no threads."""
 
     def repeat(
         self,
@@ -338,21 +345,20 @@ class ReferenceExecutor:
         """A step that was not simply done: the run ends, an event, an early return, or a step that cannot be done."""
         reached = answer.last_successful_time
         self._terminate |= answer.terminate
-        if answer.event:
-            self._asking.add(i)
         if answer.terminate:
             self._at[i] = reached
-        elif not (answer.discarded or answer.early):
-            return
-        elif answer.discarded:
+        elif answer.discarded or (answer.early and reached != there):
             if not least < reached < there:
-                raise _Stopped(Stop(Reason.DISCARDED, i, line, reached, messages=answer.messages))
+                reason = Reason.DISCARDED if answer.discarded else Reason.EARLY
+                raise _Stopped(Stop(reason, i, line, reached, messages=answer.messages))
+            self._asking.clear()  # who asked at a later time has not come to it
+            self._limit = reached
+            if answer.discarded:
+                self._asking.add(i)  # it stands beyond the limit until it is aligned
+            else:
+                self._at[i] = reached
+        if answer.event and self.plan.instances[i].event_mode:
             self._asking.add(i)
-            self._limit = reached  # it stands beyond it until it is aligned
-        elif reached != there:
-            if not least < reached < there:
-                raise _Stopped(Stop(Reason.EARLY, i, line, reached, messages=answer.messages))
-            self._at[i] = self._limit = reached
 
     def _align(self, instruction: Align, line: int) -> Action:
         i, at = instruction.instance, self._at

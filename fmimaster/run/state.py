@@ -27,6 +27,8 @@ class StepWay(Protocol):
     @property
     def attempt(self) -> Program: ...
     @property
+    def rollback(self) -> Program: ...
+    @property
     def tune(self) -> Program: ...
     @property
     def event(self) -> EventProgram: ...
@@ -40,9 +42,8 @@ class StepPrograms:
 
     ways: Sequence[StepWay]
     commit: Program
-    restart: Program | None = None
-    """The attempt at a step without history, if that is another one."""
-    rollback: Program | None = None
+    restart: StepWay | None = None
+    """The way to do a step without history, if that is another one."""
     renew: Program | None = None
     """Forgets the history but for the present point."""
     choose: Callable[[Indicators, float, int], int] | None = None

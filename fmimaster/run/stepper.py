@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import ulp
 
 import numpy as np
 
@@ -58,6 +59,8 @@ class Stepper:
         self._has_event_mode = any(instance.event_mode for instance in plan.instances)
         self.indicators.first = programs.ways[0].first
         self._is_fixed = isinstance(rule, Grid) and clock is None and not self._has_event_mode
+        self._way = programs.ways[0]
+        """That of the last attempt."""
         self._may_undo = clock is not None and clock.locates > 0
         self._may_repeat = (
             isinstance(rule, Grid)
@@ -140,6 +143,9 @@ class Stepper:
         """The earliest instant after now that anyone asks for, with the reason."""
         s = self.state
         goal = self.rule.propose(now, s.previous)
+        end = goal.end.seconds
+        if until.seconds - end <= SLIVER * (end - now.seconds):
+            goal = Goal(until, "stop time")
         if s.timeline.points and (point := s.timeline.after(now)) <= goal.end:
             goal = Goal(point, "imposed point")
         end = goal.end.seconds
@@ -148,18 +154,16 @@ class Stepper:
             goal = Goal(
                 Instant(max(self.happening.next_time, now.seconds)), f"time event of {name}"
             )
-        if s.outdated:
+        if s.outdated and now.seconds + REFRESH * (end - now.seconds) > now.seconds:
             names = " and ".join(self._names[i] for i in sorted(s.outdated))
             length = REFRESH * (goal.end.seconds - now.seconds)
             goal = Goal(Instant(now.seconds + length), f"outputs of {names} after an event")
             end = goal.end.seconds
-        if until.seconds - end <= SLIVER * (end - now.seconds):
-            goal = Goal(until, "stop time")
         if self.clock is None:
             return goal
         if s.bracket is not None:
             low, high = s.bracket
-            length = high if high - low <= self.clock.locates else (low + high) / 2
+            length = high if high - low <= self._finest(now) else (low + high) / 2
             return Goal(Instant(now.seconds + length), "change of discrete outputs located")
         return self.clock.clip(goal, now, self.indicators, s.fired)
 
@@ -169,11 +173,12 @@ class Stepper:
         s, restart = self.state, self.programs.restart
         if self.programs.choose is not None:
             self._choose_way(self.programs.choose)
-        program = self.programs.ways[s.way].attempt
+        self._way = self.programs.ways[s.way]
         if restart is not None and s.previous == 0.0:
-            program = restart
+            self._way = restart
+        program = self._way.attempt
         begin, between = s.time.seconds, NO_TIMES
-        if self._may_repeat and goal.reason == "grid" and program is not restart:
+        if self._may_repeat and goal.reason == "grid" and self._way is not restart:
             assert isinstance(self.rule, Grid)
             last = min(until, s.timeline.after(s.time), Instant(self.happening.next_time))
             between = self.rule.seconds_between(goal.end, last, self.executor.rows.capacity)
@@ -206,11 +211,15 @@ class Stepper:
 
     # Locating by going back
 
+    def _finest(self, now: Instant) -> float:
+        """Length in s of the bracket that is wanted, as far as doubles can tell times apart."""
+        assert self.clock is not None
+        return max(self.clock.locates, 4 * ulp(now.seconds))
+
     def _goes_back(self, goal: Goal, outcome: Outcome) -> bool:
         """Whether a change of discrete outputs in the attempt is to be located more closely; if so it is undone."""
         s = self.state
         assert self.clock is not None
-        assert self.programs.rollback is not None
         length = goal.end.seconds - s.time.seconds
         changed = self.happening.changes.outputs_changed()
         if s.bracket is None and not changed:
@@ -218,7 +227,7 @@ class Stepper:
         low, high = s.bracket or (0.0, length)
         if s.bracket is not None:
             low, high = (low, length) if changed else (length, high)
-        if changed and high - low <= self.clock.locates:
+        if changed and high - low <= self._finest(s.time):
             s.event_log.add(
                 goal.end.seconds,
                 "change of discrete outputs",
@@ -229,7 +238,7 @@ class Stepper:
             self.happening.changes.note()
             s.previous = 0.0
             return False
-        self.executor.run(self.programs.rollback, s.time.seconds, s.time.seconds)
+        self.executor.run(self._way.rollback, s.time.seconds, s.time.seconds)
         s.bracket = low, high
         return True
 

@@ -233,7 +233,9 @@ def test_sd4_a_sawtooth_has_both_limits(step_size: str, execution: Execution) ->
 
 def test_bounces_that_are_too_fast_for_a_prediction_are_told(execution: Execution) -> None:
     """The flight is shorter than the first step after a bounce: the ball is below the ground when it bounces."""
-    r = ball("fmi3", Predictive(), v_min=0.0, step_size=Ramp(0.1), executor=execution)
+    with pytest.raises(SimulationError, match=r"'BouncingBall\.bounce' was found late 20 times"):
+        ball("fmi3", Predictive(), v_min=0.0, step_size=Ramp(0.1), executor=execution)
+    r = ball("fmi3", Predictive(), v_min=0.08, step_size=Ramp(0.15), executor=execution)
     told = "\n".join(r.statistics.lines())
     assert "the event 'BouncingBall.bounce' was found late" in told
     r = ball("fmi3", Predictive(), v_min=0.1, step_size=Ramp(0.1), executor=execution)

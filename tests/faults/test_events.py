@@ -242,11 +242,12 @@ def test_a_discarded_step_without_an_event_there_is_told(simulate: Simulate) -> 
 
     unit = PythonFmu(
         parameters={"policy": 0},
+        inputs={"go": 0},
         states={"x": 0.5},
         outputs={"z": lambda v: v.x},
-        attributes={"policy": {"type": DataType.INT32}},
+        attributes={"policy": {"type": DataType.INT32}, "go": {"type": DataType.INT32}},
         step=step,
-        events=[EventDeclaration("hit", Scope.PRIVATE, (Indicator("z"),))],
+        events=[EventDeclaration("hit", Scope.PRIVATE, (Indicator("z"),), None, "go")],
         event_policy=EventPolicy("policy", execute=0, announce=1),
     )
     with pytest.raises(SimulationError) as caught:
@@ -276,4 +277,17 @@ def test_who_cannot_go_back_is_named(simulate: Simulate) -> None:
 
 def test_locating_needs_who_can_go_back_too(simulate: Simulate) -> None:
     with pytest.raises(FmimasterError, match="'a' may have to go back"):
-        run(simulate, Locate(), alone=True, a=PythonFmu(can_get_and_set_fmu_state=False))
+        simulate(
+            {
+                "a": PythonFmu(
+                    outputs={"n": lambda v: 0},
+                    attributes={"n": {"type": DataType.INT32}},
+                    can_get_and_set_fmu_state=False,
+                ),
+                "b": PythonFmu(inputs={"m": 0}, attributes={"m": {"type": DataType.INT32}}),
+            },
+            ["a.n -> b.m"],
+            event_clock=Locate(),
+            step_size=0.2,
+            stop_time=1.4,
+        )

@@ -195,7 +195,8 @@ def test_programs_around_events_are_those_of_the_listing(name: str) -> None:
         plan = stopping(algorithm.policies(plan))
     programs = assemble(plan, algorithm)
     event = programs.ways[0].event((0, 1, 2), (1, 2), True)
-    written = {p.name: p for p in (programs.restart, event, programs.renew)}
+    attempt = (programs.restart or programs.ways[0]).attempt
+    written = {p.name: p for p in (attempt, event, programs.renew)}
     text = text_of(programs) + "\n# the attempt without history, an event, renewal\n"
     text += "\n\n".join(listing(program, plan) for program in written.values()) + "\n"
     path = LISTINGS / f"{name}-stopping.txt"

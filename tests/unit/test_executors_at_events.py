@@ -12,7 +12,7 @@ from python_fmu import Bench, PythonFmu
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.plan.layout import ValueStore
 from fmimaster.plan.plan import EventUse, Policy
-from fmimaster.program.outcome import Outcome, Reason
+from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.executor import Counted
 from fmimaster.system.model import (
     DataType,
@@ -104,17 +104,22 @@ def test_after_an_early_return_the_others_step_no_farther() -> None:
 
 def test_who_stands_at_the_limit_or_beyond_is_not_stepped() -> None:
     b = bench(a=early(0.5), b=ramp(), c=ramp())
-    outcome = b.run(
-        "STEP b 0.5\nSTEP c 0.75\nSTEP a 1.0\nSTEP b 1.0\nSTEP c 1.0\nSTEP a 1.0", 0.0, 1.0
-    )
+    outcome = b.run("STEP b 0.5\nSTEP a 1.0\nSTEP b 1.0\nSTEP c 1.0\nSTEP a 1.0", 0.0, 1.0)
     assert outcome == Outcome(0.5, events=(0,))
     assert [len(steps(b, name)) for name in "abc"] == [1, 1, 1]
 
 
-def test_of_several_early_returns_the_earliest_counts() -> None:
+def test_who_is_left_beyond_the_limit_ends_the_run() -> None:
+    b = bench(a=early(0.5), b=ramp(), c=ramp())
+    outcome = b.run("STEP c 0.75\nSTEP a 1.0\nSTEP c 1.0", 0.0, 1.0)
+    assert outcome.stopped == Stop(Reason.EARLY, 2, -1, 0.5)
+    assert len(steps(b, "c")) == 1
+
+
+def test_of_several_early_returns_the_earliest_counts_and_no_later_one_asks_for_an_event() -> None:
     b = bench(a=early(0.6), b=early(0.3), c=early(0.9))
-    outcome = b.run("STEP a 1.0\nSTEP b 1.0\nSTEP c 1.0", 0.0, 1.0)
-    assert outcome == Outcome(0.3, events=(0, 1))
+    outcome = b.run("SAVE a 0\nSTEP a 1.0\nSTEP b 1.0\nSTEP c 1.0\nALIGN a 0", 0.0, 1.0)
+    assert outcome == Outcome(0.3, events=(1,))
     assert steps(b, "c") == [(0.0, 0.3)]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster.control.event_clock import refuse_what_cannot_be_fired
-from fmimaster.errors import DescriptionError
+from fmimaster.control.event_clock import Predictive, refuse_what_cannot_be_done
+from fmimaster.errors import DescriptionError, OptionError
 from fmimaster.plan.events import concerned
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import EventUse, Plan, Policy
@@ -74,7 +74,6 @@ def test_a_shared_event_is_one_with_a_trigger_in_each_member() -> None:
     ]
     assert [m.trigger for m in plan.events[0].members] == [0, 1]
     assert [(t.instance, t.name) for t in plan.triggers] == [(0, "go"), (1, "go")]
-    assert plan.events[0].can_be_fired
 
 
 def test_payload_comes_from_the_other_member() -> None:
@@ -126,10 +125,10 @@ def test_a_connected_input_cannot_trigger_an_event_too() -> None:
 
 
 def test_what_cannot_be_fired_is_refused_by_name() -> None:
-    refuse_what_cannot_be_fired(crash())
+    refuse_what_cannot_be_done(crash(), Predictive())
     alone = plan_of({"a": member()}, use=WATCHED)
     with pytest.raises(DescriptionError, match=r"'a\.hit' is shared, but .* builder\.share_event"):
-        refuse_what_cannot_be_fired(alone)
+        refuse_what_cannot_be_done(alone, Predictive())
 
 
 # Clock connections ----------------------------------------------------------------------------------------------------
@@ -223,10 +222,16 @@ def test_with_event_mode_an_fmu_stops_if_it_can_and_is_allowed_to(
     assert plan_of({"a": unit}, use=use).instances[0].stops is expected
 
 
-def test_the_policy_is_a_start_value_and_a_note_unless_the_user_gives_one() -> None:
+def test_the_policy_is_a_start_value_and_a_note_unless_the_user_gives_the_same() -> None:
     use = EventUse(watched=True, policy={0: Policy.ANNOUNCE, 1: Policy.IGNORE})
     units = {"a": member(), "b": member(), "c": member()}
-    plan = plan_of(units, (), {"b.policy": 0}, use=use)
+    plan = plan_of(units, (), {"b.policy": 2}, use=use)
     told = [i.start_values.get("policy") for i in plan.instances]
-    assert told == [(1,), (0,), None]
+    assert told == [(1,), (2,), None]
     assert plan.notes == ("'a.policy' is set to 1 for events and inputs",)
+
+
+def test_another_policy_than_the_event_clock_needs_is_refused() -> None:
+    use = EventUse(watched=True, policy=Policy.IGNORE)
+    with pytest.raises(OptionError, match=r"start value 0 of 'b\.policy' .* needs 2\. Leave"):
+        plan_of({"b": member()}, (), {"b.policy": 0}, use=use)

@@ -215,7 +215,6 @@ def test_free_steps_from_a_given_time_add_up_without_error() -> None:
 
 def test_free_steps_are_on_no_grid() -> None:
     run = ramped(free_step(0.1))
-    assert not run.is_grid
     assert run.propose(Instant(0.25), 0.1).end.seconds == pytest.approx(0.35, abs=1e-15)
 
 
