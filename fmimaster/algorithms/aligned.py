@@ -16,7 +16,7 @@ class Aligned:
     Only instances that can be beyond it are saved: whoever is stepped before another one that may return early, and those
     that discard a step at an event. They must be able to get and set their FMU state.
 
-    Source: hybrid.md 11; events.md 6.5.
+    Source: fmimaster; the grid of steps is not moved by an early return.
     """
 
     base: Algorithm

@@ -34,7 +34,8 @@ class Sequential:
         Whether at a shared event the first one is told the left limits of the others as they are; else the extrapolated
         ones by which it has found the event, as in the paper.
 
-    Source: Dejaco and Benedikt (2017), steps I to V; synchronised and with a quintic extrapolation: method C5 of events.md.
+    Source: Dejaco and Benedikt (2017), steps I to V. Synchronised and with a quintic extrapolation it is "C5" of
+    docs/events.md.
     """
 
     first: str | None = None

@@ -27,7 +27,7 @@ class Waveform:
     most_sweeps : int
         More end the run: not converged.
 
-    Source: events.md 6.5; waveform relaxation as in Gomes et al. (2017), section 4.2.
+    Source: fmimaster (docs/events.md, "E1" and "E2"); waveform relaxation as in Gomes et al. (2017), section 4.2.
     """
 
     base: Algorithm

@@ -53,7 +53,9 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
     """Write the files that are asked for; returns what to tell of them."""
     told = []
     if arguments.output_file == "-":
-        write_csv(results, standard_output())
+        output = standard_output()
+        write_csv(results, output)
+        output.flush()  # what is told of the run on the standard error comes after it
     elif arguments.output_file:
         if not _streams(arguments):
             write_csv(results, arguments.output_file)

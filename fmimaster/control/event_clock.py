@@ -230,7 +230,7 @@ class LookAhead:
     in_fmu : bool
         Whether an FMU that computes it itself is asked, by the output that its manifest names.
 
-    Source: Tischer et al., LookAhead (events.md 6.2).
+    Source: Tischer et al., LookAhead.
     """
 
     safety: float = 0.9
@@ -301,7 +301,7 @@ class LookAhead:
 
 @dataclass(frozen=True, slots=True)
 class Predictive:
-    """Stop at predicted events and fire them in all members at once; no FMU is ever brought back ("PZ", events.md 6.4).
+    """Stop at predicted events and fire them in all members at once; no FMU is ever brought back ("PZ" in docs/events.md).
 
     Each indicator is extrapolated by the cubic through values and derivatives at the last two communication points.
 
@@ -420,7 +420,7 @@ def _value(p: Cubic, s: float) -> float:
 class EarlyReturn:
     """FMUs return early at their own events, announce them, and the importer lets them happen in all members at once.
 
-    For an algorithm that brings the others back: ``Aligned`` or ``Waveform`` (events.md 6.5).
+    For an algorithm that brings the others back: ``Aligned`` or ``Waveform``, "E1" and "E2" in docs/events.md.
     """
 
     tolerance: float = 1e-9
@@ -490,7 +490,7 @@ class Check:
 class Locate:
     """Go back and halve the step until a change of discrete outputs is bracketed; all instances then step to its end.
 
-    For FMUs without Event Mode that change discrete outputs inside a step (hybrid.md 3). All must be able to go back.
+    For FMUs without Event Mode that change discrete outputs inside a step. All must be able to go back.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class Ramp:
     growth : float
         A step is at most so many times the one before.
 
-    Source: the event clock's ramp, events.md 6.4.
+    Source: fmimaster, for the event clock Predictive (docs/events.md).
     """
 
     size: float | int | str | Fraction

@@ -27,7 +27,7 @@ def accumulation(times: Sequence[float]) -> float | None:
 
     Notes
     -----
-    The limit of the gaps taken as a geometric series, by Aitken's extrapolation from the last two (hybrid.md 5).
+    The limit of the gaps taken as a geometric series, by Aitken's extrapolation from the last two.
     """
     if len(times) <= GAPS:
         return None

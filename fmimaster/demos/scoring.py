@@ -1,7 +1,7 @@
 """How well a run of the two masses has met the exact solution: position error and events.
 
 Events are taken from what the FMUs themselves have logged, so that the score does not depend on who has let them happen.
-Definitions of events.md 7.
+An event is missed or false if none of its kind is within 0.1 s of it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Between events the system is linear, so that its flow is a sum of exponentials; events are bracketed to the last bits.
 
-Source: Dejaco and Benedikt (2017); Tischer et al., LookAhead; parameters and initial values of events.md 2 to 4.
+Source: Dejaco and Benedikt (2017); Tischer et al., LookAhead; initial values as in docs/events.md.
 """
 
 from __future__ import annotations

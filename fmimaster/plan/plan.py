@@ -291,8 +291,9 @@ def _with_start_values(
     components, notes = [], list(system.notes)
     for i, component in enumerate(system.components):
         model, added = component.model, dict[str, int]()
-        if use.policy_of(i) is not Policy.EXECUTE or i in fitted:
-            asked = tuned_parameters(model, use.policy_of(i), i in fitted)
+        policy = use.policy_of(i)
+        if policy is not Policy.EXECUTE or i in fitted:
+            asked = tuned_parameters(model, policy, i in fitted)
             added = {name: value for name, value in asked.items() if value is not None}
         for name, value in added.items():
             given = component.start_values.get(name)
@@ -304,9 +305,16 @@ def _with_start_values(
         added = {n: v for n, v in added.items() if n not in component.start_values}
         values = {n: np.array([v], _dtype(model, n)) for n, v in added.items()}
         components.append(replace(component, start_values={**component.start_values, **values}))
-        notes += [
-            f"'{component.name}.{n}' is set to {v} for events and inputs" for n, v in added.items()
-        ]
+        reason = {
+            None: "its inputs come as polynomials",
+            Policy.EXECUTE: "it executes its events itself",
+            Policy.ANNOUNCE: "it stops at its events, and the importer fires them",
+            Policy.IGNORE: "it steps over its events, and the importer fires them",
+        }
+        own = None if model.event_policy is None else model.event_policy.parameter
+        for n, v in added.items():
+            why = reason[policy if n == own else None]
+            notes.append(f"'{component.name}.{n}' is set to {v}: {why}")
     return replace(system, components=tuple(components), notes=tuple(notes))
 
 

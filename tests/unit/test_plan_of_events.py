@@ -228,7 +228,9 @@ def test_the_policy_is_a_start_value_and_a_note_unless_the_user_gives_the_same()
     plan = plan_of(units, (), {"b.policy": 2}, use=use)
     told = [i.start_values.get("policy") for i in plan.instances]
     assert told == [(1,), (2,), None]
-    assert plan.notes == ("'a.policy' is set to 1 for events and inputs",)
+    assert plan.notes == (
+        "'a.policy' is set to 1: it stops at its events, and the importer fires them",
+    )
 
 
 def test_another_policy_than_the_event_clock_needs_is_refused() -> None:
