@@ -263,13 +263,12 @@ class LookAhead:
 
     def _nearest(self, now: Instant, indicators: Indicators) -> tuple[float, str] | None:
         values, candidates = indicators.present(), list[tuple[float, str]]()
-        computing = {i for i, _ in indicators.look_ahead} if self.in_fmu else set()
-        if self.in_fmu:
-            for i, slot in indicators.look_ahead:
-                if values[slot] > 0:
-                    candidates.append(
-                        (values[slot], f"an event of {indicators.plan.instances[i].name}")
-                    )
+        with_indicators = {s.instance for s in indicators.sets}
+        computing = {i for i, _ in indicators.look_ahead if self.in_fmu or i not in with_indicators}
+        for i, slot in indicators.look_ahead:
+            if i in computing and values[slot] > 0:
+                name = indicators.plan.instances[i].name
+                candidates.append((values[slot], f"an event of {name}"))
         previous = indicators.previous(now.seconds, 0.0)
         if previous is not None:
             before, time = previous

@@ -169,7 +169,7 @@ def event_members(
                 if indicator.derivative:
                     outputs[m.instance].add(indicator.derivative)
     for i, component in enumerate(system.components):
-        if component.model.look_ahead is not None and component.model.events:
+        if component.model.look_ahead is not None:
             outputs[i].add(component.model.look_ahead)
     for trigger in triggers:
         given[trigger.instance] += [n for n in trigger.names if n not in given[trigger.instance]]

@@ -266,7 +266,9 @@ def _instance(
 
 def without_events(system: ResolvedSystem) -> ResolvedSystem:
     """The system without what its FMUs say of events; clock connections stay."""
-    components = tuple(replace(c, model=replace(c.model, events=())) for c in system.components)
+    components = tuple(
+        replace(c, model=replace(c.model, events=(), look_ahead=None)) for c in system.components
+    )
     return replace(system, components=components, shared_events=())
 
 
