@@ -100,7 +100,7 @@ WRONG = {
     ),
     "STEP with a limit": ("fmin(end_of(k, c), k->limit)", "end_of(k, c)"),
     "STEP that returns early": ("k->limit = reached;", ""),
-    "STEP that asks for an event": ("if (answer->event)", "if (0)"),
+    "STEP that asks for an event": ("if (answer->event && c->most)", "if (0)"),
     "STEP that is discarded": ("k->asking[i] = 1; /* it stands", "; /* it stands"),
     "STEP that stops outside": ("here < reached && reached", "here < reached + 1e9 && reached"),
     "ALIGN": ("if (k->at[c->instance] <= k->limit)", "if (1)"),
