@@ -64,7 +64,7 @@ class Indicators:
             for slot in [plan.layout.slots.get((i, Group.OUTPUTS, name), (None, None))[1]]
             if slot is not None
         ]
-        self._seen = [(s.event, s.instance, s.z) for s in self.sets]
+        self._seen = [(s.event, s.z) for s in self.sets]
         self.pairs = [(s.event, s.pairs) for s in self.sets]
         """Of each set the event, and slots of indicators and derivatives: what is looked at in each step."""
         self._member = self.sets[0].instance if self.sets else 0
@@ -94,16 +94,15 @@ class Indicators:
                 return values[DataType.FLOAT64].tolist(), time
         return None
 
-    def at(self, tolerance: float, instances: frozenset[int] | None = None) -> frozenset[int]:
-        """Events of which a member has all indicators at or below the tolerance; of members among these instances."""
+    def at(self, tolerance: float) -> frozenset[int]:
+        """Events of which a member has all indicators at or below the tolerance."""
         values, found = self.present(), NONE
-        for event, instance, slots in self._seen:
+        for event, slots in self._seen:
             for k in slots:
                 if values[k] > tolerance:
                     break
             else:
-                if instances is None or instance in instances:
-                    found |= {event}
+                found |= {event}
         return found
 
     def stopped_at(self, tolerance: float, instances: frozenset[int]) -> frozenset[int]:

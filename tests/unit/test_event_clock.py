@@ -293,7 +293,7 @@ def test_events_are_judged_by_chosen_members() -> None:
     seen = Seen(plan({"event": ["z"]}, members=("a", "b")))
     seen.put({"a.z": 1.0, "b.z": -1.0})
     assert seen.indicators.at(0.0) == {1}
-    assert seen.indicators.at(0.0, frozenset({0})) == NOTHING
+    assert [seen.indicators.stopped_at(0.0, frozenset({i})) for i in (0, 1)] == [NOTHING, {1}]
     assert [seen.indicators.still_on(e) for e in (0, 1)] == [False, True]
 
 
