@@ -27,7 +27,7 @@ from fmimaster.control.step_size import Grid, Ramp
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import Polynomial
-from fmimaster.run.choice import Execution
+from fmimaster.run.choice import Backend
 
 ROWS, OUTPUTS, INSTANCES = 1_000_000, 20, 100
 
@@ -112,8 +112,8 @@ def save_and_restore(repetitions: int, part: int, fmi: int) -> Cost:
     system = ring(fmi, 2, steps=300_000 // part, goal=0)
     a, b = medians(
         repetitions,
-        lambda: measure(system, Execution.NATIVE, algorithm=Halves(), rows=False).cpu,
-        lambda: measure(system, Execution.NATIVE, algorithm=Again(), rows=False).cpu,
+        lambda: measure(system, Backend.NATIVE, algorithm=Halves(), rows=False).cpu,
+        lambda: measure(system, Backend.NATIVE, algorithm=Again(), rows=False).cpu,
     )
     value = 1 + (b - a) / (a / 2)  # one saving and restoring, over one of the two steps
     remark = f"two coupled; CPU time; {(b - a) / system.steps / 2 * 1e9:.0f} ns per instance"
@@ -127,7 +127,7 @@ def predicting(repetitions: int) -> Cost:
         algorithm=Jacobi(Polynomial(2, 2)),
         step_size=Ramp("1/1000"),
         event_clock=Predictive(),
-        executor=Execution.NATIVE,
+        backend=Backend.NATIVE,
     )
 
     def per_step() -> float:
@@ -147,7 +147,7 @@ def loading(repetitions: int, fmi: int) -> Cost:
 
     def once() -> float:
         begin = time.perf_counter()
-        simulation(system, Execution.NATIVE).run()
+        simulation(system, Backend.NATIVE).run()
         return time.perf_counter() - begin
 
     (a,) = medians(repetitions, once)
@@ -194,11 +194,11 @@ def in_a_process(expression: str) -> int:
 def peak(steps: int, output_file: str | None = None) -> int:
     """How far a run of so many steps lifts the memory of this process at its peak, in bytes."""
     system = ring(2, OUTPUTS // 2, steps=1000, goal=0)
-    simulation(system, Execution.NATIVE).run()
+    simulation(system, Backend.NATIVE).run()
     gc.collect()
     RESET_PEAK.write_text("5")
     before = _status("VmHWM")
-    results = simulation(system.of(steps), Execution.NATIVE).run(output_file=output_file)
+    results = simulation(system.of(steps), Backend.NATIVE).run(output_file=output_file)
     assert output_file or len(results) == steps + 1
     return _status("VmHWM") - before
 
@@ -219,7 +219,7 @@ def threads(repetitions: int) -> Cost:
         system = ring(3, 2, steps=1000, goal=0, path=slow_fmu(Path(folder)))
 
         def wall(n: int) -> float:
-            results = replace(simulation(system, Execution.NATIVE), threads=n).run()
+            results = replace(simulation(system, Backend.NATIVE), threads=n).run()
             assert results.statistics is not None
             return results.statistics.seconds
 

@@ -10,12 +10,10 @@ from systems import Measured, System
 from fmimaster import Simulation
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Execution
+from fmimaster.run.choice import Backend
 
 
-def simulation(
-    system: System, executor: Execution, algorithm: Algorithm | None = None
-) -> Simulation:
+def simulation(system: System, backend: Backend, algorithm: Algorithm | None = None) -> Simulation:
     """The system with its fixed step."""
     return Simulation(
         system.described(),
@@ -23,13 +21,13 @@ def simulation(
         start_time=0,
         stop_time=system.stop,
         step_size=system.step,
-        executor=executor,
+        backend=backend,
     )
 
 
 def measure(
     system: System,
-    executor: Execution,
+    backend: Backend,
     *,
     algorithm: Algorithm | None = None,
     rows: bool = True,
@@ -50,18 +48,18 @@ def measure(
 def whole(system: System, *, algorithm: Algorithm | None = None) -> float:
     """CPU time of a whole run with the kernel, with loading and results, in s."""
     begin = time.process_time()
-    simulation(system, Execution.NATIVE, algorithm).run()
+    simulation(system, Backend.NATIVE, algorithm).run()
     return time.process_time() - begin
 
 
 def native(system: System) -> Measured:
     """The kernel in C."""
-    return measure(system, Execution.NATIVE)
+    return measure(system, Backend.NATIVE)
 
 
 def reference(system: System) -> Measured:
     """The interpreter in Python."""
-    return measure(system, Execution.REFERENCE)
+    return measure(system, Backend.REFERENCE)
 
 
 def stacked(system: System, results: Results) -> np.ndarray:

@@ -35,20 +35,23 @@ from fmimaster.errors import (
 )
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
+from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
 from fmimaster.reference_files import reference_path
 from fmimaster.results.explained import Event, Steps
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Execution
+from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation, simulate
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.ssp import read_system
 from fmimaster.validation import Finding, Severity, validate
 
 __all__ = [
+    "FIRST_ORDER",
+    "HOLD",
     "Algorithm",
     "Aligned",
     "AutomaticSequence",
+    "Backend",
     "CallError",
     "Check",
     "ConvergenceError",
@@ -57,14 +60,11 @@ __all__ = [
     "Emitter",
     "Event",
     "EventClock",
-    "Execution",
     "FileError",
     "Finding",
-    "FirstOrder",
     "FixedStep",
     "FmimasterError",
     "GaussSeidel",
-    "Hold",
     "InputError",
     "Interrupted",
     "Jacobi",

@@ -9,7 +9,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.results.explained import Event, Steps
 from fmimaster.results.recorder import ColumnSource
 from fmimaster.run.executor import RowBlock
-from fmimaster.run.happened import EventEntry, EventLog, StepLog
+from fmimaster.run.log import EventEntry, EventLog, StepLog
 
 _FOUND = {"located by going back": "located"}
 """Words of the loop, where they are not those of the results."""

@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TextIO
 import numpy as np
 
 from fmimaster.algorithms import Algorithm, Jacobi, Programs, assemble
-from fmimaster.algorithms.protocol import Question
+from fmimaster.algorithms.protocol import StepContext
 from fmimaster.control.event_clock import Check, EventClock, Indicators, refuse_what_cannot_be_done
 from fmimaster.control.schedule import Schedule, Time, make_schedule
 from fmimaster.control.step_size import FixedStep, Ramp
@@ -31,7 +31,7 @@ from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts import write_facts
 from fmimaster.results.recorder import ColumnSource, Recorder
 from fmimaster.results.results import InstanceStatistics, Results, Statistics
-from fmimaster.run.choice import Execution, choose_executor
+from fmimaster.run.choice import Backend, choose_executor
 from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.state import RunState, StepPrograms
 from fmimaster.run.stepper import OFTEN, Stepper
@@ -82,7 +82,7 @@ class Simulation:
         Whether outputs may be NaN.
     fmi_logging : bool
         Whether FMUs are asked to log all they can.
-    executor : Execution
+    backend : Backend
         The kernel in C or the interpreter in Python; they give the same bits.
     threads : int
         How many threads step instances at the same time, where the algorithm allows it and the executor is native; 0
@@ -113,7 +113,7 @@ class Simulation:
     allow_lossy_conversions: bool = False
     allow_nan: bool = False
     fmi_logging: bool = False
-    executor: Execution = Execution.FASTEST
+    backend: Backend = Backend.FASTEST
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -135,8 +135,8 @@ class Simulation:
                 f"event_clock: {self.event_clock!r} is not an event clock. Give an object such as LookAhead() or "
                 "Predictive()."
             )
-        if not isinstance(self.executor, Execution):
-            raise OptionError(f"executor: {self.executor!r}, expected one of {[*Execution]}.")
+        if not isinstance(self.backend, Backend):
+            raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
         if self.threads < 0:
             raise OptionError(f"threads: {self.threads}, expected 0 (automatic), 1 or more.")
         for name, value in (
@@ -372,7 +372,7 @@ def _asked(programs: Programs) -> Callable[[Indicators, float, int], int] | None
     choose = programs.choose
     if choose is None:
         return None
-    return lambda indicators, size, way: choose(Question(indicators, size, way))
+    return lambda indicators, size, way: choose(StepContext(indicators, size, way))
 
 
 class _Run:
@@ -400,13 +400,13 @@ class _Run:
                 planned.name,
                 interpolated=i in fitted,
                 event_mode=planned.event_mode,
-                early_return=planned.event_mode and planned.stops,
+                early_return=planned.event_mode and planned.may_return_early,
             )
             for i, (component, planned) in enumerate(
                 zip(prepared.components, plan.instances, strict=True)
             )
         ]
-        self.executor: Executor = choose_executor(plan, settings.executor)(
+        self.executor: Executor = choose_executor(plan, settings.backend)(
             plan,
             instances,
             Experiment(self.start.seconds, self.stop.seconds, tolerance),
@@ -435,7 +435,7 @@ class _Run:
             settings.event_clock,
             self.programs.history,
         )
-        self.stepper.happening.prepare()
+        self.stepper.event_handler.prepare()
         self.explanation = Explanation(
             plan, columns, self.executor.rows, self.state.event_log, self.state.step_log
         )
@@ -547,7 +547,9 @@ class _Run:
                     self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
                 )
             ),
-            warnings=tuple(late.text(name) for name, late in self.stepper.happening.late.items()),
+            warnings=tuple(
+                late.text(name) for name, late in self.stepper.event_handler.late.items()
+            ),
             notes=self.prepared.notes,
             events=len(self.explanation.events),
         )

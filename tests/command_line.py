@@ -109,12 +109,12 @@ def system(
         if not (folder / file).exists():
             shutil.copy(fmu, folder / file)
         elements.append(f'<ssd:Component name="{name}" source="{file}"/>')
-    wires = []
+    routes = []
     for connection in connections:
         start, _, end = connection.partition(" -> ")
         a, b = (e.partition(".") for e in (start, end))
         ends = f'startElement="{a[0]}" startConnector="{a[2]}" endElement="{b[0]}" endConnector="{b[2]}"'
-        wires.append(f"<ssd:Connection {ends}/>")
+        routes.append(f"<ssd:Connection {ends}/>")
     path = folder / "system.ssd"
     path.write_text(
         f"""<?xml version="1.0"?>
@@ -125,7 +125,7 @@ def system(
   <ssd:System name="test">
     {parameters}
     <ssd:Elements>{"".join(elements)}</ssd:Elements>
-    <ssd:Connections>{"".join(wires)}</ssd:Connections>
+    <ssd:Connections>{"".join(routes)}</ssd:Connections>
   </ssd:System>
   <ssd:DefaultExperiment startTime="0" stopTime="{stop_time}"/>
 </ssd:SystemStructureDescription>

@@ -10,19 +10,19 @@ from hypothesis import settings
 from python_fmu import Bench, PythonFmu, describe
 
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Execution, native_executor
+from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 
 settings.register_profile("fmimaster", deadline=None, derandomize=True)
 settings.load_profile("fmimaster")
 
 
-@pytest.fixture(params=[Execution.REFERENCE, Execution.FASTEST], ids=["reference", "native"])
+@pytest.fixture(params=[Backend.REFERENCE, Backend.FASTEST], ids=["reference", "native"])
 def each_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs a test on the interpreter in Python, and again on the kernel where that can do its system."""
-    if request.param is Execution.FASTEST and native_executor() is None:
+    if request.param is Backend.FASTEST and native_executor() is None:
         pytest.skip("the kernel is not built")
-    monkeypatch.setattr(Bench, "execution", request.param)
+    monkeypatch.setattr(Bench, "backend", request.param)
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
         monkeypatch.setattr(
             "fmimaster.fmu.load.FmuFile", lambda source, **_: files[source.path.name]
         )
-        options = {"executor": Execution.REFERENCE} | options  # no compiler is needed
-        options.setdefault("executor", Bench.execution)
+        options = {"backend": Backend.REFERENCE} | options  # no compiler is needed
+        options.setdefault("backend", Bench.backend)
         return Simulation(describe(units, connections, start_values, shared_events), **options)
 
     return make

@@ -17,7 +17,7 @@ from fmimaster.plan.layout import Group, ValueStore
 from fmimaster.plan.plan import EventUse, Plan, make_plan
 from fmimaster.program.instructions import Instruction, Program
 from fmimaster.program.outcome import Outcome
-from fmimaster.run.choice import Execution, choose_executor
+from fmimaster.run.choice import Backend, choose_executor
 from fmimaster.run.executor import Counted, Experiment
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
@@ -388,7 +388,7 @@ MOST_PLACES = 16
 class Bench:
     """A system on an executor, to be driven by hand."""
 
-    execution = Execution.REFERENCE
+    backend = Backend.REFERENCE
     """Which executor; the fixture ``each_executor`` changes it."""
 
     def __init__(
@@ -407,7 +407,7 @@ class Bench:
         self.plan = plan_of(units, connections, start_values, **options)
         self.programs = assemble(self.plan, algorithm or Jacobi())
         self.instances = {name: unit.instantiate(name) for name, unit in units.items()}
-        self.executor = choose_executor(self.plan, self.execution)(
+        self.executor = choose_executor(self.plan, self.backend)(
             self.plan,
             list(self.instances.values()),
             experiment or Experiment(0.0, 1.0),

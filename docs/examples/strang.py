@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmimaster import Hold, Polynomial, SystemBuilder, reference_path, simulate
+from fmimaster import HOLD, Polynomial, SystemBuilder, reference_path, simulate
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 
@@ -20,7 +20,7 @@ from fmimaster.program.emitter import Emitter
 class Strang:
     """Half a step along the trigger sequence, and half a step back; the last instance does one whole step."""
 
-    inputs: Polynomial = Hold
+    inputs: Polynomial = HOLD
     order: ClassVar[int] = 2
 
     def emit(self, plan: Plan, p: Emitter) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from fmimaster import FirstOrder, GaussSeidel, Jacobi
+from fmimaster import FIRST_ORDER, GaussSeidel, Jacobi
 
 HERE = Path(__file__).parent
 STEPS = (10, 20, 40, 80, 160, 320)
@@ -40,8 +40,8 @@ def main(folder: Path) -> None:
         ("Jacobi, held", Jacobi(), "#0072B2", "o", -6),
         ("Gauss-Seidel, held", GaussSeidel(), "#D55E00", "s", 6),
         ("Strang, held", strang.Strang(), "#009E73", "D", 0),
-        ("Jacobi, first order", Jacobi(FirstOrder), "#0072B2", "^", -6),
-        ("Gauss-Seidel, first order", GaussSeidel(FirstOrder), "#D55E00", "v", 6),
+        ("Jacobi, first order", Jacobi(FIRST_ORDER), "#0072B2", "^", -6),
+        ("Gauss-Seidel, first order", GaussSeidel(FIRST_ORDER), "#D55E00", "v", 6),
     )
     sizes = 1.0 / np.array(STEPS)
     figure = Figure(figsize=(6.4, 3.9), layout="constrained")

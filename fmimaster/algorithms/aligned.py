@@ -39,7 +39,7 @@ class Aligned:
 
 def go_back(plan: Plan) -> list[int]:
     """Instances that may have to go back when another one, or they themselves, stop early."""
-    stopping = [i for i, instance in enumerate(plan.instances) if instance.stops]
+    stopping = [i for i, instance in enumerate(plan.instances) if instance.may_return_early]
     return [
         i
         for i, instance in enumerate(plan.instances)

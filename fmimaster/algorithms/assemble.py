@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from fmimaster.algorithms.aligned import Aligned, go_back
 from fmimaster.algorithms.event_update import Hook, emit_event
 from fmimaster.algorithms.initialization import Initialization
-from fmimaster.algorithms.protocol import Algorithm, Alternative, Question
+from fmimaster.algorithms.protocol import Algorithm, Alternative, StepContext
 from fmimaster.errors import ProgramError
 from fmimaster.plan.layout import Group, ValueStore
 from fmimaster.plan.plan import Plan, Policy, tuned_parameters
@@ -50,7 +50,7 @@ class Programs:
     history: int
     hooks: list[Callable[[ValueStore], None]]
     """What CALL calls."""
-    choose: Callable[[Question], int] | None = None
+    choose: Callable[[StepContext], int] | None = None
     """Which way the next step takes."""
 
     @property
@@ -124,7 +124,7 @@ def assemble(
     ProgramError
         If a program breaks FMI or forgets something, or an instance cannot do what the algorithm needs.
     """
-    if any(i.stops for i in plan.instances) and not getattr(algorithm, "aligns", False):
+    if any(i.may_return_early for i in plan.instances) and not getattr(algorithm, "aligns", False):
         algorithm = Aligned(algorithm)
     if undoes:
         back = list(range(len(plan.instances)))
@@ -198,7 +198,10 @@ def _ways(plan: Plan, algorithm: Algorithm) -> list[tuple[Plan, Alternative]]:
     found = []
     for way in algorithm.alternatives(plan):
         instances = tuple(
-            replace(planned, stops=planned.stops and way.policies[i] is not Policy.IGNORE)
+            replace(
+                planned,
+                may_return_early=planned.may_return_early and way.policies[i] is not Policy.IGNORE,
+            )
             for i, planned in enumerate(plan.instances)
         )
         found.append((replace(plan, instances=instances), way))

@@ -8,13 +8,13 @@ from math import inf
 from typing import ClassVar
 
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.algorithms.protocol import Alternative, Question
+from fmimaster.algorithms.protocol import Alternative, StepContext
 from fmimaster.algorithms.sequential import Sequential
 from fmimaster.control.event_clock import IndicatorSet
 from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan, Policy
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import Hold, Polynomial
+from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.system.model import Scope
 
 
@@ -36,7 +36,7 @@ class AutomaticSequence:
 
     parallel: bool = False
     horizon: float = 1.5
-    extrapolation: Polynomial = Hold
+    extrapolation: Polynomial = HOLD
     interpolation: Polynomial = Polynomial(2, 2, history=False)
     synchronised: bool = False
     order: ClassVar[int] = 1
@@ -68,9 +68,9 @@ class AutomaticSequence:
 
     def goes_back(self, plan: Plan) -> list[int]:
         """Whoever discards steps at events."""
-        return [i for i, p in enumerate(plan.instances) if p.stops and not p.event_mode]
+        return [i for i, p in enumerate(plan.instances) if p.may_return_early and not p.event_mode]
 
-    def choose(self, question: Question) -> int:
+    def choose(self, question: StepContext) -> int:
         """The alternative for the next step; the last one is the parallel step."""
         length = self.horizon * question.size
         events = question.indicators.plan.events

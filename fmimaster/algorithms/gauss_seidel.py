@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import Hold, Polynomial
+from fmimaster.program.polynomial import HOLD, Polynomial
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class GaussSeidel:
     Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.2 (there: sequential, Gauss-Seidel).
     """
 
-    inputs: Polynomial = Hold
+    inputs: Polynomial = HOLD
     order: ClassVar[int] = 1
 
     def emit(self, plan: Plan, p: Emitter) -> None:

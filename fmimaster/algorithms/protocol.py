@@ -25,7 +25,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class StepContext:
     """What an algorithm is asked before a step, when it has alternatives."""
 
     indicators: Indicators

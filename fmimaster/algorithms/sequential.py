@@ -10,7 +10,7 @@ from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Group, ValueStore
 from fmimaster.plan.plan import Plan, Policy
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import Hold, Polynomial
+from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.system.model import DataType
 
 
@@ -27,7 +27,7 @@ class Sequential:
     first : str
         Name of the component that steps first; the first one of the trigger sequence if it is left out.
     extrapolation : Polynomial
-        Inputs of the first one. ``Hold`` leaves it to the FMU, which may go on along derivatives that it is given.
+        Inputs of the first one. ``HOLD`` leaves it to the FMU, which may go on along derivatives that it is given.
     interpolation : Polynomial
         Inputs of the others, through begin and end of the first one's step.
     synchronised : bool
@@ -39,7 +39,7 @@ class Sequential:
     """
 
     first: str | None = None
-    extrapolation: Polynomial = Hold
+    extrapolation: Polynomial = HOLD
     interpolation: Polynomial = Polynomial(2, 2, history=False)
     synchronised: bool = False
     order: ClassVar[int] = 1
@@ -66,7 +66,7 @@ class Sequential:
         """The first one, if it discards a step at an event."""
         first = self.sequence(plan)[0]
         planned = plan.instances[first]
-        return [first] if planned.stops and not planned.event_mode else []
+        return [first] if planned.may_return_early and not planned.event_mode else []
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
@@ -96,27 +96,27 @@ class Sequential:
         first = self.sequence(plan)[0]
         chosen = []
         for k in plan.triggers_of(first):
-            for wire in plan.payload.get(k, ()):
-                source = wire.link.source
+            for route in plan.payload.get(k, ()):
+                source = route.link.source
                 slope = next(
                     (
                         plan.layout.slots[source, Group.OUTPUTS, v.name][1].start
                         for v in plan.instances[source].model.variables
-                        if v.derivative_of == wire.link.output.name
+                        if v.derivative_of == route.link.output.name
                         and (source, Group.OUTPUTS, v.name) in plan.layout.slots
                     ),
                     None,
                 )
-                if slope is not None and wire.source_type is DataType.FLOAT64:
-                    chosen.append((wire, source, slope))
+                if slope is not None and route.source_type is DataType.FLOAT64:
+                    chosen.append((route, source, slope))
 
         def extrapolate(store: ValueStore) -> None:
             values, read = store.buffers[begin]
             outputs = values[DataType.FLOAT64]
-            for wire, source, slope in chosen:
+            for route, source, slope in chosen:
                 length = store.read[first] - read[source]
-                value = outputs[wire.source.start] + outputs[slope] * length
-                t = wire.transformation
-                store.values[wire.target_type][wire.target] = t.factor * value + t.offset
+                value = outputs[route.source.start] + outputs[slope] * length
+                t = route.transformation
+                store.values[route.target_type][route.target] = t.factor * value + t.offset
 
         return extrapolate

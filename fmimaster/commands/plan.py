@@ -85,7 +85,7 @@ def _loop(loop: AlgebraicLoop, plan: Plan) -> dict[str, Any]:
 
 
 def _connection(delay: Delay, plan: Plan) -> dict[str, Any]:
-    link = delay.wire.link
+    link = delay.route.link
     return {
         "target": f"{plan.instances[link.target].name}.{link.input.name}",
         "source": f"{plan.instances[link.source].name}.{link.output.name}",

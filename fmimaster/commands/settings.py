@@ -11,12 +11,12 @@ from fmimaster.algorithms import ALGORITHMS, Algorithm, AutomaticSequence, Seque
 from fmimaster.commands import event_settings
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.errors import OptionError, did_you_mean
-from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
-from fmimaster.run.choice import Execution
+from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
+from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 
 _OFFERED: tuple[type[Algorithm], ...] = (*ALGORITHMS, Sequential, AutomaticSequence)
-_POLYNOMIALS: Mapping[str, Polynomial] = {"hold": Hold, "first-order": FirstOrder}
+_POLYNOMIALS: Mapping[str, Polynomial] = {"hold": HOLD, "first-order": FIRST_ORDER}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -40,9 +40,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     interval = "record a row each S seconds only"
     add("--output-interval", type=float, metavar="S", help=interval)
     add("--tolerance", type=float, metavar="TOL", help="relative tolerance that FMUs are told")
-    executors = ", ".join(e.value for e in Execution)
-    executor = f"what executes programs: {executors}; all give the same bits"
-    add("--executor", default=Execution.FASTEST.value, metavar="NAME", help=executor)
+    backends = ", ".join(e.value for e in Backend)
+    backend = f"what executes programs: {backends}; all give the same bits"
+    add("--backend", default=Backend.FASTEST.value, metavar="NAME", help=backend)
     threads = (
         "threads that step instances at the same time (0: as a measurement says; 1 if left out)"
     )
@@ -79,7 +79,7 @@ def simulation(arguments: Namespace) -> Simulation:
         allow_lossy_conversions=arguments.allow_lossy_conversions,
         allow_nan=arguments.allow_nan,
         fmi_logging=arguments.fmi_logging,
-        executor=_execution(arguments.executor),
+        backend=_backend(arguments.backend),
         threads=arguments.threads,
     )
 
@@ -114,13 +114,13 @@ def _polynomial(text: str) -> Polynomial:
     )
 
 
-def _execution(name: str) -> Execution:
+def _backend(name: str) -> Backend:
     try:
-        return Execution(name)
+        return Backend(name)
     except ValueError:
-        known = [e.value for e in Execution]
+        known = [e.value for e in Backend]
         raise OptionError(
-            f"There is no executor '{name}'.{did_you_mean(name, known)} Expected {', '.join(known)}."
+            f"There is no backend '{name}'.{did_you_mean(name, known)} Expected {', '.join(known)}."
         ) from None
 
 

@@ -533,7 +533,7 @@ def refuse_what_cannot_be_done(plan: Plan, clock: EventClock) -> None:
     """
     name = type(clock).__name__
     if clock.locates:
-        if not any(group is Group.DISCRETE for _, group in plan.wires):
+        if not any(group is Group.DISCRETE for _, group in plan.routes):
             raise OptionError(
                 f"The event clock {name} looks for changes of discrete outputs that are connected, and there are none. "
                 "Leave it out, or use Predictive or LookAhead, if FMUs publish event indicators."
@@ -553,7 +553,7 @@ def refuse_what_cannot_be_done(plan: Plan, clock: EventClock) -> None:
                 f"The event '{event.name}' is shared, but the system does not say with whom. Add a SharedEvent to the "
                 "system description: builder.share_event(name, members...)."
             )
-    stops = any(i.stops for i in plan.instances)
+    stops = any(i.may_return_early for i in plan.instances)
     if clock.policy is Policy.ANNOUNCE and not stops:
         raise OptionError(
             f"The event clock {name} needs FMUs that stop at their events: by an early return (Event Mode and "

@@ -121,25 +121,25 @@ static void hermite(const double *nodes, const double *samples, int n, double ce
 static const double NEAREST = 0.02;
 
 /* A derivative of the output that feeds an input, as it is among these outputs. */
-static double output_of(const fm_wire *wire, int derivative, void *const *outputs)
+static double output_of(const fm_route *route, int derivative, void *const *outputs)
 {
     if (derivative > 0)
-        return ((const double *)outputs[FM_FLOAT64])[wire->derivatives[derivative - 1]];
-    return as_double(wire->source_type,
-                     (const char *)outputs[wire->source_type] + wire->source * SIZE[wire->source_type]);
+        return ((const double *)outputs[FM_FLOAT64])[route->derivatives[derivative - 1]];
+    return as_double(route->source_type,
+                     (const char *)outputs[route->source_type] + route->source * SIZE[route->source_type]);
 }
 
 RARE static void fit(fm_kernel *k, const fm_instruction *c)
 {
     const fm_fit *f = c->fit;
     int i = c->instance, order = f->derivatives + 1, most = f->points * order;
-    int first = k->wire_begin[i], n = k->wire_begin[i + 1] - first;
+    int first = k->route_begin[i], n = k->route_begin[i + 1] - first;
     double centre = k->begin + c->at * (k->end - k->begin), nearest = NEAREST * (k->end - k->begin);
     double *nodes = k->scratch, *samples = nodes + most, *work = samples + most, *part = work + 2 * most;
     memset(k->coefficients[i], 0, sizeof(double) * (size_t)(most * n));
     for (int w = 0; w < n; w++) {
-        const fm_wire *wire = &k->wires[first + w];
-        int j = wire->source_instance, used = wire->n_derivatives < f->derivatives ? 1 : order;
+        const fm_route *route = &k->routes[first + w];
+        int j = route->source_instance, used = route->n_derivatives < f->derivatives ? 1 : order;
         int wanted = used < order ? 1 : f->points, points = 0, near = -2;
         double times[FM_MOST_POINTS];
         void *const *chosen[FM_MOST_POINTS];
@@ -161,10 +161,10 @@ RARE static void fit(fm_kernel *k, const fm_instruction *c)
         for (int p = 0; p < points; p++) {
             for (int d = 0; d < used; d++) {
                 nodes[at] = times[p];
-                samples[at++] = output_of(wire, d, chosen[p]);
+                samples[at++] = output_of(route, d, chosen[p]);
             }
             if (p == 0 && near >= 0) {
-                double before = output_of(wire, used - 1, &k->buffers[near * FM_TYPES]);
+                double before = output_of(route, used - 1, &k->buffers[near * FM_TYPES]);
                 nodes[at] = times[0];
                 samples[at] = (samples[at - 1] - before) / (times[0] - k->buffer_read[near][j]);
                 at++;
@@ -172,8 +172,8 @@ RARE static void fit(fm_kernel *k, const fm_instruction *c)
         }
         hermite(nodes, samples, at, centre, work, part);
         for (int p = 0; p < at; p++)
-            k->coefficients[i][p * n + w] = part[p] * wire->factor;
-        k->coefficients[i][w] += wire->offset;
+            k->coefficients[i][p * n + w] = part[p] * route->factor;
+        k->coefficients[i][w] += route->offset;
     }
     k->centre[i] = centre;
     k->degree[i] = most - 1;

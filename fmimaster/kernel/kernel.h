@@ -122,7 +122,7 @@ typedef struct {
     const size_t *derivatives; /* Float64 */
     double factor, offset;
     int transformed;
-} fm_wire;
+} fm_route;
 
 /* What a polynomial is fitted to. */
 typedef struct {
@@ -179,8 +179,8 @@ typedef struct {
     int n_instances, continuous_group;
     const fm_instance *instances;
     const fm_experiment *experiment;
-    const int *wire_begin; /* per instance, and one more */
-    const fm_wire *wires;
+    const int *route_begin; /* per instance, and one more */
+    const fm_route *routes;
 
     /* outputs per type, copies of them, and when they were read */
     void *outputs[FM_TYPES];

@@ -44,7 +44,7 @@ class InstancePlan:
     """Variable name → values of all its elements; no array, so that plans can be compared."""
     event_mode: bool = False
     """Whether its Event Mode is used."""
-    stops: bool = False
+    may_return_early: bool = False
     """Whether it may end a step early, at an event of its own."""
 
     @property
@@ -94,7 +94,7 @@ class EventUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class Route:
     """A link in terms of the value store."""
 
     link: Link
@@ -145,7 +145,7 @@ class Plan:
     step_loops: tuple[AlgebraicLoop, ...]
     """Algebraic loops by the dependencies of Step Mode."""
     layout: Layout
-    wires: Mapping[tuple[int, Group], tuple[Wire, ...]]
+    routes: Mapping[tuple[int, Group], tuple[Route, ...]]
     """What feeds each group of each instance, in the order of its slots."""
     recorded: tuple[Recorded, ...]
     notes: tuple[str, ...] = ()
@@ -154,7 +154,7 @@ class Plan:
     trigger_plans: tuple[TriggerPlan, ...] = ()
     triggers: tuple[Trigger, ...] = ()
     """In the order of the plans of triggers."""
-    payload: Mapping[int, tuple[Wire, ...]] = field(default_factory=dict)
+    payload: Mapping[int, tuple[Route, ...]] = field(default_factory=dict)
     """Trigger → what comes along."""
 
     @property
@@ -164,7 +164,7 @@ class Plan:
 
     def has_inputs(self, instance: int) -> bool:
         """Whether anything feeds the instance."""
-        return any((instance, g) in self.wires for g in (Group.CONTINUOUS, Group.DISCRETE))
+        return any((instance, g) in self.routes for g in (Group.CONTINUOUS, Group.DISCRETE))
 
     def triggers_of(self, instance: int) -> tuple[int, ...]:
         """Indices of the triggers of an instance."""
@@ -231,7 +231,7 @@ def make_plan(
         visits=stops,
         step_loops=tuple(v.loop for v in step_stops if v.loop is not None),
         layout=layout,
-        wires=_wires(system.links, layout),
+        routes=_routes(system.links, layout),
         recorded=tuple(
             Recorded(name, i, v, layout.slots[i, Group.OUTPUTS, v.name][1]) for i, v, name in chosen
         ),
@@ -239,7 +239,7 @@ def make_plan(
         events=events,
         trigger_plans=triggers,
         triggers=place_triggers(triggers, layout),
-        payload={k: _payload_wires(t, layout) for k, t in enumerate(triggers) if t.payload},
+        payload={k: _payload_routes(t, layout) for k, t in enumerate(triggers) if t.payload},
     )
 
 
@@ -253,14 +253,14 @@ def _instance(
     early_return = (
         connected or bool(use.event_mode) if use.early_return is None else use.early_return
     )
-    stops = early_return and (event_mode or not can.has_event_mode)
+    early_return = early_return and (event_mode or not can.has_event_mode)
     return InstancePlan(
         component.name,
         component.source,
         model,
         {n: tuple(v.tolist()) for n, v in component.start_values.items()},
         event_mode,
-        stops and stops_at_events(model, "announce" if use.tuned else policy.value),
+        early_return and stops_at_events(model, "announce" if use.tuned else policy.value),
     )
 
 
@@ -339,13 +339,13 @@ def _dtype(model: Model, name: str) -> np.dtype[Any]:
     return variable.type.dtype
 
 
-def _payload_wires(trigger: TriggerPlan, layout: Layout) -> tuple[Wire, ...]:
-    wires = []
+def _payload_routes(trigger: TriggerPlan, layout: Layout) -> tuple[Route, ...]:
+    routes = []
     for link in trigger.payload:
         kind, source = layout.slots[link.source, Group.OUTPUTS, link.output.name]
         target_kind, target = layout.slots[trigger.instance, Group.TRIGGERS, link.input.name]
-        wires.append(Wire(link, kind, source, target_kind, target, ()))
-    return tuple(wires)
+        routes.append(Route(link, kind, source, target_kind, target, ()))
+    return tuple(routes)
 
 
 def _chosen(
@@ -427,7 +427,7 @@ def _members(
     return members
 
 
-def _wires(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tuple[Wire, ...]]:
+def _routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tuple[Route, ...]]:
     by_target = {(k.target, k.input.name): k for k in links}
     derivative_of: dict[tuple[int, str], str] = {}
     for i, groups in enumerate(layout.groups):
@@ -435,7 +435,7 @@ def _wires(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tup
             for v in segment.variables:
                 if v.derivative_of and v.type is DataType.FLOAT64:
                     derivative_of[i, v.derivative_of] = v.name
-    wires: dict[tuple[int, Group], tuple[Wire, ...]] = {}
+    routes: dict[tuple[int, Group], tuple[Route, ...]] = {}
     for i, groups in enumerate(layout.groups):
         for group in (Group.CONTINUOUS, Group.DISCRETE):
             found = []
@@ -449,7 +449,7 @@ def _wires(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tup
                         if slot in slots:  # a circle: the FMU contradicts itself
                             break
                         slots.append(slot)
-                    found.append(Wire(link, kind, source, segment.type, target, tuple(slots)))
+                    found.append(Route(link, kind, source, segment.type, target, tuple(slots)))
             if found:
-                wires[i, group] = tuple(found)
-    return wires
+                routes[i, group] = tuple(found)
+    return routes

@@ -225,7 +225,7 @@ class _Walk:
     def has_inputs(self, i: int, group: Group) -> None:
         if group not in _INPUTS:
             self.fail(f"{group.name.lower()} of {self.name(i)} is not a group of inputs")
-        if (i, group) not in self.plan.wires:
+        if (i, group) not in self.plan.routes:
             self.fail(f"{self.name(i)} has no connected {group.name.lower()} inputs")
 
     def has_triggers(self, i: int) -> None:
@@ -297,7 +297,7 @@ class _Walk:
         instance.moved.clear()
         instance.given.clear()
         self.changed(i)
-        if self.plan.instances[i].stops:
+        if self.plan.instances[i].may_return_early:
             discards = not self.plan.instances[i].event_mode
             for j, other in enumerate(self.instances):
                 if other.at > 0.0 and (j != i or discards):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan, Wire
+from fmimaster.plan.plan import Plan, Route
 from fmimaster.program.instructions import (
     Fit,
     Get,
@@ -30,7 +30,7 @@ class Delay:
     All fractions are of the interval of one attempt, which begins at 0 and ends at 1: 1.0 is one communication step.
     """
 
-    wire: Wire
+    route: Route
     steps: float
     """End of the target's step minus where the source stood when its output was read."""
     read: float
@@ -67,15 +67,15 @@ def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
         if isinstance(instruction, Step)
     ]
     found = []
-    for (target, _), wires in sorted(plan.wires.items()):
-        for wire in wires:
-            name = wire.link.input.name
+    for (target, _), routes in sorted(plan.routes.items()):
+        for route in routes:
+            name = route.link.input.name
             uses = [
                 (u.end, u.takes[name]) for u in walk.uses if u.target == target and name in u.takes
             ]
             if uses:
                 end, take = max(uses, key=lambda use: use[0] - use[1].read)
-                found.append(_delay(wire, end, take, steps))
+                found.append(_delay(route, end, take, steps))
     return tuple(found)
 
 
@@ -116,13 +116,13 @@ class _Walk:
     def act(self, instruction: Instruction, line: int) -> None:
         match instruction:
             case Move(target, group):
-                for wire in self.plan.wires.get((target, group), ()):
-                    take = _Take(line, self.read.get(wire.link.source, 0.0))
-                    self.takes.setdefault(target, {})[wire.link.input.name] = take
+                for route in self.plan.routes.get((target, group), ()):
+                    take = _Take(line, self.read.get(route.link.source, 0.0))
+                    self.takes.setdefault(target, {})[route.link.input.name] = take
             case Fit(target):
-                for wire in self.plan.wires.get((target, Group.CONTINUOUS), ()):
-                    take = self._fitted(wire, instruction, line)
-                    self.takes.setdefault(target, {})[wire.link.input.name] = take
+                for route in self.plan.routes.get((target, Group.CONTINUOUS), ()):
+                    take = self._fitted(route, instruction, line)
+                    self.takes.setdefault(target, {})[route.link.input.name] = take
             case Step(target, end):
                 self.at[target] = end
                 self.uses.append(_Use(target, end, dict(self.takes.get(target, {}))))
@@ -138,10 +138,10 @@ class _Walk:
             case Recall(buffer):
                 self.read = dict(self.buffers[buffer])
 
-    def _fitted(self, wire: Wire, fit: Fit, line: int) -> _Take:
+    def _fitted(self, route: Route, fit: Fit, line: int) -> _Take:
         """A source that publishes too few derivatives is held."""
-        read = self.read.get(wire.link.source, 0.0)
-        if len(wire.derivatives) < fit.derivatives:
+        read = self.read.get(route.link.source, 0.0)
+        if len(route.derivatives) < fit.derivatives:
             return _Take(line, read)
         return _Take(line, read, fit.points, fit.derivatives)
 
@@ -159,12 +159,12 @@ def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:
         k += 1
 
 
-def _delay(wire: Wire, end: float, take: _Take, steps: list[tuple[int, Step]]) -> Delay:
-    source = wire.link.source
+def _delay(route: Route, end: float, take: _Take, steps: list[tuple[int, Step]]) -> Delay:
+    source = route.link.source
     later = [line for line, s in steps if s.instance == source and s.end > take.read]
     sooner = [line for line, s in steps if s.instance == source and s.end == take.read]
     return Delay(
-        wire=wire,
+        route=route,
         steps=end - take.read,
         read=take.read,
         end=end,
@@ -177,7 +177,7 @@ def _delay(wire: Wire, end: float, take: _Take, steps: list[tuple[int, Step]]) -
 
 def reason(delay: Delay, plan: Plan) -> str:
     """Why a connection is late, or not, with the numbers of the instructions."""
-    link = delay.wire.link
+    link = delay.route.link
     source, target = (plan.instances[i].name for i in (link.source, link.target))
     taken = f"'{target}' is given it ({delay.taken_at})"
     if delay.source_steps_at is None:

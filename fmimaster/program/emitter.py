@@ -89,9 +89,9 @@ class Emitter:
         for i in {f.instance for f in self._instructions if isinstance(f, Fit)}:
             taken = {p.input: p for p in self.plan.instances[i].model.input_polynomials}
             known = [
-                min(len(wire.derivatives), self.most_coefficients(i) - 1)
-                for wire in self.plan.wires[i, Group.CONTINUOUS]
-                if wire.link.input.name in taken
+                min(len(route.derivatives), self.most_coefficients(i) - 1)
+                for route in self.plan.routes[i, Group.CONTINUOUS]
+                if route.link.input.name in taken
             ]
             if known:
                 found[i] = min(known)
@@ -179,8 +179,8 @@ class Emitter:
     def step_all(self, instances: Iterable[int]) -> None:
         """``DoStep`` of all these instances to the end of the interval, in any order or at the same time."""
         planned = self.plan.instances
-        stopping = [i for i in instances if planned[i].stops]
-        others = [i for i in instances if not planned[i].stops]
+        stopping = [i for i in instances if planned[i].may_return_early]
+        others = [i for i in instances if not planned[i].may_return_early]
         for instance in stopping:  # first, one by one: the others then go no farther
             self.step(instance)
         if len(others) > 1:

@@ -7,7 +7,7 @@ from math import isinf
 from typing import Any
 
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan, Wire
+from fmimaster.plan.plan import Plan, Route
 from fmimaster.program.instructions import (
     Align,
     Call,
@@ -61,14 +61,14 @@ def listing(program: Program, plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def moved(wire: Wire, plan: Plan) -> str:
+def moved(route: Route, plan: Plan) -> str:
     """One input and what it is set from: ``"u <- 0.001 * motor.w + 2"``."""
-    source = f"{plan.instances[wire.link.source].name}.{wire.link.output.name}"
-    factor, offset = wire.transformation.factor, wire.transformation.offset
+    source = f"{plan.instances[route.link.source].name}.{route.link.output.name}"
+    factor, offset = route.transformation.factor, route.transformation.offset
     scaled = f"{factor:.12g} * {source}" if factor != 1.0 else source
     sign = "+" if offset > 0 else "-"
     shifted = f"{scaled} {sign} {abs(offset):.12g}" if offset else scaled
-    return f"{wire.link.input.name} <- {shifted}"
+    return f"{route.link.input.name} <- {shifted}"
 
 
 def _rows(program: Program, plan: Plan) -> Iterator[Row]:
@@ -91,7 +91,7 @@ def _move(instruction: Move, plan: Plan) -> tuple[str, str]:
     if instruction.group is Group.TRIGGERS:
         told = [_fed(k, plan) for k in plan.triggers_of(instruction.instance)]
         return _group(instruction.group), _some([t for t in told if t], "; ")
-    return _group(instruction.group), _wires(instruction, plan, instruction.group)
+    return _group(instruction.group), _routes(instruction, plan, instruction.group)
 
 
 def _fit(instruction: Fit, plan: Plan) -> tuple[str, str]:
@@ -100,7 +100,7 @@ def _fit(instruction: Fit, plan: Plan) -> tuple[str, str]:
     history = [f"buffer {b}" for b in instruction.buffers]
     through = f"at {instruction.at:g} through {points} with {derivatives}"
     through += f", from the outputs and {', '.join(history)}" if history else ""
-    return _group(Group.CONTINUOUS), f"{_wires(instruction, plan, Group.CONTINUOUS)} ({through})"
+    return _group(Group.CONTINUOUS), f"{_routes(instruction, plan, Group.CONTINUOUS)} ({through})"
 
 
 def _values(instruction: Set | Get, plan: Plan) -> tuple[str, str]:
@@ -109,7 +109,7 @@ def _values(instruction: Set | Get, plan: Plan) -> tuple[str, str]:
 
 
 def _step(instruction: Step, plan: Plan) -> tuple[str, str]:
-    stops = plan.instances[instruction.instance].stops
+    stops = plan.instances[instruction.instance].may_return_early
     return f"to {instruction.end:g}", "or to an event of its own" if stops else ""
 
 
@@ -179,9 +179,9 @@ _WORDS: Mapping[type[Instruction], Callable[[Any, Plan], tuple[str, str]]] = {
 """Operand and remark by instruction; one without operands is not in it."""
 
 
-def _wires(instruction: Move | Fit, plan: Plan, group: Group) -> str:
-    wires: Iterable[Wire] = plan.wires.get((instruction.instance, group), ())
-    return _some([moved(wire, plan) for wire in wires], "; ")
+def _routes(instruction: Move | Fit, plan: Plan, group: Group) -> str:
+    routes: Iterable[Route] = plan.routes.get((instruction.instance, group), ())
+    return _some([moved(route, plan) for route in routes], "; ")
 
 
 def _fed(trigger: int, plan: Plan) -> str:
@@ -189,7 +189,7 @@ def _fed(trigger: int, plan: Plan) -> str:
     planned = plan.trigger_plans[trigger]
     clocks = [f"{plan.instances[i].name}.{name}" for i, name in planned.sources]
     by_clocks = f"{planned.variable} <- {' or '.join(clocks)}" if clocks else ""
-    along = ", ".join(moved(wire, plan) for wire in plan.payload.get(trigger, ()))
+    along = ", ".join(moved(route, plan) for route in plan.payload.get(trigger, ()))
     if not along:
         return by_clocks
     return f"{by_clocks or planned.variable}, with {along}"

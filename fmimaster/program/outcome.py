@@ -40,5 +40,5 @@ class Outcome(NamedTuple):
     terminate: bool = False
     """Whether an FMU asked to end the simulation."""
     stopped: Stop | None = None
-    events: tuple[int, ...] = ()
+    event_requests: tuple[int, ...] = ()
     """Instances that ask for an event at the end."""

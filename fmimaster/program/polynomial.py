@@ -53,13 +53,13 @@ class Polynomial:
         return self.points * (self.derivatives + 1) - 1
 
 
-Hold = Polynomial(1, 0)
+HOLD = Polynomial(1, 0)
 """The value stays as it is until the next communication point."""
 
 NEAREST = 0.02
 """Points of time that are nearer to each other, in intervals, are too near for a polynomial through both."""
 
-FirstOrder = Polynomial(1, 1)
+FIRST_ORDER = Polynomial(1, 1)
 """The value goes on along its present slope."""
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("fmimaster")
 
 
-class Execution(Enum):
+class Backend(Enum):
     """What executes the programs of a run; all give the same bits."""
 
     FASTEST = "fastest"
@@ -47,7 +47,7 @@ def native_executor() -> type[NativeExecutor] | None:
     return NativeExecutor
 
 
-def choose_executor(plan: Plan, execution: Execution) -> ExecutorType:
+def choose_executor(plan: Plan, backend: Backend) -> ExecutorType:
     """The executor that is asked for.
 
     Raises
@@ -55,16 +55,16 @@ def choose_executor(plan: Plan, execution: Execution) -> ExecutorType:
     OptionError
         If the native one is asked for and is not there, or cannot do the plan.
     """
-    if execution is Execution.REFERENCE:
+    if backend is Backend.REFERENCE:
         return ReferenceExecutor
     native = native_executor()
     if native is not None and native.takes(plan):
         return native
-    if execution is Execution.FASTEST:
+    if backend is Backend.FASTEST:
         return ReferenceExecutor
     if native is None:
-        raise OptionError("There is no native executor: it was not built at installation.")
+        raise OptionError("There is no native backend: it was not built at installation.")
     raise OptionError(
-        "The native executor cannot move or record text and binaries, nor convert types where a value can be lost; this "
-        "system has such outputs or connections. Leave the executor out, or record other variables."
+        "The native backend cannot move or record text and binaries, nor convert types where a value can be lost; this "
+        "system has such outputs or connections. Leave the backend out, or record other variables."
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import ValueStore
-from fmimaster.plan.plan import Plan, Wire
+from fmimaster.plan.plan import Plan, Route
 from fmimaster.program.instructions import Fit
 from fmimaster.program.polynomial import NEAREST, evaluate, hermite
 from fmimaster.system.model import DataType
@@ -27,15 +27,15 @@ class Polynomials:
         return evaluate(self.coefficients, time - self.centre, derivative)
 
 
-def moves(wire: Wire, store: ValueStore, plan: Plan) -> list[tuple[Any, int, Any, int, Any]]:
+def moves(route: Route, store: ValueStore, plan: Plan) -> list[tuple[Any, int, Any, int, Any]]:
     """(target, index, source, index, conversion) of each element; memory views, since they are fast one by one."""
-    source, target = store.values[wire.source_type], store.values[wire.target_type]
-    convert = _conversion(wire, plan)
+    source, target = store.values[route.source_type], store.values[route.target_type]
+    convert = _conversion(route, plan)
     return [
         (_view(target), t, _view(source), s, convert)
         for t, s in zip(
-            range(wire.target.start, wire.target.stop),
-            range(wire.source.start, wire.source.stop),
+            range(route.target.start, route.target.stop),
+            range(route.source.start, route.source.stop),
             strict=True,
         )
     ]
@@ -45,47 +45,47 @@ def _view(values: NDArray[Any]) -> Any:
     return values if values.dtype == object else memoryview(values)  # type: ignore[arg-type]
 
 
-def _conversion(wire: Wire, plan: Plan) -> Callable[[Any], Any] | None:
-    factor, offset = wire.transformation.factor, wire.transformation.offset
-    if not wire.transformation.is_identity:
+def _conversion(route: Route, plan: Plan) -> Callable[[Any], Any] | None:
+    factor, offset = route.transformation.factor, route.transformation.offset
+    if not route.transformation.is_identity:
         return lambda value: factor * value + offset
-    if wire.target_type.is_integer and not np.can_cast(
-        wire.source_type.dtype, wire.target_type.dtype
+    if route.target_type.is_integer and not np.can_cast(
+        route.source_type.dtype, route.target_type.dtype
     ):
-        return _narrowing(wire, plan)
-    if wire.target_type is DataType.BOOLEAN and wire.source_type is not DataType.BOOLEAN:
+        return _narrowing(route, plan)
+    if route.target_type is DataType.BOOLEAN and route.source_type is not DataType.BOOLEAN:
         return bool
     return None
 
 
-def _narrowing(wire: Wire, plan: Plan) -> Callable[[Any], int]:
+def _narrowing(route: Route, plan: Plan) -> Callable[[Any], int]:
     """Conversion to an integer type that cannot hold every value of the source."""
-    limits = np.iinfo(wire.target_type.dtype)
-    names = plan.instances[wire.link.source].name, plan.instances[wire.link.target].name
+    limits = np.iinfo(route.target_type.dtype)
+    names = plan.instances[route.link.source].name, plan.instances[route.link.target].name
 
     def convert(value: Any) -> int:
         if limits.min - 1 < value < limits.max + 1:  # false for NaN
             return int(value)
         raise SimulationError(
-            f"Connection '{names[0]}.{wire.link.output.name} -> {names[1]}.{wire.link.input.name}': {value} does not "
-            f"fit into {wire.target_type.value}, expected {limits.min} to {limits.max}. Connect an input of a wider type."
+            f"Connection '{names[0]}.{route.link.output.name} -> {names[1]}.{route.link.input.name}': {value} does not "
+            f"fit into {route.target_type.value}, expected {limits.min} to {limits.max}. Connect an input of a wider type."
         )
 
     return convert
 
 
 def fitted(
-    wires: Sequence[Wire], store: ValueStore, begin: float, end: float, fit: Fit
+    routes: Sequence[Route], store: ValueStore, begin: float, end: float, fit: Fit
 ) -> Polynomials:
-    """Polynomials of all wires of an instance over an interval; those of one source go through the same points."""
+    """Polynomials of all routes of an instance over an interval; those of one source go through the same points."""
     centre = begin + fit.at * (end - begin)
     nearest = NEAREST * (end - begin)
     degree = fit.points * (fit.derivatives + 1) - 1
-    coefficients = np.zeros((degree + 1, sum(w.target.stop - w.target.start for w in wires)))
+    coefficients = np.zeros((degree + 1, sum(w.target.stop - w.target.start for w in routes)))
     at = 0
-    for wire in wires:
-        n = wire.target.stop - wire.target.start
-        j = wire.link.source
+    for route in routes:
+        n = route.target.stop - route.target.start
+        j = route.link.source
         points = [(store.read[j], store.outputs)]
         near: list[tuple[Any, Any]] = []
         for b in fit.buffers:
@@ -97,10 +97,10 @@ def fitted(
                 points.append((read[j], values))
             elif len(points) == 1 and distances[0] > 0.0:
                 near = near or [(read[j], values)]
-        slots = [wire.source, *wire.derivatives[: fit.derivatives]]
+        slots = [route.source, *route.derivatives[: fit.derivatives]]
         if len(slots) <= fit.derivatives:
             points, near, slots = points[:1], [], slots[:1]
-        types = [wire.source_type] + [DataType.FLOAT64] * (len(slots) - 1)
+        types = [route.source_type] + [DataType.FLOAT64] * (len(slots) - 1)
         samples = [
             [values[kind][slot].astype(float) for kind, slot in zip(types, slots, strict=True)]
             for _, values in points
@@ -109,8 +109,8 @@ def fitted(
             before = values[types[-1]][slots[-1]].astype(float)
             samples[0].append((samples[0][-1] - before) / (points[0][0] - time))
         part = hermite([t for t, _ in points], samples, centre)
-        part *= wire.transformation.factor
-        part[0] += wire.transformation.offset
+        part *= route.transformation.factor
+        part[0] += route.transformation.offset
         coefficients[: len(part), at : at + n] = part
         at += n
     return Polynomials(coefficients, centre)

@@ -15,7 +15,7 @@ from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.instance import Instance
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment, ValueStore
-from fmimaster.plan.plan import Plan, Wire
+from fmimaster.plan.plan import Plan, Route
 from fmimaster.program.instructions import (
     Align,
     Call,
@@ -136,7 +136,7 @@ class NativeExecutor:
         self._lend_instances(n_places)
         self._lend_calls()
         self._lend_moves()
-        self._lend_wires()
+        self._lend_routes()
         self._lend_outputs(n_buffers, history)
         self._lend_rows()
         n = len(instances)
@@ -159,7 +159,9 @@ class NativeExecutor:
             for group in moving
             for segment in groups.get(group, ())
         ) and all(
-            w.is_lossless for wires in (*plan.wires.values(), *plan.payload.values()) for w in wires
+            w.is_lossless
+            for routes in (*plan.routes.values(), *plan.payload.values())
+            for w in routes
         )
 
     @property
@@ -248,7 +250,7 @@ class NativeExecutor:
         if stop == lib.FM_HAPPENED:
             events = tuple(self._asking.nonzero()[0].tolist())
             end = float(self.at.min()) if k.terminate else k.limit
-            return Outcome(end, terminate=bool(k.terminate), events=events)
+            return Outcome(end, terminate=bool(k.terminate), event_requests=events)
         if stop == lib.FM_FAILED:
             self._raise(k.stop_instance, k.failure_status, k.failure_function)
         reason = {
@@ -350,7 +352,7 @@ class NativeExecutor:
             case Step(i, end):
                 fields |= {"instance": i, "at": end}
                 planned = self.plan.instances[i]
-                fields |= {"least": planned.stops, "most": planned.event_mode}
+                fields |= {"least": planned.may_return_early, "most": planned.event_mode}
                 if self._limited:
                     fields["op"] = lib.FM_STEP_LIMITED
             case Save(i, place) | Restore(i, place):
@@ -421,8 +423,8 @@ class NativeExecutor:
     def _lend_events(self, n: int, n_places: int) -> None:
         """Who asks for events, what triggers them, and how often what was called."""
         k = self.kernel
-        self._limited = any(i.stops for i in self.plan.instances)
-        k.has_events = any(i.stops or i.event_mode for i in self.plan.instances)
+        self._limited = any(i.may_return_early for i in self.plan.instances)
+        k.has_events = any(i.may_return_early or i.event_mode for i in self.plan.instances)
         k.limit = k.end = self.experiment.start
         self._asking = np.zeros(n, np.uint8)
         k.asking = self._lent(ffi.from_buffer("uint8_t[]", self._asking))
@@ -465,43 +467,43 @@ class NativeExecutor:
 
     def _lend_moves(self) -> None:
         """What MOVE moves, per instance and group: element by element."""
-        self._moves = {key: self._lent_moves(wires) for key, wires in self.plan.wires.items()}
+        self._moves = {key: self._lent_moves(routes) for key, routes in self.plan.routes.items()}
 
-    def _lent_moves(self, wires: Sequence[Wire]) -> dict[str, Any]:
-        """What moves over some wires."""
-        elements = [(w, e) for w in wires for e in range(w.size)]
+    def _lent_moves(self, routes: Sequence[Route]) -> dict[str, Any]:
+        """What moves over some routes."""
+        elements = [(w, e) for w in routes for e in range(w.size)]
         moves = self._lent(ffi.new("fm_move[]", len(elements)))
-        for move, (wire, element) in zip(moves, elements, strict=True):
+        for move, (route, element) in zip(moves, elements, strict=True):
             types, is_identity = (
-                (wire.source_type, wire.target_type),
-                wire.transformation.is_identity,
+                (route.source_type, route.target_type),
+                route.transformation.is_identity,
             )
             move.source_type, move.target_type = map(TYPES.index, types)
             move.transformed = not is_identity
             move.plain = is_identity and types == (DataType.FLOAT64, DataType.FLOAT64)
-            move.factor, move.offset = wire.transformation.factor, wire.transformation.offset
-            move.source = self._address(wire.source_type, wire.source.start + element)
-            move.target = self._address(wire.target_type, wire.target.start + element)
+            move.factor, move.offset = route.transformation.factor, route.transformation.offset
+            move.source = self._address(route.source_type, route.source.start + element)
+            move.target = self._address(route.target_type, route.target.start + element)
         return {"n": len(elements), "moves": moves}
 
-    def _lend_wires(self) -> None:
+    def _lend_routes(self) -> None:
         """The same for polynomials, with the derivatives of the outputs."""
-        begins, wires = [0], list[Wire]()
+        begins, routes = [0], list[Route]()
         for i in range(len(self._instances)):
-            wires += self.plan.wires.get((i, Group.CONTINUOUS), ())
-            begins.append(sum(w.size for w in wires))
-        table = self._lent(ffi.new("fm_wire[]", max(begins[-1], 1)))
-        elements = ((w, e) for w in wires for e in range(w.size))
-        for entry, (wire, element) in zip(table, elements, strict=False):
-            slots = [d.start + element for d in wire.derivatives]
-            entry.source_instance = wire.link.source
-            entry.source_type = TYPES.index(wire.source_type)
-            entry.source = wire.source.start + element
+            routes += self.plan.routes.get((i, Group.CONTINUOUS), ())
+            begins.append(sum(w.size for w in routes))
+        table = self._lent(ffi.new("fm_route[]", max(begins[-1], 1)))
+        elements = ((w, e) for w in routes for e in range(w.size))
+        for entry, (route, element) in zip(table, elements, strict=False):
+            slots = [d.start + element for d in route.derivatives]
+            entry.source_instance = route.link.source
+            entry.source_type = TYPES.index(route.source_type)
+            entry.source = route.source.start + element
             entry.n_derivatives = len(slots)
             entry.derivatives = self._lent(ffi.new("size_t[]", slots or [0]))
-            entry.factor, entry.offset = wire.transformation.factor, wire.transformation.offset
+            entry.factor, entry.offset = route.transformation.factor, route.transformation.offset
         k, n = self.kernel, len(self._instances)
-        k.wire_begin, k.wires = self._lent(ffi.new("int[]", begins)), table
+        k.route_begin, k.routes = self._lent(ffi.new("int[]", begins)), table
         self.coefficients: dict[int, NDArray[np.float64]] = {}
         k.coefficients = self._lent(ffi.new("double *[]", n))
         self.centre = self._doubles(k, "centre", np.zeros(n))

@@ -130,9 +130,9 @@ class ReferenceExecutor:
             return Outcome(self._limit, False, stop)
         events = tuple(sorted(self._asking))
         return (
-            Outcome(min(self._at), True, events=events)
+            Outcome(min(self._at), True, event_requests=events)
             if self._terminate
-            else Outcome(self._limit, events=events)
+            else Outcome(self._limit, event_requests=events)
         )
 
     def _new_pass(self) -> None:
@@ -143,7 +143,7 @@ class ReferenceExecutor:
     def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
         """Attempt one interval, and commit it if nothing happened; see :class:`Executor`."""
         outcome = self.run(attempt, begin, end)
-        if outcome.stopped or outcome.terminate or outcome.events or outcome.end != end:
+        if outcome.stopped or outcome.terminate or outcome.event_requests or outcome.end != end:
             return outcome
         self.run(commit, end, end)
         return None
@@ -167,7 +167,7 @@ class ReferenceExecutor:
                 k + 2 == len(points)
                 or outcome.stopped
                 or outcome.terminate
-                or outcome.events
+                or outcome.event_requests
                 or outcome.end != points[k + 1]
                 or self.rows.room == 1
                 or perf_counter() > until
@@ -206,8 +206,8 @@ class ReferenceExecutor:
             return self._move_triggers(i)
         elements = [
             element
-            for wire in self.plan.wires[i, instruction.group]
-            for element in moves(wire, self.store, self.plan)
+            for route in self.plan.routes[i, instruction.group]
+            for element in moves(route, self.store, self.plan)
         ]
         polynomials = self._polynomials
 
@@ -221,10 +221,10 @@ class ReferenceExecutor:
 
     def _fit(self, instruction: Fit, _: int) -> Action:
         i = instruction.instance
-        wires = self.plan.wires[i, Group.CONTINUOUS]
+        routes = self.plan.routes[i, Group.CONTINUOUS]
 
         def act() -> None:
-            self._polynomials[i] = fitted(wires, self.store, self._begin, self._end, instruction)
+            self._polynomials[i] = fitted(routes, self.store, self._begin, self._end, instruction)
 
         return act
 
@@ -232,8 +232,8 @@ class ReferenceExecutor:
         clocks, active = self.store.values.get(DataType.CLOCK), self.store.active
         chosen = []
         for k in self.plan.triggers_of(i):
-            wires = self.plan.payload.get(k, ())
-            elements = [e for wire in wires for e in moves(wire, self.store, self.plan)]
+            routes = self.plan.payload.get(k, ())
+            elements = [e for route in routes for e in moves(route, self.store, self.plan)]
             chosen.append((k, self.plan.triggers[k].sources, elements))
 
         def act() -> None:
@@ -319,7 +319,7 @@ class ReferenceExecutor:
 
     def _step(self, instruction: Step, line: int) -> Action:
         i, fraction, at, seconds = instruction.instance, instruction.end, self._at, self.seconds
-        do_step, stops = self._instances[i].do_step, self.plan.instances[i].stops
+        do_step, stops = self._instances[i].do_step, self.plan.instances[i].may_return_early
         counted = self.calls[Counted.STEPS]
 
         def act() -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 from fmimaster.control.event_clock import Indicators
 from fmimaster.control.instant import Instant
 from fmimaster.program.instructions import Program
-from fmimaster.run.happened import EventLog, StepLog
+from fmimaster.run.log import EventLog, StepLog
 from fmimaster.run.timeline import Timeline
 
 

@@ -13,8 +13,8 @@ from fmimaster.control.step_size import Grid, Ramped
 from fmimaster.errors import CallError, ConvergenceError, SimulationError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.outcome import Outcome, Reason, Stop
+from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.executor import Executor
-from fmimaster.run.happening import Happening
 from fmimaster.run.state import RunState, StepPrograms
 
 NO_TIMES = np.empty(0)
@@ -54,7 +54,9 @@ class Stepper:
         self.state = state
         self.clock = clock
         self.indicators = Indicators(plan, executor.store, history)
-        self.happening = Happening(plan, programs.ways, executor, state, clock, self.indicators)
+        self.event_handler = EventHandler(
+            plan, programs.ways, executor, state, clock, self.indicators
+        )
         self._names = [instance.name for instance in plan.instances]
         self._has_event_mode = any(instance.event_mode for instance in plan.instances)
         self.indicators.first = programs.ways[0].first
@@ -66,7 +68,7 @@ class Stepper:
             isinstance(rule, Grid)
             and clock is None
             and programs.choose is None
-            and not self.happening.watches_inputs
+            and not self.event_handler.watches_inputs
         )
         """Whether stretches of the grid can be left to the executor: nobody wants to be asked in between."""
 
@@ -81,7 +83,7 @@ class Stepper:
             accumulate.
         """
         s = self.state
-        self.happening.begin()
+        self.event_handler.begin()
         locates = self.clock is not None and self.clock.locates > 0
         unseen = 0
         while s.time < until:
@@ -101,9 +103,9 @@ class Stepper:
                 s.time = max(s.time, goal.end)
             happened, ends = outcome is not None, outcome is not None and outcome.terminate
             if not self._is_fixed and not ends:
-                asked = () if outcome is None else outcome.events
-                happened |= self.happening.happen(goal.fire, asked)
-                ends = self.happening.ends_the_run
+                asked = () if outcome is None else outcome.event_requests
+                happened |= self.event_handler.happen(goal.fire, asked)
+                ends = self.event_handler.ends_the_run
             unseen += 1
             if happened or unseen == OFTEN or s.time >= until:
                 unseen = 0
@@ -120,7 +122,7 @@ class Stepper:
             self.executor.run(self.programs.commit, end.seconds, end.seconds)
             reason = goal.reason
             if end != goal.end:
-                reason = f"early return of {self.happening.names(outcome.events)}"
+                reason = f"early return of {self.event_handler.names(outcome.event_requests)}"
             self._accepted(end, reason)
 
     def _accepted(self, end: Instant, reason: str) -> None:
@@ -149,10 +151,10 @@ class Stepper:
         if s.timeline.points and (point := s.timeline.after(now)) <= goal.end:
             goal = Goal(point, "imposed point")
         end = goal.end.seconds
-        if self.happening.next_time <= end:
+        if self.event_handler.next_time <= end:
             name = self._names[int(self.executor.next_events.argmin())]
             goal = Goal(
-                Instant(max(self.happening.next_time, now.seconds)), f"time event of {name}"
+                Instant(max(self.event_handler.next_time, now.seconds)), f"time event of {name}"
             )
         if s.outdated and now.seconds + REFRESH * (end - now.seconds) > now.seconds:
             names = " and ".join(self._names[i] for i in sorted(s.outdated))
@@ -180,7 +182,7 @@ class Stepper:
         begin, between = s.time.seconds, NO_TIMES
         if self._may_repeat and goal.reason == "grid" and self._way is not restart:
             assert isinstance(self.rule, Grid)
-            last = min(until, s.timeline.after(s.time), Instant(self.happening.next_time))
+            last = min(until, s.timeline.after(s.time), Instant(self.event_handler.next_time))
             between = self.rule.seconds_between(goal.end, last, self.executor.rows.capacity)
         if not len(between):
             s.attempts += 1
@@ -221,7 +223,7 @@ class Stepper:
         s = self.state
         assert self.clock is not None
         length = goal.end.seconds - s.time.seconds
-        changed = self.happening.changes.outputs_changed()
+        changed = self.event_handler.changes.outputs_changed()
         if s.bracket is None and not changed:
             return False
         low, high = s.bracket or (0.0, length)
@@ -232,10 +234,10 @@ class Stepper:
                 goal.end.seconds,
                 "change of discrete outputs",
                 "private",
-                tuple(self.happening.changes.who),
+                tuple(self.event_handler.changes.who),
                 "located by going back",
             )
-            self.happening.changes.note()
+            self.event_handler.changes.note()
             s.previous = 0.0
             return False
         self.executor.run(self._way.rollback, s.time.seconds, s.time.seconds)

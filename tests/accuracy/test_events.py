@@ -16,11 +16,11 @@ from fmimaster.algorithms import (
     Sequential,
     Waveform,
 )
-from fmimaster.algorithms.protocol import Question
+from fmimaster.algorithms.protocol import StepContext
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock, LookAhead, Predictive
 from fmimaster.control.step_size import Ramp, free_step
 from fmimaster.demos.two_mass import M1, M2, TwoMassReference, Wall
-from fmimaster.run.choice import Execution, native_executor
+from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 
 VERSIONS = ("fmi2", "fmi3", "mixed")
@@ -65,11 +65,11 @@ class Run(NamedTuple):
         return found
 
 
-@pytest.fixture(params=[Execution.REFERENCE, Execution.NATIVE], ids=["reference", "native"])
-def execution(request: pytest.FixtureRequest) -> Execution:
-    if request.param is Execution.NATIVE and native_executor() is None:
+@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param is Backend.NATIVE and native_executor() is None:
         pytest.skip("the kernel is not built")
-    chosen: Execution = request.param
+    chosen: Backend = request.param
     return chosen
 
 
@@ -80,7 +80,7 @@ def run(
     clock: EventClock | None,
     *,
     benchmark: str = "b3",
-    execution: Execution = Execution.FASTEST,
+    backend: Backend = Backend.FASTEST,
 ) -> Run:
     path = reference_path(f"systems/two-mass-{benchmark}-{version}.ssp")
     results = Simulation(
@@ -89,7 +89,7 @@ def run(
         step_size=step_size,
         event_clock=clock,
         stop_time=20 if benchmark == "b3" else 7,
-        executor=execution,
+        backend=backend,
     ).run()
     last = np.append(np.diff(results.time) > 0, True)
     exact = (MOVING if benchmark == "b2" else STANDING)(results.time[last])
@@ -121,9 +121,9 @@ def assert_events_are_those_of_the_reference(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_lookahead_takes_the_steps_and_has_the_error_of_the_paper(
-    version: str, execution: Execution
+    version: str, backend: Backend
 ) -> None:
-    r = run(version, Jacobi(), free_step(0.08), LookAhead(), execution=execution)
+    r = run(version, Jacobi(), free_step(0.08), LookAhead(), backend=backend)
     assert 279 <= r.steps <= 285
     assert 0.10 <= r.e_rms <= 0.14
     assert (r.do_steps, r.restores) == (2 * r.steps, 0)
@@ -159,8 +159,8 @@ DEJACO = Sequential("upper"), Check()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_figure_4_of_dejaco(version: str, execution: Execution) -> None:
-    r = run(version, DEJACO[0], 0.1, DEJACO[1], benchmark="b1", execution=execution)
+def test_figure_4_of_dejaco(version: str, backend: Backend) -> None:
+    r = run(version, DEJACO[0], 0.1, DEJACO[1], benchmark="b1", backend=backend)
     found = [(j.name, j.time) for j in r.jumps()]
     assert [name for name, _ in found] == ["collision"] * 3 + ["ceiling", "collision"]
     expected = [0.5400, 1.6563, 4.6224, 4.8911, 5.2762]
@@ -199,17 +199,15 @@ class Noted(AutomaticSequence):
     __slots__ = ()
     chosen: ClassVar[list[int]] = []
 
-    def choose(self, question: Question) -> int:
+    def choose(self, question: StepContext) -> int:
         self.chosen.append(AutomaticSequence.choose(self, question))
         return self.chosen[-1]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_figure_6_of_dejaco_the_sequence_follows_the_events(
-    version: str, execution: Execution
-) -> None:
+def test_figure_6_of_dejaco_the_sequence_follows_the_events(version: str, backend: Backend) -> None:
     Noted.chosen.clear()
-    r = run(version, Noted(), 0.05, Check(), benchmark="b2", execution=execution)
+    r = run(version, Noted(), 0.05, Check(), benchmark="b2", backend=backend)
     begins = np.unique(r.results.time)[:-1]
     assert len(begins) == len(Noted.chosen)
     switches = begins[1:][np.diff(Noted.chosen) != 0]
@@ -238,10 +236,8 @@ def early_return(inputs: Polynomial = QUINTIC) -> Algorithm:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_g1_the_predictive_event_clock_needs_no_going_back(
-    version: str, execution: Execution
-) -> None:
-    r = run(version, Jacobi(QUINTIC), Ramp(0.1), Predictive(), execution=execution)
+def test_g1_the_predictive_event_clock_needs_no_going_back(version: str, backend: Backend) -> None:
+    r = run(version, Jacobi(QUINTIC), Ramp(0.1), Predictive(), backend=backend)
     assert r.e_rms <= 2e-4
     assert r.steps <= 262
     assert r.do_steps <= 524
@@ -250,8 +246,8 @@ def test_g1_the_predictive_event_clock_needs_no_going_back(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_g2_early_return_with_long_steps(version: str, execution: Execution) -> None:
-    r = run(version, early_return(), free_step(0.2), EarlyReturn(), execution=execution)
+def test_g2_early_return_with_long_steps(version: str, backend: Backend) -> None:
+    r = run(version, early_return(), free_step(0.2), EarlyReturn(), backend=backend)
     assert r.e_rms <= 2e-4
     assert r.steps <= 110
     assert r.do_steps <= 560
@@ -274,9 +270,9 @@ def test_g4_outputs_without_accelerations_suffice(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_g5_sequential_steps_need_no_going_back_either(version: str, execution: Execution) -> None:
+def test_g5_sequential_steps_need_no_going_back_either(version: str, backend: Backend) -> None:
     algorithm = Sequential("upper", QUINTIC, synchronised=True)
-    r = run(version, algorithm, 0.1, Check(), execution=execution)
+    r = run(version, algorithm, 0.1, Check(), backend=backend)
     assert r.e_rms <= 2e-4
     assert_events_are_those_of_the_reference(r, within=2e-5)
 

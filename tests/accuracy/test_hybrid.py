@@ -18,7 +18,7 @@ from fmimaster.algorithms import Algorithm
 from fmimaster.control.event_clock import EarlyReturn, EventClock, Locate, LookAhead, Predictive
 from fmimaster.control.step_size import Ramp
 from fmimaster.errors import SimulationError, ZenoError
-from fmimaster.run.choice import Execution, native_executor
+from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 
 DATA = Path(__file__).parents[1] / "data"
@@ -29,11 +29,11 @@ def table(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.fixture(params=[Execution.REFERENCE, Execution.NATIVE], ids=["reference", "native"])
-def execution(request: pytest.FixtureRequest) -> Execution:
-    if request.param is Execution.NATIVE and native_executor() is None:
+@pytest.fixture(params=[Backend.REFERENCE, Backend.NATIVE], ids=["reference", "native"])
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if request.param is Backend.NATIVE and native_executor() is None:
         pytest.skip("the kernel is not built")
-    chosen: Execution = request.param
+    chosen: Backend = request.param
     return chosen
 
 
@@ -61,9 +61,9 @@ def exact_switches(until: float) -> list[float]:
 
 @pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
 def test_thermostat_with_event_mode_switches_exactly(
-    algorithm: Algorithm, execution: Execution
+    algorithm: Algorithm, backend: Backend
 ) -> None:
-    r = thermostat("fmi3", algorithm=algorithm, executor=execution)
+    r = thermostat("fmi3", algorithm=algorithm, backend=backend)
     switches = jump_times(r, "controller.q")
     assert len(switches) == 40
     assert switches == pytest.approx(exact_switches(60), abs=1e-6)
@@ -85,16 +85,16 @@ def test_events_do_not_shift_the_grid() -> None:
     assert {k / 10 for k in range(601)} <= set(r.time.tolist())
 
 
-def test_thermostat_without_event_mode_is_located_by_going_back(execution: Execution) -> None:
-    r = thermostat("fmi2", algorithm=GaussSeidel(), event_clock=Locate(), executor=execution)
+def test_thermostat_without_event_mode_is_located_by_going_back(backend: Backend) -> None:
+    r = thermostat("fmi2", algorithm=GaussSeidel(), event_clock=Locate(), backend=backend)
     switches = jump_times(r, "controller.q")
     assert switches == pytest.approx(exact_switches(60), abs=1e-8)
     extra = r.statistics.attempts - r.statistics.steps
     assert extra <= 40 * 40  # bisection of 0.1 s
 
 
-def test_thermostat_on_a_grid_switches_at_communication_points(execution: Execution) -> None:
-    r = thermostat("fmi2", algorithm=GaussSeidel(), executor=execution)
+def test_thermostat_on_a_grid_switches_at_communication_points(backend: Backend) -> None:
+    r = thermostat("fmi2", algorithm=GaussSeidel(), backend=backend)
     expected = table("hybrid_thermostat_grid_H0.1.csv")
     assert r.time.tolist() == [float(Fraction(row["t"])) for row in expected]
     assert r["controller.q"].tolist() == [row["q"] == "1" for row in expected]
@@ -135,12 +135,10 @@ def exact_bounces(count: int) -> list[tuple[float, float, float]]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_bounces_that_accumulate_are_told_with_their_limit(
-    version: str, execution: Execution
-) -> None:
+def test_bounces_that_accumulate_are_told_with_their_limit(version: str, backend: Backend) -> None:
     begin = perf_counter()
     with pytest.raises(ZenoError, match=r"zeno: .*bounce.* accumulate at t = 2\.5586339") as raised:
-        ball(version, EarlyReturn(), v_min=0.0, executor=execution)
+        ball(version, EarlyReturn(), v_min=0.0, backend=backend)
     assert perf_counter() - begin < 2
     assert raised.value.limit == pytest.approx(LIMIT, abs=1e-8)
     expected = exact_bounces(40)  # the first with a gap below 1 us
@@ -160,9 +158,9 @@ REGULARISED: Sequence[tuple[EventClock, float | Ramp]] = [
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(("clock", "step_size"), REGULARISED, ids=["early return", "predictive"])
 def test_a_ball_that_comes_to_rest_is_simulated_to_the_end(
-    version: str, clock: EventClock, step_size: float | Ramp, execution: Execution
+    version: str, clock: EventClock, step_size: float | Ramp, backend: Backend
 ) -> None:
-    r = ball(version, clock, v_min=0.1, step_size=step_size, executor=execution)
+    r = ball(version, clock, v_min=0.1, step_size=step_size, backend=backend)
     found = bounces(r)
     assert len(found) == 11
     assert np.array(found)[:10] == pytest.approx(np.array(exact_bounces(10)), abs=1e-9)
@@ -185,14 +183,14 @@ def test_bounces_inside_of_the_fmu_are_never_endless_either(
 # Superdense time ------------------------------------------------------------------------------------------------------
 
 
-def superdense(test: int, execution: Execution, step_size: str = "1/10") -> Results:
+def superdense(test: int, backend: Backend, step_size: str = "1/10") -> Results:
     return Simulation(
         reference_path("fmi3/Superdense.fmu"),
         step_size=step_size,
         stop_time=3.5,
         start_values={"test": test},
         event_mode=True,
-        executor=execution,
+        backend=backend,
     ).run()
 
 
@@ -206,24 +204,24 @@ GRIDS = ("1/10", "3/10", "7/2")
 
 
 @pytest.mark.parametrize("step_size", GRIDS)
-def test_sd1_both_values_of_a_step_are_recorded(step_size: str, execution: Execution) -> None:
-    r = superdense(1, execution, step_size)
+def test_sd1_both_values_of_a_step_are_recorded(step_size: str, backend: Backend) -> None:
+    r = superdense(1, backend, step_size)
     assert at(r, 1.0, "y") == [0, 1]
     assert jump_times(r, "y") == [1.0]
 
 
 @pytest.mark.parametrize("step_size", GRIDS)
 def test_sd3_a_counter_in_zero_time_has_a_row_for_each_event_iteration(
-    step_size: str, execution: Execution
+    step_size: str, backend: Backend
 ) -> None:
-    r = superdense(3, execution, step_size)
+    r = superdense(3, backend, step_size)
     assert at(r, 2.0, "c") == [0, 1, 2, 3, 4, 5]
     assert (r.time[-1], r["c"][-1]) == (3.5, 5)  # time goes on
 
 
 @pytest.mark.parametrize("step_size", GRIDS)
-def test_sd4_a_sawtooth_has_both_limits(step_size: str, execution: Execution) -> None:
-    r = superdense(4, execution, step_size)
+def test_sd4_a_sawtooth_has_both_limits(step_size: str, backend: Backend) -> None:
+    r = superdense(4, backend, step_size)
     teeth = r.time[np.flatnonzero(np.diff(r["x"]) < 0)]
     assert teeth == pytest.approx([1, 2, 3], abs=1e-12)
     for t in teeth:
@@ -231,12 +229,12 @@ def test_sd4_a_sawtooth_has_both_limits(step_size: str, execution: Execution) ->
     assert r["x"][-1] == pytest.approx(0.5, abs=1e-12)
 
 
-def test_bounces_that_are_too_fast_for_a_prediction_are_told(execution: Execution) -> None:
+def test_bounces_that_are_too_fast_for_a_prediction_are_told(backend: Backend) -> None:
     """The flight is shorter than the first step after a bounce: the ball is below the ground when it bounces."""
     with pytest.raises(SimulationError, match=r"'BouncingBall\.bounce' was found late 20 times"):
-        ball("fmi3", Predictive(), v_min=0.0, step_size=Ramp(0.1), executor=execution)
-    r = ball("fmi3", Predictive(), v_min=0.08, step_size=Ramp(0.15), executor=execution)
+        ball("fmi3", Predictive(), v_min=0.0, step_size=Ramp(0.1), backend=backend)
+    r = ball("fmi3", Predictive(), v_min=0.08, step_size=Ramp(0.15), backend=backend)
     told = "\n".join(r.statistics.lines())
     assert "the event 'BouncingBall.bounce' was found late" in told
-    r = ball("fmi3", Predictive(), v_min=0.1, step_size=Ramp(0.1), executor=execution)
+    r = ball("fmi3", Predictive(), v_min=0.1, step_size=Ramp(0.1), backend=backend)
     assert "late" not in "\n".join(r.statistics.lines())

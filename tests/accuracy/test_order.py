@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 from fmimaster import (
-    FirstOrder,
+    FIRST_ORDER,
     GaussSeidel,
     Jacobi,
     Polynomial,
@@ -55,7 +55,7 @@ def test_held_inputs_give_order_one(algorithm: Algorithm, versions: tuple[str, s
 
 @pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
 @pytest.mark.parametrize(
-    "algorithm", [Jacobi(FirstOrder), GaussSeidel(FirstOrder), Jacobi(Polynomial(2, 0))]
+    "algorithm", [Jacobi(FIRST_ORDER), GaussSeidel(FIRST_ORDER), Jacobi(Polynomial(2, 0))]
 )
 def test_first_order_inputs_give_order_two(algorithm: Algorithm, versions: tuple[str, str]) -> None:
     assert observed_order(errors(algorithm, linear_pair(*versions))) == pytest.approx(2, abs=0.05)

@@ -41,8 +41,8 @@ def state():
     return info.uordblks + info.hblkhd, descriptors, libraries, len(os.listdir(sys.argv[1]))
 
 for k in range(int(sys.argv[2])):
-    execution = list(fmimaster.Execution)[k % 3]
-    fmimaster.simulate(files[k % 4], stop_time=0.05, step_size=0.01, executor=execution)
+    backend = list(fmimaster.Backend)[k % 3]
+    fmimaster.simulate(files[k % 4], stop_time=0.05, step_size=0.01, backend=backend)
     if (k + 1) % (int(sys.argv[2]) // 8) == 0:
         print(*state())
 """

@@ -11,10 +11,10 @@ import pytest
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
 from fmimaster import (
-    Execution,
-    FirstOrder,
+    FIRST_ORDER,
+    HOLD,
+    Backend,
     GaussSeidel,
-    Hold,
     Jacobi,
     Polynomial,
     Results,
@@ -41,13 +41,13 @@ from fmimaster.control.event_clock import (
 )
 from fmimaster.control.step_size import Ramp, free_step
 
-POLYNOMIALS = (Hold, FirstOrder, Polynomial(2, 0), Polynomial(2, 1), Polynomial(3, 1))
+POLYNOMIALS = (HOLD, FIRST_ORDER, Polynomial(2, 0), Polynomial(2, 1), Polynomial(3, 1))
 
 
 def both(system: Any, **settings: Any) -> tuple[Results, Results]:
     """Results of the reference interpreter and of the kernel."""
-    reference = simulate(system, executor=Execution.REFERENCE, **settings)
-    return reference, simulate(system, executor=Execution.NATIVE, **settings)
+    reference = simulate(system, backend=Backend.REFERENCE, **settings)
+    return reference, simulate(system, backend=Backend.NATIVE, **settings)
 
 
 def assert_same_bits(expected: Results, found: Results) -> None:
@@ -128,20 +128,20 @@ def test_every_type_is_moved_alike(version: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 @pytest.mark.parametrize("fault", range(1, 9))
 def test_faults_are_told_in_the_same_words(version: str, fault: int) -> None:
-    def run(execution: Execution) -> tuple[str, Results | None]:
+    def run(backend: Backend) -> tuple[str, Results | None]:
         try:
             results = simulate(
                 reference_path(f"{version}/Faulty.fmu"),
                 stop_time=1,
                 step_size="1/16",
                 start_values={"fault": fault, "faultTime": 0.5},
-                executor=execution,
+                backend=backend,
             )
         except SimulationError as error:
             return str(error), error.results
         return "no error", results
 
-    expected, found = run(Execution.REFERENCE), run(Execution.NATIVE)
+    expected, found = run(Backend.REFERENCE), run(Backend.NATIVE)
     assert found[0] == expected[0]
     assert expected[1] is not None
     assert found[1] is not None
@@ -150,9 +150,9 @@ def test_faults_are_told_in_the_same_words(version: str, fault: int) -> None:
 
 def test_a_run_is_the_same_twenty_times() -> None:
     system = reference_path("systems/two-mass-b1-mixed.ssp")
-    first = simulate(system, executor=Execution.NATIVE)
+    first = simulate(system, backend=Backend.NATIVE)
     for _ in range(20):
-        assert_same_bits(first, simulate(system, executor=Execution.NATIVE))
+        assert_same_bits(first, simulate(system, backend=Backend.NATIVE))
 
 
 def test_blocks_of_rows_leave_no_seam() -> None:
@@ -173,9 +173,9 @@ def test_threads_change_no_bit(threads: int) -> None:
     for i in range(6):
         builder.connect(f"d{i}.x", f"d{(i + 1) % 6}.u", factor=0.5 + 0.1 * i)
     system = builder.build(start_time=0, stop_time=5, step_size="0.01")
-    expected = simulate(system, executor=Execution.REFERENCE)
+    expected = simulate(system, backend=Backend.REFERENCE)
     for _ in range(5):
-        found = simulate(system, executor=Execution.NATIVE, threads=threads)
+        found = simulate(system, backend=Backend.NATIVE, threads=threads)
         assert_same_bits(expected, found)
 
 
@@ -188,7 +188,7 @@ def test_a_fault_is_told_alike_by_threads() -> None:
     said = []
     for threads in (1, 3):
         with pytest.raises(SimulationError, match="fmi3DoStep of 'b' returned fmi3Error") as raised:
-            simulate(system, executor=Execution.NATIVE, threads=threads)
+            simulate(system, backend=Backend.NATIVE, threads=threads)
         assert raised.value.results is not None
         said.append((str(raised.value), len(raised.value.results)))
     assert said[0] == said[1]
@@ -233,7 +233,7 @@ def test_every_event_algorithm_on_the_two_masses(name: str, benchmark: str, vers
 @pytest.mark.parametrize("clock", [EarlyReturn(), Predictive(), LookAhead()], ids=str)
 @pytest.mark.parametrize("v_min", [0.0, 0.1])
 def test_a_bouncing_ball_at_rest_or_not(v_min: float, clock: EventClock, version: str) -> None:
-    def run(execution: Execution) -> tuple[str, Results | None]:
+    def run(backend: Backend) -> tuple[str, Results | None]:
         try:
             results = simulate(
                 reference_path(f"{version}/BouncingBall.fmu"),
@@ -241,13 +241,13 @@ def test_a_bouncing_ball_at_rest_or_not(v_min: float, clock: EventClock, version
                 step_size=Ramp(0.1),
                 event_clock=clock,
                 start_values={"v_min": v_min},
-                executor=execution,
+                backend=backend,
             )
         except SimulationError as error:
             return str(error), error.results
         return "no error", results
 
-    expected, found = run(Execution.REFERENCE), run(Execution.NATIVE)
+    expected, found = run(Backend.REFERENCE), run(Backend.NATIVE)
     assert found[0] == expected[0]
     assert expected[1] is not None
     assert found[1] is not None

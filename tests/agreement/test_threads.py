@@ -14,7 +14,7 @@ from python_fmu import PythonFmu
 
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
-from fmimaster import Execution, Results
+from fmimaster import Backend, Results
 from fmimaster.control.step_size import Grid
 from fmimaster.run.native import AUTOMATIC
 
@@ -29,7 +29,7 @@ def threads_of(simulate: Callable[..., Results], threads: int, seconds: float) -
 
     units = {name: PythonFmu(outputs={"y": lambda v: v.t}, step=step) for name in "ab"}
     settings: dict[str, Any] = {"stop_time": 1, "step_size": "1/50"}
-    simulate(units, executor=Execution.NATIVE, threads=threads, **settings)
+    simulate(units, backend=Backend.NATIVE, threads=threads, **settings)
     return seen
 
 

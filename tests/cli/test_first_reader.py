@@ -84,7 +84,7 @@ def test_a_full_disk_is_told(run: Run, dahlquist: Path) -> None:
         ({"output_variables": "x"}, "expected a sequence of names or globs"),
         ({"algorithm": Jacobi}, "Give an object such as Jacobi"),
         ({"threads": -1}, "threads: -1"),
-        ({"executor": "reference"}, "executor: 'reference', expected one of"),
+        ({"backend": "reference"}, "backend: 'reference', expected one of"),
     ],
 )
 def test_options_are_checked_when_they_are_made(settings: dict[str, object], expected: str) -> None:

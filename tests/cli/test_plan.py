@@ -78,14 +78,14 @@ def test_loops_are_told_and_whether_they_are_assumed(
         description=lambda t: re.sub(r' dependencies(Kind)?="[^"]*"', "", t),
     )
     out, into = "Float64_continuous_output", "Float64_continuous_input"
-    wires = [f"a.{out} -> b.{into}", f"b.{out} -> a.{into}"]
+    routes = [f"a.{out} -> b.{into}", f"b.{out} -> a.{into}"]
     real = json.loads(
         run(
-            "plan", system(tmp_path / "r", {"a": feedthrough, "b": feedthrough}, wires), "--json"
+            "plan", system(tmp_path / "r", {"a": feedthrough, "b": feedthrough}, routes), "--json"
         ).out
     )
     assumed = json.loads(
-        run("plan", system(tmp_path / "s", {"a": fmu, "b": fmu}, wires), "--json").out
+        run("plan", system(tmp_path / "s", {"a": fmu, "b": fmu}, routes), "--json").out
     )
     for kind in ("initialLoops", "stepLoops"):
         assert [loop["assumed"] for loop in real[kind]] == [False]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command_line import Outcome, reference, system
 
-from fmimaster import FirstOrder, GaussSeidel, Jacobi, Polynomial
+from fmimaster import FIRST_ORDER, GaussSeidel, Jacobi, Polynomial
 from fmimaster.commands.settings import _algorithm
 from fmimaster.results.csv import read_csv
 from fmimaster.simulation import Simulation
@@ -160,7 +160,7 @@ def test_the_default_algorithm_is_that_of_the_api() -> None:
 
 
 def test_inputs_are_a_setting_of_the_algorithm() -> None:
-    assert _algorithm("jacobi", "first-order") == Jacobi(FirstOrder)
+    assert _algorithm("jacobi", "first-order") == Jacobi(FIRST_ORDER)
     assert _algorithm(None, "2,1") == Jacobi(Polynomial(2, 1))
 
 
@@ -173,8 +173,8 @@ def test_the_algorithm_makes_a_difference(run: Run, two_mass: Path) -> None:
 
 
 def test_an_executor_that_is_not_there_is_told(run: Run, dahlquist: Path) -> None:
-    message = run("simulate", dahlquist, "--executor", "refrence").error
-    assert "There is no executor 'refrence'. Did you mean 'reference'?" in message
+    message = run("simulate", dahlquist, "--backend", "refrence").error
+    assert "There is no backend 'refrence'. Did you mean 'reference'?" in message
     assert "Expected fastest, native, reference." in message
 
 
@@ -183,7 +183,7 @@ def test_all_executors_write_the_same_bytes(run: Run, two_mass: Path, tmp_path: 
     written = []
     for executor in ("reference", "native", "fastest"):
         file = tmp_path / f"{executor}.csv"
-        run("simulate", two_mass, "--executor", executor, "--output-file", file)
+        run("simulate", two_mass, "--backend", executor, "--output-file", file)
         written.append(file.read_bytes())
     assert len(written[0].splitlines()) == 702  # 7 s in steps of 0.01 s, and the names
     assert written[1] == written[0]

@@ -16,7 +16,7 @@ from fmimaster.control.event_clock import EarlyReturn, Locate, Predictive
 from fmimaster.errors import SimulationError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.program.polynomial import Polynomial
-from fmimaster.run.choice import Execution
+from fmimaster.run.choice import Backend
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
 
@@ -24,7 +24,7 @@ Simulate = Callable[..., Results]
 
 EVENT_MODE = {"has_event_mode": True, "might_return_early_from_do_step": True}
 INTEGER = {"type": DataType.INT32}
-each = pytest.mark.parametrize("executor", [Execution.REFERENCE, Execution.FASTEST])
+each = pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.FASTEST])
 
 
 def named(time: float, **answer: Any) -> Callable[[Any], UpdateAnswer]:
@@ -52,31 +52,31 @@ def returning(time: float) -> PythonFmu:
 
 
 @each
-def test_an_fmu_can_end_the_run_at_an_event(simulate: Simulate, executor: Execution) -> None:
+def test_an_fmu_can_end_the_run_at_an_event(simulate: Simulate, backend: Backend) -> None:
     unit = counter(named(0.5, terminate=True))
-    rows = simulate({"a": unit}, stop_time=1, step_size="0.1", event_mode=True, executor=executor)
+    rows = simulate({"a": unit}, stop_time=1, step_size="0.1", event_mode=True, backend=backend)
     assert rows.time[-1] == 0.5
     assert len(unit.instances[0].called(Call.DO_STEP)) == 5
 
 
 @each
-def test_an_fmu_can_end_the_run_before_it_begins(simulate: Simulate, executor: Execution) -> None:
+def test_an_fmu_can_end_the_run_before_it_begins(simulate: Simulate, backend: Backend) -> None:
     unit = counter(lambda v: UpdateAnswer(terminate=True))
-    rows = simulate({"a": unit}, stop_time=1, step_size="0.1", event_mode=True, executor=executor)
+    rows = simulate({"a": unit}, stop_time=1, step_size="0.1", event_mode=True, backend=backend)
     assert rows.time.tolist() == [0.0]
 
 
 @each
-def test_the_time_of_the_next_event_cannot_be_nan(simulate: Simulate, executor: Execution) -> None:
+def test_the_time_of_the_next_event_cannot_be_nan(simulate: Simulate, backend: Backend) -> None:
     units = {"a": counter(lambda v: UpdateAnswer(next_event_time=nan)), "b": counter(named(0.55))}
     with pytest.raises(SimulationError, match=r"UpdateDiscreteStates of a says .* is NaN"):
-        simulate(units, stop_time=1, step_size="0.1", event_mode=True, executor=executor)
+        simulate(units, stop_time=1, step_size="0.1", event_mode=True, backend=backend)
 
 
 @each
 @pytest.mark.parametrize("time", [0.3, 0.5, 0.6])
 def test_an_event_on_the_grid_makes_outputs_elsewhere_old_and_the_run_goes_on(
-    simulate: Simulate, executor: Execution, time: float
+    simulate: Simulate, backend: Backend, time: float
 ) -> None:
     units = {
         "a": counter(named(time)),
@@ -85,25 +85,25 @@ def test_an_event_on_the_grid_makes_outputs_elsewhere_old_and_the_run_goes_on(
     }
     links = ["a.y -> b.u", "b.z -> c.u"]
     options: dict[str, Any] = {"stop_time": 1, "step_size": "0.1", "event_mode": True}
-    rows = simulate(units, links, executor=executor, **options)
+    rows = simulate(units, links, backend=backend, **options)
     assert rows.time[-1] == 1.0
     assert rows["c.w"][-1] == 2.0
 
 
 @each
 def test_of_two_early_returns_only_the_earlier_one_is_an_event_then(
-    simulate: Simulate, executor: Execution
+    simulate: Simulate, backend: Backend
 ) -> None:
     units = {"a": returning(0.37), "b": returning(0.33)}
     options: dict[str, Any] = {"stop_time": 1, "step_size": "0.1", "event_clock": EarlyReturn()}
-    rows = simulate(units, executor=executor, **options)
+    rows = simulate(units, backend=backend, **options)
     found = [(e.time, e.components) for e in rows.events]
     assert found == [(0.33, ("b",)), (0.37, ("a",))]
 
 
 @each
 def test_who_returns_earlier_still_when_it_is_brought_back_brings_all_back(
-    simulate: Simulate, executor: Execution
+    simulate: Simulate, backend: Backend
 ) -> None:
     def only_in_a_short_step(v: Any, h: float) -> StepAnswer | None:
         seen = v.t < 0.3 < v.t + h <= 0.7
@@ -111,7 +111,7 @@ def test_who_returns_earlier_still_when_it_is_brought_back_brings_all_back(
 
     late = PythonFmu(outputs={"y": lambda v: v.t}, step=only_in_a_short_step, **EVENT_MODE)
     options: dict[str, Any] = {"stop_time": 1, "step_size": "1", "event_clock": EarlyReturn()}
-    rows = simulate({"late": late, "a": returning(0.6)}, executor=executor, **options)
+    rows = simulate({"late": late, "a": returning(0.6)}, backend=backend, **options)
     assert rows["a.y"].tolist() == rows["late.y"].tolist() == rows.time.tolist()
     assert [e.time for e in rows.events][:2] == [0.3, 0.6]
 
@@ -119,7 +119,7 @@ def test_who_returns_earlier_still_when_it_is_brought_back_brings_all_back(
 @each
 @pytest.mark.parametrize("algorithm", [Jacobi(), Waveform(Jacobi())], ids=["jacobi", "waveform"])
 def test_a_change_is_located_from_the_begin_of_its_own_step(
-    simulate: Simulate, executor: Execution, algorithm: Algorithm
+    simulate: Simulate, backend: Backend, algorithm: Algorithm
 ) -> None:
     """An algorithm with another program for the first step goes back to the begin of the step, not of the run."""
 
@@ -140,7 +140,7 @@ def test_a_change_is_located_from_the_begin_of_its_own_step(
         step_size="0.1",
         event_clock=Locate(1e-3),
         algorithm=algorithm,
-        executor=executor,
+        backend=backend,
     )
     assert rows["a.y"] == pytest.approx([exp(-t) for t in rows.time], rel=1e-12)
     assert 0.537 in [pytest.approx(t, abs=1e-3) for t in rows.time]
@@ -148,7 +148,7 @@ def test_a_change_is_located_from_the_begin_of_its_own_step(
 
 @each
 def test_locating_ends_where_doubles_cannot_tell_times_apart(
-    simulate: Simulate, executor: Execution
+    simulate: Simulate, backend: Backend
 ) -> None:
     switch = PythonFmu(outputs={"q": lambda v: int(v.t >= 1e6 + 0.5)}, attributes={"q": INTEGER})
     reader = PythonFmu(inputs={"u": 0}, attributes={"u": INTEGER})
@@ -159,7 +159,7 @@ def test_locating_ends_where_doubles_cannot_tell_times_apart(
         stop_time=1_000_001,
         step_size="0.3",
         event_clock=Locate(),
-        executor=executor,
+        backend=backend,
     )
     assert [e.time for e in rows.events] == pytest.approx([1e6 + 0.5], rel=1e-15)
 
@@ -174,9 +174,9 @@ def test_events_forget_polynomials_of_any_size(inputs: Polynomial) -> None:
             step_size=0.05,
             stop_time=6,
             event_clock=Predictive(),
-            executor=executor,
+            backend=backend,
         )
-        for executor in (Execution.REFERENCE, Execution.FASTEST)
+        for backend in (Backend.REFERENCE, Backend.FASTEST)
     ]
     assert len(runs[0].events) == 5
     assert all((runs[0][name] == runs[1][name]).all() for name in runs[0].names)

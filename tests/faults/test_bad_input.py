@@ -271,8 +271,8 @@ def test_an_unknown_connector_is_suggested(run: Run, upper: Path, tmp_path: Path
 def test_two_connections_into_one_input_are_both_named(
     run: Run, upper: Path, tmp_path: Path
 ) -> None:
-    wires = ["a.x -> c.u_x", "b.x -> c.u_x"]
-    path = system(tmp_path, {"a": upper, "b": upper, "c": upper}, wires)
+    routes = ["a.x -> c.u_x", "b.x -> c.u_x"]
+    path = system(tmp_path, {"a": upper, "b": upper, "c": upper}, routes)
     message = run("simulate", path).error
     assert (
         "Connection 'b.x -> c.u_x': 'c.u_x' is already fed by Connection 'a.x -> c.u_x'" in message
@@ -289,26 +289,26 @@ def test_an_output_connected_to_an_output_is_told(run: Run, upper: Path, tmp_pat
 
 
 def test_incompatible_types_are_told(run: Run, feedthrough: Path, tmp_path: Path) -> None:
-    wire = "a.String_output -> b.Float64_continuous_input"
-    message = run("simulate", system(tmp_path, {"a": feedthrough, "b": feedthrough}, [wire])).error
-    assert f"Connection '{wire}': String to Float64 cannot be converted" in message
+    route = "a.String_output -> b.Float64_continuous_input"
+    message = run("simulate", system(tmp_path, {"a": feedthrough, "b": feedthrough}, [route])).error
+    assert f"Connection '{route}': String to Float64 cannot be converted" in message
 
 
 def test_a_lossy_conversion_is_told_with_the_option_that_allows_it(
     run: Run, feedthrough: Path, tmp_path: Path
 ) -> None:
-    wire = "a.Float64_discrete_output -> b.Int32_input"
-    path = system(tmp_path, {"a": feedthrough, "b": feedthrough}, [wire])
+    route = "a.Float64_discrete_output -> b.Int32_input"
+    path = system(tmp_path, {"a": feedthrough, "b": feedthrough}, [route])
     message = run("simulate", path).error
-    assert f"Connection '{wire}': Float64 to Int32 can lose values" in message
+    assert f"Connection '{route}': Float64 to Int32 can lose values" in message
     assert "(--allow-lossy-conversions)" in message
     assert run("simulate", path, "--allow-lossy-conversions").status == 0
 
 
 def test_incompatible_dimensions_are_told(run: Run, feedthrough: Path, tmp_path: Path) -> None:
-    wire = "a.Float64_vector_output -> b.Float64_continuous_input"
-    message = run("simulate", system(tmp_path, {"a": feedthrough, "b": feedthrough}, [wire])).error
-    assert f"Connection '{wire}': shapes differ" in message
+    route = "a.Float64_vector_output -> b.Float64_continuous_input"
+    message = run("simulate", system(tmp_path, {"a": feedthrough, "b": feedthrough}, [route])).error
+    assert f"Connection '{route}': shapes differ" in message
     assert "are (3,) and scalar. Connect variables of the same shape." in message
 
 

@@ -19,7 +19,7 @@ from fmimaster import Jacobi, SystemBuilder, reference_path
 from fmimaster.errors import CallError, Interrupted, ModelError, NotANumberError, SimulationError
 from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Execution, native_executor
+from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 from fmimaster.system.states import Call
 
@@ -27,8 +27,8 @@ STEPS = 3
 SETTINGS: dict[str, Any] = {"algorithm": Jacobi(), "stop_time": 1.5, "step_size": 0.5}
 
 needs_kernel = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")
-EXECUTORS = [Execution.REFERENCE, pytest.param(Execution.NATIVE, marks=needs_kernel)]
-on_every_executor = pytest.mark.parametrize("executor", EXECUTORS, ids=lambda e: e.value)
+EXECUTORS = [Backend.REFERENCE, pytest.param(Backend.NATIVE, marks=needs_kernel)]
+on_every_backend = pytest.mark.parametrize("backend", EXECUTORS, ids=lambda e: e.value)
 
 # FMUs written in Python -----------------------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ class Failure:
     """A run in which the pump fails at its n-th call."""
 
     def __init__(
-        self, simulation: Callable[..., Simulation], n: int | None, status: str, executor: Execution
+        self, simulation: Callable[..., Simulation], n: int | None, status: str, backend: Backend
     ) -> None:
         self.units = units()
         self.units["pump"].fails_at = n
@@ -67,7 +67,7 @@ class Failure:
         self.error: SimulationError | None = None
         self.results: Results | None = None
         try:
-            run = simulation(self.units, RING, START, executor=executor, **SETTINGS)
+            run = simulation(self.units, RING, START, backend=backend, **SETTINGS)
             self.results = run.run()
         except SimulationError as error:
             self.error = error
@@ -98,30 +98,28 @@ READS = [n for n, call in enumerate(CALLS, 1) if call is Call.GET][1:]
 
 @pytest.fixture
 def fail(simulation: Callable[..., Simulation]) -> Callable[..., Failure]:
-    """fail(n, status, executor): a run in which the pump fails at its n-th call."""
-    return lambda n, status, executor=Execution.REFERENCE: Failure(simulation, n, status, executor)
+    """fail(n, status, backend): a run in which the pump fails at its n-th call."""
+    return lambda n, status, backend=Backend.REFERENCE: Failure(simulation, n, status, backend)
 
 
 Fail = Callable[..., Failure]
 
 
-@on_every_executor
+@on_every_backend
 def test_without_a_failure_the_calls_are_those_that_are_expected(
-    fail: Fail, executor: Execution
+    fail: Fail, backend: Backend
 ) -> None:
-    run = fail(None, "", executor)
+    run = fail(None, "", backend)
     assert [call for call, _ in run.log] == CALLS
     assert run.error is None
     assert run.frees == [1, 1, 1]
 
 
-@on_every_executor
+@on_every_backend
 @pytest.mark.parametrize("n", range(1, len(CALLS) + 1))
 @pytest.mark.parametrize("status", ["Error", "Fatal", "Discard"])
-def test_a_call_that_fails_ends_the_run(
-    fail: Fail, n: int, status: str, executor: Execution
-) -> None:
-    run = fail(n, status, executor)
+def test_a_call_that_fails_ends_the_run(fail: Fail, n: int, status: str, backend: Backend) -> None:
+    run = fail(n, status, backend)
     assert isinstance(run.error, CallError)
     # the message and the facts name the instance and the function
     assert "'pump'" in str(run.error)
@@ -133,12 +131,12 @@ def test_a_call_that_fails_ends_the_run(
     assert run.frees == [1, 1, 1]
 
 
-@on_every_executor
+@on_every_backend
 @pytest.mark.parametrize("n", range(1, len(CALLS) + 1))
 def test_rows_until_a_failure_are_those_of_a_healthy_run(
-    fail: Fail, n: int, executor: Execution
+    fail: Fail, n: int, backend: Backend
 ) -> None:
-    healthy, run = fail(None, "", executor).results, fail(n, "Error", executor)
+    healthy, run = fail(None, "", backend).results, fail(n, "Error", backend)
     assert healthy is not None
     assert run.results is not None
     rows = sum(n > read for read in READS)
@@ -147,10 +145,10 @@ def test_rows_until_a_failure_are_those_of_a_healthy_run(
         assert run.results[name].tolist() == healthy[name][:rows].tolist()
 
 
-@on_every_executor
+@on_every_backend
 @pytest.mark.parametrize("k", range(STEPS))
-def test_a_discarded_step_says_when_and_what_to_do(fail: Fail, k: int, executor: Execution) -> None:
-    run = fail(DO_STEPS[k], "Discard", executor)
+def test_a_discarded_step_says_when_and_what_to_do(fail: Fail, k: int, backend: Backend) -> None:
+    run = fail(DO_STEPS[k], "Discard", backend)
     message = str(run.error)
     assert f"DoStep of 'pump' was discarded at t = {k / 2:g} s (step 0.5 s)" in message
     assert "Use a smaller step size" in message
@@ -158,12 +156,12 @@ def test_a_discarded_step_says_when_and_what_to_do(fail: Fail, k: int, executor:
     assert run.error.time == k / 2
 
 
-@on_every_executor
+@on_every_backend
 @pytest.mark.parametrize("k", range(STEPS))
 def test_an_fmu_that_ends_the_simulation_ends_it_in_order(
-    fail: Fail, k: int, executor: Execution
+    fail: Fail, k: int, backend: Backend
 ) -> None:
-    run = fail(DO_STEPS[k], "Terminate", executor)
+    run = fail(DO_STEPS[k], "Terminate", backend)
     assert run.error is None
     assert run.results is not None
     assert run.results.time.tolist() == [i / 2 for i in range(k + 2)]
@@ -171,12 +169,12 @@ def test_an_fmu_that_ends_the_simulation_ends_it_in_order(
     assert run.frees == [1, 1, 1]
 
 
-@on_every_executor
+@on_every_backend
 @pytest.mark.parametrize("k", range(STEPS))
 def test_if_an_fmu_ends_the_simulation_within_a_step_the_last_row_is_where_all_have_been(
-    fail: Fail, k: int, executor: Execution
+    fail: Fail, k: int, backend: Backend
 ) -> None:
-    run, healthy = fail(DO_STEPS[k], "Terminate within", executor), fail(None, "", executor)
+    run, healthy = fail(DO_STEPS[k], "Terminate within", backend), fail(None, "", backend)
     assert run.error is None
     assert run.results is not None
     assert healthy.results is not None
@@ -185,23 +183,21 @@ def test_if_an_fmu_ends_the_simulation_within_a_step_the_last_row_is_where_all_h
     assert run.log[-1].call is Call.TERMINATE
 
 
-@on_every_executor
+@on_every_backend
 def test_if_the_only_fmu_ends_the_simulation_within_a_step_there_is_a_row_of_that_time(
-    simulation: Callable[..., Simulation], executor: Execution
+    simulation: Callable[..., Simulation], backend: Backend
 ) -> None:
     clock = PythonFmu(outputs={"t": lambda v: v.t})
     clock.fails_at, clock.status = 7, "Terminate within"  # its second step
-    results = simulation({"clock": clock}, executor=executor, **SETTINGS).run()
+    results = simulation({"clock": clock}, backend=backend, **SETTINGS).run()
     assert clock.instances[0].log[6].call is Call.DO_STEP
     assert results.time.tolist() == results["clock.t"].tolist() == [0.0, 0.5, 0.75]
 
 
-@on_every_executor
+@on_every_backend
 @pytest.mark.parametrize("k", range(STEPS))
-def test_a_nan_ends_the_run_with_the_rows_before_it(
-    fail: Fail, k: int, executor: Execution
-) -> None:
-    run = fail(DO_STEPS[k], "NaN", executor)
+def test_a_nan_ends_the_run_with_the_rows_before_it(fail: Fail, k: int, backend: Backend) -> None:
+    run = fail(DO_STEPS[k], "NaN", backend)
     assert isinstance(run.error, NotANumberError)
     assert "Output 'pump.y' is NaN" in str(run.error)
     assert run.error.time == (k + 1) / 2
@@ -225,12 +221,12 @@ def test_if_one_instance_cannot_be_made_the_others_are_freed(
     assert made["pipe"].instances == []
 
 
-@on_every_executor
+@on_every_backend
 def test_an_interrupted_run_keeps_its_rows_and_frees_all(
-    simulation: Callable[..., Simulation], executor: Execution
+    simulation: Callable[..., Simulation], backend: Backend
 ) -> None:
     made = units()
-    run = simulation(made, RING, executor=executor, stop_time=1e6, step_size=0.5)
+    run = simulation(made, RING, backend=backend, stop_time=1e6, step_size=0.5)
 
     def press_ctrl_c(_start: float, now: float, _stop: float) -> None:
         if now > 0.0:
@@ -281,12 +277,12 @@ UNTIL_THE_FAULT = [k / 10 for k in range(6)]
 
 
 @both_versions
-@on_every_executor
+@on_every_backend
 @pytest.mark.parametrize(("fault", "status"), [(FAILS, "Error"), (DIES, "Fatal")])
 def test_an_error_of_a_step_is_told_with_the_words_of_the_fmu(
-    version: str, fault: int, status: str, executor: Execution
+    version: str, fault: int, status: str, backend: Backend
 ) -> None:
-    error = failed(version, fault, CallError, executor=executor)
+    error = failed(version, fault, CallError, backend=backend)
     assert f"{version}DoStep of 'pump' returned {version}{status} at t = 0.5 s" in str(error)
     assert f"Faulty: told to return {status} at t = 0.5 s." in str(error)
     assert error.messages[-1] == f"Faulty: told to return {status} at t = 0.5 s."
@@ -295,11 +291,9 @@ def test_an_error_of_a_step_is_told_with_the_words_of_the_fmu(
 
 
 @both_versions
-@on_every_executor
-def test_a_discarded_step_of_an_fmu_is_told_with_its_words(
-    version: str, executor: Execution
-) -> None:
-    error = failed(version, DISCARDS, CallError, executor=executor)
+@on_every_backend
+def test_a_discarded_step_of_an_fmu_is_told_with_its_words(version: str, backend: Backend) -> None:
+    error = failed(version, DISCARDS, CallError, backend=backend)
     assert "DoStep of 'pump' was discarded at t = 0.5 s" in str(error)
     assert "Faulty: told to return Discard at t = 0.5 s." in str(error)
     assert (error.instance, error.status) == ("pump", "Discard")
@@ -307,46 +301,46 @@ def test_a_discarded_step_of_an_fmu_is_told_with_its_words(
 
 
 @both_versions
-@on_every_executor
-def test_an_output_that_becomes_nan_is_an_error(version: str, executor: Execution) -> None:
-    error = failed(version, NOT_A_NUMBER, NotANumberError, executor=executor)
+@on_every_backend
+def test_an_output_that_becomes_nan_is_an_error(version: str, backend: Backend) -> None:
+    error = failed(version, NOT_A_NUMBER, NotANumberError, backend=backend)
     assert "Output 'pump.x' is NaN at t = 0.6 s" in str(error)
     assert error.results.time.tolist() == UNTIL_THE_FAULT
 
 
 @both_versions
-@on_every_executor
-def test_a_nan_may_be_allowed(version: str, executor: Execution) -> None:
-    results = faulty(version, NOT_A_NUMBER, executor=executor, allow_nan=True).run()
+@on_every_backend
+def test_a_nan_may_be_allowed(version: str, backend: Backend) -> None:
+    results = faulty(version, NOT_A_NUMBER, backend=backend, allow_nan=True).run()
     assert np.isnan(results["pump.x"]).tolist() == [False] * 6 + [True] * 5
 
 
 @both_versions
-@on_every_executor
-def test_an_error_in_initialization_is_told_without_rows(version: str, executor: Execution) -> None:
-    error = failed(version, REFUSES, CallError, executor=executor)
+@on_every_backend
+def test_an_error_in_initialization_is_told_without_rows(version: str, backend: Backend) -> None:
+    error = failed(version, REFUSES, CallError, backend=backend)
     assert f"{version}ExitInitializationMode of 'pump' returned {version}Error" in str(error)
     assert len(error.results) == 0
 
 
 @both_versions
-@on_every_executor
+@on_every_backend
 @pytest.mark.parametrize("fault", [WARNS, PRINTS])
 def test_warnings_and_printed_lines_change_no_value(
-    version: str, fault: int, executor: Execution
+    version: str, fault: int, backend: Backend
 ) -> None:
-    healthy = faulty(version, NONE, executor=executor).run()
-    results = faulty(version, fault, executor=executor).run()
+    healthy = faulty(version, NONE, backend=backend).run()
+    results = faulty(version, fault, backend=backend).run()
     assert len(results) == 11
     assert all(np.array_equal(results[n], healthy[n]) for n in healthy.names)
 
 
 @both_versions
-@on_every_executor
+@on_every_backend
 def test_warnings_are_logged_if_all_messages_are_asked_for(
-    version: str, executor: Execution, caplog: pytest.LogCaptureFixture
+    version: str, backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
-    faulty(version, WARNS, executor=executor, fmi_logging=True).run()
+    faulty(version, WARNS, backend=backend, fmi_logging=True).run()
     told = [r for r in caplog.records if "told to return Warning" in r.getMessage()]
     assert len(told) == 5
     assert {(r.name, r.levelname) for r in told} == {("fmimaster", "WARNING")}
@@ -354,9 +348,9 @@ def test_warnings_are_logged_if_all_messages_are_asked_for(
 
 
 @both_versions
-@on_every_executor
-def test_an_fmu_may_end_the_simulation(version: str, executor: Execution) -> None:
-    results = faulty(version, TERMINATES, executor=executor).run()
+@on_every_backend
+def test_an_fmu_may_end_the_simulation(version: str, backend: Backend) -> None:
+    results = faulty(version, TERMINATES, backend=backend).run()
     # the step from 0.5 s was done before the FMU said so
     assert results.time.tolist() == [k / 10 for k in range(7)]
     assert results["pump.x"][-1] == pytest.approx(np.exp(-0.6), rel=1e-14)
@@ -373,13 +367,13 @@ def left_open() -> tuple[int, list[str]]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @both_versions
-@on_every_executor
+@on_every_backend
 def test_fifty_runs_with_all_faults_leave_no_file_and_no_library_open(
-    version: str, executor: Execution
+    version: str, backend: Backend
 ) -> None:
     def run(fault: int) -> None:
         with contextlib.suppress(SimulationError):
-            faulty(version, fault, executor=executor).run()
+            faulty(version, fault, backend=backend).run()
 
     run(NONE)  # what is made once: the log, the callbacks
     before = left_open()
@@ -390,10 +384,10 @@ def test_fifty_runs_with_all_faults_leave_no_file_and_no_library_open(
 
 
 @both_versions
-@on_every_executor
+@on_every_backend
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_instance_of_an_fmu_is_freed_exactly_once(
-    version: str, fault: int, executor: Execution, monkeypatch: pytest.MonkeyPatch
+    version: str, fault: int, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     freed: list[str] = []
     free = BinaryInstance.free
@@ -404,7 +398,7 @@ def test_every_instance_of_an_fmu_is_freed_exactly_once(
 
     monkeypatch.setattr(BinaryInstance, "free", counted)
     with suppress(SimulationError):
-        faulty(version, fault, executor=executor).run()
+        faulty(version, fault, backend=backend).run()
     assert sorted(freed) == ["pump", "tank"]
 
 

@@ -11,7 +11,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Fit, Move, Set, Step
-from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
+from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_narrowed_interval_is_that_of_the_steps_inside(plan: Plan) -> None:
 def test_a_polynomial_is_centred_at_the_begin_of_the_interval(plan: Plan) -> None:
     p = Emitter(plan)
     with p.over(0.25, 1.0):
-        p.inputs(0, FirstOrder)
+        p.inputs(0, FIRST_ORDER)
     assert p.program("p").instructions[0] == Fit(0, 0.25, 1, 1, ())
 
 
@@ -95,7 +95,7 @@ def test_who_has_not_moved_is_not_saved_again(plan: Plan) -> None:
     assert p.save([0, 1]) == places
 
 
-@pytest.mark.parametrize(("instance", "polynomial"), [(1, FirstOrder), (0, Hold)])
+@pytest.mark.parametrize(("instance", "polynomial"), [(1, FIRST_ORDER), (0, HOLD)])
 def test_an_input_is_held_if_the_polynomial_or_the_fmu_says_so(
     plan: Plan, instance: int, polynomial: Polynomial
 ) -> None:
@@ -109,7 +109,7 @@ def test_an_input_is_held_if_the_polynomial_or_the_fmu_says_so(
 
 def test_for_what_an_instance_does_not_have_nothing_is_written(plan: Plan) -> None:
     p = Emitter(plan)
-    p.inputs(2, FirstOrder)
+    p.inputs(2, FIRST_ORDER)
     p.move(2)
     p.set(2, Group.START)
     p.get(2)
@@ -120,7 +120,7 @@ def test_for_what_an_instance_does_not_have_nothing_is_written(plan: Plan) -> No
 
 @pytest.mark.parametrize(
     ("polynomial", "wanted"),
-    [(FirstOrder, 0), (Polynomial(3, 0), 4), (Polynomial(2, 1, history=False), 0)],
+    [(FIRST_ORDER, 0), (Polynomial(3, 0), 4), (Polynomial(2, 1, history=False), 0)],
 )
 def test_one_point_of_history_more_than_the_polynomial_has_is_wanted(  # one may be too near
     plan: Plan, polynomial: Polynomial, wanted: int

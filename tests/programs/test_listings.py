@@ -26,7 +26,7 @@ from fmimaster.algorithms import (
 )
 from fmimaster.plan.plan import EventUse, Plan, Policy
 from fmimaster.program.listing import listing
-from fmimaster.program.polynomial import FirstOrder, Polynomial
+from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.system.model import (
     Causality,
     DataType,
@@ -99,7 +99,7 @@ def loop() -> Plan:
 PLANS: list[Callable[[], Plan]] = [single, ring, artificial, loop]
 LISTED: dict[str, Algorithm] = {
     "jacobi": Jacobi(),
-    "jacobi-first-order": Jacobi(FirstOrder),
+    "jacobi-first-order": Jacobi(FIRST_ORDER),
     "jacobi-quadratic": Jacobi(Polynomial(3, 0)),
     "gauss-seidel": GaussSeidel(),
     "gauss-seidel-linear": GaussSeidel(Polynomial(2, 0)),
@@ -158,7 +158,7 @@ def stopping(policy: Policy | Mapping[int, Policy] = Policy.ANNOUNCE) -> Plan:
 
 
 AT_EVENTS: dict[str, Algorithm] = {
-    "aligned": Aligned(Jacobi(FirstOrder)),
+    "aligned": Aligned(Jacobi(FIRST_ORDER)),
     "waveform": Waveform(Aligned(Jacobi(Polynomial(2, 1)))),
     "sequential": Sequential("s"),
 }

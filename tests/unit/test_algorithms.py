@@ -11,7 +11,7 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import ALGORITHMS, Algorithm, GaussSeidel, Jacobi
-from fmimaster.program.polynomial import FirstOrder, Polynomial
+from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.system.states import Call, State, after
 
@@ -24,7 +24,7 @@ EVERY: list[Any] = [
     for kind in ALGORITHMS
     for options in (
         {},
-        {"inputs": FirstOrder},
+        {"inputs": FIRST_ORDER},
         {"inputs": Polynomial(2, 0)},
         {"inputs": Polynomial(2, 1)},
     )

@@ -6,7 +6,7 @@ from python_fmu import PythonFmu, parse, plan_of
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, assemble
 from fmimaster.plan.plan import Plan
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason
-from fmimaster.program.polynomial import FirstOrder, Polynomial
+from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
 
 
 def unit(**settings: object) -> PythonFmu:
@@ -24,12 +24,12 @@ def ring(**settings: object) -> Plan:
 
 
 def by_target(found: tuple[Delay, ...], plan: Plan) -> dict[str, float]:
-    return {plan.instances[d.wire.link.target].name: d.steps for d in found}
+    return {plan.instances[d.route.link.target].name: d.steps for d in found}
 
 
 def words(algorithm: Algorithm, plan: Plan) -> dict[str, tuple[str, str, str]]:
     return {
-        plan.instances[d.wire.link.target].name: (in_steps(d), course(d), reason(d, plan))
+        plan.instances[d.route.link.target].name: (in_steps(d), course(d), reason(d, plan))
         for d in delays(assemble(plan, algorithm).attempt, plan)
     }
 
@@ -59,7 +59,7 @@ def test_gauss_seidel_is_late_against_its_order_only() -> None:
 @pytest.mark.parametrize(
     ("polynomial", "expected"),
     [
-        (FirstOrder, "goes on along its slope"),
+        (FIRST_ORDER, "goes on along its slope"),
         (Polynomial(2, 1), "polynomial of degree 3 through 2 points"),
     ],
 )
@@ -72,12 +72,12 @@ def test_an_input_is_held_if_its_source_has_too_few_derivatives() -> None:
     settings = {"provides_intermediate_update": True}
     units = {"a": unit(**settings), "b": unit(**settings)}
     plan = plan_of(units, ["a.dy -> b.u", "a.y -> b.w"])
-    found = delays(assemble(plan, Jacobi(FirstOrder)).attempt, plan)
+    found = delays(assemble(plan, Jacobi(FIRST_ORDER)).attempt, plan)
     assert [course(d) for d in found] == ["held", "goes on along its slope"]
 
 
 def test_an_input_is_held_if_the_fmu_cannot_interpolate() -> None:
-    assert words(Jacobi(FirstOrder), ring())["a"][1] == "held"
+    assert words(Jacobi(FIRST_ORDER), ring())["a"][1] == "held"
 
 
 def test_of_several_steps_the_largest_delay_counts() -> None:

@@ -16,7 +16,7 @@ from fmimaster.control.step_size import FixedStep
 from fmimaster.errors import ProgramError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Execution
+from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope, Variability
 from fmimaster.system.states import Call
@@ -26,11 +26,11 @@ CLOCK = {"type": DataType.CLOCK}
 Simulate = Callable[..., Results]
 
 
-@pytest.fixture(params=[Execution.REFERENCE, Execution.FASTEST], ids=["reference", "native"])
+@pytest.fixture(params=[Backend.REFERENCE, Backend.FASTEST], ids=["reference", "native"])
 def simulate(request: pytest.FixtureRequest, simulation: Callable[..., Simulation]) -> Simulate:
     """simulate(units, connections, **settings) by each of the executors."""
     return lambda *system, **options: simulation(
-        *system, **{"executor": request.param, "step_size": FixedStep("0.1"), **options}
+        *system, **{"backend": request.param, "step_size": FixedStep("0.1"), **options}
     ).run()
 
 

@@ -9,7 +9,7 @@ import pytest
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.program.outcome import Outcome, Reason
-from fmimaster.run.choice import Execution
+from fmimaster.run.choice import Backend
 from fmimaster.run.executor import Experiment
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
@@ -17,7 +17,7 @@ from fmimaster.system.states import Call
 pytestmark = pytest.mark.usefixtures("each_executor")
 
 only_by_the_interpreter = pytest.mark.parametrize(
-    "each_executor", [Execution.REFERENCE], ids=["reference"], indirect=True
+    "each_executor", [Backend.REFERENCE], ids=["reference"], indirect=True
 )
 """The kernel does as many steps at once as take some time, and measures the time of some steps only."""
 

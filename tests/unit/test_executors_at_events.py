@@ -98,14 +98,14 @@ def steps(b: Bench, name: str) -> list[tuple[float, float]]:
 def test_after_an_early_return_the_others_step_no_farther() -> None:
     b = bench(a=early(0.4), b=ramp())
     outcome = b.run("STEP a 1.0\nSTEP b 1.0", 0.0, 1.0)
-    assert outcome == Outcome(0.4, events=(0,))
+    assert outcome == Outcome(0.4, event_requests=(0,))
     assert steps(b, "b") == [(0.0, 0.4)]
 
 
 def test_who_stands_at_the_limit_or_beyond_is_not_stepped() -> None:
     b = bench(a=early(0.5), b=ramp(), c=ramp())
     outcome = b.run("STEP b 0.5\nSTEP a 1.0\nSTEP b 1.0\nSTEP c 1.0\nSTEP a 1.0", 0.0, 1.0)
-    assert outcome == Outcome(0.5, events=(0,))
+    assert outcome == Outcome(0.5, event_requests=(0,))
     assert [len(steps(b, name)) for name in "abc"] == [1, 1, 1]
 
 
@@ -119,13 +119,13 @@ def test_who_is_left_beyond_the_limit_ends_the_run() -> None:
 def test_of_several_early_returns_the_earliest_counts_and_no_later_one_asks_for_an_event() -> None:
     b = bench(a=early(0.6), b=early(0.3), c=early(0.9))
     outcome = b.run("SAVE a 0\nSTEP a 1.0\nSTEP b 1.0\nSTEP c 1.0\nALIGN a 0", 0.0, 1.0)
-    assert outcome == Outcome(0.3, events=(1,))
+    assert outcome == Outcome(0.3, event_requests=(1,))
     assert steps(b, "c") == [(0.0, 0.3)]
 
 
 def test_an_event_at_the_end_of_a_step_is_no_early_return() -> None:
     b = bench(a=early(1.0), b=ramp())
-    assert b.run("STEP a 1.0\nSTEP b 1.0", 0.0, 1.0) == Outcome(1.0, events=(0,))
+    assert b.run("STEP a 1.0\nSTEP b 1.0", 0.0, 1.0) == Outcome(1.0, event_requests=(0,))
     assert steps(b, "b") == [(0.0, 1.0)]
 
 
@@ -163,7 +163,7 @@ def test_an_early_return_of_who_may_not_stops_the_program() -> None:
 def test_a_step_that_is_discarded_at_an_event_sets_the_limit() -> None:
     b = bench(a=discarding(0.4), b=ramp())
     outcome = b.run("SAVE a 0\nSTEP a 1.0\nALIGN a 0\nSTEP b 1.0", 0.0, 1.0)
-    assert outcome == Outcome(0.4, events=(0,))
+    assert outcome == Outcome(0.4, event_requests=(0,))
     assert steps(b, "a") == [(0.0, 1.0), (0.0, 0.4)]
     assert steps(b, "b") == [(0.0, 0.4)]
 
@@ -197,7 +197,7 @@ def test_steps_are_counted() -> None:
 def test_align_brings_back_who_stands_beyond_the_limit_and_reads_it_there() -> None:
     b = bench(a=early(0.4), b=ramp())
     outcome = b.run("SAVE b 0\nSTEP b 1.0\nGET b outputs\nSTEP a 1.0\nALIGN b 0", 0.0, 1.0)
-    assert outcome == Outcome(0.4, events=(0,))
+    assert outcome == Outcome(0.4, event_requests=(0,))
     assert steps(b, "b") == [(0.0, 1.0), (0.0, 0.4)]
     assert (b.value("b.y"), b.value("b.t"), b.read_at("b")) == (0.4, 0.4, 0.4)
     assert b.counted(Counted.RESTORES) == {"a": 0, "b": 1}
@@ -272,7 +272,7 @@ def test_a_pass_in_which_the_limit_moves_is_not_the_last() -> None:
     b = bench(a=early(lambda _: next(ends)))
     body = "SAVE a 0\nREPEAT 1 10\nRESTORE a 0\nSTEP a 1.0\nGET a outputs\nUNTIL inf"
     outcome = b.run(body, 0.0, 1.0)
-    assert (outcome.end, outcome.events) == (0.4 + 5e-10, (0,))
+    assert (outcome.end, outcome.event_requests) == (0.4 + 5e-10, (0,))
     assert len(steps(b, "a")) == 3
 
 

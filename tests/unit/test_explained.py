@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import reference
 
-from fmimaster import Execution, Results, Simulation, SimulationError
+from fmimaster import Backend, Results, Simulation, SimulationError
 from fmimaster.algorithms import Jacobi
 from fmimaster.control.event_clock import EarlyReturn, EventClock, LookAhead, Predictive
 from fmimaster.control.step_size import FixedStep, Ramp, free_step
@@ -19,7 +19,7 @@ from fmimaster.program.polynomial import Polynomial
 from fmimaster.results.explained import Event, Steps, reasons, worth_telling
 from fmimaster.results.facts import facts_path, read_facts
 from fmimaster.results.results import InstanceStatistics, Statistics
-from fmimaster.run.happened import StepLog
+from fmimaster.run.log import StepLog
 
 COLLISION = Event(0.5, 1, "collision", True, ("a", "b"), "predicted", {"a.v": 1.0}, {"a.v": -1.0})
 STEPS = (Steps(0.0, 0.4, "grid", 4), Steps(0.4, 0.5, "collision predicted"))
@@ -136,10 +136,10 @@ def test_they_are_the_same_when_no_row_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_last_row_of_a_block_may_be_the_left_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = two_mass(executor=Execution.REFERENCE).run()
+    kept = two_mass(backend=Backend.REFERENCE).run()
     for rows in range(7, 12):  # some block ends right before an event, or within it
         monkeypatch.setattr("fmimaster.run.executor._rows_of_a_block", lambda _, n=rows: n)
-        assert two_mass(executor=Execution.REFERENCE).run().events == kept.events
+        assert two_mass(backend=Backend.REFERENCE).run().events == kept.events
 
 
 def test_steps_cover_the_run_without_a_gap() -> None:

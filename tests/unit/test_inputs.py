@@ -12,7 +12,7 @@ from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.errors import SimulationError
-from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial
+from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, Unit
 from fmimaster.system.states import Call
@@ -192,8 +192,8 @@ ROUNDING = 1e-12
 @pytest.mark.parametrize(
     ("polynomial", "degree", "steps_before"),
     [
-        (Hold, 0, 0),
-        (FirstOrder, 1, 0),
+        (HOLD, 0, 0),
+        (FIRST_ORDER, 1, 0),
         (Polynomial(1, 2), 2, 0),
         (Polynomial(2, 0), 1, 1),
         (Polynomial(3, 0), 2, 2),
@@ -212,7 +212,7 @@ def test_an_input_follows_a_signal_of_its_degree_as_soon_as_there_are_enough_poi
 
 
 @pytest.mark.parametrize(
-    "polynomial", [Hold, FirstOrder, Polynomial(1, 2), Polynomial(2, 0), Polynomial(3, 0)], ids=str
+    "polynomial", [HOLD, FIRST_ORDER, Polynomial(1, 2), Polynomial(2, 0), Polynomial(3, 0)], ids=str
 )
 def test_a_signal_of_higher_degree_is_not_met(simulate: Simulate, polynomial: Polynomial) -> None:
     signal_of_next_degree = CUBIC[: polynomial.degree + 2]
@@ -220,8 +220,8 @@ def test_a_signal_of_higher_degree_is_not_met(simulate: Simulate, polynomial: Po
 
 
 def test_without_the_capability_the_value_is_held(simulate: Simulate) -> None:
-    held = run(simulate, CUBIC[:2], Jacobi(Hold))
-    cannot = run(simulate, CUBIC[:2], Jacobi(FirstOrder), provides_intermediate_update=False)
+    held = run(simulate, CUBIC[:2], Jacobi(HOLD))
+    cannot = run(simulate, CUBIC[:2], Jacobi(FIRST_ORDER), provides_intermediate_update=False)
     assert cannot == held
 
 
@@ -229,7 +229,7 @@ def test_where_the_source_publishes_too_few_derivatives_the_value_is_held(
     simulate: Simulate,
 ) -> None:
     assert run(simulate, CUBIC[:2], Jacobi(Polynomial(1, 3))) == run(
-        simulate, CUBIC[:2], Jacobi(Hold)
+        simulate, CUBIC[:2], Jacobi(HOLD)
     )
 
 
@@ -246,7 +246,7 @@ def test_a_transformation_applies_to_the_whole_polynomial(simulate: Simulate) ->
     probe = Probe()
     connection = ("s.y -> probe.u", {"factor": -2.0, "offset": 10.0})
     units = {"s": signal(1.0, 3.0), "probe": probe.fmu}
-    simulate(units, [connection], algorithm=Jacobi(FirstOrder), stop_time=1, step_size=H)
+    simulate(units, [connection], algorithm=Jacobi(FIRST_ORDER), stop_time=1, step_size=H)
     assert max(errors(probe, 8.0, -6.0)) <= ROUNDING
 
 
@@ -260,7 +260,7 @@ def test_inputs_from_several_sources_each_have_their_own_polynomial(simulate: Si
     target = PythonFmu(inputs={"a": 0.0, "b": 0.0}, step=step, provides_intermediate_update=True)
     units = {"t": target, "p": signal(1.0, 1.0), "q": signal(5.0, -2.0)}
     connections = ["p.y -> t.a", "q.y -> t.b"]
-    simulate(units, connections, algorithm=Jacobi(FirstOrder), stop_time=1, step_size=H)
+    simulate(units, connections, algorithm=Jacobi(FIRST_ORDER), stop_time=1, step_size=H)
     assert len(notes) == 8
     assert max(map(abs, notes)) <= ROUNDING
 
@@ -270,7 +270,7 @@ def test_the_value_that_is_set_is_that_of_the_polynomial_where_the_step_begins(
 ) -> None:
     probe = Probe()
     units = {"s": signal(1.0, 3.0), "probe": probe.fmu}
-    simulate(units, ["s.y -> probe.u"], algorithm=Jacobi(FirstOrder), stop_time=1, step_size=H)
+    simulate(units, ["s.y -> probe.u"], algorithm=Jacobi(FIRST_ORDER), stop_time=1, step_size=H)
     assert probe.fmu.instances[0].was_set("u")[-4:] == [1 + 3 * k * H for k in range(4)]
 
 

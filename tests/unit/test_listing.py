@@ -8,7 +8,7 @@ from fmimaster.algorithms import GaussSeidel, Jacobi, assemble
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program
 from fmimaster.program.listing import listing
-from fmimaster.program.polynomial import FirstOrder, Polynomial
+from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
 
 
 def mass(**settings: object) -> PythonFmu:
@@ -55,7 +55,7 @@ def test_each_line_has_a_number_names_and_what_is_moved() -> None:
 
 def test_a_polynomial_says_where_and_through_what_it_goes() -> None:
     plan = pair(provides_intermediate_update=True)
-    lines = listing(assemble(plan, GaussSeidel(FirstOrder)).attempt, plan).splitlines()
+    lines = listing(assemble(plan, GaussSeidel(FIRST_ORDER)).attempt, plan).splitlines()
     assert lines[4] == (
         "4 FIT   right  continuous  u <- left.y; w <- left.dy (at 0 through 1 point with 1 derivative)"
     )

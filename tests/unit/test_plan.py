@@ -88,17 +88,17 @@ def derivatives(order: str) -> Plan:
 def test_derivatives_of_what_feeds_others_are_read_too_whatever_their_order(order: str) -> None:
     plan = derivatives(order)
     assert set(group(plan, 0, Group.OUTPUTS)) == {"x", "v", "a"}
-    (wire,) = plan.wires[1, Group.CONTINUOUS]
+    (route,) = plan.routes[1, Group.CONTINUOUS]
     slots = [plan.layout.slots[0, Group.OUTPUTS, name][1] for name in ("v", "a")]
-    assert wire.derivatives == tuple(slots)
+    assert route.derivatives == tuple(slots)
 
 
 def test_a_circle_of_derivatives_comes_to_an_end() -> None:
     attributes = {"v": {"derivative_of": "x"}, "x": {"derivative_of": "v"}}
     unit = PythonFmu(outputs=dict.fromkeys("xv", lambda v: 0.0), attributes=attributes)
     plan = plan_of({"s": unit, "t": sink()}, ["s.x -> t.u"])
-    (wire,) = plan.wires[1, Group.CONTINUOUS]
-    assert len(wire.derivatives) == 2
+    (route,) = plan.routes[1, Group.CONTINUOUS]
+    assert len(route.derivatives) == 2
 
 
 # Wires ----------------------------------------------------------------------------------------------------------------
@@ -106,19 +106,19 @@ def test_a_circle_of_derivatives_comes_to_an_end() -> None:
 
 def test_a_wire_leads_from_the_slot_of_the_output_to_that_of_the_input() -> None:
     plan = plan_of({"s": source(), "t": sink()}, [("s.y -> t.u", {"factor": 2.0, "offset": 1.0})])
-    (wire,) = plan.wires[1, Group.CONTINUOUS]
-    assert (wire.source_type, wire.source) == plan.layout.slots[0, Group.OUTPUTS, "y"]
-    assert (wire.target_type, wire.target) == plan.layout.slots[1, Group.CONTINUOUS, "u"]
-    assert wire.transformation == Transformation(2.0, 1.0)
+    (route,) = plan.routes[1, Group.CONTINUOUS]
+    assert (route.source_type, route.source) == plan.layout.slots[0, Group.OUTPUTS, "y"]
+    assert (route.target_type, route.target) == plan.layout.slots[1, Group.CONTINUOUS, "u"]
+    assert route.transformation == Transformation(2.0, 1.0)
 
 
 def test_wires_of_a_group_are_in_the_order_of_its_slots() -> None:
     target = PythonFmu(inputs={"a": 0.0, "b": 0.0, "c": 0.0})
     connections = ["s.y -> t.c", "s.y -> t.a", "s.y -> t.b"]
     plan = plan_of({"s": source(), "t": target}, connections)
-    wires = plan.wires[1, Group.CONTINUOUS]
-    assert [w.link.input.name for w in wires] == ["a", "b", "c"]
-    assert [w.target.start for w in wires] == sorted(w.target.start for w in wires)
+    routes = plan.routes[1, Group.CONTINUOUS]
+    assert [w.link.input.name for w in routes] == ["a", "b", "c"]
+    assert [w.target.start for w in routes] == sorted(w.target.start for w in routes)
 
 
 def test_an_instance_without_connections_has_no_inputs() -> None:

@@ -79,8 +79,8 @@ def test_a_shared_event_is_one_with_a_trigger_in_each_member() -> None:
 def test_payload_comes_from_the_other_member() -> None:
     plan = crash()
     for trigger, source in ((0, 1), (1, 0)):
-        wires = plan.payload[trigger]
-        assert [(w.link.source, w.link.output.name) for w in wires] == [(source, "y")]
+        routes = plan.payload[trigger]
+        assert [(w.link.source, w.link.output.name) for w in routes] == [(source, "y")]
 
 
 def test_clocks_that_announce_make_the_triggers_active_but_counters_do_not() -> None:
@@ -201,7 +201,7 @@ def test_without_event_mode_an_fmu_stops_if_it_is_told_to_announce(
 ) -> None:
     use = EventUse(watched=True, policy=policy, early_return=early)
     plan = plan_of({"a": member(Scope.PRIVATE, counter=True)}, use=use)
-    assert plan.instances[0].stops is expected
+    assert plan.instances[0].may_return_early is expected
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_with_event_mode_an_fmu_stops_if_it_can_and_is_allowed_to(
 ) -> None:
     use = EventUse(watched=True, policy=policy, early_return=early, event_mode=True)
     unit = member(Scope.PRIVATE, might_return_early_from_do_step=capable)
-    assert plan_of({"a": unit}, use=use).instances[0].stops is expected
+    assert plan_of({"a": unit}, use=use).instances[0].may_return_early is expected
 
 
 def test_the_policy_is_a_start_value_and_a_note_unless_the_user_gives_the_same() -> None:

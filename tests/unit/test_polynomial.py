@@ -12,7 +12,7 @@ from numpy.polynomial import Polynomial as Reference
 from pytest import approx
 
 from fmimaster.errors import OptionError
-from fmimaster.program.polynomial import FirstOrder, Hold, Polynomial, evaluate, hermite
+from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial, evaluate, hermite
 
 SHAPES = [(1, 0), (1, 1), (1, 2), (2, 0), (3, 0), (2, 1), (2, 2), (3, 1)]
 
@@ -117,8 +117,8 @@ def test_derivatives_above_the_degree_are_zero() -> None:
 
 
 def test_names_of_common_polynomials() -> None:
-    assert (Hold, FirstOrder) == (Polynomial(1, 0), Polynomial(1, 1))
-    assert (Hold.degree, FirstOrder.degree) == (0, 1)
+    assert (Polynomial(1, 0), Polynomial(1, 1)) == (HOLD, FIRST_ORDER)
+    assert (HOLD.degree, FIRST_ORDER.degree) == (0, 1)
 
 
 @pytest.mark.parametrize(("points", "derivatives"), [(0, 1), (1, -1)])

@@ -85,14 +85,14 @@ def test_what_cannot_be_read_is_an_error_and_nothing_is_said_of_connections(
 
 
 def test_every_wrong_connection_and_parameter_is_told(upper: Path, tmp_path: Path) -> None:
-    wires = ["a.x -> b.u_x", "a.v -> b.u_x", "a.y -> b.u_v", "a.x -> b.v", "b.a -> a.u_a"]
+    routes = ["a.x -> b.u_x", "a.v -> b.u_x", "a.y -> b.u_v", "a.x -> b.v", "b.a -> a.u_a"]
     parameters = """<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues>
       <ssv:ParameterSet version="1.0" name="set"><ssv:Parameters>
         <ssv:Parameter name="a.m1"><ssv:Real value="1"/></ssv:Parameter>
         <ssv:Parameter name="a.m3"><ssv:Real value="1"/></ssv:Parameter>
       </ssv:Parameters></ssv:ParameterSet>
     </ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>"""
-    path = system(tmp_path, {"a": upper, "b": upper}, wires, parameters=parameters)
+    path = system(tmp_path, {"a": upper, "b": upper}, routes, parameters=parameters)
     found = errors(validate(path))
     assert len(found) == 4
     assert "has no variable 'm3'" in found[0]

@@ -47,7 +47,7 @@ class Late(NamedTuple):
         )
 
 
-class Happening:
+class EventHandler:
     """Lets events happen: those that FMUs ask for, those whose time has come, and those that an event clock fires.
 
     Each event has a program, which is found out once for each combination of whom it concerns and what is fired.
@@ -317,16 +317,16 @@ class Changes:
     def __init__(self, plan: Plan, executor: Executor) -> None:
         self._store = executor.store
         self.inputs = [
-            (wire.source_type, wire.source, i)
-            for (i, group), wires in plan.wires.items()
+            (route.source_type, route.source, i)
+            for (i, group), routes in plan.routes.items()
             if group is Group.DISCRETE and plan.instances[i].event_mode
-            for wire in wires
+            for route in routes
         ]
         self._outputs = [
-            (wire.source_type, wire.source, plan.instances[wire.link.source].name)
-            for (_, group), wires in plan.wires.items()
+            (route.source_type, route.source, plan.instances[route.link.source].name)
+            for (_, group), routes in plan.routes.items()
             if group is Group.DISCRETE
-            for wire in wires
+            for route in routes
         ]
         self._before: list[object] = []
         self._outputs_before: list[object] = []
