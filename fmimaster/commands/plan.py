@@ -10,10 +10,11 @@ from fmimaster.commands import settings
 from fmimaster.commands.text import aligned, section, write, write_json
 from fmimaster.plan.graph import AlgebraicLoop
 from fmimaster.plan.plan import Plan
+from fmimaster.preparation import Prepared
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason
 from fmimaster.program.instructions import Program
 from fmimaster.program.listing import listing
-from fmimaster.simulation import Prepared, Simulation
+from fmimaster.simulation import Simulation
 
 HELP = "Show how a system will be computed: order, loops, delays, conversions, programs."
 

@@ -13,7 +13,8 @@ from fmimaster.commands.text import aligned, tell
 from fmimaster.errors import FileError, SimulationError
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.results.results import Results
-from fmimaster.simulation import Progress, Simulation
+from fmimaster.session import Progress
+from fmimaster.simulation import Simulation
 
 
 def simulate_and_keep(

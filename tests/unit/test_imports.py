@@ -28,6 +28,9 @@ ALLOWED: dict[str, set[str]] = {
     "input_file": {"errors", "system", "plan", "fmu", "results"},
     "explanation": {"errors", "system", "plan", "results", "run"},
 }
+ALLOWED["settings"] = set(ALLOWED)
+ALLOWED["preparation"] = set(ALLOWED)
+ALLOWED["session"] = set(ALLOWED)
 BELOW_SIMULATION = set(ALLOWED)
 ALLOWED["simulation"] = BELOW_SIMULATION
 ALLOWED["validation"] = BELOW_SIMULATION

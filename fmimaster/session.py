@@ -1,0 +1,257 @@
+"""One run: instances, loop, recorder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+
+from fmimaster.algorithms import Programs
+from fmimaster.algorithms.protocol import StepContext
+from fmimaster.control.event_clock import Indicators
+from fmimaster.control.schedule import Schedule
+from fmimaster.errors import ConvergenceError, Interrupted, SimulationError
+from fmimaster.explanation import Explanation
+from fmimaster.fmu.load import Loader
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.preparation import Prepared, fitted
+from fmimaster.results.csv import CsvWriter
+from fmimaster.results.recorder import ColumnSource, Recorder
+from fmimaster.results.results import InstanceStatistics, Results, Statistics
+from fmimaster.run.choice import choose_executor
+from fmimaster.run.executor import Executor, Experiment
+from fmimaster.run.state import RunState, StepPrograms
+from fmimaster.run.stepper import OFTEN, Stepper
+from fmimaster.run.timeline import Timeline
+from fmimaster.settings import Settings
+
+Progress = Callable[[float, float, float], None]
+"""Called with start, present and stop time in s, some ten times a second."""
+
+
+def _asked(programs: Programs) -> Callable[[Indicators, float, int], int] | None:
+    """What the loop asks before each step, if there are several ways."""
+    choose = programs.choose
+    if choose is None:
+        return None
+    return lambda indicators, size, way: choose(StepContext(indicators, size, way))
+
+
+class Session:
+    """One run: instances, executor, loop, results."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        loader: Loader,
+        settings: Settings,
+        writer: CsvWriter | None = None,
+    ) -> None:
+        self.prepared = prepared
+        self.plan = plan = prepared.plan
+        self.programs = prepared.programs
+        schedule = prepared.schedule
+        self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
+        tolerance = settings.tolerance
+        if tolerance is None:
+            tolerance = prepared.description.experiment.tolerance
+        given = fitted(self.programs, ever=True)
+        instances = [
+            loader.instantiate(
+                component,
+                planned.name,
+                interpolated=i in given,
+                event_mode=planned.event_mode,
+                early_return=planned.event_mode and planned.may_return_early,
+            )
+            for i, (component, planned) in enumerate(
+                zip(prepared.components, plan.instances, strict=True)
+            )
+        ]
+        self.executor: Executor = choose_executor(plan, settings.backend)(
+            plan,
+            instances,
+            Experiment(self.start.seconds, self.stop.seconds, tolerance),
+            n_threads=settings.threads,
+            n_places=self.programs.n_places,
+            n_buffers=self.programs.n_buffers,
+            history=self.programs.history,
+            hooks=self.programs.hooks,
+        )
+        columns = _columns(plan)
+        self.recorder = _recorder(columns, settings, schedule, writer)
+        timeline = Timeline.of(schedule.instant(p) for p in schedule.points)
+        self.state = RunState(self.start, timeline)
+        self.stepper = Stepper(
+            plan,
+            StepPrograms(
+                self.programs.ways,
+                self.programs.commit,
+                self.programs.restart,
+                self.programs.renew,
+                _asked(self.programs),
+            ),
+            self.executor,
+            schedule.rule,
+            self.state,
+            settings.event_clock,
+            self.programs.history,
+        )
+        self.stepper.event_handler.prepare()
+        self.explanation = Explanation(
+            plan, columns, self.executor.rows, self.state.event_log, self.state.step_log
+        )
+        self.seconds = 0.0
+
+    def run(self, progress: Progress) -> Results:
+        """From Instantiated to Terminated."""
+        try:
+            with self._recorded():
+                if self._initialize():
+                    self._loop(progress)
+            self._terminate()
+        except SimulationError as error:
+            error.results = self.results()
+            raise
+        except KeyboardInterrupt:
+            self._hand_on()
+            rows = self.results()
+            time = float(rows.time[-1]) if len(rows) else self.start.seconds
+            interrupted = Interrupted(f"Interrupted at t = {time:.12g} s.", time=time)
+            interrupted.results = rows
+            raise interrupted from None
+        return self.results()
+
+    def _initialize(self) -> bool:
+        """Bring all instances to the start; whether the run goes on, which an FMU can decline in Event Mode."""
+        outcome = self.executor.run(
+            self.programs.initialize, self.start.seconds, self.start.seconds
+        )
+        if outcome.stopped is not None:
+            if not self.plan.initial_loops:
+                raise self._restless(outcome.stopped.change)
+            loops = "; ".join(
+                ", ".join(f"{self.plan.instances[i].name}.{name}" for i, name in loop.variables)
+                for loop in self.plan.initial_loops
+            )
+            raise ConvergenceError(
+                f"The initial values of a loop do not come to rest: {loops}. After the last sweep of the fixed-point "
+                f"iteration outputs still change by {outcome.stopped.change:.3g} (relative). Give better start values, "
+                "or break the loop."
+            )
+        return not outcome.terminate
+
+    def _restless(self, change: float) -> SimulationError:
+        """The error for updates in Event Mode that do not end before the first step."""
+        self.stepper.indicators.check_finite(self.start.seconds)
+        nan = [
+            f"'{self.plan.instances[i].name}.{name}' is NaN"
+            for (i, group, name), (kind, slot) in self.plan.layout.slots.items()
+            if group is Group.OUTPUTS
+            and kind.is_float
+            and np.isnan(self.executor.store.values[kind][slot]).any()
+        ]
+        why = (
+            "; ".join(nan)
+            or f"an FMU wants another update, or outputs still change by {change:.3g} (relative)"
+        )
+        return ConvergenceError(
+            f"The event at the start, t = {self.start.seconds:.12g} s, does not come to an end: {why}. Look for a discrete "
+            "loop without delay, and check start values."
+        )
+
+    def _loop(self, progress: Progress) -> None:
+        begin = perf_counter()
+        try:
+            for _ in self.stepper.advance(self.stop):
+                self.executor.rest()
+                self.explanation.note()
+                if self.executor.rows.room <= OFTEN:
+                    self._hand_on()
+                progress(self.start.seconds, self.state.time.seconds, self.stop.seconds)
+        finally:
+            self.executor.rest()
+            self.seconds = perf_counter() - begin
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Hand on the rows that are left, also when a call failed: a NaN in them explains the failure better."""
+        try:
+            yield
+        except SimulationError as error:
+            try:
+                self._hand_on()
+            except SimulationError as cause:
+                raise cause from error
+            raise
+        self._hand_on()
+        self.recorder.finish()
+
+    def _hand_on(self) -> None:
+        self.explanation.before_handing_on()
+        self.recorder.take(*self.executor.rows.take())
+
+    def _terminate(self) -> None:
+        self.executor.run(self.programs.terminate, self.state.time.seconds, self.state.time.seconds)
+
+    def results(self) -> Results:
+        """All rows so far, with what they have cost."""
+        steps, attempts = self.state.steps, self.state.attempts
+        statistics = Statistics(
+            steps=steps,
+            attempts=attempts,
+            rejections=attempts - steps,
+            seconds=self.seconds,
+            rows=self.recorder.rows,
+            instances=tuple(
+                InstanceStatistics(planned.name, int(calls), seconds, int(restores), int(events))
+                for planned, seconds, calls, restores, events in zip(
+                    self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
+                )
+            ),
+            warnings=tuple(
+                late.text(name) for name, late in self.stepper.event_handler.late.items()
+            ),
+            notes=self.prepared.notes,
+            events=len(self.explanation.events),
+        )
+        rows = self.recorder.results(statistics)
+        told = self.explanation
+        return replace(rows, events=tuple(told.events), steps=tuple(told.steps))
+
+
+def _columns(plan: Plan) -> list[ColumnSource]:
+    """Where the recorded variables lie in the blocks of rows, as the executor fills them."""
+    columns, filled = [], dict.fromkeys((c.variable.type for c in plan.recorded), 0)
+    for column in plan.recorded:
+        variable = column.variable
+        begin = filled[variable.type]
+        filled[variable.type] = begin + variable.size
+        slot = slice(begin, begin + variable.size)
+        unit = variable.unit.name if variable.unit else ""
+        columns.append(ColumnSource(column.name, variable.type, slot, variable.shape, unit))
+    return columns
+
+
+def _recorder(
+    columns: Sequence[ColumnSource],
+    settings: Settings,
+    schedule: Schedule,
+    writer: CsvWriter | None,
+) -> Recorder:
+    return Recorder(
+        columns,
+        expected_rows=schedule.expected_rows(settings.output_interval),
+        writer=writer,
+        start=float(schedule.start),
+        interval=settings.output_interval,
+        allow_nan=settings.allow_nan,
+    )
+
+
+def silent(_start: float, _now: float, _stop: float) -> None:
+    """No progress."""

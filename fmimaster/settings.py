@@ -1,0 +1,124 @@
+"""The settings of a simulation as one value, checked when it is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from numbers import Real
+from typing import Any
+
+from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.control.event_clock import EventClock
+from fmimaster.control.schedule import Time
+from fmimaster.control.step_size import FixedStep, Ramp
+from fmimaster.errors import OptionError
+from fmimaster.run.choice import Backend
+from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.description import SystemDescription
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a simulation is made from: a system, and how to simulate it.
+
+    It is a value: it can be printed, compared, pickled, and run again and again.
+
+    Parameters
+    ----------
+    system : SystemDescription, SystemBuilder or path
+        A path to an FMU, an SSP archive, an SSD file, or a folder with one of them unpacked.
+    algorithm : Algorithm
+    start_time, stop_time : number or text, in s
+        Where they are left out, the system's default experiment counts, then the FMUs'.
+    step_size : FixedStep, Ramp, number or text, in s
+        A text may be a fraction: ``"1/60"``. A number or text is a fixed step, or what an event clock is usually used with,
+        see :func:`fmimaster.control.usual_step.usual_step`.
+    event_clock : EventClock
+        What says when a state event is near: LookAhead, Predictive, EarlyReturn, Locate. Without one, FMUs see to their
+        events themselves.
+    event_mode : bool
+        Whether Event Mode of FMI 3.0 is used. If left out: where clocks are connected, or an event clock fires events.
+    start_values : name → value
+        ``"component.variable"``; for a single FMU the variable's name alone will do.
+    input_file : path to a CSV file
+        Its columns feed the open inputs of that name.
+    output_variables : globs of names
+        What to record; the outputs of all components if left out.
+    output_interval : float, in s
+        Record the first row at or after each multiple only, and the last one.
+    tolerance : float
+        What the FMUs are told; if left out, each FMU's own default.
+    allow_lossy_conversions : bool
+        Whether a connection may convert between types where a value can be lost.
+    allow_nan : bool
+        Whether outputs may be NaN.
+    fmi_logging : bool
+        Whether FMUs are asked to log all they can.
+    backend : Backend
+        The kernel in C or the interpreter in Python; they give the same bits.
+    threads : int
+        How many threads step instances at the same time, where the algorithm allows it and the executor is native; 0
+        leaves it to a measurement. The results are the same.
+    """
+
+    system: SystemDescription | SystemBuilder | str | os.PathLike[str]
+    _: KW_ONLY
+    algorithm: Algorithm = field(default_factory=Jacobi)
+    start_time: Time | None = None
+    stop_time: Time | None = None
+    step_size: FixedStep | Ramp | Time | None = None
+    event_clock: EventClock | None = None
+    event_mode: bool | None = None
+    start_values: Mapping[str, Any] = field(default_factory=dict)
+    input_file: str | os.PathLike[str] | None = None
+    output_variables: Sequence[str] = ()
+    output_interval: float | None = None
+    tolerance: float | None = None
+    allow_lossy_conversions: bool = False
+    allow_nan: bool = False
+    fmi_logging: bool = False
+    backend: Backend = Backend.FASTEST
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.system, SystemBuilder):
+            object.__setattr__(self, "system", self.system.build())
+        if not isinstance(self.system, SystemDescription | str | os.PathLike):
+            raise OptionError(
+                f"system: {self.system!r} is neither a path nor a system description. Give the path of an FMU or SSP, "
+                "or what SystemBuilder.build() returns."
+            )
+        if isinstance(self.algorithm, type) or not hasattr(self.algorithm, "emit"):
+            raise OptionError(
+                f"algorithm: {self.algorithm!r} is not an algorithm. Give an object such as Jacobi() or GaussSeidel()."
+            )
+        if self.event_clock is not None and (
+            isinstance(self.event_clock, type) or not hasattr(self.event_clock, "clip")
+        ):
+            raise OptionError(
+                f"event_clock: {self.event_clock!r} is not an event clock. Give an object such as LookAhead() or "
+                "Predictive()."
+            )
+        if not isinstance(self.backend, Backend):
+            raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
+        if self.threads < 0:
+            raise OptionError(f"threads: {self.threads}, expected 0 (automatic), 1 or more.")
+        for name, value in (
+            ("output_interval", self.output_interval),
+            ("tolerance", self.tolerance),
+        ):
+            if value is not None and not (isinstance(value, Real) and value > 0):
+                raise OptionError(f"{name}: {value!r}, expected a positive number.")
+        if not isinstance(self.start_values, Mapping) or not all(
+            isinstance(name, str) for name in self.start_values
+        ):
+            raise OptionError(
+                f"start_values: {self.start_values!r}, expected a mapping of names to values."
+            )
+        if isinstance(self.output_variables, str) or not all(
+            isinstance(glob, str) for glob in self.output_variables
+        ):
+            raise OptionError(
+                f"output_variables: {self.output_variables!r}, expected a sequence of names or globs."
+            )
