@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from fmimaster.algorithms import Algorithm, Jacobi, assemble
 from fmimaster.errors import CallError
 from fmimaster.fmu.instance import Signal, StepAnswer, Transfer, UpdateAnswer
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import EventUse, Plan, make_plan
+from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Instruction, Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.run.choice import Backend, choose_executor
@@ -401,7 +402,7 @@ class Bench:
         experiment: Experiment | None = None,
         n_buffers: int = 0,
         history: int = 0,
-        hooks: Sequence[Callable[[ValueStore], None]] = (),
+        hooks: Sequence[Hook] = (),
         **options: Any,
     ) -> None:
         self.plan = plan_of(units, connections, start_values, **options)
@@ -456,9 +457,7 @@ def parse(text: str, plan: Plan, name: str = "attempt") -> Program:
         words = line.partition("#")[0].split()
         if words:
             kind = kinds[words[0]]
-            last = len(fields(kind))
-            operands = [*words[1:last], " ".join(words[last:])] if last else []
-            given = zip(fields(kind), operands, strict=True)
+            given = zip(fields(kind), words[1:], strict=False)
             instructions.append(kind(*(_operand(f.name, str(f.type), w, names) for f, w in given)))
     return Program(name, tuple(instructions))
 
@@ -466,11 +465,13 @@ def parse(text: str, plan: Plan, name: str = "attempt") -> Program:
 def _operand(name: str, kind: str, word: str, instances: Mapping[str, int]) -> Any:
     if name == "instance" and word in instances:
         return instances[word]
-    if kind.startswith("tuple"):
+    if word.startswith("("):
         return tuple(int(part) for part in word.strip("()").split(",") if part.strip())
     if kind in ("Group", "State"):
         return {"Group": Group, "State": State}[kind][word.upper()]
-    return {"int": int, "float": float}[kind](word)
+    if kind == "bool":
+        return word == "true"
+    return float(word) if kind.startswith("float") else int(word)
 
 
 def _flat(values: Iterable[Any], size: int, dtype: Any) -> NDArray[Any]:

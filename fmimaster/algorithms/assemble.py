@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fmimaster.algorithms.aligned import Aligned, go_back
-from fmimaster.algorithms.event_update import Hook, emit_event
+from fmimaster.algorithms.event_update import emit_event
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.protocol import Algorithm, Alternative, StepContext
 from fmimaster.errors import ProgramError
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan, Policy, tuned_parameters
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
+from fmimaster.program.hook import FunctionHook, Hook
 from fmimaster.program.instructions import Program
+from fmimaster.program.store import ValueStore
 from fmimaster.system.states import State
 
 
@@ -48,7 +50,7 @@ class Programs:
     n_places: int
     n_buffers: int
     history: int
-    hooks: list[Callable[[ValueStore], None]]
+    hooks: list[Hook]
     """What CALL calls."""
     choose: Callable[[StepContext], int] | None = None
     """Which way the next step takes."""
@@ -70,7 +72,7 @@ class Events:
 
     plan: Plan
     history: int
-    hooks: list[Callable[[ValueStore], None]]
+    hooks: list[Hook]
     derivatives: Mapping[int, int]
     hook: Hook | None = None
     _known: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Program] = field(
@@ -97,7 +99,7 @@ class Events:
             emit_event(self.plan, p, instances, fired, self.hook if early else None)
             program = p.program("event")
             ready = State.STEP_MODE
-            check(program, self.plan, begin=ready, end=ready, steps=False, history=self.history)
+            check(program, self.plan, begin=ready, end=ready, history=bool(self.history))
             self._known[key] = program
         return self._known[key]
 
@@ -144,17 +146,18 @@ def assemble(
     derivatives, begin = trial.wanted_derivatives(), trial.wanted_begin
 
     ready, done = State.STEP_MODE, State.TERMINATED
+    whole = dict.fromkeys(range(len(plan.instances)), 1.0)
     p = Emitter(plan, history, derivatives=derivatives)
     (initialization or Initialization()).emit(plan, p)
     initialize = p.program("initialize")
-    check(initialize, plan, begin=State.INSTANTIATED, end=ready, steps=False, history=history)
+    check(initialize, plan, begin=State.INSTANTIATED, end=ready, history=bool(history))
 
     def written(used: Plan, way: Alternative) -> Way:
         attempt, rollback = _attempt(used, way.algorithm, p, undoes, begin)
-        check(attempt, used, begin=ready, end=ready, steps=True, history=history)
+        check(attempt, used, begin=ready, end=ready, who=whole, history=bool(history))
         if undoes:
             both = Program("rollback", attempt.instructions + rollback.instructions)
-            check(both, used, begin=ready, end=ready, steps=False, history=history)
+            check(both, used, begin=ready, end=ready, history=bool(history))
         hook = None
         if hasattr(way.algorithm, "event_hook") and p.begin_buffer is not None:
             hook = way.algorithm.event_hook(plan, p.begin_buffer)
@@ -173,8 +176,8 @@ def assemble(
     for i in range(len(plan.instances)):
         p.mode(i, State.TERMINATED)
     terminate = p.program("terminate")
-    check(commit, plan, begin=ready, end=ready, steps=False, history=history)
-    check(terminate, plan, begin=ready, end=done, steps=False)
+    check(commit, plan, begin=ready, end=ready, history=bool(history))
+    check(terminate, plan, begin=ready, end=done)
     return Programs(
         initialize=initialize,
         ways=all_ways,
@@ -225,7 +228,7 @@ def _tune(plan: Plan, way: Alternative, p: Emitter) -> Program:
         for kind, slot, value in values:
             store.values[kind][slot] = value
 
-    p.call(put)
+    p.call(FunctionHook("tuned parameters", put))
     for i, planned in enumerate(plan.instances):
         if planned.event_mode:
             p.mode(i, State.EVENT_MODE)
@@ -241,7 +244,7 @@ def _tune(plan: Plan, way: Alternative, p: Emitter) -> Program:
             p.mode(i, State.STEP_MODE)
     program = p.program("tune")
     ready = State.STEP_MODE
-    check(program, plan, begin=ready, end=ready, steps=False, history=p.history)
+    check(program, plan, begin=ready, end=ready, history=bool(p.history))
     return program
 
 

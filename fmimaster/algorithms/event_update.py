@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
+from fmimaster.program.hook import Hook
 from fmimaster.system.states import State
 
 MOST_UPDATES = 100
 """Event iterations at one instant; more are an endless loop."""
-
-Hook = Callable[[ValueStore], None]
 
 
 def emit_event(

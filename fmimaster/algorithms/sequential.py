@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fmimaster.errors import OptionError, did_you_mean
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan, Policy
 from fmimaster.program.emitter import Emitter
+from fmimaster.program.hook import FunctionHook, Hook
 from fmimaster.program.polynomial import HOLD, Polynomial
+from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
 
@@ -83,7 +85,7 @@ class Sequential:
             p.step(i)
             p.get(i)
 
-    def event_hook(self, plan: Plan, begin: int) -> Callable[[ValueStore], None] | None:
+    def event_hook(self, plan: Plan, begin: int) -> Hook | None:
         """What replaces the payload of the first one by what was extrapolated from the begin of its step.
 
         Parameters
@@ -119,4 +121,4 @@ class Sequential:
                 t = route.transformation
                 store.values[route.target_type][route.target] = t.factor * value + t.offset
 
-        return extrapolate
+        return FunctionHook("extrapolated payload", extrapolate)

@@ -17,9 +17,10 @@ from scipy.optimize import brentq
 
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.errors import DescriptionError, OptionError, SimulationError
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan, Policy
 from fmimaster.program.polynomial import NEAREST
+from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType, Scope
 
 NONE: frozenset[int] = frozenset()
@@ -84,9 +85,7 @@ class Indicators:
 
     def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
         """Float64 outputs at the newest accepted point that is farther than ``nearest`` away, and its time in s."""
-        buffers = self.store.buffers
-        for k in range(1, self.history):
-            values, read = buffers[k]
+        for values, read in self.store.history[1 : self.history]:
             time = read.item(self._member)
             if not time < inf:  # NaN: there is no history
                 return None

@@ -129,6 +129,26 @@ static double output_of(const fm_route *route, int derivative, void *const *outp
                      (const char *)outputs[route->source_type] + route->source * SIZE[route->source_type]);
 }
 
+/* Derivatives of order 0 and up of all continuous inputs at a time, by Horner's rule as in polynomial.py. */
+static void evaluate(const double *coefficients, int degree, int n, double s, int derivative, double *result)
+{
+    for (int w = 0; w < n; w++)
+        result[w] = 0.0;
+    for (int p = degree; p >= derivative; p--) {
+        double weight = 1.0;
+        for (int j = 0; j < derivative; j++)
+            weight *= p - j;
+        for (int w = 0; w < n; w++)
+            result[w] = result[w] * s + weight * coefficients[p * n + w];
+    }
+}
+
+/* The copies of the outputs that a polynomial may go through: buffers, then the history. */
+static const fm_copy *earlier(const fm_kernel *k, const fm_fit *f, int b)
+{
+    return b < f->n_buffers ? &k->buffers[f->buffers[b]] : &k->history[b - f->n_buffers];
+}
+
 RARE static void fit(fm_kernel *k, const fm_instruction *c)
 {
     const fm_fit *f = c->fit;
@@ -143,18 +163,18 @@ RARE static void fit(fm_kernel *k, const fm_instruction *c)
         int wanted = used < order ? 1 : f->points, points = 0, near = -2;
         double times[FM_MOST_POINTS];
         void *const *chosen[FM_MOST_POINTS];
-        for (int b = -1; b < f->n_buffers && points + (near != -2) < wanted; b++) {
-            double time = b < 0 ? k->read[j] : k->buffer_read[f->buffers[b]][j];
+        for (int b = -1; b < f->n_copies && points + (near != -2) < wanted; b++) {
+            double time = b < 0 ? k->read[j] : earlier(k, f, b)->read[j];
             double distance = INFINITY;
             if (b >= 0 && !isfinite(time))
                 continue;
             for (int p = 0; p < points; p++)
                 distance = fmin(distance, fabs(time - times[p]));
             if (distance > nearest) {
-                chosen[points] = b < 0 ? k->outputs : &k->buffers[f->buffers[b] * FM_TYPES];
+                chosen[points] = b < 0 ? k->outputs : earlier(k, f, b)->outputs;
                 times[points++] = time;
             } else if (points == 1 && near == -2 && distance > 0.0) {
-                near = f->buffers[b];
+                near = b;
             }
         }
         int at = 0;
@@ -164,9 +184,10 @@ RARE static void fit(fm_kernel *k, const fm_instruction *c)
                 samples[at++] = output_of(route, d, chosen[p]);
             }
             if (p == 0 && near >= 0) {
-                double before = output_of(route, used - 1, &k->buffers[near * FM_TYPES]);
+                const fm_copy *copy = earlier(k, f, near);
+                double before = output_of(route, used - 1, copy->outputs);
                 nodes[at] = times[0];
-                samples[at] = (samples[at - 1] - before) / (times[0] - k->buffer_read[near][j]);
+                samples[at] = (samples[at - 1] - before) / (times[0] - copy->read[j]);
                 at++;
             }
         }
@@ -177,6 +198,12 @@ RARE static void fit(fm_kernel *k, const fm_instruction *c)
     }
     k->centre[i] = centre;
     k->degree[i] = most - 1;
+    if (!isnan(f->held)) {
+        double middle = k->begin + f->held * (k->end - k->begin);
+        evaluate(k->coefficients[i], most - 1, n, middle - centre, 0, nodes);
+        memcpy(k->coefficients[i], nodes, sizeof(double) * (size_t)n);
+        k->degree[i] = 0;
+    }
 }
 
 static int stop(fm_kernel *k, const fm_instruction *c, int why)
@@ -192,20 +219,6 @@ RARE static int fail(fm_kernel *k, const fm_instruction *c, int status, const ch
     k->failure_status = status;
     k->failure_function = function;
     return stop(k, c, FM_FAILED);
-}
-
-/* Derivatives of order 0 and up of all continuous inputs at a time, by Horner's rule as in polynomial.py. */
-static void evaluate(const double *coefficients, int degree, int n, double s, int derivative, double *result)
-{
-    for (int w = 0; w < n; w++)
-        result[w] = 0.0;
-    for (int p = degree; p >= derivative; p--) {
-        double weight = 1.0;
-        for (int j = 0; j < derivative; j++)
-            weight *= p - j;
-        for (int w = 0; w < n; w++)
-            result[w] = result[w] * s + weight * coefficients[p * n + w];
-    }
 }
 
 static int set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function)
@@ -448,32 +461,32 @@ RARE static void copy_outputs(fm_kernel *k, void *const *target, void *const *so
             memcpy(target[t], source[t], k->output_sizes[t] * SIZE[t]);
 }
 
-static void keep(fm_kernel *k, int buffer)
+static void keep(fm_kernel *k, const fm_copy *copy)
 {
-    copy_outputs(k, &k->buffers[buffer * FM_TYPES], k->outputs);
-    memcpy(k->buffer_read[buffer], k->read, sizeof(double) * (size_t)k->n_instances);
+    copy_outputs(k, copy->outputs, k->outputs);
+    memcpy(copy->read, k->read, sizeof(double) * (size_t)k->n_instances);
 }
 
-static void recall(fm_kernel *k, int buffer)
+static void recall(fm_kernel *k, const fm_copy *copy)
 {
-    copy_outputs(k, k->outputs, &k->buffers[buffer * FM_TYPES]);
-    memcpy(k->read, k->buffer_read[buffer], sizeof(double) * (size_t)k->n_instances);
+    copy_outputs(k, k->outputs, copy->outputs);
+    memcpy(k->read, copy->read, sizeof(double) * (size_t)k->n_instances);
 }
 
 RARE static void remember(fm_kernel *k)
 {
     for (int b = k->n_history - 1; b > 0; b--) {
-        copy_outputs(k, &k->buffers[b * FM_TYPES], &k->buffers[(b - 1) * FM_TYPES]);
-        memcpy(k->buffer_read[b], k->buffer_read[b - 1], sizeof(double) * (size_t)k->n_instances);
+        copy_outputs(k, k->history[b].outputs, k->history[b - 1].outputs);
+        memcpy(k->history[b].read, k->history[b - 1].read, sizeof(double) * (size_t)k->n_instances);
     }
-    keep(k, 0);
+    keep(k, k->history);
 }
 
 static void forget(fm_kernel *k)
 {
     for (int b = 0; b < k->n_history; b++)
         for (int i = 0; i < k->n_instances; i++)
-            k->buffer_read[b][i] = NAN;
+            k->history[b].read[i] = NAN;
 }
 
 /* Largest change of an output since the pass before: fmimaster/run/convergence.py. */
@@ -613,8 +626,8 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
             break;
         case FM_SAVE: status = save(k, c); break;
         case FM_RESTORE: status = restore(k, c); break;
-        case FM_KEEP: keep(k, c->place); break;
-        case FM_RECALL: recall(k, c->place); break;
+        case FM_KEEP: keep(k, &k->buffers[c->place]); break;
+        case FM_RECALL: recall(k, &k->buffers[c->place]); break;
         case FM_REMEMBER: remember(k); break;
         case FM_FORGET: forget(k); break;
         case FM_REPEAT:

@@ -124,10 +124,19 @@ typedef struct {
     int transformed;
 } fm_route;
 
-/* What a polynomial is fitted to. */
+#define FM_TYPES 14
+
+/* A copy of all outputs, and when they were read. */
 typedef struct {
-    int points, derivatives, n_buffers;
+    void *outputs[FM_TYPES];
+    double *read;
+} fm_copy;
+
+/* What a polynomial is fitted to: the outputs, these buffers, and so much of the history that there are n copies. */
+typedef struct {
+    int points, derivatives, n_buffers, n_copies;
     const int *buffers;
+    double held; /* fraction of the interval whose value is held; NAN for none */
 } fm_fit;
 
 /* A program is an array of them that ends with FM_END. */
@@ -154,7 +163,6 @@ typedef struct {
     size_t bytes, stride;
 } fm_column;
 
-#define FM_TYPES 14
 #define FM_MOST_POINTS 8    /* of a polynomial */
 #define FM_MOST_NODES 64    /* values and derivatives of it */
 #define FM_MEASURE_EVERY 64 /* attempts: the clock costs a tenth of a small FMU's step */
@@ -185,8 +193,7 @@ typedef struct {
     /* outputs per type, copies of them, and when they were read */
     void *outputs[FM_TYPES];
     size_t output_sizes[FM_TYPES];
-    void **buffers;       /* n_buffers * FM_TYPES */
-    double **buffer_read; /* n_buffers */
+    const fm_copy *buffers, *history; /* the history: newest first */
     void *before[FM_TYPES];
     const double *nominals[FM_TYPES]; /* of Float64 and Float32 */
     double *read;

@@ -1,4 +1,4 @@
-"""Where every value of a run lives: slots, groups, and the value store made from them.
+"""Where every value of a run lives: slots and groups.
 
 One array per type holds first the outputs of all instances, then their other groups. So all outputs can be copied at
 once, and one group of one instance is one FMI call per type.
@@ -9,10 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fmimaster.system.model import DataType, Variable
 
@@ -119,59 +115,3 @@ def _segments(variables: list[Variable], sizes: dict[DataType, int]) -> tuple[Se
             sizes[kind] = start + sum(v.size for v in chosen)
             segments.append(Segment(kind, start, sizes[kind], chosen))
     return tuple(segments)
-
-
-class ValueStore:
-    """The values of a run: one array per type, when each instance's outputs were read, and copies of all outputs.
-
-    Attributes
-    ----------
-    values : DataType → array of shape (size,)
-        Allocated once; executors and FMUs borrow them.
-    read : shape (n_instances,)
-        Time in s at which the outputs of each instance were read; NaN before.
-    active : shape (n_triggers,)
-        Which triggers are active.
-    buffers : list of (DataType → array, read times)
-        Copies of all outputs; the first are the history, newest first.
-    """
-
-    def __init__(
-        self, layout: Layout, n_instances: int, n_buffers: int, n_triggers: int = 0
-    ) -> None:
-        self.values: dict[DataType, NDArray[Any]] = {
-            kind: np.full(
-                size,
-                "" if kind is DataType.STRING else b"" if kind is DataType.BINARY else 0,
-                dtype=kind.dtype,
-            )
-            for kind, size in layout.sizes.items()
-        }
-        self.outputs: dict[DataType, NDArray[Any]] = {
-            kind: self.values[kind][:size] for kind, size in layout.output_sizes.items() if size
-        }
-        self.read = np.full(n_instances, np.nan)
-        self.active = np.zeros(n_triggers, np.bool_)
-        for segments in (groups.get(Group.TRIGGERS, ()) for groups in layout.groups):
-            for s in segments:
-                if s.type is DataType.CLOCK:  # set only to say that it is active
-                    self.values[s.type][s.start : s.stop] = True
-        self.buffers = [self.copy_of_outputs() for _ in range(n_buffers)]
-
-    def copy_of_outputs(self) -> tuple[dict[DataType, NDArray[Any]], NDArray[np.float64]]:
-        """Outputs and read times as they are now."""
-        return {kind: array.copy() for kind, array in self.outputs.items()}, self.read.copy()
-
-    def keep(self, buffer: int) -> None:
-        """Outputs and read times → buffer."""
-        values, read = self.buffers[buffer]
-        for kind, array in self.outputs.items():
-            values[kind][:] = array
-        read[:] = self.read
-
-    def recall(self, buffer: int) -> None:
-        """Outputs and read times ← buffer."""
-        values, read = self.buffers[buffer]
-        for kind, array in self.outputs.items():
-            array[:] = values[kind]
-        self.read[:] = read

@@ -7,7 +7,7 @@ is walked twice. What a check cannot prove is that iterations converge.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 
@@ -92,7 +92,13 @@ class _Instance:
 
 
 def check(
-    program: Program, plan: Plan, *, begin: State, end: State, steps: bool, history: int = 0
+    program: Program,
+    plan: Plan,
+    *,
+    begin: State,
+    end: State,
+    who: Mapping[int, float] | None = None,
+    history: bool = False,
 ) -> None:
     """Check a program.
 
@@ -100,30 +106,31 @@ def check(
     ----------
     begin, end : State
         States of all instances before and after it.
-    steps : bool
-        Whether it must bring all instances over the whole interval; else none may be stepped.
-    history : int
-        How many of the first buffers are the history, which needs no KEEP.
+    who : instance → fraction
+        Where the instances must stand at the end of the program, as a fraction of the interval. An instance that is
+        missing must stand at 0, where all of them begin; without the argument that are all.
+    history : bool
+        Whether there is a history.
 
     Raises
     ------
     ProgramError
         With the number of the instruction, the name of the instance, and what is wrong.
     """
-    walk = _Walk(program, plan, begin, steps, history)
+    walk = _Walk(program, plan, begin, {} if who is None else who, history)
     walk.run(0, len(program.instructions))
     walk.finish(end)
 
 
 class _Walk:
     def __init__(
-        self, program: Program, plan: Plan, begin: State, steps: bool, history: int
+        self, program: Program, plan: Plan, begin: State, who: Mapping[int, float], history: bool
     ) -> None:
         self.history = history
         self.program = program
         self.plan = plan
-        self.end = 1.0 if steps else 0.0
-        """Where all instances stand at the end."""
+        self.ends = [who.get(i, 0.0) for i in range(len(plan.instances))]
+        """Where each instance must stand at the end."""
         read = 0 if begin is State.STEP_MODE else -1
         self.instances = [_Instance(begin, read=read) for _ in plan.instances]
         self.stamps = 0
@@ -218,8 +225,12 @@ class _Walk:
                 f"{self.name(i)} cannot take polynomials (canInterpolateInputs and providesIntermediateUpdate are false)"
             )
         for buffer in instruction.buffers:
-            if buffer >= self.history and buffer not in self.kept:
+            if buffer not in self.kept:
                 self.fail(f"buffer {buffer} is used, but nothing has been kept in it")
+        if instruction.history and not self.history:
+            self.fail("there is no history")
+        if instruction.held is not None and not 0.0 <= instruction.held <= 1.0:
+            self.fail(f"held at {instruction.held:g}: expected a fraction of the interval")
         self.instances[i].moved.add(Group.CONTINUOUS)
 
     def has_inputs(self, i: int, group: Group) -> None:
@@ -355,8 +366,6 @@ class _Walk:
             )
 
     def keep(self, instruction: Keep) -> None:
-        if instruction.buffer < self.history:
-            self.fail(f"buffer {instruction.buffer} belongs to the history; REMEMBER writes it")
         self.kept[instruction.buffer] = [instance.read for instance in self.instances]
 
     def recall(self, instruction: Recall) -> None:
@@ -398,7 +407,7 @@ class _Walk:
 
     def sample(self, _: Instruction) -> None:
         for i, instance in enumerate(self.instances):
-            if instance.at != self.end:
+            if instance.at != self.ends[i]:
                 self.fail(
                     f"a row is taken for the end of the interval, but {self.name(i)} stands at {instance.at:g}"
                 )
@@ -409,7 +418,7 @@ class _Walk:
         self.all_read("a point of the history is taken")
 
     def forget(self, _: Instruction) -> None:
-        if self.history == 0:
+        if not self.history:
             self.fail("there is no history")
 
     def all_read(self, what: str) -> None:
@@ -434,9 +443,9 @@ class _Walk:
                 self.fail(
                     f"at the end {self.name(i)} is in {instance.state.value}, not in {end.value}"
                 )
-            if instance.at != self.end:
+            if instance.at != self.ends[i]:
                 self.fail(
-                    f"at the end {self.name(i)} stands at {instance.at:g}, not at {self.end:g}"
+                    f"at the end {self.name(i)} stands at {instance.at:g}, not at {self.ends[i]:g}"
                 )
             if instance.ahead_of >= 0:
                 self.fail(

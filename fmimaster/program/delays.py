@@ -45,11 +45,13 @@ class Delay:
     """Points of the source through which the input goes on over the step."""
     derivatives: int
     """Derivatives taken at each of them."""
+    is_constant: bool = False
+    """Whether the value of the polynomial at one time is held."""
 
     @property
     def is_held(self) -> bool:
         """Whether the input keeps its value over the step."""
-        return self.points * (self.derivatives + 1) == 1
+        return self.is_constant or self.points * (self.derivatives + 1) == 1
 
 
 def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
@@ -87,6 +89,7 @@ class _Take:
     read: float
     points: int = 1
     derivatives: int = 0
+    is_constant: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ class _Walk:
         read = self.read.get(route.link.source, 0.0)
         if len(route.derivatives) < fit.derivatives:
             return _Take(line, read)
-        return _Take(line, read, fit.points, fit.derivatives)
+        return _Take(line, read, fit.points, fit.derivatives, fit.held is not None)
 
 
 def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:
@@ -172,6 +175,7 @@ def _delay(route: Route, end: float, take: _Take, steps: list[tuple[int, Step]])
         source_steps_at=next(iter(sooner or later), None),
         points=take.points,
         derivatives=take.derivatives,
+        is_constant=take.is_constant,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from fmimaster.errors import OptionError
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
     Call,
@@ -43,7 +44,7 @@ class Emitter:
     ----------
     plan : Plan
     history : int
-        How many accepted points the history holds; they are the first buffers.
+        How many accepted points the history holds.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class Emitter:
         Whether a polynomial wants the outputs of the interval's begin.
     begin_buffer : int or None
         Where they were kept last.
-    hooks : list of functions
+    hooks : list of Hook
         What CALL calls, by number.
     derivatives : instance → number
         How many derivatives of its inputs an instance wants at an event and in Initialization Mode too, because it takes
@@ -65,14 +66,14 @@ class Emitter:
         plan: Plan,
         history: int = 0,
         *,
-        hooks: list[Callable[[ValueStore], None]] | None = None,
+        hooks: list[Hook] | None = None,
         derivatives: Mapping[int, int] | None = None,
     ) -> None:
         self.plan = plan
         self.history = history
         self.wanted_history = 0
         self.n_places = 0
-        self.n_buffers = history
+        self.n_buffers = 0
         self._instructions: list[Instruction] = []
         self._interval = (0.0, 1.0)
         self._at_an_event = False
@@ -136,9 +137,16 @@ class Emitter:
                         f"Polynomial({polynomial.points}, {polynomial.derivatives}) has {polynomial.degree + 1}. Take "
                         "fewer points or derivatives."
                     )
-                buffers = self._points_before(polynomial)
-                begin, points = self._interval[0], polynomial.points
-                self._write(Fit(instance, begin, points, polynomial.derivatives, buffers))
+                buffers, history = self._points_before(polynomial)
+                begin, end = self._interval
+                points, derivatives, held = (
+                    polynomial.points,
+                    polynomial.derivatives,
+                    polynomial.held,
+                )
+                if held is not None:
+                    held = begin + held * (end - begin)
+                self._write(Fit(instance, begin, points, derivatives, buffers, history, held))
             else:
                 self._write(Move(instance, Group.CONTINUOUS))
         if self._has(instance, Group.DISCRETE) and not self.plan.instances[instance].event_mode:
@@ -212,8 +220,8 @@ class Emitter:
         """Make a trigger active."""
         self._write(Tick(trigger))
 
-    def call(self, hook: Callable[[ValueStore], None]) -> None:
-        """Call a Python function that works on the value store."""
+    def call(self, hook: Hook) -> None:
+        """Let a hook work on the value store."""
         if hook not in self.hooks:
             self.hooks.append(hook)
         self._write(Call(self.hooks.index(hook)))
@@ -325,16 +333,16 @@ class Emitter:
     def _has(self, instance: int, group: Group) -> bool:
         return bool(self.plan.layout.segments(instance, group))
 
-    def _points_before(self, polynomial: Polynomial) -> tuple[int, ...]:
-        """Buffers through which a polynomial may go: the history, if it wants any."""
+    def _points_before(self, polynomial: Polynomial) -> tuple[tuple[int, ...], bool]:
+        """Buffers through which a polynomial may go, and whether it goes on through the history."""
         if polynomial.history and polynomial.points > 1:
             # the newest point of the history is the present one until somebody has stepped; one more for a short step
             self.wanted_history = max(self.wanted_history, polynomial.points + 1)
         if polynomial.points == 1:
-            return ()
+            return (), False
         self.wanted_begin |= not polynomial.history
         begin = () if self._begin is None else (self._begin,)
-        return begin + (tuple(range(self.history)) if polynomial.history else ())
+        return begin, polynomial.history and self.history > 0
 
     def _interpolates(self, instance: int, polynomial: Polynomial) -> bool:
         return polynomial.degree > 0 and self.plan.instances[instance].takes_polynomials

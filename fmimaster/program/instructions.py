@@ -8,7 +8,7 @@ in Python (:mod:`fmimaster.run.reference`) is the specification by example.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 
 from fmimaster.plan.layout import Group
@@ -20,12 +20,16 @@ class Instruction:
     """Base of all instructions."""
 
     def __str__(self) -> str:
-        operands = (getattr(self, f.name) for f in fields(self))
-        return " ".join([type(self).__name__.upper(), *map(_text, operands)])
+        """Its name and its operands; the last ones are left out while they have their defaults."""
+        operands = [(getattr(self, f.name), f.default) for f in fields(self)]
+        while operands and operands[-1][1] is not MISSING and operands[-1][0] == operands[-1][1]:
+            operands.pop()
+        return " ".join([type(self).__name__.upper(), *(_text(operand) for operand, _ in operands)])
 
 
 def _text(operand: object) -> str:
-    return operand.name.lower() if isinstance(operand, Enum) else f"{operand}"
+    text = operand.name if isinstance(operand, Enum) else f"{operand}".replace(" ", "")
+    return text.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +49,16 @@ class Fit(Instruction):
     """Polynomials of the continuous inputs, centred at fraction ``at`` of the interval.
 
     Each goes through the source's output as it is in the store, then through the first of the buffers in which that
-    source was read at another time, until there are ``points`` of them; at each point it takes as many derivatives of
-    the output as the source publishes, at most ``derivatives``. An input whose source publishes too few is held.
+    source was read at another time, then with ``history`` through the first points of the history likewise, until there
+    are ``points`` of them; at each point it takes as many derivatives of the output as the source publishes, at most
+    ``derivatives``. An input whose source publishes too few is held at its present value.
 
-    A buffer that is nearer to the newest point than 1/50 of the interval gives one derivative more there instead of a
-    point, by the difference of the highest derivatives: a polynomial through both would be ill-conditioned. A buffer that
-    is as near to another point gives nothing.
+    A copy of the outputs that is nearer to the newest point than 1/50 of the interval gives one derivative more there
+    instead of a point, by the difference of the highest derivatives: a polynomial through both would be ill-conditioned.
+    A copy that is as near to another point gives nothing.
+
+    With ``held`` the inputs are constant over the interval, at the values that these polynomials have at that fraction of
+    it.
     """
 
     instance: int
@@ -58,6 +66,8 @@ class Fit(Instruction):
     points: int
     derivatives: int
     buffers: tuple[int, ...]
+    history: bool = False
+    held: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +143,7 @@ class Recall(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Remember(Instruction):
-    """The outputs become the newest point of the history, the oldest is dropped.
-
-    The history is the first buffers, newest first; there are as many as the plan says.
-    """
+    """The outputs become the newest point of the history, the oldest is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +208,7 @@ class Tick(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Call(Instruction):
-    """The hook of that number, a Python function, works on the value store."""
+    """The hook of that number (:class:`fmimaster.program.hook.Hook`) works on the value store."""
 
     hook: int
 

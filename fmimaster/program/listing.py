@@ -97,9 +97,11 @@ def _move(instruction: Move, plan: Plan) -> tuple[str, str]:
 def _fit(instruction: Fit, plan: Plan) -> tuple[str, str]:
     points = _count(instruction.points, "point")
     derivatives = _count(instruction.derivatives, "derivative")
-    history = [f"buffer {b}" for b in instruction.buffers]
+    earlier = [f"buffer {b}" for b in instruction.buffers]
+    earlier += ["the history"] if instruction.history else []
     through = f"at {instruction.at:g} through {points} with {derivatives}"
-    through += f", from the outputs and {', '.join(history)}" if history else ""
+    through += f", from the outputs and {', '.join(earlier)}" if earlier else ""
+    through += "" if instruction.held is None else f", held as at {instruction.held:g}"
     return _group(Group.CONTINUOUS), f"{_routes(instruction, plan, Group.CONTINUOUS)} ({through})"
 
 

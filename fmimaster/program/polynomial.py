@@ -27,6 +27,9 @@ class Polynomial:
         the attribute ``derivative``.
     history : bool
         Whether points before the present interval may serve.
+    held : float, optional
+        The input is constant over the interval, at the value that the polynomial has at this fraction of it: 0.5 is a
+        midpoint hold. Without it the input follows the polynomial.
 
     ``Polynomial(1, 0)`` holds the value, ``Polynomial(1, 1)`` goes on along the slope (first-order hold),
     ``Polynomial(2, 0)`` is the straight line through two points.
@@ -35,6 +38,7 @@ class Polynomial:
     points: int = 1
     derivatives: int = 0
     history: bool = True
+    held: float | None = None
 
     def __post_init__(self) -> None:
         if self.points < 1 or self.derivatives < 0:
@@ -46,6 +50,9 @@ class Polynomial:
                 f"Polynomial({self.points}, {self.derivatives}): expected at most {MOST_POINTS} points and "
                 f"{MOST_COEFFICIENTS} coefficients, which is far more than numbers of double precision can bear."
             )
+
+        if self.held is not None and not 0.0 <= self.held <= 1.0:
+            raise OptionError(f"held={self.held:g}: expected a fraction of the interval, 0 to 1.")
 
     @property
     def degree(self) -> int:

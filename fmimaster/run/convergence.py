@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
 

@@ -10,10 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
+from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
 BLOCK_BYTES = 256 * 1024
@@ -87,9 +88,15 @@ class Executor(Protocol):
         """
 
 
-def make_store(plan: Plan, n_buffers: int) -> ValueStore:
+def make_store(plan: Plan, n_buffers: int, history: int = 0) -> ValueStore:
     """A value store with the start values of the plan in it."""
-    store = ValueStore(plan.layout, len(plan.instances), n_buffers, len(plan.triggers))
+    store = ValueStore(
+        plan.layout,
+        len(plan.instances),
+        n_buffers,
+        history=history,
+        n_triggers=len(plan.triggers),
+    )
     for (i, group, name), (kind, slot) in plan.layout.slots.items():
         if group in (Group.STRUCTURAL, Group.START, Group.INITIAL):
             store.values[kind][slot] = plan.instances[i].start_values[name]

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import SimulationError
-from fmimaster.plan.layout import ValueStore
 from fmimaster.plan.plan import Plan, Route
 from fmimaster.program.instructions import Fit
 from fmimaster.program.polynomial import NEAREST, evaluate, hermite
+from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
 
@@ -82,14 +82,14 @@ def fitted(
     nearest = NEAREST * (end - begin)
     degree = fit.points * (fit.derivatives + 1) - 1
     coefficients = np.zeros((degree + 1, sum(w.target.stop - w.target.start for w in routes)))
+    earlier = [store.buffers[b] for b in fit.buffers] + (store.history if fit.history else [])
     at = 0
     for route in routes:
         n = route.target.stop - route.target.start
         j = route.link.source
         points = [(store.read[j], store.outputs)]
         near: list[tuple[Any, Any]] = []
-        for b in fit.buffers:
-            values, read = store.buffers[b]
+        for values, read in earlier:
             if len(points) + len(near) == fit.points or not np.isfinite(read[j]):
                 continue
             distances = [abs(read[j] - t) for t, _ in points]
@@ -113,4 +113,7 @@ def fitted(
         part[0] += route.transformation.offset
         coefficients[: len(part), at : at + n] = part
         at += n
+    if fit.held is not None:
+        middle = begin + fit.held * (end - begin)
+        coefficients = evaluate(coefficients, middle - centre)[np.newaxis]
     return Polynomials(coefficients, centre)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from itertools import pairwise
+from math import nan
 from time import perf_counter
 from typing import Any
 
@@ -14,8 +15,9 @@ from numpy.typing import NDArray
 from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.fmu.instance import Instance
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.plan.layout import Group, Segment, ValueStore
+from fmimaster.plan.layout import Group, Segment
 from fmimaster.plan.plan import Plan, Route
+from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
     Call,
@@ -41,6 +43,7 @@ from fmimaster.program.instructions import (
     Update,
 )
 from fmimaster.program.outcome import Outcome, Reason, Stop
+from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.run.convergence import nominals_of_outputs
 from fmimaster.run.executor import Counted, Experiment, RowBlock, make_store
 from fmimaster.run.native_instances import STATES, TYPES, FmuInstance, PythonInstance, functions_of
@@ -113,13 +116,13 @@ class NativeExecutor:
         n_places: int = 0,
         n_buffers: int = 0,
         history: int = 0,
-        hooks: Sequence[Any] = (),
+        hooks: Sequence[Hook] = (),
     ) -> None:
         self.plan = plan
         self.hooks = hooks
         self.hook_error: BaseException | None = None
         """What a hook has raised, or Ctrl-C in Python that the kernel has called."""
-        self.store = make_store(plan, n_buffers)
+        self.store = make_store(plan, n_buffers, history)
         self.kernel = k = ffi.new("fm_kernel *")
         self.rows: RowBlock = KernelRows(plan, self.store, k)
         self._instances = instances
@@ -137,7 +140,7 @@ class NativeExecutor:
         self._lend_calls()
         self._lend_moves()
         self._lend_routes()
-        self._lend_outputs(n_buffers, history)
+        self._lend_outputs()
         self._lend_rows()
         n = len(instances)
         self.at = self._doubles(k, "at", np.full(n, experiment.start))
@@ -347,7 +350,9 @@ class NativeExecutor:
                 fields |= {"instance": i, "group": int(group)} | self._calls[i, group]
             case Fit(i, at, points, derivatives, buffers):
                 numbers = self._lent(ffi.new("int[]", buffers))
-                fit = ffi.new("fm_fit *", (points, derivatives, len(buffers), numbers))
+                n = len(buffers) + (len(self.store.history) if instruction.history else 0)
+                held = nan if instruction.held is None else instruction.held
+                fit = ffi.new("fm_fit *", (points, derivatives, len(buffers), n, numbers, held))
                 fields |= {"instance": i, "at": at, "fit": self._lent(fit)}
             case Step(i, end):
                 fields |= {"instance": i, "at": end}
@@ -510,13 +515,12 @@ class NativeExecutor:
         k.degree = self._lent(ffi.new("int[]", [-1] * n))
         k.told = self._lent(ffi.new("int[]", n))
 
-    def _lend_outputs(self, n_buffers: int, history: int) -> None:
+    def _lend_outputs(self) -> None:
         k, store = self.kernel, self.store
         nominals = nominals_of_outputs(self.plan)
         before, _ = store.copy_of_outputs()
-        k.n_history = history
-        k.buffers = self._lent(ffi.new("void *[]", max(n_buffers, 1) * len(TYPES)))
-        k.buffer_read = self._lent(ffi.new("double *[]", max(n_buffers, 1)))
+        k.n_history = len(store.history)
+        k.history, k.buffers = map(self._lent_copies, (store.history, store.buffers))
         self._doubles(k, "read", store.read)
         for t, kind in enumerate(TYPES):
             if kind not in store.outputs or kind.dtype == object:
@@ -526,10 +530,16 @@ class NativeExecutor:
             k.before[t] = self._lent(ffi.from_buffer(before[kind]))
             if kind.is_float:
                 k.nominals[t] = self._lent(ffi.from_buffer("double[]", nominals[kind]))
-            for b, (values, _) in enumerate(store.buffers):
-                k.buffers[b * len(TYPES) + t] = self._lent(ffi.from_buffer(values[kind]))
-        for b, (_, read) in enumerate(store.buffers):
-            k.buffer_read[b] = self._lent(ffi.from_buffer("double[]", read))
+
+    def _lent_copies(self, copies: Sequence[OutputCopy]) -> Any:
+        """Copies of the outputs."""
+        table = self._lent(ffi.new("fm_copy[]", max(len(copies), 1)))
+        for entry, (values, read) in zip(table, copies, strict=False):
+            entry.read = self._lent(ffi.from_buffer("double[]", read))
+            for kind, array in values.items():
+                if kind.dtype != object:
+                    entry.outputs[TYPES.index(kind)] = self._lent(ffi.from_buffer(array))
+        return table
 
     def _lend_rows(self) -> None:
         k, columns = self.kernel, self.rows.columns()

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.fmu.instance import Instance, Signal, StepAnswer
-from fmimaster.plan.layout import Group, ValueStore
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
     Call,
@@ -78,19 +79,18 @@ class ReferenceExecutor:
         n_places: int = 0,
         n_buffers: int = 0,
         history: int = 0,
-        hooks: Sequence[Callable[[ValueStore], None]] = (),
+        hooks: Sequence[Hook] = (),
     ) -> None:
         del (
             n_places,
             n_threads,
         )  # instances keep as many states as they are told to; all is done in one thread
         self.plan = plan
-        self.store = make_store(plan, n_buffers)
+        self.store = make_store(plan, n_buffers, history)
         self.rows = RowBlock(plan, self.store)
         self.seconds = [0.0] * len(instances)
         self._instances = instances
         self._experiment = experiment
-        self._history = history
         self._at = [experiment.start] * len(instances)
         """Where each instance stands, in s."""
         self._begin = self._end = experiment.start
@@ -410,20 +410,10 @@ class ReferenceExecutor:
         return lambda: self.store.recall(instruction.buffer)
 
     def _remember(self, _instruction: Remember, _: int) -> Action:
-        buffers, n = self.store.buffers, self._history
-
-        def act() -> None:
-            buffers[:n] = [buffers[n - 1], *buffers[: n - 1]]
-            self.store.keep(0)
-
-        return act
+        return self.store.remember
 
     def _forget(self, _instruction: Forget, _: int) -> Action:
-        def act() -> None:
-            for _, read in self.store.buffers[: self._history]:
-                read[:] = np.nan
-
-        return act
+        return self.store.forget
 
     def _repeat(self, repeat: Repeat, body: list[Action], until: Until, line: int) -> Action:
         nominal = nominals_of_outputs(self.plan)
@@ -493,7 +483,12 @@ class ReferenceExecutor:
         return act
 
     def _call(self, instruction: Call, _: int) -> Action:
-        return lambda: self._hooks[instruction.hook](self.store)
+        hook = self._hooks[instruction.hook]
+
+        def act() -> None:
+            hook(self.store)
+
+        return act
 
     def _sample(self, _instruction: Sample, _: int) -> Action:
         return lambda: self.rows.append(self._end)

@@ -20,15 +20,14 @@ from fmimaster.system.model import Causality, DataType, EventPolicy
 from fmimaster.system.states import State
 
 HERE = Path(__file__).parent
-HISTORY = 1
 
-# name of a program → states before and after, and whether it steps
+# name of a program → states before and after, and where all instances stand at the end
 RULES = {
-    "initialize": (State.INSTANTIATED, State.STEP_MODE, False),
-    "attempt": (State.STEP_MODE, State.STEP_MODE, True),
-    "commit": (State.STEP_MODE, State.STEP_MODE, False),
-    "event": (State.STEP_MODE, State.STEP_MODE, False),
-    "terminate": (State.STEP_MODE, State.TERMINATED, False),
+    "initialize": (State.INSTANTIATED, State.STEP_MODE, 0.0),
+    "attempt": (State.STEP_MODE, State.STEP_MODE, 1.0),
+    "commit": (State.STEP_MODE, State.STEP_MODE, 0.0),
+    "event": (State.STEP_MODE, State.STEP_MODE, 0.0),
+    "terminate": (State.STEP_MODE, State.TERMINATED, 0.0),
 }
 
 
@@ -116,8 +115,9 @@ class Case:
 
 
 def checked(program: Program, plan: Plan) -> None:
-    begin, end, steps = RULES[program.name]
-    check(program, plan, begin=begin, end=end, steps=steps, history=HISTORY)
+    begin, end, at = RULES[program.name]
+    who = dict.fromkeys(range(len(plan.instances)), at)
+    check(program, plan, begin=begin, end=end, who=who, history=True)
 
 
 def files(folder: str) -> list[Path]:
@@ -161,14 +161,7 @@ def test_the_history_needs_no_keep_and_without_one_nothing_is_remembered(plan: P
     checked(program, plan)
     for text in ("REMEMBER", "FORGET"):
         with pytest.raises(ProgramError, match="there is no history"):
-            check(
-                parse(text, plan),
-                plan,
-                begin=State.STEP_MODE,
-                end=State.STEP_MODE,
-                steps=False,
-                history=0,
-            )
+            check(parse(text, plan), plan, begin=State.STEP_MODE, end=State.STEP_MODE)
 
 
 class Forgetful(Jacobi):

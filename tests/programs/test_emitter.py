@@ -82,9 +82,9 @@ def test_places_and_buffers_are_handed_out_once(plan: Plan) -> None:
     assert p.save([0, 1]) == {0: 0, 1: 1}
     p.step(0)
     assert p.save([0]) == {0: 2}
-    # the first buffers are the history
-    assert (p.keep(), p.keep()) == (2, 3)
-    assert (p.n_places, p.n_buffers) == (3, 4)
+    # the history is not among the buffers
+    assert (p.keep(), p.keep()) == (0, 1)
+    assert (p.n_places, p.n_buffers) == (3, 2)
 
 
 def test_who_has_not_moved_is_not_saved_again(plan: Plan) -> None:

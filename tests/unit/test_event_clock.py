@@ -58,8 +58,8 @@ class Seen:
 
     def __init__(self, made: Plan, history: int = 3) -> None:
         self.plan = made
-        self.store = make_store(made, history)
-        for _, read in self.store.buffers:
+        self.store = make_store(made, 0, history)
+        for _, read in self.store.history:
             read[:] = float("nan")
         self.indicators = Indicators(made, self.store, history)
 
@@ -73,8 +73,7 @@ class Seen:
         self.indicators.renew()
 
     def remember(self) -> None:
-        self.store.buffers.insert(0, self.store.buffers.pop())
-        self.store.keep(0)
+        self.store.remember()
 
     def clip(
         self, clock: EventClock, now: float, end: float, fired: frozenset[int] = NOTHING

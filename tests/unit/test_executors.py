@@ -173,7 +173,7 @@ def test_buffers_are_told_apart() -> None:
 
 def history(b: Bench) -> list[tuple[float, float]]:
     """Time and value of a.y of each point of the history."""
-    points = b.executor.store.buffers[:2]
+    points = b.executor.store.history
     return [(float(read[0]), float(values[DataType.FLOAT64][0])) for values, read in points]
 
 
@@ -205,7 +205,9 @@ def test_remembering_does_not_touch_other_buffers() -> None:
 def test_after_forgetting_no_point_of_the_history_has_a_time() -> None:
     b = remembered(2)
     b.run("KEEP 2\nFORGET", 2.0)
-    assert [np.isnan(read).all() for _, read in b.executor.store.buffers] == [True, True, False]
+    store = b.executor.store
+    assert [np.isnan(read).all() for _, read in store.history] == [True, True]
+    assert not np.isnan(store.buffers[2][1]).any()
 
 
 # REPEAT, UNTIL --------------------------------------------------------------------------------------------------------

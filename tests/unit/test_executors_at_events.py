@@ -10,9 +10,10 @@ import pytest
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
-from fmimaster.plan.layout import ValueStore
 from fmimaster.plan.plan import EventUse, Policy
+from fmimaster.program.hook import FunctionHook
 from fmimaster.program.outcome import Outcome, Reason, Stop
+from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import Counted
 from fmimaster.system.model import (
     DataType,
@@ -495,8 +496,8 @@ def test_a_counter_that_is_not_triggered_does_not_count() -> None:
 # CALL -----------------------------------------------------------------------------------------------------------------
 
 
-def hooked(*hooks: Callable[[ValueStore], None]) -> Bench:
-    b = Bench({"a": ramp()}, hooks=hooks)
+def hooked(*functions: Callable[[ValueStore], None]) -> Bench:
+    b = Bench({"a": ramp()}, hooks=[FunctionHook("test", f) for f in functions])
     b.initialize()
     return b
 
@@ -566,7 +567,7 @@ def test_a_point_is_near_relative_to_the_interval() -> None:
 
 
 def test_after_a_near_point_the_next_one_serves_as_well() -> None:
-    b = fitted({0: -1e-3, 1: -0.5}, "FIT t 0.0 3 0 (0, 1)")
+    b = fitted({0: -1e-3, 1: -0.5}, "FIT t 0.0 3 0 (0,1)")
     # value and slope at 0, by the difference over the near point, and the value at -0.5
     slope = (cubic(0) - cubic(-1e-3)) / 1e-3
     curvature = (cubic(-0.5) - 1 + 0.5 * slope) / 0.25
@@ -574,11 +575,11 @@ def test_after_a_near_point_the_next_one_serves_as_well() -> None:
 
 
 def test_a_point_that_is_near_to_an_older_one_gives_nothing() -> None:
-    b = fitted({0: -0.5, 1: -0.501}, "FIT t 0.0 3 1 (0, 1)")
+    b = fitted({0: -0.5, 1: -0.501}, "FIT t 0.0 3 1 (0,1)")
     assert b.value("t.y") == pytest.approx(cubic(1.0), rel=1e-12)
 
 
 def test_of_two_near_points_the_newer_one_counts() -> None:
     one = fitted({0: -0.01}, "FIT t 0.0 3 1 (0)")
-    two = fitted({0: -0.01, 1: -0.015}, "FIT t 0.0 3 1 (0, 1)")
+    two = fitted({0: -0.01, 1: -0.015}, "FIT t 0.0 3 1 (0,1)")
     assert two.value("t.y") == one.value("t.y")

@@ -292,7 +292,7 @@ def bench() -> tuple[Bench, Probe]:
 
 
 JACOBI = """
-    FIT probe 0.0 2 0 (0, 1)
+    FIT probe 0.0 2 0 () true
     SET probe continuous
     STEP s 1.0
     STEP probe 1.0
@@ -329,7 +329,7 @@ def test_points_count_by_when_they_were_read_not_by_where_instances_stand(
         STEP s 1.0
         GET s outputs
         RESTORE s 0
-        FIT probe 0.0 2 0 (0, 1)
+        FIT probe 0.0 2 0 () true
         SET probe continuous
         STEP probe 1.0
         """,
@@ -342,7 +342,7 @@ def test_points_count_by_when_they_were_read_not_by_where_instances_stand(
 def test_a_buffer_read_at_the_same_time_as_the_output_is_no_second_point(
     bench: tuple[Bench, Probe],
 ) -> None:
-    bench[0].run("KEEP 2\nFIT probe 0.0 2 0 (2, 0)\nSET probe continuous\nSTEP probe 1.0", 0.0, H)
+    bench[0].run("KEEP 2\nFIT probe 0.0 2 0 (2) true\nSET probe continuous\nSTEP probe 1.0", 0.0, H)
     assert {u for _, u in bench[1].courses[0]} == {1.0}
 
 
@@ -354,10 +354,16 @@ def test_a_polynomial_centred_in_the_interval_is_the_same_polynomial(
     assert errors(bench[1], *LINE)[1] <= ROUNDING
 
 
+def test_a_held_fraction_is_the_value_of_the_polynomial_there(bench: tuple[Bench, Probe]) -> None:
+    bench[0].run(JACOBI, 0.0, H)
+    bench[0].run(JACOBI.replace("() true", "() true 0.5"), H, 2 * H)
+    assert {u for _, u in bench[1].courses[1]} == {1.0 + 2.0 * 1.5 * H}
+
+
 def test_after_a_polynomial_a_value_can_be_held_again(bench: tuple[Bench, Probe]) -> None:
     bench[0].run(JACOBI, 0.0, H)
     bench[0].run(JACOBI, H, 2 * H)
-    bench[0].run(JACOBI.replace("FIT probe 0.0 2 0 (0, 1)", "MOVE probe continuous"), 2 * H, 3 * H)
+    bench[0].run(JACOBI.replace("FIT probe 0.0 2 0 () true", "MOVE probe continuous"), 2 * H, 3 * H)
     assert {u for _, u in bench[1].courses[2]} == {1.0 + 2.0 * 2 * H}
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fmimaster.plan.layout import Group, ValueStore, make_layout
+from fmimaster.plan.layout import Group, make_layout
+from fmimaster.program.store import ValueStore
 from fmimaster.system.model import Causality, DataType, Variability, Variable
 
 Members = list[dict[Group, list[Variable]]]

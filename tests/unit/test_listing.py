@@ -61,7 +61,7 @@ def test_a_polynomial_says_where_and_through_what_it_goes() -> None:
     )
     lines = listing(assemble(plan, Jacobi(Polynomial(2, 0))).attempt, plan).splitlines()
     assert lines[0].endswith(
-        "(at 0 through 2 points with 0 derivatives, from the outputs and buffer 0, buffer 1, buffer 2)"
+        "(at 0 through 2 points with 0 derivatives, from the outputs and the history)"
     )
 
 

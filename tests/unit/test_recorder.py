@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster.errors import NotANumberError
-from fmimaster.plan.layout import ValueStore
+from fmimaster.program.store import ValueStore
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.recorder import ColumnSource, Recorder
 from fmimaster.run.executor import RowBlock

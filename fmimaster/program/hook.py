@@ -1,0 +1,63 @@
+"""Hooks: code of an algorithm that works on the value store in the middle of a program."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fmimaster.program.store import ValueStore
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """The same hook in C, which the kernel calls without Python.
+
+    Parameters
+    ----------
+    name : str
+        By which :mod:`fmimaster.run.native.hooks` knows the C function and its data.
+    numbers, arrays : field of the C structure → value
+        The data. The kernel borrows the arrays, so that Python sees what C writes into them.
+    """
+
+    name: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+class Hook(ABC):
+    """What CALL calls.
+
+    Attributes
+    ----------
+    name : str
+        Listings show it.
+    """
+
+    name: str
+
+    @abstractmethod
+    def __call__(self, store: ValueStore) -> bool:
+        """Work on the value store; True to ask for another pass of the enclosing REPEAT."""
+
+    def twin(self, store: ValueStore) -> Twin | None:
+        """The same in C, for this value store; None if there is none. The results must agree bit for bit."""
+        del store
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionHook(Hook):
+    """A hook that calls a Python function, and never asks for another pass."""
+
+    name: str
+    function: Callable[[ValueStore], None]
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Call the function."""
+        self.function(store)
+        return False

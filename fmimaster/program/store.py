@@ -1,0 +1,103 @@
+"""The values of a run: what programs and hooks work on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.plan.layout import Group, Layout
+from fmimaster.system.model import DataType
+
+OutputCopy = tuple[dict[DataType, NDArray[Any]], NDArray[np.float64]]
+"""Outputs per type, and the time in s at which those of each instance were read."""
+
+
+class ValueStore:
+    """The values of a run: one array per type, when each instance's outputs were read, and copies of all outputs.
+
+    Parameters
+    ----------
+    layout : Layout
+    n_instances, n_triggers : int
+    n_buffers : int
+        Buffers of KEEP.
+    history : int
+        Accepted points that are remembered.
+
+    Attributes
+    ----------
+    values : DataType → array of shape (size,)
+        Allocated once; executors and FMUs borrow them.
+    outputs : DataType → array
+        The parts of them that hold the outputs of all instances.
+    read : shape (n_instances,)
+        Time in s at which the outputs of each instance were read; NaN before.
+    active : shape (n_triggers,)
+        Which triggers are active.
+    history : list of copies of the outputs
+        The accepted points, newest first.
+    buffers : list of copies of the outputs
+        What KEEP has kept, by number; the history is not among them.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        n_instances: int,
+        n_buffers: int = 0,
+        *,
+        history: int = 0,
+        n_triggers: int = 0,
+    ) -> None:
+        self.values: dict[DataType, NDArray[Any]] = {
+            kind: np.full(
+                size,
+                "" if kind is DataType.STRING else b"" if kind is DataType.BINARY else 0,
+                dtype=kind.dtype,
+            )
+            for kind, size in layout.sizes.items()
+        }
+        self.outputs: dict[DataType, NDArray[Any]] = {
+            kind: self.values[kind][:size] for kind, size in layout.output_sizes.items() if size
+        }
+        self.read = np.full(n_instances, np.nan)
+        self.active = np.zeros(n_triggers, np.bool_)
+        for segments in (groups.get(Group.TRIGGERS, ()) for groups in layout.groups):
+            for s in segments:
+                if s.type is DataType.CLOCK:  # set only to say that it is active
+                    self.values[s.type][s.start : s.stop] = True
+        self.history = [self.copy_of_outputs() for _ in range(history)]
+        self.buffers = [self.copy_of_outputs() for _ in range(n_buffers)]
+
+    def copy_of_outputs(self) -> OutputCopy:
+        """Outputs and read times as they are now."""
+        return {kind: array.copy() for kind, array in self.outputs.items()}, self.read.copy()
+
+    def keep(self, buffer: int) -> None:
+        """Outputs and read times → buffer."""
+        self._write(self.buffers[buffer])
+
+    def recall(self, buffer: int) -> None:
+        """Outputs and read times ← buffer."""
+        values, read = self.buffers[buffer]
+        for kind, array in self.outputs.items():
+            array[:] = values[kind]
+        self.read[:] = read
+
+    def remember(self) -> None:
+        """Outputs and read times become the newest point of the history; the oldest one is dropped."""
+        self.history.insert(0, self.history.pop())
+        self._write(self.history[0])
+
+    def forget(self) -> None:
+        """No point of the history has a time any more."""
+        for _, read in self.history:
+            read[:] = np.nan
+
+    def _write(self, copy: OutputCopy) -> None:
+        values, read = copy
+        for kind, array in self.outputs.items():
+            values[kind][:] = array
+        read[:] = self.read
