@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fmimaster.algorithms import Algorithm, Programs, assemble
+from fmimaster.algorithms import Algorithm, assemble
 from fmimaster.control.event_clock import Check, EventClock, refuse_what_cannot_be_done
 from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.usual_step import usual_step
 from fmimaster.errors import OptionError
 from fmimaster.fmu.load import Loader
 from fmimaster.input_file import attach_input_file
-from fmimaster.plan.plan import EventUse, Plan, Policy, make_plan
+from fmimaster.plan.plan import EventUse, Plan, Policy, make_plan, step_order
 from fmimaster.program.instructions import Fit
+from fmimaster.program.programs import Programs
 from fmimaster.settings import Settings
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
@@ -84,11 +85,9 @@ def _planned(
     )
     given: frozenset[int] = frozenset()
     _refuse_unfit(settings.algorithm, clock)
-    if clock is not None and hasattr(settings.algorithm, "policies"):
-        whole = make_plan(resolved, use=use)
-        tuned = hasattr(settings.algorithm, "alternatives")
-        policies = settings.algorithm.policies(whole)
-        use = replace(use, policy=policies, early_return=True, tuned=tuned)
+    policies = () if clock is None else settings.algorithm.policies(step_order(resolved))
+    if policies:
+        use = replace(use, policies=policies, early_return=True)
     while True:
         plan = make_plan(
             resolved,
@@ -140,7 +139,7 @@ def _refuse_without_event_mode(plan: Plan) -> None:
 
 def _refuse_unfit(algorithm: Algorithm, clock: EventClock | None) -> None:
     """Raise if an algorithm and an event clock do not go together."""
-    name, needs_check = type(algorithm).__name__, hasattr(algorithm, "policies")
+    name, needs_check = type(algorithm).__name__, algorithm.finds_events_for_others
     if needs_check and not isinstance(clock, Check):
         raise OptionError(
             f"{name} lets an FMU stop at its events, and needs the event clock Check, which fires them. Give it: "
@@ -155,6 +154,6 @@ def _refuse_unfit(algorithm: Algorithm, clock: EventClock | None) -> None:
 
 def fitted(programs: Programs, *, ever: bool = False) -> frozenset[int]:
     """Instances that are given polynomials: from the first step on, or ever."""
-    ways = programs.ways if ever else programs.ways[:1]
+    ways = programs.variants if ever else programs.variants[:1]
     instructions = [i for way in ways for i in way.attempt.instructions]
     return frozenset(f.instance for f in instructions if isinstance(f, Fit))

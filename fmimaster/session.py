@@ -9,16 +9,17 @@ from time import perf_counter
 
 import numpy as np
 
-from fmimaster.algorithms import Programs
-from fmimaster.algorithms.protocol import StepContext
+from fmimaster.algorithms import Algorithm
 from fmimaster.control.event_clock import Indicators
 from fmimaster.control.schedule import Schedule
+from fmimaster.control.step_context import StepContext
 from fmimaster.errors import ConvergenceError, Interrupted, SimulationError
 from fmimaster.explanation import Explanation
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared, fitted
+from fmimaster.program.programs import Programs
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.recorder import ColumnSource, Recorder
 from fmimaster.results.results import InstanceStatistics, Results, Statistics
@@ -33,12 +34,13 @@ Progress = Callable[[float, float, float], None]
 """Called with start, present and stop time in s, some ten times a second."""
 
 
-def _asked(programs: Programs) -> Callable[[Indicators, float, int], int] | None:
-    """What the loop asks before each step, if there are several ways."""
-    choose = programs.choose
-    if choose is None:
+def _asked(
+    programs: Programs, algorithm: Algorithm
+) -> Callable[[Indicators, float, int], int] | None:
+    """What the loop asks before each step, if there are several variants."""
+    if len(programs.variants) == 1:
         return None
-    return lambda indicators, size, way: choose(StepContext(indicators, size, way))
+    return lambda indicators, size, way: algorithm.choose(StepContext(indicators, size, way))
 
 
 class Session:
@@ -89,11 +91,11 @@ class Session:
         self.stepper = Stepper(
             plan,
             StepPrograms(
-                self.programs.ways,
+                self.programs.variants,
                 self.programs.commit,
                 self.programs.restart,
                 self.programs.renew,
-                _asked(self.programs),
+                _asked(self.programs, settings.algorithm),
             ),
             self.executor,
             schedule.rule,

@@ -89,7 +89,7 @@ class Settings:
                 f"system: {self.system!r} is neither a path nor a system description. Give the path of an FMU or SSP, "
                 "or what SystemBuilder.build() returns."
             )
-        if isinstance(self.algorithm, type) or not hasattr(self.algorithm, "emit"):
+        if not isinstance(self.algorithm, Algorithm):
             raise OptionError(
                 f"algorithm: {self.algorithm!r} is not an algorithm. Give an object such as Jacobi() or GaussSeidel()."
             )

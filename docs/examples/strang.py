@@ -7,21 +7,31 @@ other, half a step of the first. The scheme is symmetric in time, hence of order
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from fmimaster import HOLD, Polynomial, SystemBuilder, reference_path, simulate
-from fmimaster.plan.plan import Plan
-from fmimaster.program.emitter import Emitter
+from fmimaster import (
+    HOLD,
+    Algorithm,
+    Emitter,
+    Plan,
+    Polynomial,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Strang:
+class Strang(Algorithm):
     """Half a step along the trigger sequence, and half a step back; the last instance does one whole step."""
 
     inputs: Polynomial = HOLD
-    order: ClassVar[int] = 2
+
+    @property
+    def order(self) -> int:
+        """A symmetric scheme has even order."""
+        return 2
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
@@ -40,7 +50,7 @@ class Strang:
         p.get(i)
 
 
-def error(algorithm: object, steps: int) -> float:
+def error(algorithm: Algorithm, steps: int) -> float:
     """Error at t = 1 s of the pair a' = -a + 2 b, b' = -3 b - a from (1, 1): its eigenvalues are -2 ± i."""
     system = SystemBuilder("pair")
     system.add("a", reference_path("fmi3/Dahlquist.fmu"), {"k": 1.0, "x": 1.0})

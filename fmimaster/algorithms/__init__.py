@@ -1,12 +1,12 @@
 """Co-simulation algorithms, one file each."""
 
+from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.aligned import Aligned
-from fmimaster.algorithms.assemble import Programs, assemble
+from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.automatic_sequence import AutomaticSequence
 from fmimaster.algorithms.gauss_seidel import GaussSeidel
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.algorithms.protocol import Algorithm
 from fmimaster.algorithms.sequential import Sequential
 from fmimaster.algorithms.waveform import Waveform
 
@@ -21,7 +21,6 @@ __all__ = [
     "GaussSeidel",
     "Initialization",
     "Jacobi",
-    "Programs",
     "Sequential",
     "Waveform",
     "assemble",

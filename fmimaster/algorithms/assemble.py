@@ -2,68 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from fmimaster.algorithms.aligned import Aligned, go_back
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.aligned import Aligned
 from fmimaster.algorithms.event_update import emit_event
 from fmimaster.algorithms.initialization import Initialization
-from fmimaster.algorithms.protocol import Algorithm, Alternative, StepContext
 from fmimaster.errors import ProgramError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan, Policy, tuned_parameters
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import FunctionHook, Hook
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions import Fit, Program
+from fmimaster.program.programs import Programs, Variant
 from fmimaster.program.store import ValueStore
 from fmimaster.system.states import State
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One way to step: its program, what must be told to FMUs before, and what happens at events meanwhile."""
-
-    attempt: Program
-    rollback: Program
-    """Undoes the attempt; empty if none can be undone."""
-    tune: Program
-    """Empty if there is only one way."""
-    event: Events
-    first: int | None
-    """The instance whose inputs are extrapolated, so that shared events are judged by the others; None if all are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Programs:
-    """The programs of one run, and what they need of an executor."""
-
-    initialize: Program
-    ways: tuple[Way, ...]
-    """One, but for algorithms that choose."""
-    restart: Way | None
-    """The way to do a step without history, for algorithms that do it in another way."""
-    commit: Program
-    renew: Program
-    """Forgets the history but for the present point."""
-    terminate: Program
-    n_places: int
-    n_buffers: int
-    history: int
-    hooks: list[Hook]
-    """What CALL calls."""
-    choose: Callable[[StepContext], int] | None = None
-    """Which way the next step takes."""
-
-    @property
-    def attempt(self) -> Program:
-        """The program of an attempt; that of the first way, if there are several."""
-        return self.ways[0].attempt
-
-    @property
-    def event(self) -> Events:
-        """The programs of events; those of the first way, if there are several."""
-        return self.ways[0].event
 
 
 @dataclass
@@ -126,21 +81,16 @@ def assemble(
     ProgramError
         If a program breaks FMI or forgets something, or an instance cannot do what the algorithm needs.
     """
-    if any(i.may_return_early for i in plan.instances) and not getattr(algorithm, "aligns", False):
+    if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
         algorithm = Aligned(algorithm)
-    if undoes:
-        back = list(range(len(plan.instances)))
-    elif hasattr(algorithm, "goes_back"):
-        back = algorithm.goes_back(plan)
-    else:
-        back = go_back(plan)
+    back = plan.members if undoes else algorithm.goes_back(plan)
     _refuse_who_cannot_go_back(plan, back)
-    ways = _ways(plan, algorithm)
-    again = algorithm.restart() if hasattr(algorithm, "restart") else None
+    ways = algorithm.variants(plan)
+    again = algorithm.restart()
     trial = Emitter(plan)
-    for _, way in ways:
-        way.algorithm.emit(plan, trial)
-    if again is not None:
+    for way in ways:
+        way.emit(plan, trial)
+    if again is not algorithm:
         again.emit(plan, trial)
     history = max(history, trial.wanted_history)
     derivatives, begin = trial.wanted_derivatives(), trial.wanted_begin
@@ -152,21 +102,22 @@ def assemble(
     initialize = p.program("initialize")
     check(initialize, plan, begin=State.INSTANTIATED, end=ready, history=bool(history))
 
-    def written(used: Plan, way: Alternative) -> Way:
-        attempt, rollback = _attempt(used, way.algorithm, p, undoes, begin)
+    def written(k: int, way: Algorithm) -> Variant:
+        used = _plan_of_variant(plan, k) if len(ways) > 1 else plan
+        attempt, rollback = _attempt(used, way, p, undoes, begin)
         check(attempt, used, begin=ready, end=ready, who=whole, history=bool(history))
         if undoes:
             both = Program("rollback", attempt.instructions + rollback.instructions)
             check(both, used, begin=ready, end=ready, history=bool(history))
         hook = None
-        if hasattr(way.algorithm, "event_hook") and p.begin_buffer is not None:
-            hook = way.algorithm.event_hook(plan, p.begin_buffer)
-        tune = _tune(plan, way, p) if len(ways) > 1 else Program("tune", ())
+        if p.begin_buffer is not None:
+            hook = way.event_hook(plan, p.begin_buffer)
+        tell = _tell(plan, k, attempt, p) if len(ways) > 1 else Program("tell", ())
         events = Events(plan, history, p.hooks, derivatives, hook)
-        return Way(attempt, rollback, tune, events, way.first)
+        return Variant(attempt, rollback, tell, events, way.leader(plan.step_order))
 
-    all_ways = tuple(written(used, way) for used, way in ways)
-    restart = None if again is None else written(plan, replace(ways[0][1], algorithm=again))
+    all_ways = tuple(written(k, way) for k, way in enumerate(ways))
+    restart = None if again is algorithm else written(0, again)
     p.remember()
     p.sample()
     commit = p.program("commit")
@@ -180,7 +131,7 @@ def assemble(
     check(terminate, plan, begin=ready, end=done)
     return Programs(
         initialize=initialize,
-        ways=all_ways,
+        variants=all_ways,
         restart=restart,
         commit=commit,
         renew=renew,
@@ -189,33 +140,24 @@ def assemble(
         n_buffers=p.n_buffers,
         history=history,
         hooks=p.hooks,
-        choose=getattr(algorithm, "choose", None),
     )
 
 
-def _ways(plan: Plan, algorithm: Algorithm) -> list[tuple[Plan, Alternative]]:
-    """The alternatives of an algorithm, each with the plan as it is meanwhile: who ignores events does not stop at them."""
-    if not hasattr(algorithm, "alternatives"):
-        first = algorithm.sequence(plan)[0] if hasattr(algorithm, "sequence") else None
-        return [(plan, Alternative(algorithm, {}, frozenset(), first))]
-    found = []
-    for way in algorithm.alternatives(plan):
-        instances = tuple(
-            replace(
-                planned,
-                may_return_early=planned.may_return_early and way.policies[i] is not Policy.IGNORE,
-            )
-            for i, planned in enumerate(plan.instances)
-        )
-        found.append((replace(plan, instances=instances), way))
-    return found
+def _plan_of_variant(plan: Plan, k: int) -> Plan:
+    """The plan while a variant is in use: instances that ignore events do not stop at them."""
+    instances = tuple(
+        replace(i, may_return_early=i.may_return_early and i.policies[k] is not Policy.IGNORE)
+        for i in plan.instances
+    )
+    return replace(plan, instances=instances)
 
 
-def _tune(plan: Plan, way: Alternative, p: Emitter) -> Program:
-    """The program that tells all FMUs what an alternative asks of them."""
+def _tell(plan: Plan, k: int, attempt: Program, p: Emitter) -> Program:
+    """The program that sets the parameters of all FMUs for a variant."""
+    fitted = {f.instance for f in attempt.instructions if isinstance(f, Fit)}
     values = []
     for i, planned in enumerate(plan.instances):
-        asked = tuned_parameters(planned.model, way.policies[i], i in way.fitted)
+        asked = tuned_parameters(planned.model, planned.policies[k], i in fitted)
         for name, value in asked.items():
             kind, slot = plan.layout.slots[i, Group.TUNED, name]
             if value is None:
@@ -242,7 +184,7 @@ def _tune(plan: Plan, way: Alternative, p: Emitter) -> Program:
             p.update(i)
             p.get(i)
             p.mode(i, State.STEP_MODE)
-    program = p.program("tune")
+    program = p.program("tell")
     ready = State.STEP_MODE
     check(program, plan, begin=ready, end=ready, history=bool(p.history))
     return program

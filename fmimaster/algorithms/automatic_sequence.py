@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
 
+from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.algorithms.protocol import Alternative, StepContext
 from fmimaster.algorithms.sequential import Sequential
 from fmimaster.control.event_clock import IndicatorSet
+from fmimaster.control.step_context import StepContext
 from fmimaster.errors import OptionError
-from fmimaster.plan.plan import Plan, Policy
+from fmimaster.plan.plan import Plan, Policy, StepOrder
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.system.model import Scope
 
 
 @dataclass(frozen=True, slots=True)
-class AutomaticSequence:
-    """Two instances, of which the one steps first that has a private event first, as far as extrapolations tell.
+class AutomaticSequence(Algorithm):
+    """Two instances, of which the one steps first that has a private event first, by extrapolations.
 
     Parameters
     ----------
@@ -39,44 +39,51 @@ class AutomaticSequence:
     extrapolation: Polynomial = HOLD
     interpolation: Polynomial = Polynomial(2, 2, history=False)
     synchronised: bool = False
-    order: ClassVar[int] = 1
-    aligns: ClassVar[bool] = True
 
-    def alternatives(self, plan: Plan) -> tuple[Alternative, ...]:
+    @property
+    def handles_early_returns(self) -> bool:
+        """All variants handle them."""
+        return True
+
+    @property
+    def finds_events_for_others(self) -> bool:
+        """The instance that steps first finds events for the other."""
+        return True
+
+    def policies(self, order: StepOrder) -> tuple[Mapping[int, Policy], ...]:
+        """The first one announces its events; in a parallel step none does."""
+        one, other = self._sequences(order)
+        ignore = dict.fromkeys(range(2), Policy.IGNORE)
+        return (*one.policies(order), *other.policies(order), ignore)
+
+    def variants(self, plan: Plan) -> tuple[Algorithm, ...]:
         """The one first, the other first, and both at once."""
-        if len(plan.instances) != 2:
+        return (*self._sequences(plan.step_order), Jacobi(self.extrapolation))
+
+    def _sequences(self, order: StepOrder) -> tuple[Sequential, Sequential]:
+        """The sequences with the one and with the other instance first."""
+        if len(order.names) != 2:
             raise OptionError(
-                f"AutomaticSequence is for two instances; there are {len(plan.instances)}. Use Sequential, and say who is "
+                f"AutomaticSequence is for two instances; there are {len(order.names)}. Use Sequential, and say who is "
                 "first."
             )
-        names = [instance.name for instance in plan.instances]
-        sequential = [
+        one, other = (
             Sequential(name, self.extrapolation, self.interpolation, self.synchronised)
-            for name in names
-        ]
-        always = frozenset({0, 1}) if self.extrapolation.degree else frozenset()
-        found = [
-            Alternative(one, one.policies(plan), always | {1 - i}, first=i)
-            for i, one in enumerate(sequential)
-        ]
-        ignore = {0: Policy.IGNORE, 1: Policy.IGNORE}
-        return (*found, Alternative(Jacobi(self.extrapolation), ignore, always))
-
-    def policies(self, plan: Plan) -> Mapping[int, Policy]:
-        """Those of the first alternative."""
-        return self.alternatives(plan)[0].policies
+            for name in order.names
+        )
+        return one, other
 
     def goes_back(self, plan: Plan) -> list[int]:
-        """Whoever discards steps at events."""
+        """Those that discard steps at events."""
         return [i for i, p in enumerate(plan.instances) if p.may_return_early and not p.event_mode]
 
-    def choose(self, question: StepContext) -> int:
-        """The alternative for the next step; the last one is the parallel step."""
-        length = self.horizon * question.size
-        events = question.indicators.plan.events
-        values = question.indicators.present()
+    def choose(self, context: StepContext) -> int:
+        """The variant for the next step; the last one is the parallel step."""
+        length = self.horizon * context.size
+        events = context.indicators.plan.events
+        values = context.indicators.present()
         private, shared = [inf, inf], inf
-        for s in question.indicators.sets:
+        for s in context.indicators.sets:
             time = _first_time(s, values, length)
             if events[s.event].scope is Scope.PRIVATE:
                 private[s.instance] = min(private[s.instance], time)
@@ -84,12 +91,12 @@ class AutomaticSequence:
                 shared = min(shared, time)
         if self.parallel and min(*private, shared) == inf:
             return 2
-        a = question.present if question.present < 2 else 0
+        a = context.variant if context.variant < 2 else 0
         return 1 - a if private[1 - a] < private[a] else a
 
     def emit(self, plan: Plan, p: Emitter) -> None:
-        """Write one attempt of the first alternative."""
-        self.alternatives(plan)[0].algorithm.emit(plan, p)
+        """Write one attempt of the first variant."""
+        self.variants(plan)[0].emit(plan, p)
 
 
 def _first_time(s: IndicatorSet, values: Sequence[float], length: float) -> float:

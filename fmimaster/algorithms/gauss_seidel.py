@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
+from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial
 
 
 @dataclass(frozen=True, slots=True)
-class GaussSeidel:
+class GaussSeidel(Algorithm):
     """Step the instances one after the other along the trigger sequence, each with the newest outputs.
 
     A connection that leads forward in the sequence is not late; one that leads back is late by one step.
@@ -20,7 +20,6 @@ class GaussSeidel:
     """
 
     inputs: Polynomial = HOLD
-    order: ClassVar[int] = 1
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
+from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial
 
 
 @dataclass(frozen=True, slots=True)
-class Jacobi:
+class Jacobi(Algorithm):
     """Step all instances with the outputs of the last communication point.
 
     Their order does not matter, and each connection is late by one step.
@@ -20,12 +20,11 @@ class Jacobi:
     """
 
     inputs: Polynomial = HOLD
-    order: ClassVar[int] = 1
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
-        for i in range(len(plan.instances)):
+        for i in plan.members:
             p.inputs(i, self.inputs)
-        p.step_all(range(len(plan.instances)))
-        for i in range(len(plan.instances)):
+        p.step_all(plan.members)
+        for i in plan.members:
             p.get(i)

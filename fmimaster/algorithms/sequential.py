@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
+from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan, Policy
+from fmimaster.plan.plan import Plan, Policy, StepOrder
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import FunctionHook, Hook
 from fmimaster.program.polynomial import HOLD, Polynomial
@@ -17,23 +17,23 @@ from fmimaster.system.model import DataType
 
 
 @dataclass(frozen=True, slots=True)
-class Sequential:
+class Sequential(Algorithm):
     """Step one instance with extrapolated inputs until its next event, then the others with its actual course.
 
     The first one stops at its events. The others ignore theirs, which the event clock :class:`Check` finds afterwards at
-    points where all states are synchronous. Whoever discards a step at an event must be able to go back; nobody else is
-    ever brought back.
+    points where all states are synchronous. If the first one discards a step at an event, it must be able to go back; no
+    other instance is ever brought back.
 
     Parameters
     ----------
     first : str
         Name of the component that steps first; the first one of the trigger sequence if it is left out.
     extrapolation : Polynomial
-        Inputs of the first one. ``HOLD`` leaves it to the FMU, which may go on along derivatives that it is given.
+        Inputs of the first one. ``HOLD`` leaves it to the FMU, which may extrapolate along derivatives that it is given.
     interpolation : Polynomial
-        Inputs of the others, through begin and end of the first one's step.
+        Inputs of the others, through start and end of the first one's step.
     synchronised : bool
-        Whether at a shared event the first one is told the left limits of the others as they are; else the extrapolated
+        Whether at a shared event the first one is given the left limits of the others as they are; else the extrapolated
         ones by which it has found the event, as in the paper.
 
     Source: Dejaco and Benedikt (2017), steps I to V. Synchronised and with a quintic extrapolation it is "C5" of
@@ -44,35 +44,47 @@ class Sequential:
     extrapolation: Polynomial = HOLD
     interpolation: Polynomial = Polynomial(2, 2, history=False)
     synchronised: bool = False
-    order: ClassVar[int] = 1
-    aligns: ClassVar[bool] = True
 
-    def sequence(self, plan: Plan) -> tuple[int, ...]:
+    @property
+    def handles_early_returns(self) -> bool:
+        """The first one alone stops at events, and steps before the others."""
+        return True
+
+    @property
+    def finds_events_for_others(self) -> bool:
+        """The first one finds events for the others."""
+        return True
+
+    def sequence(self, order: StepOrder) -> tuple[int, ...]:
         """Instances in the order in which they step."""
-        names = [instance.name for instance in plan.instances]
         if self.first is None:
-            return plan.trigger_sequence
-        if self.first not in names:
+            return order.trigger_sequence
+        if self.first not in order.names:
             raise OptionError(
-                f"Sequential: there is no component '{self.first}'.{did_you_mean(self.first, names)}"
+                f"Sequential: there is no component '{self.first}'."
+                f"{did_you_mean(self.first, order.names)}"
             )
-        first = names.index(self.first)
-        return (first, *(i for i in plan.trigger_sequence if i != first))
+        first = order.names.index(self.first)
+        return (first, *(i for i in order.trigger_sequence if i != first))
 
-    def policies(self, plan: Plan) -> Mapping[int, Policy]:
+    def policies(self, order: StepOrder) -> tuple[Mapping[int, Policy], ...]:
         """The first one announces its events, the others ignore theirs."""
-        first, *others = self.sequence(plan)
-        return {first: Policy.ANNOUNCE, **dict.fromkeys(others, Policy.IGNORE)}
+        first, *others = self.sequence(order)
+        return ({first: Policy.ANNOUNCE, **dict.fromkeys(others, Policy.IGNORE)},)
+
+    def leader(self, order: StepOrder) -> int:
+        """The first one."""
+        return self.sequence(order)[0]
 
     def goes_back(self, plan: Plan) -> list[int]:
         """The first one, if it discards a step at an event."""
-        first = self.sequence(plan)[0]
+        first = self.leader(plan.step_order)
         planned = plan.instances[first]
         return [first] if planned.may_return_early and not planned.event_mode else []
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
-        first, *others = self.sequence(plan)
+        first, *others = self.sequence(plan.step_order)
         p.want_begin()
         places = p.save(self.goes_back(plan))
         p.inputs(first, self.extrapolation)
@@ -86,16 +98,10 @@ class Sequential:
             p.get(i)
 
     def event_hook(self, plan: Plan, begin: int) -> Hook | None:
-        """What replaces the payload of the first one by what was extrapolated from the begin of its step.
-
-        Parameters
-        ----------
-        begin : int
-            Buffer of the outputs at the begin.
-        """
+        """What replaces the payload of the first one by what was extrapolated from the start of its step."""
         if self.synchronised:
             return None
-        first = self.sequence(plan)[0]
+        first = self.leader(plan.step_order)
         chosen = []
         for k in plan.triggers_of(first):
             for route in plan.payload.get(k, ()):

@@ -1,29 +1,29 @@
-"""Waveform: the whole interval again, with inputs that know how it went."""
+"""Waveform: the whole interval again, with inputs interpolated over the completed step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fmimaster.algorithms.protocol import Algorithm
+from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 
 
 @dataclass(frozen=True, slots=True)
-class Waveform:
-    """Repeat the base over the interval, all instances brought back each time, the outputs of its end known.
+class Waveform(Algorithm):
+    """Repeat the base over the interval, with all instances brought back each time and the outputs at its end known.
 
     Polynomials extrapolate in the first sweep, and interpolate in the next ones: they go through the outputs at the end of
-    the last sweep and those at the begin. An early return is located anew in each sweep, so that the time of the event
-    converges together with the inputs; sweeps go on until it stays where it was.
+    the last sweep and those at the start of the interval. An early return is located anew in each sweep, so that the time
+    of the event converges together with the inputs; sweeps go on until that time no longer changes.
 
     Parameters
     ----------
     base : Algorithm
     sweeps : int
-        At least so many.
+        The least number of sweeps.
     restart_sweeps : int
-        At least so many in the first step, and in the first one after an event, which have no history.
+        The least number of sweeps in the first step, and in the first one after an event, which have no history.
     most_sweeps : int
         More end the run: not converged.
 
@@ -41,9 +41,9 @@ class Waveform:
         return self.base.order
 
     @property
-    def aligns(self) -> bool:
-        """Whether early returns are handled."""
-        return getattr(self.base, "aligns", False)
+    def handles_early_returns(self) -> bool:
+        """Whether the base handles them."""
+        return self.base.handles_early_returns
 
     def restart(self) -> Waveform:
         """The algorithm of a step without history."""
@@ -52,7 +52,7 @@ class Waveform:
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
-        places = p.save(range(len(plan.instances)))
+        places = p.save(plan.members)
         p.want_begin()
         with p.repeat(least=self.sweeps, most=self.most_sweeps, tolerance=float("inf")):
             p.restore(places)

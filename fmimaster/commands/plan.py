@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from fmimaster.algorithms import Programs
 from fmimaster.commands import settings
 from fmimaster.commands.text import aligned, section, write, write_json
 from fmimaster.plan.graph import AlgebraicLoop
@@ -14,6 +13,7 @@ from fmimaster.preparation import Prepared
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason
 from fmimaster.program.instructions import Program
 from fmimaster.program.listing import listing
+from fmimaster.program.programs import Programs
 from fmimaster.simulation import Simulation
 
 HELP = "Show how a system will be computed: order, loops, delays, conversions, programs."

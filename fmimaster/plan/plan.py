@@ -33,6 +33,17 @@ from fmimaster.system.model import Causality, DataType, Initial, Model, Scope, V
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem, is_lossless
 
 
+class Policy(Enum):
+    """What FMUs do at their own events, if they let the importer choose."""
+
+    EXECUTE = "execute"
+    """They execute them, inside a step or in Event Mode."""
+    ANNOUNCE = "announce"
+    """They stop there, and leave it to the importer to let them happen."""
+    IGNORE = "ignore"
+    """They step over them: the importer fires them."""
+
+
 @dataclass(frozen=True)
 class InstancePlan:
     """One instance: what it is made from and what it is given at the start."""
@@ -46,6 +57,8 @@ class InstancePlan:
     """Whether its Event Mode is used."""
     may_return_early: bool = False
     """Whether it may end a step early, at an event of its own."""
+    policies: tuple[Policy, ...] = ()
+    """What it does at its own events, in each variant of the algorithm."""
 
     @property
     def takes_polynomials(self) -> bool:
@@ -58,17 +71,6 @@ class InstancePlan:
         )
 
 
-class Policy(Enum):
-    """What FMUs do at their own events, if they let the importer choose."""
-
-    EXECUTE = "execute"
-    """They execute them, inside a step or in Event Mode."""
-    ANNOUNCE = "announce"
-    """They stop there, and leave it to the importer to let them happen."""
-    IGNORE = "ignore"
-    """They step over them: the importer fires them."""
-
-
 @dataclass(frozen=True, slots=True)
 class EventUse:
     """What a run wants of the events of its FMUs."""
@@ -77,20 +79,23 @@ class EventUse:
     """Whether indicators are read."""
     fires: bool = False
     """Whether the importer fires events: then private ones without a trigger are the FMUs' own affair."""
-    policy: Policy | Mapping[int, Policy] = Policy.EXECUTE
-    """For all instances, or by instance."""
+    policy: Policy = Policy.EXECUTE
+    """For all instances, if there are no others."""
+    policies: tuple[Mapping[int, Policy], ...] = ()
+    """For each variant of the algorithm, by instance."""
     early_return: bool | None = None
     """Whether FMUs may end a step at their events; None: if Event Mode is used for clock connections."""
     event_mode: bool | None = None
     """Whether Event Mode is used; None: where clocks are connected or the policy asks for it."""
-    tuned: bool = False
-    """Whether policies, and whether inputs are polynomials, change during the run."""
 
-    def policy_of(self, instance: int) -> Policy:
-        """The policy for one instance."""
-        if isinstance(self.policy, Policy):
-            return self.policy
-        return self.policy.get(instance, Policy.EXECUTE)
+    @property
+    def tuned(self) -> bool:
+        """Whether policies, and whether inputs are polynomials, change during the run."""
+        return len(self.policies) > 1
+
+    def policies_of(self, instance: int) -> tuple[Policy, ...]:
+        """The policy for one instance in each variant of the algorithm; one if there is no difference."""
+        return tuple(p.get(instance, Policy.EXECUTE) for p in self.policies) or (self.policy,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +136,16 @@ class Recorded:
     slot: slice
 
 
+@dataclass(frozen=True, slots=True)
+class StepOrder:
+    """What is known of the instances before there is a plan."""
+
+    names: tuple[str, ...]
+    """In the order of the system description."""
+    trigger_sequence: tuple[int, ...]
+    """Instance indices, upstream first."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """One system, ready to be computed."""
@@ -158,6 +173,19 @@ class Plan:
     """Trigger → what comes along."""
 
     @property
+    def step_order(self) -> StepOrder:
+        """Names of all instances, and the trigger sequence."""
+        return StepOrder(tuple(i.name for i in self.instances), self.trigger_sequence)
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Indices of the instances that are stepped, in the order of the system description.
+
+        All of them; in the plan of a part of the system those of its trigger sequence.
+        """
+        return tuple(sorted(self.trigger_sequence))
+
+    @property
     def initial_loops(self) -> tuple[AlgebraicLoop, ...]:
         """Algebraic loops in Initialization Mode."""
         return tuple(v.loop for v in self.visits if v.loop is not None)
@@ -169,6 +197,14 @@ class Plan:
     def triggers_of(self, instance: int) -> tuple[int, ...]:
         """Indices of the triggers of an instance."""
         return tuple(k for k, t in enumerate(self.triggers) if t.instance == instance)
+
+
+def step_order(system: ResolvedSystem) -> StepOrder:
+    """Names and trigger sequence of a system."""
+    models = [c.model for c in system.components]
+    return StepOrder(
+        tuple(c.name for c in system.components), trigger_sequence(models, system.links)
+    )
 
 
 def make_plan(
@@ -246,9 +282,9 @@ def make_plan(
 def _instance(
     component: ResolvedComponent, i: int, use: EventUse, clocked: bool, connected: bool
 ) -> InstancePlan:
-    model, policy = component.model, use.policy_of(i)
+    model, policies = component.model, use.policies_of(i)
     can = model.capabilities
-    wanted = clocked or policy is not Policy.EXECUTE or bool(use.early_return)
+    wanted = clocked or {*policies} != {Policy.EXECUTE} or bool(use.early_return)
     event_mode = can.has_event_mode and (wanted if use.event_mode is None else use.event_mode)
     early_return = (
         connected or bool(use.event_mode) if use.early_return is None else use.early_return
@@ -260,7 +296,8 @@ def _instance(
         model,
         {n: tuple(v.tolist()) for n, v in component.start_values.items()},
         event_mode,
-        early_return and stops_at_events(model, "announce" if use.tuned else policy.value),
+        early_return and any(stops_at_events(model, policy.value) for policy in policies),
+        policies,
     )
 
 
@@ -293,7 +330,7 @@ def _with_start_values(
     components, notes = [], list(system.notes)
     for i, component in enumerate(system.components):
         model, added = component.model, dict[str, int]()
-        policy = use.policy_of(i)
+        policy = use.policies_of(i)[0]
         if policy is not Policy.EXECUTE or i in fitted:
             asked = tuned_parameters(model, policy, i in fitted)
             added = {name: value for name, value in asked.items() if value is not None}

@@ -207,7 +207,7 @@ class Stepper:
         way = choose(self.indicators, self.rule.step / self.rule.base.resolution, s.way)
         if way != s.way:
             s.way = way
-            self.executor.run(self.programs.ways[way].tune, s.time.seconds, s.time.seconds)
+            self.executor.run(self.programs.ways[way].tell, s.time.seconds, s.time.seconds)
             self.indicators.renew()
         self.indicators.first = self.programs.ways[way].first
 

@@ -16,8 +16,8 @@ from fmimaster.algorithms import (
     Sequential,
     Waveform,
 )
-from fmimaster.algorithms.protocol import StepContext
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock, LookAhead, Predictive
+from fmimaster.control.step_context import StepContext
 from fmimaster.control.step_size import Ramp, free_step
 from fmimaster.demos.two_mass import M1, M2, TwoMassReference, Wall
 from fmimaster.run.choice import Backend, native_executor
@@ -199,8 +199,8 @@ class Noted(AutomaticSequence):
     __slots__ = ()
     chosen: ClassVar[list[int]] = []
 
-    def choose(self, question: StepContext) -> int:
-        self.chosen.append(AutomaticSequence.choose(self, question))
+    def choose(self, context: StepContext) -> int:
+        self.chosen.append(AutomaticSequence.choose(self, context))
         return self.chosen[-1]
 
 

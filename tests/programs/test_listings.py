@@ -19,7 +19,6 @@ from fmimaster.algorithms import (
     Aligned,
     GaussSeidel,
     Jacobi,
-    Programs,
     Sequential,
     Waveform,
     assemble,
@@ -27,6 +26,7 @@ from fmimaster.algorithms import (
 from fmimaster.plan.plan import EventUse, Plan, Policy
 from fmimaster.program.listing import listing
 from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
+from fmimaster.program.programs import Programs
 from fmimaster.system.model import (
     Causality,
     DataType,
@@ -106,7 +106,7 @@ LISTED: dict[str, Algorithm] = {
 }
 
 
-def stopping(policy: Policy | Mapping[int, Policy] = Policy.ANNOUNCE) -> Plan:
+def stopping(policies: tuple[Mapping[int, Policy], ...] = ()) -> Plan:
     """s may return early, and its clock triggers t, which has Event Mode; d discards steps at an event that it shares
     with t, and counts its triggers."""
     clock, integer = {"type": DataType.CLOCK}, {"type": DataType.INT32}
@@ -153,7 +153,13 @@ def stopping(policy: Policy | Mapping[int, Policy] = Policy.ANNOUNCE) -> Plan:
         {"s": s, "t": t, "d": d},
         ["s.y -> t.u", "s.tick -> t.tick", "t.y -> d.u", "d.y -> s.u"],
         shared_events={"crash": ["t.hit", "d.hit"]},
-        use=EventUse(watched=True, policy=policy, early_return=True, event_mode=True),
+        use=EventUse(
+            watched=True,
+            policy=Policy.ANNOUNCE,
+            policies=policies,
+            early_return=True,
+            event_mode=True,
+        ),
     )
 
 
@@ -191,11 +197,11 @@ def test_a_listing_can_be_read_back(plan: Callable[[], Plan]) -> None:
 def test_programs_around_events_are_those_of_the_listing(name: str) -> None:
     """The event is that of all three, with both triggers of the shared one."""
     plan, algorithm = stopping(), AT_EVENTS[name]
-    if isinstance(algorithm, Sequential):
-        plan = stopping(algorithm.policies(plan))
+    if policies := algorithm.policies(plan.step_order):
+        plan = stopping(policies)
     programs = assemble(plan, algorithm)
-    event = programs.ways[0].event((0, 1, 2), (1, 2), True)
-    attempt = (programs.restart or programs.ways[0]).attempt
+    event = programs.variants[0].event((0, 1, 2), (1, 2), True)
+    attempt = (programs.restart or programs.variants[0]).attempt
     written = {p.name: p for p in (attempt, event, programs.renew)}
     text = text_of(programs) + "\n# the attempt without history, an event, renewal\n"
     text += "\n\n".join(listing(program, plan) for program in written.values()) + "\n"

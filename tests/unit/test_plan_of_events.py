@@ -223,7 +223,7 @@ def test_with_event_mode_an_fmu_stops_if_it_can_and_is_allowed_to(
 
 
 def test_the_policy_is_a_start_value_and_a_note_unless_the_user_gives_the_same() -> None:
-    use = EventUse(watched=True, policy={0: Policy.ANNOUNCE, 1: Policy.IGNORE})
+    use = EventUse(watched=True, policies=({0: Policy.ANNOUNCE, 1: Policy.IGNORE},))
     units = {"a": member(), "b": member(), "c": member()}
     plan = plan_of(units, (), {"b.policy": 2}, use=use)
     told = [i.start_values.get("policy") for i in plan.instances]

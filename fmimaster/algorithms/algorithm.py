@@ -1,0 +1,85 @@
+"""The base class of co-simulation algorithms."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from fmimaster.control.step_context import StepContext
+from fmimaster.plan.plan import Plan, Policy, StepOrder
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.hook import Hook
+
+
+class Algorithm(ABC):
+    """A co-simulation algorithm: writes the program of one attempt at one step.
+
+    Only :meth:`emit` must be written. It walks ``plan.trigger_sequence``, so that it also serves a part of a system: the
+    plan of a part is ``replace(plan, trigger_sequence=part)``.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write how all instances of the trigger sequence get from the start of the interval to its end."""
+
+    @property
+    def order(self) -> int:
+        """Order of the error over an interval of fixed length, for smooth systems."""
+        return 1
+
+    @property
+    def handles_early_returns(self) -> bool:
+        """Whether it brings back the instances that stepped past an early return; else it is put into ``Aligned``."""
+        return False
+
+    @property
+    def finds_events_for_others(self) -> bool:
+        """Whether one instance stops at events and the others ignore theirs: then it has :meth:`policies`, and needs the
+        event clock ``Check``."""
+        return False
+
+    def restart(self) -> Algorithm:
+        """The algorithm of steps without history: at the start, and after events."""
+        return self
+
+    def goes_back(self, plan: Plan) -> Sequence[int]:
+        """Instances that may have to go back at an early return, of another instance or of their own."""
+        members = plan.members
+        stopping = [i for i in members if plan.instances[i].may_return_early]
+        if len(stopping) != 1:
+            return members if stopping else ()
+        (only,) = stopping
+        return [i for i in members if i != only or not plan.instances[i].event_mode]
+
+    def policies(self, order: StepOrder) -> tuple[Mapping[int, Policy], ...]:
+        """For each variant, what the instances do at their own events; none: what the event clock says."""
+        del order
+        return ()
+
+    def variants(self, plan: Plan) -> tuple[Algorithm, ...]:
+        """The algorithms between which :meth:`choose` chooses; one alone is always taken."""
+        del plan
+        return (self,)
+
+    def choose(self, context: StepContext) -> int:
+        """Number of the variant that the next step takes."""
+        return context.variant
+
+    def leader(self, order: StepOrder) -> int | None:
+        """The instance whose inputs are extrapolated while the others know its course, so that shared events are judged
+        by the others; None if there is no such difference."""
+        del order
+        return None
+
+    def event_hook(self, plan: Plan, begin: int) -> Hook | None:
+        """What works on triggers and payload at an event that was found by an early return.
+
+        Parameters
+        ----------
+        begin : int
+            Buffer of the outputs at the start of the step.
+        """
+        del plan, begin
+        return None

@@ -1,0 +1,74 @@
+"""The programs of a run as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from fmimaster.program.hook import Hook
+from fmimaster.program.instructions import Program
+
+
+class EventPrograms(Protocol):
+    """Finds the program of an event."""
+
+    def __call__(
+        self, instances: tuple[int, ...], fired: tuple[int, ...], early: bool = False
+    ) -> Program:
+        """The program of an event.
+
+        Parameters
+        ----------
+        instances
+            Instances that the event concerns.
+        fired
+            Triggers that become active.
+        early
+            Whether an early return is the cause, for algorithms to which that makes a difference.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the ways of an algorithm to step: its programs."""
+
+    attempt: Program
+    rollback: Program
+    """Undoes the attempt; empty if none can be undone."""
+    tell: Program
+    """Sets the parameters of the FMUs that differ between variants; empty if there is only one."""
+    event: EventPrograms
+    """What happens at events while this variant is in use."""
+    first: int | None
+    """The instance whose inputs are extrapolated, so that shared events are judged by the others; None if all are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The programs of one run, and what they need of an executor."""
+
+    initialize: Program
+    variants: tuple[Variant, ...]
+    """More than one for algorithms that choose at each step."""
+    restart: Variant | None
+    """For steps without history, if the algorithm does them in another way."""
+    commit: Program
+    renew: Program
+    """Forgets the history except for the present point."""
+    terminate: Program
+    n_places: int
+    n_buffers: int
+    history: int
+    hooks: Sequence[Hook]
+    """What CALL calls, by number."""
+
+    @property
+    def attempt(self) -> Program:
+        """The program of an attempt; that of the first variant, if there are several."""
+        return self.variants[0].attempt
+
+    @property
+    def event(self) -> EventPrograms:
+        """The programs of events; those of the first variant, if there are several."""
+        return self.variants[0].event
