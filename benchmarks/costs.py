@@ -20,10 +20,11 @@ from systems import ring
 
 from fmimaster import Simulation, reference_path
 from fmimaster.algorithms import Jacobi
-from fmimaster.control.event_clock import Predictive
+from fmimaster.control.predictive import Predictive
 from fmimaster.control.instant import Goal
 from fmimaster.control.schedule import Schedule
-from fmimaster.control.step_size import Grid, Ramp
+from fmimaster.control.grid import Grid
+from fmimaster.control.ramp import Ramp
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import Polynomial

@@ -9,15 +9,13 @@ from fmimaster.algorithms import (
     Sequential,
     Waveform,
 )
-from fmimaster.control.event_clock import (
-    Check,
-    EarlyReturn,
-    EventClock,
-    Locate,
-    LookAhead,
-    Predictive,
-)
-from fmimaster.control.step_size import FixedStep, Ramp, free_step
+from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.locate import Locate
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import FreeStep, Ramp
+from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import (
     CallError,
     ConvergenceError,
@@ -37,7 +35,6 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
 from fmimaster.reference_files import reference_path
-from fmimaster.results.explained import Event, Steps
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation, simulate
@@ -53,6 +50,7 @@ __all__ = [
     "AutomaticSequence",
     "Backend",
     "CallError",
+    "Cause",
     "Check",
     "ConvergenceError",
     "DescriptionError",
@@ -64,10 +62,12 @@ __all__ = [
     "Finding",
     "FixedStep",
     "FmimasterError",
+    "FreeStep",
     "GaussSeidel",
     "InputError",
     "Interrupted",
     "Jacobi",
+    "Kind",
     "Locate",
     "LookAhead",
     "ModelError",
@@ -83,11 +83,11 @@ __all__ = [
     "Severity",
     "Simulation",
     "SimulationError",
+    "StepRule",
     "Steps",
     "SystemBuilder",
     "Waveform",
     "ZenoError",
-    "free_step",
     "read_system",
     "reference_path",
     "simulate",

@@ -24,10 +24,7 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from fmimaster.results.results import Results
+from typing import Any
 
 
 class FmimasterError(Exception):
@@ -82,7 +79,7 @@ class SimulationError(FmimasterError):
     def __init__(self, message: str, *, time: float | None = None) -> None:
         super().__init__(message)
         self.time = time
-        self.results: Results | None = None
+        self.results: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # not by way of the constructor: an exception would call it without the names of its arguments

@@ -9,23 +9,20 @@ from time import perf_counter
 
 import numpy as np
 
-from fmimaster.algorithms import Algorithm
-from fmimaster.control.event_clock import Indicators
+from fmimaster.causes import Event, Steps
+from fmimaster.control.instant import Instant
 from fmimaster.control.schedule import Schedule
-from fmimaster.control.step_context import StepContext
 from fmimaster.errors import ConvergenceError, Interrupted, SimulationError
-from fmimaster.explanation import Explanation
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared, fitted
-from fmimaster.program.programs import Programs
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.recorder import ColumnSource, Recorder
 from fmimaster.results.results import InstanceStatistics, Results, Statistics
 from fmimaster.run.choice import choose_executor
 from fmimaster.run.executor import Executor, Experiment
-from fmimaster.run.state import RunState, StepPrograms
+from fmimaster.run.state import RunState
 from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
 from fmimaster.settings import Settings
@@ -34,13 +31,8 @@ Progress = Callable[[float, float, float], None]
 """Called with start, present and stop time in s, some ten times a second."""
 
 
-def _asked(
-    programs: Programs, algorithm: Algorithm
-) -> Callable[[Indicators, float, int], int] | None:
-    """What the loop asks before each step, if there are several variants."""
-    if len(programs.variants) == 1:
-        return None
-    return lambda indicators, size, way: algorithm.choose(StepContext(indicators, size, way))
+def silent(_start: float, _now: float, _stop: float) -> None:
+    """No progress."""
 
 
 class Session:
@@ -84,37 +76,31 @@ class Session:
             history=self.programs.history,
             hooks=self.programs.hooks,
         )
-        columns = _columns(plan)
-        self.recorder = _recorder(columns, settings, schedule, writer)
+        self.recorder = _recorder(_columns(plan), settings, schedule, writer)
+        rule, base = schedule.rule, schedule.base
         timeline = Timeline.of(schedule.instant(p) for p in schedule.points)
-        self.state = RunState(self.start, timeline)
+        memory = rule.begin(base, base.ticks(schedule.start))
+        self.state = RunState(self.start, timeline, memory)
+        algorithm = settings.algorithm
         self.stepper = Stepper(
             plan,
-            StepPrograms(
-                self.programs.variants,
-                self.programs.commit,
-                self.programs.restart,
-                self.programs.renew,
-                _asked(self.programs, settings.algorithm),
-            ),
+            self.programs,
             self.executor,
-            schedule.rule,
+            rule,
+            base,
             self.state,
             settings.event_clock,
-            self.programs.history,
+            algorithm.choose if len(self.programs.variants) > 1 else None,
         )
-        self.stepper.event_handler.prepare()
-        self.explanation = Explanation(
-            plan, columns, self.executor.rows, self.state.event_log, self.state.step_log
-        )
+        self.stepper.events.prepare()
         self.seconds = 0.0
 
     def run(self, progress: Progress) -> Results:
         """From Instantiated to Terminated."""
         try:
             with self._recorded():
-                if self._initialize():
-                    self._loop(progress)
+                if self.initialize():
+                    self.advance(self.stop, progress)
             self._terminate()
         except SimulationError as error:
             error.results = self.results()
@@ -128,26 +114,26 @@ class Session:
             raise interrupted from None
         return self.results()
 
-    def _initialize(self) -> bool:
-        """Bring all instances to the start; whether the run goes on, which an FMU can decline in Event Mode."""
+    def initialize(self) -> bool:
+        """Bring all instances to the start time; whether the run goes on, which an FMU can decline in Event Mode."""
         outcome = self.executor.run(
             self.programs.initialize, self.start.seconds, self.start.seconds
         )
         if outcome.stopped is not None:
             if not self.plan.initial_loops:
-                raise self._restless(outcome.stopped.change)
+                raise self._endless_start(outcome.stopped.change)
             loops = "; ".join(
                 ", ".join(f"{self.plan.instances[i].name}.{name}" for i, name in loop.variables)
                 for loop in self.plan.initial_loops
             )
             raise ConvergenceError(
-                f"The initial values of a loop do not come to rest: {loops}. After the last sweep of the fixed-point "
+                f"The initial values of a loop do not converge: {loops}. After the last sweep of the fixed-point "
                 f"iteration outputs still change by {outcome.stopped.change:.3g} (relative). Give better start values, "
                 "or break the loop."
             )
         return not outcome.terminate
 
-    def _restless(self, change: float) -> SimulationError:
+    def _endless_start(self, change: float) -> SimulationError:
         """The error for updates in Event Mode that do not end before the first step."""
         self.stepper.indicators.check_finite(self.start.seconds)
         nan = [
@@ -166,18 +152,18 @@ class Session:
             "loop without delay, and check start values."
         )
 
-    def _loop(self, progress: Progress) -> None:
+    def advance(self, until: Instant, progress: Progress = silent) -> None:
+        """Simulate until an instant is reached, or an FMU ends the run."""
         begin = perf_counter()
         try:
-            for _ in self.stepper.advance(self.stop):
+            for _ in self.stepper.advance(until):
                 self.executor.rest()
-                self.explanation.note()
                 if self.executor.rows.room <= OFTEN:
                     self._hand_on()
                 progress(self.start.seconds, self.state.time.seconds, self.stop.seconds)
         finally:
             self.executor.rest()
-            self.seconds = perf_counter() - begin
+            self.seconds += perf_counter() - begin
 
     @contextmanager
     def _recorded(self) -> Iterator[None]:
@@ -194,7 +180,6 @@ class Session:
         self.recorder.finish()
 
     def _hand_on(self) -> None:
-        self.explanation.before_handing_on()
         self.recorder.take(*self.executor.rows.take())
 
     def _terminate(self) -> None:
@@ -215,15 +200,22 @@ class Session:
                     self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
                 )
             ),
-            warnings=tuple(
-                late.text(name) for name, late in self.stepper.event_handler.late.items()
-            ),
+            warnings=tuple(late.text(name) for name, late in self.state.event_log.late.items()),
             notes=self.prepared.notes,
-            events=len(self.explanation.events),
+            events=len(self.events),
         )
         rows = self.recorder.results(statistics)
-        told = self.explanation
-        return replace(rows, events=tuple(told.events), steps=tuple(told.steps))
+        return replace(rows, events=self.events, steps=self.steps)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events so far."""
+        return tuple(self.state.event_log.events)
+
+    @property
+    def steps(self) -> tuple[Steps, ...]:
+        """The steps so far, with their causes."""
+        return self.state.step_log.entries
 
 
 def _columns(plan: Plan) -> list[ColumnSource]:
@@ -253,7 +245,3 @@ def _recorder(
         interval=settings.output_interval,
         allow_nan=settings.allow_nan,
     )
-
-
-def silent(_start: float, _now: float, _stop: float) -> None:
-    """No progress."""

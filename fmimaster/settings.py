@@ -10,8 +10,7 @@ from typing import Any
 
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.control.event_clock import EventClock
-from fmimaster.control.schedule import Time
-from fmimaster.control.step_size import FixedStep, Ramp
+from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
 from fmimaster.run.choice import Backend
 from fmimaster.system.builder import SystemBuilder
@@ -31,11 +30,11 @@ class Settings:
     algorithm : Algorithm
     start_time, stop_time : number or text, in s
         Where they are left out, the system's default experiment counts, then the FMUs'.
-    step_size : FixedStep, Ramp, number or text, in s
-        A text may be a fraction: ``"1/60"``. A number or text is a fixed step, or what an event clock is usually used with,
-        see :func:`fmimaster.control.usual_step.usual_step`.
+    step_size : StepRule, number or text, in s
+        FixedStep, Ramp, FreeStep, Locate. A text may be a fraction: ``"1/60"``. A number or text is a fixed step, or what the
+        event clock is usually used with: FreeStep with LookAhead and EarlyReturn, Ramp with Predictive.
     event_clock : EventClock
-        What says when a state event is near: LookAhead, Predictive, EarlyReturn, Locate. Without one, FMUs see to their
+        What says when a state event is near: LookAhead, Predictive, EarlyReturn, Check. Without one, FMUs see to their
         events themselves.
     event_mode : bool
         Whether Event Mode of FMI 3.0 is used. If left out: where clocks are connected, or an event clock fires events.
@@ -67,7 +66,7 @@ class Settings:
     algorithm: Algorithm = field(default_factory=Jacobi)
     start_time: Time | None = None
     stop_time: Time | None = None
-    step_size: FixedStep | Ramp | Time | None = None
+    step_size: StepRule[Any] | Time | None = None
     event_clock: EventClock | None = None
     event_mode: bool | None = None
     start_values: Mapping[str, Any] = field(default_factory=dict)
@@ -89,16 +88,14 @@ class Settings:
                 f"system: {self.system!r} is neither a path nor a system description. Give the path of an FMU or SSP, "
                 "or what SystemBuilder.build() returns."
             )
-        if not isinstance(self.algorithm, Algorithm):
-            raise OptionError(
-                f"algorithm: {self.algorithm!r} is not an algorithm. Give an object such as Jacobi() or GaussSeidel()."
-            )
-        if self.event_clock is not None and (
-            isinstance(self.event_clock, type) or not hasattr(self.event_clock, "clip")
-        ):
-            raise OptionError(
-                f"event_clock: {self.event_clock!r} is not an event clock. Give an object such as LookAhead() or "
-                "Predictive()."
+        _expect(self.algorithm, Algorithm, "algorithm", "an algorithm", "Jacobi() or GaussSeidel()")
+        if self.event_clock is not None:
+            _expect(
+                self.event_clock,
+                EventClock,
+                "event_clock",
+                "an event clock",
+                "LookAhead() or Predictive()",
             )
         if not isinstance(self.backend, Backend):
             raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
@@ -122,3 +119,8 @@ class Settings:
             raise OptionError(
                 f"output_variables: {self.output_variables!r}, expected a sequence of names or globs."
             )
+
+
+def _expect(value: object, kind: type, name: str, what: str, examples: str) -> None:
+    if not isinstance(value, kind):
+        raise OptionError(f"{name}: {value!r} is not {what}. Give an object such as {examples}.")

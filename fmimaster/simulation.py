@@ -74,8 +74,7 @@ class Simulation(Settings):
                     return run.run(progress or silent)
                 finally:
                     if isinstance(output_file, str | os.PathLike):
-                        told = run.explanation
-                        write_facts(output_file, told.events, told.steps)
+                        write_facts(output_file, run.events, run.steps)
 
 
 _P = ParamSpec("_P")

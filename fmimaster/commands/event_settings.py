@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 from fmimaster.algorithms import Algorithm, Aligned, Waveform
-from fmimaster.control.event_clock import (
-    Check,
-    EarlyReturn,
-    EventClock,
-    Locate,
-    LookAhead,
-    Predictive,
-)
-from fmimaster.control.schedule import Time
-from fmimaster.control.step_size import FixedStep, Ramp, free_step
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.locate import Locate
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import FreeStep, Ramp
+from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.errors import OptionError, did_you_mean
 
-EVENT_CLOCKS: tuple[type[EventClock], ...] = (LookAhead, Predictive, EarlyReturn, Locate, Check)
+EVENT_CLOCKS: tuple[type[EventClock], ...] = (LookAhead, Predictive, EarlyReturn, Check)
 
-_RULES: Mapping[str, Callable[[Time], FixedStep | Ramp]] = {
+STEP_RULES: Mapping[str, type[StepRule[Any]]] = {
     "grid": FixedStep,
-    "free": free_step,
+    "free": FreeStep,
     "ramp": Ramp,
+    "locate": Locate,
 }
 
 
@@ -36,7 +33,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     clocks = f"when to stop for an event: {', '.join(map(option_name, EVENT_CLOCKS))}; with settings as NAME:KEY=VALUE,..."
     add("--event-clock", metavar="NAME", help=clocks)
     rules = (
-        f"where steps end: {', '.join(_RULES)} (as the event clock is usually used, if left out)"
+        f"where steps end: {', '.join(STEP_RULES)}; with settings as NAME:KEY=VALUE,... (as the event clock is usually "
+        "used, if left out)"
     )
     add("--step-rule", metavar="RULE", help=rules)
     sweeps = "repeat each step, with inputs that know how it went, at least until the K-th time"
@@ -57,24 +55,21 @@ def event_clock(arguments: Namespace) -> EventClock | None:
         raise OptionError(
             f"There is no event clock '{name}'.{did_you_mean(name, names)} There are {', '.join(names)}."
         )
-    return kind(**_settings(kind, settings))
+    return kind(**_settings("--event-clock", name, kind, settings))
 
 
-def step_size(arguments: Namespace) -> FixedStep | Ramp | Time | None:
+def step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
     """The step size, by the rule that is asked for."""
     size: str | None = arguments.step_size
-    rule: str | None = arguments.step_rule
-    if rule is None:
+    if arguments.step_rule is None:
         return size
-    if rule not in _RULES:
+    name, _, settings = arguments.step_rule.partition(":")
+    if name not in STEP_RULES:
         raise OptionError(
-            f"There is no step rule '{rule}'.{did_you_mean(rule, _RULES)} There are {', '.join(_RULES)}."
+            f"There is no step rule '{name}'.{did_you_mean(name, STEP_RULES)} There are {', '.join(STEP_RULES)}."
         )
-    if size is None:
-        raise OptionError(
-            f"--step-rule {rule} says how steps of a size are taken: give --step-size, too."
-        )
-    return _RULES[rule](size)
+    kind = STEP_RULES[name]
+    return kind(size, **_settings("--step-rule", name, kind, settings))
 
 
 def swept(algorithm: Algorithm, sweeps: int | None) -> Algorithm:
@@ -96,31 +91,30 @@ def plain_name(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def _settings(kind: type, text: str) -> dict[str, Any]:
-    defaults = {f.name: f.default for f in fields(kind)}
+def _settings(option: str, name: str, kind: type, text: str) -> dict[str, Any]:
+    """The settings of an event clock or a step rule: its fields, but for the step size, which has an option of its own."""
+    defaults = {f.name: f.default for f in fields(kind) if f.name != "size"}
     found: dict[str, Any] = {}
     for pair in filter(None, text.split(",")):
         key, _, value = pair.partition("=")
-        name = key.strip().replace("-", "_")
-        if name not in defaults:
+        field = key.strip().replace("-", "_")
+        if field not in defaults:
             raise OptionError(
-                f"Event clock {option_name(kind)} has no setting '{key}'.{did_you_mean(name, defaults)} "
+                f"{option} {name} has no setting '{key}'.{did_you_mean(field, defaults)} "
                 f"Its settings are {', '.join(defaults) or 'none'}."
             )
-        found[name] = _value(f"{option_name(kind)}:{key}", value.strip(), defaults[name])
+        found[field] = _value(f"{option} {name}:{key}", value.strip(), defaults[field])
     return found
 
 
 def _value(what: str, text: str, default: object) -> float | bool | str:
     if isinstance(default, bool):
         if text.lower() not in ("true", "false"):
-            raise OptionError(f"--event-clock {what}={text}: expected true or false.")
+            raise OptionError(f"{what}={text}: expected true or false.")
         return text.lower() == "true"
     if not isinstance(default, float):
         return text
     try:
         return float(text)
     except ValueError:
-        raise OptionError(
-            f"--event-clock {what}={text}: expected a number, such as {default:g}."
-        ) from None
+        raise OptionError(f"{what}={text}: expected a number, such as {default:g}.") from None

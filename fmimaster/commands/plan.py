@@ -47,7 +47,7 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
         "times": {
             "start": float(schedule.start),
             "stop": float(schedule.stop),
-            "step": float(schedule.step.exact_size),
+            "step": float(schedule.rule.exact_size),
             "saidBy": _said_by(simulation, prepared),
             "points": [float(p) for p in schedule.points],
         },

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from fmimaster.causes import needs_explanation
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import count, standard_output, write
 from fmimaster.results.csv import write_csv
-from fmimaster.results.explained import worth_telling
 from fmimaster.results.facts import facts_path
 from fmimaster.results.results import Results
 
@@ -61,9 +61,9 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
             write_csv(results, arguments.output_file)
         rows = results.statistics.rows if results.statistics else len(results)
         told.append(f"{count(rows, 'row')} written to {arguments.output_file}")
-        if worth_telling(results.events, results.steps):
+        if needs_explanation(results.events, results.steps):
             told.append(
-                f"events and reasons of steps written to {facts_path(arguments.output_file)}"
+                f"events and causes of steps written to {facts_path(arguments.output_file)}"
             )
     if arguments.plot and len(results):
         from fmimaster.results.plot import save_figure

@@ -6,12 +6,12 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from fmimaster.causes import Event, Steps, causes_of
 from fmimaster.commands.text import aligned, count, write, write_json
 from fmimaster.errors import FileError
-from fmimaster.results.explained import Event, Steps, reasons
 from fmimaster.results.facts import facts, facts_path, read_facts
 
-HELP = "Show each step of a run with its size and the reason of its end, and the events between."
+HELP = "Show each step of a run with its size and the cause of its end, and the events between."
 
 _MOST_VALUES = 3
 """Jumps that are shown with an event; all of them are in the JSON."""
@@ -49,9 +49,9 @@ def _missing(table: Path, path: Path) -> str:
 
 def _page(events: Sequence[Event], steps: Sequence[Steps]) -> list[str]:
     total = f"{count(sum(s.count for s in steps), 'step')}, {count(len(events), 'event')}"
-    shares = [(str(number), reason) for reason, number in reasons(steps).items()]
+    shares = [(str(number), str(cause)) for cause, number in causes_of(steps).items()]
     rows = [
-        ("end in s", "size in s", "steps", "reason of the end, or event"),
+        ("end in s", "size in s", "steps", "cause of the end, or event"),
         *_rows(events, steps),
     ]
     return [total, *aligned(shares), "", *aligned(rows, indent="")]
@@ -64,7 +64,7 @@ def _rows(events: Sequence[Event], steps: Sequence[Steps]) -> Iterator[tuple[str
         while waiting and waiting[0].time <= steps[0].begin:
             yield _event(waiting.pop(0))
     for s in steps:
-        yield f"{s.end:.10g}", f"{s.size:.6g}", str(s.count), s.reason
+        yield f"{s.end:.10g}", f"{s.size:.6g}", str(s.count), str(s.cause)
         while waiting and waiting[0].time <= s.end:
             yield _event(waiting.pop(0))
     yield from map(_event, waiting)
@@ -73,7 +73,7 @@ def _rows(events: Sequence[Event], steps: Sequence[Steps]) -> Iterator[tuple[str
 def _event(event: Event) -> tuple[str, ...]:
     who = " and ".join(event.components)
     how = f"shared by {who}" if event.shared else f"private to {who}"
-    return f"{event.time:.10g}", "", "event", f"* {event.name}, {how}, {event.found}{_jumps(event)}"
+    return f"{event.time:.10g}", "", "event", f"* {event.name}, {how}, {event.cause}{_jumps(event)}"
 
 
 def _jumps(event: Event) -> str:

@@ -9,6 +9,7 @@ from math import inf, lcm
 from numbers import Integral
 from typing import NamedTuple
 
+from fmimaster.causes import Cause
 from fmimaster.errors import OptionError
 
 
@@ -22,12 +23,12 @@ class Instant(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """Where the next step shall end, and why."""
+    """Where the next step ends, and why."""
 
     end: Instant
-    reason: str
+    cause: Cause
     fire: frozenset[int] = frozenset()
-    """Events that shall happen there."""
+    """Events that happen there."""
 
 
 def exact(value: float | int | str | Fraction) -> Fraction:

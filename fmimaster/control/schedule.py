@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, log10, ulp
+from typing import Any
 
 from fmimaster.control.instant import Instant, TimeBase, exact
-from fmimaster.control.step_size import FixedStep, Grid, Ramp, Ramped
+from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.errors import OptionError
 from fmimaster.system.description import Experiment
 from fmimaster.system.model import Model
-
-Time = float | int | str | Fraction
-"""A time in s as a user gives it; see :func:`fmimaster.control.instant.exact`."""
 
 MANY_STEPS = 10_000_000
 """Above this a run is remarked upon: some FMUs suggest a stop time of 1e8 s."""
@@ -32,7 +30,8 @@ class Schedule:
 
     start: Fraction
     stop: Fraction
-    step: FixedStep | Ramp
+    rule: StepRule[Any]
+    """With a size."""
     points: tuple[Fraction, ...]
     """Communication points besides the grid."""
     notes: tuple[str, ...]
@@ -41,24 +40,11 @@ class Schedule:
     @property
     def base(self) -> TimeBase:
         """Resolution in which all of them are integers."""
-        return TimeBase.of([self.start, self.stop, self.step.exact_size, *self.points])
-
-    @property
-    def grid(self) -> Grid:
-        """The grid of the fixed step."""
-        base = self.base
-        return Grid(base, base.ticks(self.start), base.ticks(self.step.exact_size))
-
-    @property
-    def rule(self) -> Grid | Ramped:
-        """The rule that proposes the end of each step."""
-        if isinstance(self.step, Ramp):
-            return Ramped(self.base, self.base.ticks(self.step.exact_size), self.step)
-        return self.grid
+        return TimeBase.of([self.start, self.stop, self.rule.exact_size, *self.points])
 
     def expected_rows(self, output_interval: float | None) -> int:
         """How many rows a run without events has, at least one for each interval that is recorded."""
-        interval = max(self.step.exact_size, exact(output_interval or 0))
+        interval = max(self.rule.exact_size, exact(output_interval or 0))
         return ceil((self.stop - self.start) / interval) + len(self.points) + 1
 
     def instant(self, time: Fraction) -> Instant:
@@ -72,8 +58,8 @@ def make_schedule(
     *,
     start_time: Time | None = None,
     stop_time: Time | None = None,
-    step_size: FixedStep | Ramp | Time | None = None,
-    usual_step: Callable[[Time], FixedStep | Ramp] = FixedStep,
+    step_size: StepRule[Any] | Time | None = None,
+    usual_rule: Callable[[Time | None], StepRule[Any]] = FixedStep,
     points: Iterable[float] = (),
 ) -> Schedule:
     """Settle the times of a run: the user's word first, then the system description's, then the FMUs'.
@@ -82,7 +68,7 @@ def make_schedule(
     ----------
     models
         Full component name → model.
-    usual_step
+    usual_rule
         What a step size means that is only a number.
     points
         Times in s at which a communication point is wanted; those outside of the run are left out, and all of them where
@@ -101,16 +87,16 @@ def make_schedule(
         raise OptionError(
             f"The stop time {float(stop):g} s is not after the start time {float(first):g} s. Give a later stop time."
         )
-    if not isinstance(step_size, FixedStep | Ramp):
-        step_size = usual_step(_size(models, described, step_size, stop - first, notes))
-    step = step_size
+    step = step_size if isinstance(step_size, StepRule) else usual_rule(step_size)
+    if step.size is None:
+        step = replace(step, size=_size(models, described, stop - first, notes))
     if float(step.exact_size) < 4 * max(ulp(float(first)), ulp(float(stop))):
         raise OptionError(
             f"The step size {float(step.exact_size):g} s is too small: near t = {float(stop):g} s FMUs cannot tell two "
             "such times apart. Give a larger step size."
         )
     fixed = [n for n, m in models.items() if not _varies(m)]
-    if fixed and isinstance(step, Ramp):
+    if fixed and (step.varies or step.rejects):
         raise OptionError(
             f"Steps of different sizes are asked for, but '{fixed[0]}' cannot vary its step size "
             "(canHandleVariableCommunicationStepSize is false). Use a fixed step."
@@ -174,12 +160,9 @@ def _stop(
 def _size(
     models: Mapping[str, Model],
     described: Experiment,
-    given: Time | None,
     span: Fraction,
     notes: list[str],
 ) -> Time:
-    if given is not None:
-        return given
     if described.step_size is not None:
         return described.step_size
     said = {

@@ -1,18 +1,26 @@
-"""What an algorithm with several variants knows when it chooses one for the next step."""
+"""What is known when a step is chosen, or has been tried: for algorithms with variants, and for step-size rules."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fmimaster.control.event_clock import Indicators
+from fmimaster.control.indicators import Indicators
+from fmimaster.control.instant import Goal, TimeBase
 
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """The situation before a step."""
+    """A step that is about to be tried, or was tried and is not accepted yet."""
 
     indicators: Indicators
+    """The event indicators of the plan in the value store: ``indicators.plan``, ``indicators.store``."""
     size: float
     """Length in s of a whole step."""
     variant: int
-    """The variant of the step before."""
+    """The variant of the step before, or of this one after it was tried."""
+    goal: Goal
+    """Where the step ends, and why."""
+    base: TimeBase
+    """The unit of the ticks of instants."""
+    changed: tuple[str, ...] = ()
+    """Components with a connected discrete output that has changed in the step; empty before it was tried."""

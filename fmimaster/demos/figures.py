@@ -15,13 +15,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from fmimaster.causes import Cause, Kind, Steps
 from fmimaster.demos.methods import BENCHMARKS, MethodRun, exact_solution
 from fmimaster.demos.scoring import Found, position_error
 from fmimaster.demos.two_mass import DX
-from fmimaster.results.explained import Steps
 from fmimaster.results.plot import save_figure
 
 UPPER, LOWER, GREY = "#0072B2", "#D55E00", "0.45"
+_SHORT = {
+    Kind.LOOK_AHEAD: "look-ahead to an event",
+    Kind.PREDICTED: "event predicted",
+    Kind.EARLY_RETURN: "early return",
+}
 _LINES = ("#D55E00", "#E69F00", "#0072B2", "#CC79A7", "#009E73", "#56B4E9", "#000000")
 _EXACT: dict[str, Any] = {"linewidth": 0.8, "linestyle": (0, (4, 2))}
 _TEXT = 8.0
@@ -134,20 +139,16 @@ def _each_step(
     edges, reasons = [steps[0].begin], list[str]()
     for s in steps:
         edges += [s.begin + (k + 1) * s.size for k in range(s.count)]
-        reasons += [_in_short(s.reason)] * s.count
+        reasons += [_in_short(s.cause)] * s.count
     times = np.array(edges)
     return times, np.diff(times), reasons
 
 
-def _in_short(reason: str) -> str:
-    """Reasons without names of events."""
-    if reason.startswith("look-ahead to"):
-        return "look-ahead to an event"
-    if reason.endswith(" predicted"):
-        return "event predicted"
-    if reason.startswith("early return of"):
-        return "early return"
-    return "grid or step size" if reason in ("grid", "step size", "stop time") else reason
+def _in_short(cause: Cause) -> str:
+    """A cause without names."""
+    if cause.kind in (Kind.GRID, Kind.STEP_SIZE, Kind.STOP_TIME):
+        return "grid or step size"
+    return _SHORT.get(cause.kind) or str(cause)
 
 
 def _mark(axes: Axes, events: Sequence[Found]) -> None:

@@ -8,7 +8,9 @@ from functools import cache
 from math import pi
 
 from fmimaster.algorithms import Algorithm, Aligned, AutomaticSequence, Jacobi, Sequential, Waveform
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock, LookAhead, Predictive
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
 from fmimaster.demos.scoring import Found, Score, events_of, executions, score
 from fmimaster.demos.two_mass import TwoMassReference, Wall
 from fmimaster.program.polynomial import Polynomial

@@ -1,4 +1,4 @@
-"""The facts that a CSV file has no place for, in a JSON file beside it: events and reasons of steps.
+"""The facts that a CSV file has no place for, in a JSON file beside it: events and causes of steps.
 
 ``results.csv`` has ``results.events.json`` beside it, if there is anything to tell.
 """
@@ -12,8 +12,8 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
+from fmimaster.causes import Cause, Event, Kind, Steps, needs_explanation
 from fmimaster.errors import FileError
-from fmimaster.results.explained import Event, Steps, worth_telling
 
 SUFFIX = ".events.json"
 _FORMAT = "fmimaster events 1"
@@ -38,7 +38,7 @@ def facts(events: Sequence[Event], steps: Sequence[Steps]) -> dict[str, Any]:
                 "name": e.name,
                 "scope": e.scope,
                 "components": list(e.components),
-                "found": e.found,
+                "cause": _cause(e.cause),
                 "left": _plain(e.left),
                 "right": _plain(e.right),
             }
@@ -50,7 +50,7 @@ def facts(events: Sequence[Event], steps: Sequence[Steps]) -> dict[str, Any]:
                 "end": s.end,
                 "size": s.size,
                 "count": s.count,
-                "reason": s.reason,
+                "cause": _cause(s.cause),
             }
             for s in steps
         ],
@@ -65,7 +65,7 @@ def write_facts(
     if not Path(table).is_file() or Path(table).parent == Path("/dev"):  # /dev/stdout
         return
     try:
-        if worth_telling(events, steps):
+        if needs_explanation(events, steps):
             text = json.dumps(facts(events, steps), indent=1, ensure_ascii=False, allow_nan=False)
             path.write_text(text + "\n", encoding="utf-8")
         elif path.is_file() and _FORMAT in path.read_text(encoding="utf-8", errors="replace")[:100]:
@@ -97,14 +97,14 @@ def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[
                     e["name"],
                     e["scope"] == "shared",
                     tuple(e["components"]),
-                    e["found"],
+                    _read_cause(e["cause"]),
                     _values(e["left"]),
                     _values(e["right"]),
                 )
                 for e in read["events"]
             ),
             tuple(
-                Steps(float(s["begin"]), float(s["end"]), s["reason"], int(s["count"]))
+                Steps(float(s["begin"]), float(s["end"]), _read_cause(s["cause"]), int(s["count"]))
                 for s in read["steps"]
             ),
         )
@@ -114,6 +114,14 @@ def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[
         raise FileError(
             f"'{path}' does not hold the events and steps of a run ({error}). Simulate again, or move the file away."
         ) from error
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    return {"kind": cause.kind.name.lower(), "who": list(cause.who)}
+
+
+def _read_cause(read: Mapping[str, Any]) -> Cause:
+    return Cause(Kind[read["kind"].upper()], tuple(read["who"]))
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from fmimaster.causes import Event
 from fmimaster.errors import FileError, OptionError
-from fmimaster.results.explained import Event
 from fmimaster.results.results import Results, matching
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fmimaster.causes import Event, Steps
 from fmimaster.errors import OptionError, did_you_mean
-from fmimaster.results.explained import Event, Steps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +105,7 @@ class Results:
         What else is worth keeping, as text.
     events, steps
         What has happened between the rows, and why each step has ended where it did; see
-        :mod:`fmimaster.results.explained`.
+        :mod:`fmimaster.causes`.
     """
 
     time: NDArray[np.float64]

@@ -1,80 +1,73 @@
-"""What happened in a run besides its rows: why each step ended where it did, and the events."""
+"""What a run has done, as it is done: its steps with their causes, and its events."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-
-class StepStretch(NamedTuple):
-    """Steps that follow each other and have ended for the same reason."""
-
-    begin: float
-    """[s]"""
-    end: float
-    """[s]"""
-    reason: str
-    steps: int
-
+from fmimaster.causes import GRID, Cause, Event, Kind, Steps
 
 SAME_SIZE = 1e-9
 """Steps whose sizes differ by no more than this part are alike: they are differences of times."""
 
 
+@dataclass
 class StepLog:
-    """Each step with its reason; quiet stretches, on the grid or of steps of the same size, are one entry."""
+    """Each step with its cause; steps that follow each other, of the same cause and size, are one entry."""
 
-    def __init__(self) -> None:
-        self._ended: list[StepStretch] = []
-        self._begin = self._end = self._size = 0.0
-        self._steps = 0
-        self.reason = ""
-        """Why the last step has ended."""
+    ended: list[Steps] = field(default_factory=list)
+    begin: float = 0.0
+    end: float = 0.0
+    """[s] Of the last entry."""
+    size: float = 0.0
+    """[s] Of its steps."""
+    cause: Cause = GRID
+    count: int = 0
 
     @property
-    def stretches(self) -> list[StepStretch]:
+    def entries(self) -> tuple[Steps, ...]:
         """All of them, in their order."""
-        if not self._steps:
-            return []
-        return [*self._ended, StepStretch(self._begin, self._end, self.reason, self._steps)]
+        if not self.count:
+            return ()
+        return (*self.ended, Steps(self.begin, self.end, self.cause, self.count))
 
-    def add(self, begin: float, end: float, reason: str, count: int = 1) -> None:
-        """Note steps from begin to end in s."""
+    def add(self, begin: float, end: float, cause: Cause, count: int = 1) -> None:
+        """Take up steps of one size."""
         size = end - begin if count == 1 else (end - begin) / count
-        if reason == self.reason and (
-            reason == "grid"
-            or (reason == "step size" and abs(size - self._size) <= SAME_SIZE * self._size)
+        if (cause is self.cause or cause == self.cause) and (
+            cause.kind is Kind.GRID or -SAME_SIZE * size <= size - self.size <= SAME_SIZE * size
         ):
-            self._end = end
-            self._steps += count
+            self.end = end
+            self.count += count
             return
-        if self._steps:
-            self._ended.append(StepStretch(self._begin, self._end, self.reason, self._steps))
-        self._begin, self._end, self._size = begin, end, size
-        self.reason, self._steps = reason, count
+        if self.count:
+            self.ended.append(Steps(self.begin, self.end, self.cause, self.count))
+        self.begin, self.end, self.size = begin, end, size
+        self.cause, self.count = cause, count
 
 
-class EventEntry(NamedTuple):
-    """An event that has happened."""
+@dataclass
+class Late:
+    """How often an event was found late, and the first time."""
 
+    times: int
     time: float
     """[s]"""
-    name: str
-    scope: str
-    """``"private"`` or ``"shared"``."""
-    components: tuple[str, ...]
-    how: str
-    """How it was found."""
+    indicator: float
+    """The largest of its indicators then."""
+
+    def text(self, name: str) -> str:
+        """A warning."""
+        often = "once" if self.times == 1 else f"{self.times} times"
+        return (
+            f"the event '{name}' was found late {often}, first at t = {self.time:.12g} s, when the largest of its "
+            f"indicators was {self.indicator:.3g} already: take smaller steps, above all after events"
+        )
 
 
 @dataclass
 class EventLog:
-    """The events of a run in their order."""
+    """The events of a run in their order, and how often one was late."""
 
-    entries: list[EventEntry] = field(default_factory=list)
-
-    def add(
-        self, time: float, name: str, scope: str, components: tuple[str, ...], how: str
-    ) -> None:
-        """Note an event."""
-        self.entries.append(EventEntry(time, name, scope, components, how))
+    events: list[Event] = field(default_factory=list)
+    late: dict[str, Late] = field(default_factory=dict)
+    """By name: those that were found when their indicators were well below 0."""

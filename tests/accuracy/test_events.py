@@ -16,9 +16,12 @@ from fmimaster.algorithms import (
     Sequential,
     Waveform,
 )
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock, LookAhead, Predictive
+from fmimaster.causes import Kind
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_context import StepContext
-from fmimaster.control.step_size import Ramp, free_step
 from fmimaster.demos.two_mass import M1, M2, TwoMassReference, Wall
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
@@ -123,7 +126,7 @@ def assert_events_are_those_of_the_reference(
 def test_lookahead_takes_the_steps_and_has_the_error_of_the_paper(
     version: str, backend: Backend
 ) -> None:
-    r = run(version, Jacobi(), free_step(0.08), LookAhead(), backend=backend)
+    r = run(version, Jacobi(), FreeStep(0.08), LookAhead(), backend=backend)
     assert 279 <= r.steps <= 285
     assert 0.10 <= r.e_rms <= 0.14
     assert (r.do_steps, r.restores) == (2 * r.steps, 0)
@@ -131,8 +134,8 @@ def test_lookahead_takes_the_steps_and_has_the_error_of_the_paper(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_lookahead_in_the_fmu_and_in_the_master_take_the_same_steps(version: str) -> None:
-    in_master = run(version, Jacobi(), free_step(0.08), LookAhead())
-    in_fmu = run(version, Jacobi(), free_step(0.08), LookAhead(in_fmu=True))
+    in_master = run(version, Jacobi(), FreeStep(0.08), LookAhead())
+    in_fmu = run(version, Jacobi(), FreeStep(0.08), LookAhead(in_fmu=True))
     assert in_fmu.steps == in_master.steps
     # the FMU knows its indicators at the begin of a step with synchronous inputs, the importer those of the step before
     assert in_fmu.results.time == pytest.approx(in_master.results.time, abs=0.02)
@@ -140,7 +143,7 @@ def test_lookahead_in_the_fmu_and_in_the_master_take_the_same_steps(version: str
 
 
 def test_under_lookahead_each_event_happens_once_in_each_mass() -> None:
-    r = run("fmi2", Jacobi(), free_step(0.08), LookAhead()).results  # counts its events
+    r = run("fmi2", Jacobi(), FreeStep(0.08), LookAhead()).results  # counts its events
     counted = [r[f"{n}.out"][-1] for n in ("upper.collision", "lower.collision", "upper.ceiling")]
     names = [e.name for e in STANDING.events]
     assert counted == [names.count("collision"), names.count("collision"), names.count("ceiling")]
@@ -152,7 +155,7 @@ def test_without_an_event_clock_long_steps_are_useless(version: str) -> None:
     assert (short.steps, long.steps) == (2000, 250)
     assert 0.06 <= short.e_rms <= 0.09
     assert long.e_rms > 1
-    assert long.e_rms > 10 * run(version, Jacobi(), free_step(0.08), LookAhead()).e_rms
+    assert long.e_rms > 10 * run(version, Jacobi(), FreeStep(0.08), LookAhead()).e_rms
 
 
 DEJACO = Sequential("upper"), Check()
@@ -190,7 +193,7 @@ def test_with_the_wrong_sequence_check_finds_the_ceiling(version: str) -> None:
     r = run(version, Sequential("lower"), 0.05, Check(), benchmark="b1")
     assert r.e_rms == pytest.approx(0.061, abs=0.002)
     (ceiling,) = [e for e in r.results.events if e.name == "upper.ceiling"]
-    assert (ceiling.time, ceiling.found) == (pytest.approx(4.90), "detected")
+    assert (ceiling.time, ceiling.cause.kind) == (pytest.approx(4.90), Kind.DETECTED)
 
 
 class Noted(AutomaticSequence):
@@ -247,7 +250,7 @@ def test_g1_the_predictive_event_clock_needs_no_going_back(version: str, backend
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_g2_early_return_with_long_steps(version: str, backend: Backend) -> None:
-    r = run(version, early_return(), free_step(0.2), EarlyReturn(), backend=backend)
+    r = run(version, early_return(), FreeStep(0.2), EarlyReturn(), backend=backend)
     assert r.e_rms <= 2e-4
     assert r.steps <= 110
     assert r.do_steps <= 560
@@ -256,7 +259,7 @@ def test_g2_early_return_with_long_steps(version: str, backend: Backend) -> None
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_g3_early_return_is_exact_to_seven_digits(version: str) -> None:
-    r = run(version, early_return(), free_step(0.08), EarlyReturn())
+    r = run(version, early_return(), FreeStep(0.08), EarlyReturn())
     assert r.e_rms <= 3e-7
     assert r.steps <= 260
     assert_events_are_those_of_the_reference(r, within=3e-8)
@@ -264,7 +267,7 @@ def test_g3_early_return_is_exact_to_seven_digits(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_g4_outputs_without_accelerations_suffice(version: str) -> None:
-    r = run(version, early_return(CUBIC), free_step(0.08), EarlyReturn())
+    r = run(version, early_return(CUBIC), FreeStep(0.08), EarlyReturn())
     assert r.e_rms <= 3e-4
     assert_events_are_those_of_the_reference(r, within=3e-5)
 
@@ -282,7 +285,7 @@ def test_g5_sequential_steps_need_no_going_back_either(version: str, backend: Ba
     ("algorithm", "step_size", "clock", "e_rms"),
     [
         (Jacobi(QUINTIC), Ramp(0.1), Predictive(), 2e-4),
-        (early_return(), free_step(0.1), EarlyReturn(), 1e-6),
+        (early_return(), FreeStep(0.1), EarlyReturn(), 1e-6),
     ],
     ids=["predictive", "early return"],
 )
@@ -303,7 +306,7 @@ def test_moving_walls_grow_errors_270_fold(
 def test_no_step_size_misses_an_event_or_invents_one(
     algorithm: Algorithm, clock: EventClock, step_size: float
 ) -> None:
-    rule = Ramp(step_size) if isinstance(clock, Predictive) else free_step(step_size)
+    rule = Ramp(step_size) if isinstance(clock, Predictive) else FreeStep(step_size)
     r = run("fmi3", algorithm, rule, clock)
     assert_events_are_those_of_the_reference(r, within=0.05)
 
@@ -311,6 +314,6 @@ def test_no_step_size_misses_an_event_or_invents_one(
 def test_the_order_of_the_predictor_is_seen_in_the_error() -> None:
     """Halving the step: at least order 3 with prediction, 5 with early return (events.md 8)."""
     predicted = [run("fmi3", Jacobi(QUINTIC), Ramp(h), Predictive()).e_rms for h in (0.08, 0.04)]
-    located = [run("fmi3", early_return(), free_step(h), EarlyReturn()).e_rms for h in (0.08, 0.04)]
+    located = [run("fmi3", early_return(), FreeStep(h), EarlyReturn()).e_rms for h in (0.08, 0.04)]
     assert predicted[0] / predicted[1] > 2**3
     assert located[0] / located[1] > 2**5

@@ -15,8 +15,11 @@ import pytest
 
 from fmimaster import GaussSeidel, Jacobi, Results, reference_path
 from fmimaster.algorithms import Algorithm
-from fmimaster.control.event_clock import EarlyReturn, EventClock, Locate, LookAhead, Predictive
-from fmimaster.control.step_size import Ramp
+from fmimaster.control.event_clock import EarlyReturn, EventClock
+from fmimaster.control.locate import Locate
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import Ramp
 from fmimaster.errors import SimulationError, ZenoError
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
@@ -48,7 +51,7 @@ def jump_times(r: Results, name: str) -> list[float]:
 
 def thermostat(version: str, **settings: Any) -> Results:
     path = reference_path(f"systems/thermostat-{version}.ssp")
-    return Simulation(path, step_size="0.1", stop_time=60, **settings).run()
+    return Simulation(path, **{"step_size": "0.1", "stop_time": 60, **settings}).run()
 
 
 def exact_switches(until: float) -> list[float]:
@@ -86,7 +89,7 @@ def test_events_do_not_shift_the_grid() -> None:
 
 
 def test_thermostat_without_event_mode_is_located_by_going_back(backend: Backend) -> None:
-    r = thermostat("fmi2", algorithm=GaussSeidel(), event_clock=Locate(), backend=backend)
+    r = thermostat("fmi2", algorithm=GaussSeidel(), step_size=Locate(0.1), backend=backend)
     switches = jump_times(r, "controller.q")
     assert switches == pytest.approx(exact_switches(60), abs=1e-8)
     extra = r.statistics.attempts - r.statistics.steps

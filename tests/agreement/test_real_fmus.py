@@ -31,15 +31,11 @@ from fmimaster.algorithms import (
     Sequential,
     Waveform,
 )
-from fmimaster.control.event_clock import (
-    Check,
-    EarlyReturn,
-    EventClock,
-    Locate,
-    LookAhead,
-    Predictive,
-)
-from fmimaster.control.step_size import Ramp, free_step
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.locate import Locate
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import FreeStep, Ramp
 
 POLYNOMIALS = (HOLD, FIRST_ORDER, Polynomial(2, 0), Polynomial(2, 1), Polynomial(3, 1))
 
@@ -204,12 +200,12 @@ def waveform(inputs: Polynomial) -> Algorithm:
 
 
 EVENT_RUNS: dict[str, tuple[Algorithm, Any, EventClock]] = {
-    "look-ahead": (Jacobi(), free_step(0.08), LookAhead()),
-    "look-ahead in the fmu": (Jacobi(), free_step(0.08), LookAhead(in_fmu=True)),
+    "look-ahead": (Jacobi(), FreeStep(0.08), LookAhead()),
+    "look-ahead in the fmu": (Jacobi(), FreeStep(0.08), LookAhead(in_fmu=True)),
     "predictive": (Jacobi(QUINTIC), Ramp(0.1), Predictive()),
     "predictive gauss-seidel": (GaussSeidel(CUBIC), Ramp(0.1), Predictive()),
-    "early return": (waveform(QUINTIC), free_step(0.2), EarlyReturn()),
-    "early return with plain outputs": (waveform(CUBIC), free_step(0.08), EarlyReturn()),
+    "early return": (waveform(QUINTIC), FreeStep(0.2), EarlyReturn()),
+    "early return with plain outputs": (waveform(CUBIC), FreeStep(0.08), EarlyReturn()),
     "early return on a grid": (Jacobi(QUINTIC), 0.1, EarlyReturn()),
     "dejaco": (Sequential("upper"), 0.1, Check()),
     "dejaco, lower first": (Sequential("lower"), 0.1, Check()),
@@ -255,10 +251,12 @@ def test_a_bouncing_ball_at_rest_or_not(v_min: float, clock: EventClock, version
 
 
 @pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()])
-@pytest.mark.parametrize(("version", "clock"), [("fmi3", None), ("fmi2", Locate()), ("fmi2", None)])
-def test_the_thermostat(algorithm: Algorithm, version: str, clock: EventClock | None) -> None:
+@pytest.mark.parametrize(
+    ("version", "step"), [("fmi3", "0.1"), ("fmi2", Locate("0.1")), ("fmi2", "0.1")]
+)
+def test_the_thermostat(algorithm: Algorithm, version: str, step: Locate | str) -> None:
     path = reference_path(f"systems/thermostat-{version}.ssp")
-    settings = {"step_size": "0.1", "stop_time": 20, "event_clock": clock}
+    settings = {"step_size": step, "stop_time": 20}
     assert_same_bits(*both(path, algorithm=algorithm, **settings))
 
 

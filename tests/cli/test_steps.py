@@ -13,8 +13,12 @@ from fmimaster import Jacobi, Polynomial, Results, Simulation
 from fmimaster.algorithms import Aligned, AutomaticSequence, Sequential, Waveform
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
-from fmimaster.control.event_clock import Check, EarlyReturn, Locate, LookAhead, Predictive
-from fmimaster.control.step_size import FixedStep, Ramp, free_step
+from fmimaster.control.event_clock import Check, EarlyReturn
+from fmimaster.control.locate import Locate
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import FreeStep, Ramp
+from fmimaster.control.step_rule import FixedStep
 
 Run = Callable[..., Outcome]
 
@@ -39,7 +43,6 @@ def simulation(*options: str) -> Simulation:
         ("LookAhead:safety=0.8,in_fmu=true", LookAhead(safety=0.8, in_fmu=True)),
         ("predictive:near=1e-4", Predictive(near=1e-4)),
         ("early-return", EarlyReturn()),
-        ("locate:tolerance=1e-6", Locate(1e-6)),
         ("check:interruption=1e-3", Check(1e-3)),
     ],
 )
@@ -49,7 +52,13 @@ def test_event_clocks_are_chosen_by_name(text: str, clock: object) -> None:
 
 @pytest.mark.parametrize(
     ("rule", "step"),
-    [("grid", FixedStep("0.1")), ("free", free_step("0.1")), ("ramp", Ramp("0.1"))],
+    [
+        ("grid", FixedStep("0.1")),
+        ("free", FreeStep("0.1")),
+        ("ramp", Ramp("0.1")),
+        ("ramp:first=0.5", Ramp("0.1", first=0.5)),
+        ("locate:tolerance=1e-6", Locate("0.1", tolerance=1e-6)),
+    ],
 )
 def test_a_step_rule_can_be_asked_for(rule: str, step: object) -> None:
     assert simulation("--step-size", "0.1", "--step-rule", rule).step_size == step
@@ -85,10 +94,9 @@ def test_event_mode_can_be_asked_for_or_declined(options: list[str], mode: bool 
     [
         (["--event-clock", "predictve"], "no event clock 'predictve'. Did you mean 'predictive'?"),
         (["--event-clock", "look-ahead:safty=1"], "no setting 'safty'. Did you mean 'safety'?"),
-        (["--event-clock", "locate:tolerance=small"], "expected a number, such as 1e-10"),
+        (["--step-rule", "locate:tolerance=small"], "expected a number, such as 1e-10"),
         (["--event-clock", "look-ahead:in_fmu=1"], "expected true or false"),
         (["--step-rule", "rampe", "--step-size", "1"], "Did you mean 'ramp'?"),
-        (["--step-rule", "ramp"], "give --step-size, too"),
         (["--sweeps", "0"], "expected 1 or more"),
         (
             ["--event-clock", "predictive", "--no-event-mode"],
@@ -115,7 +123,7 @@ def table(run: Run, two_mass: Path, tmp_path: Path) -> Path:
     file = tmp_path / "run.csv"
     clock = ("--event-clock", "predictive", "--step-size", "0.1", "--inputs", "2,2")
     done = run("simulate", two_mass, *clock, "--stop-time", "1", "--output-file", file)
-    assert f"events and reasons of steps written to {tmp_path / 'run.events.json'}" in done.err
+    assert f"events and causes of steps written to {tmp_path / 'run.events.json'}" in done.err
     return file
 
 
@@ -143,11 +151,11 @@ def test_the_json_is_stable(run: Run, table: Path) -> None:
         "name",
         "scope",
         "components",
-        "found",
+        "cause",
         "left",
         "right",
     ]
-    assert list(told["steps"][0]) == ["begin", "end", "size", "count", "reason"]
+    assert list(told["steps"][0]) == ["begin", "end", "size", "count", "cause"]
     assert told == json.loads((table.parent / "run.events.json").read_text())
 
 

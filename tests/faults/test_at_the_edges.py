@@ -12,7 +12,9 @@ from python_fmu import PythonFmu
 from fmimaster import Jacobi, Results, Waveform, reference_path
 from fmimaster import simulate as simulate_file
 from fmimaster.algorithms import Algorithm
-from fmimaster.control.event_clock import EarlyReturn, Locate, Predictive
+from fmimaster.control.event_clock import EarlyReturn
+from fmimaster.control.locate import Locate
+from fmimaster.control.predictive import Predictive
 from fmimaster.errors import SimulationError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.program.polynomial import Polynomial
@@ -137,8 +139,7 @@ def test_a_change_is_located_from_the_begin_of_its_own_step(
         {"a": switch, "b": reader},
         ["a.q -> b.u"],
         stop_time=1,
-        step_size="0.1",
-        event_clock=Locate(1e-3),
+        step_size=Locate("0.1", tolerance=1e-3),
         algorithm=algorithm,
         backend=backend,
     )
@@ -157,8 +158,7 @@ def test_locating_ends_where_doubles_cannot_tell_times_apart(
         ["a.q -> b.u"],
         start_time=1_000_000,
         stop_time=1_000_001,
-        step_size="0.3",
-        event_clock=Locate(),
+        step_size=Locate("0.3"),
         backend=backend,
     )
     assert [e.time for e in rows.events] == pytest.approx([1e6 + 0.5], rel=1e-15)

@@ -10,14 +10,10 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import AutomaticSequence, Sequential
-from fmimaster.control.event_clock import (
-    Check,
-    EarlyReturn,
-    EventClock,
-    Locate,
-    LookAhead,
-    Predictive,
-)
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.locate import Locate
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
 from fmimaster.errors import (
     CallError,
     DescriptionError,
@@ -287,7 +283,6 @@ def test_locating_needs_who_can_go_back_too(simulate: Simulate) -> None:
                 "b": PythonFmu(inputs={"m": 0}, attributes={"m": {"type": DataType.INT32}}),
             },
             ["a.n -> b.m"],
-            event_clock=Locate(),
-            step_size=0.2,
+            step_size=Locate(0.2),
             stop_time=1.4,
         )

@@ -10,16 +10,12 @@ import pytest
 from pytest import approx
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster.control.event_clock import (
-    Check,
-    EarlyReturn,
-    EventClock,
-    Indicators,
-    Locate,
-    LookAhead,
-    Predictive,
-)
+from fmimaster.causes import GRID, Cause, Kind
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
 from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import EventUse, Plan
@@ -78,7 +74,7 @@ class Seen:
     def clip(
         self, clock: EventClock, now: float, end: float, fired: frozenset[int] = NOTHING
     ) -> Goal:
-        return clock.clip(Goal(Instant(end), "grid"), Instant(now), self.indicators, fired)
+        return clock.clip(Goal(Instant(end), GRID), Instant(now), self.indicators, fired)
 
 
 # LookAhead ------------------------------------------------------------------------------------------------------------
@@ -107,7 +103,7 @@ def test_look_ahead_shortens_the_step_to_the_nearest_event() -> None:
     seen.remember()
     goal = seen.clip(LookAhead(), 0.08, 0.18)
     assert goal.end.seconds == approx(0.08 + 0.048)
-    assert goal.reason == "look-ahead to a.near"
+    assert str(goal.cause) == "look-ahead to a.near"
 
 
 def test_look_ahead_leaves_a_goal_that_comes_first() -> None:
@@ -116,14 +112,14 @@ def test_look_ahead_leaves_a_goal_that_comes_first() -> None:
     seen.remember()
     seen.put({"w": 0.2}, 0.08)
     seen.remember()
-    assert seen.clip(LookAhead(), 0.08, 0.1).reason == "grid"
+    assert seen.clip(LookAhead(), 0.08, 0.1).cause is GRID
 
 
 def test_look_ahead_needs_two_points() -> None:
     seen = Seen(plan({"near": ["w"]}), history=2)
     seen.put({"w": 0.2}, 0.0)
     seen.remember()
-    assert seen.clip(LookAhead(), 0.0, 1.0).reason == "grid"
+    assert seen.clip(LookAhead(), 0.0, 1.0).cause is GRID
 
 
 @pytest.mark.parametrize(
@@ -159,7 +155,7 @@ ROOT = 0.6823278038280193
 def test_a_cubic_is_predicted_exactly() -> None:
     seen = course({"z": FALL}, [0.0, 0.2])
     goal = seen.clip(Predictive(approach=1.0), 0.2, 1.2)
-    assert (goal.end.seconds, goal.reason) == (approx(ROOT, abs=1e-14), "a.event predicted")
+    assert (goal.end.seconds, str(goal.cause)) == (approx(ROOT, abs=1e-14), "a.event predicted")
 
 
 def test_a_far_event_is_approached_and_a_near_one_is_met() -> None:
@@ -173,18 +169,18 @@ def test_a_far_event_is_approached_and_a_near_one_is_met() -> None:
 def test_an_event_that_is_now_is_fired_without_a_step() -> None:
     now = ROOT - 5e-9
     goal = course({"z": FALL}, [0.2, now]).clip(Predictive(), now, 1.2)
-    assert goal == Goal(Instant(now), "a.event now", frozenset({0}))
+    assert goal == Goal(Instant(now), Cause(Kind.PREDICTED, ("a.event",)), frozenset({0}))
 
 
 def test_an_event_that_has_just_happened_is_not_predicted() -> None:
     now = ROOT - 5e-9
     seen = course({"z": FALL}, [0.2, now])
-    assert seen.clip(Predictive(), now, 1.2, frozenset({0})).reason == "grid"
+    assert seen.clip(Predictive(), now, 1.2, frozenset({0})).cause is GRID
 
 
 def test_an_event_beyond_the_goal_is_left() -> None:
     seen = course({"z": FALL}, [0.0, 0.2])
-    assert seen.clip(Predictive(), 0.2, 0.6).reason == "grid"
+    assert seen.clip(Predictive(), 0.2, 0.6).cause is GRID
 
 
 def test_the_last_indicator_to_fall_decides() -> None:
@@ -197,7 +193,7 @@ def test_an_event_needs_all_indicators_at_one_time() -> None:
     """z is below 0 up to 0.5 only, w from 0.8 on."""
     z: Signal = (lambda t: t - 0.5, lambda t: 1.0)
     w: Signal = (lambda t: 0.8 - t, lambda t: -1.0)
-    assert course({"z": z, "w": w}, [0.0, 0.2]).clip(Predictive(), 0.2, 1.2).reason == "grid"
+    assert course({"z": z, "w": w}, [0.0, 0.2]).clip(Predictive(), 0.2, 1.2).cause is GRID
 
 
 def test_an_event_between_two_roots_is_found() -> None:
@@ -248,10 +244,10 @@ def test_what_is_on_at_the_end_of_a_step_is_detected_once() -> None:
 
 def test_after_an_event_check_interrupts_for_a_moment() -> None:
     seen = Seen(plan({"event": ["z"]}))
-    assert seen.clip(Check(), 0.5, 0.6).reason == "grid"
+    assert seen.clip(Check(), 0.5, 0.6).cause is GRID
     goal = seen.clip(Check(), 0.5, 0.6, frozenset({0}))
-    assert (goal.end.seconds, goal.reason) == (0.5 + 1e-4, "interruption")
-    assert seen.clip(Check(1e-2), 0.595, 0.6, frozenset({0})).reason == "grid"
+    assert (goal.end.seconds, str(goal.cause)) == (0.5 + 1e-4, "interruption")
+    assert seen.clip(Check(1e-2), 0.595, 0.6, frozenset({0})).cause is GRID
 
 
 def test_check_fires_what_is_on() -> None:
@@ -267,22 +263,15 @@ def test_an_interruption_takes_time(interruption: float) -> None:
         Check(interruption)
 
 
-# EarlyReturn, Locate --------------------------------------------------------------------------------------------------
+# EarlyReturn --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("clock", [EarlyReturn(), Locate()], ids=["early return", "locate"])
+@pytest.mark.parametrize("clock", [EarlyReturn()], ids=["early return"])
 def test_who_waits_for_the_fmus_clips_and_detects_nothing(clock: EventClock) -> None:
     seen = Seen(plan({"event": ["z"]}))
     seen.put({"z": -1.0, "dz": -1.0})
-    assert seen.clip(clock, 0.5, 0.6).reason == "grid"
+    assert seen.clip(clock, 0.5, 0.6).cause is GRID
     assert clock.detect(seen.indicators, NOTHING) == NOTHING
-
-
-def test_only_locate_goes_back_for_a_bracket() -> None:
-    assert Locate(1e-6).locates == 1e-6
-    assert [c.locates for c in (LookAhead(), Predictive(), EarlyReturn(), Check())] == [0.0] * 4
-    with pytest.raises(OptionError, match="expected a positive tolerance"):
-        Locate(0.0)
 
 
 # Indicators -----------------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi, Sequential
-from fmimaster.control.event_clock import Check, EarlyReturn, Locate
-from fmimaster.control.step_size import FixedStep
+from fmimaster.control.event_clock import Check, EarlyReturn
+from fmimaster.control.locate import Locate
+from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import ProgramError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.results.results import Results
@@ -205,7 +206,7 @@ def test_a_change_of_a_discrete_output_is_located(simulate: Simulate) -> None:
         {"s": switch, "r": reader},
         ["s.n -> r.n"],
         algorithm=GaussSeidel(),
-        event_clock=Locate(1e-6),
+        step_size=Locate("0.1", tolerance=1e-6),
         stop_time=0.5,
     )
     change = results.time[results["s.n"] == 1][0]
@@ -221,7 +222,10 @@ def test_two_changes_in_one_step_are_both_located(simulate: Simulate) -> None:
     )
     reader = PythonFmu(inputs={"n": 0}, outputs={"y": lambda v: v.n}, attributes={"n": integer})
     results = simulate(
-        {"s": count, "r": reader}, ["s.n -> r.n"], event_clock=Locate(1e-9), stop_time=0.5
+        {"s": count, "r": reader},
+        ["s.n -> r.n"],
+        step_size=Locate("0.1", tolerance=1e-9),
+        stop_time=0.5,
     )
     changes = [results.time[results["s.n"] == n][0] for n in (1, 2)]
     assert changes == pytest.approx([0.33, 0.37], abs=1e-9)

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster.control.event_clock import Predictive, refuse_what_cannot_be_done
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import DescriptionError, OptionError
 from fmimaster.plan.events import concerned
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import EventUse, Plan, Policy
+from fmimaster.requirements import refuse_plan
 from fmimaster.system.model import (
     DataType,
     EventDeclaration,
@@ -125,10 +127,10 @@ def test_a_connected_input_cannot_trigger_an_event_too() -> None:
 
 
 def test_what_cannot_be_fired_is_refused_by_name() -> None:
-    refuse_what_cannot_be_done(crash(), Predictive())
+    refuse_plan(crash(), FixedStep(0.1), Predictive())
     alone = plan_of({"a": member()}, use=WATCHED)
     with pytest.raises(DescriptionError, match=r"'a\.hit' is shared, but .* builder\.share_event"):
-        refuse_what_cannot_be_done(alone, Predictive())
+        refuse_plan(alone, FixedStep(0.1), Predictive())
 
 
 # Clock connections ----------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from fmimaster.causes import Cause, Event, Kind
 from fmimaster.errors import FileError, OptionError
-from fmimaster.results.explained import Event
 from fmimaster.results.plot import plot_results, save_figure
 from fmimaster.results.results import Results
 
@@ -251,7 +251,7 @@ def test_no_window_is_opened_and_no_global_figure_kept(masses: Results) -> None:
 
 def eventful(number: int) -> Results:
     events = [
-        Event(k / number, 1, "e", k % 2 == 0, ("a", "b")[: 2 - k % 2], "detected")
+        Event(k / number, 1, "e", k % 2 == 0, ("a", "b")[: 2 - k % 2], Cause(Kind.DETECTED))
         for k in range(number)
     ]
     return Results(time=[0.0, 1.0], columns={"x": [0.0, 1.0]}, events=events)

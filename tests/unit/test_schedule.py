@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from python_fmu import PythonFmu
 
 from fmimaster.control.schedule import make_schedule, round_to_125
-from fmimaster.control.step_size import FixedStep
+from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import OptionError
 from fmimaster.system.description import Experiment
 from fmimaster.system.model import DefaultExperiment, Model
@@ -34,20 +34,20 @@ def model(*, fixed: bool = False, internal: float | None = None, **experiment: A
 def test_the_users_word_comes_first() -> None:
     models = {"a": model(start_time=5, stop_time=6, step_size=0.5)}
     s = make_schedule(models, Experiment(1, 2, 0.25), start_time=0, stop_time="3", step_size="1/10")
-    assert (s.start, s.stop, s.step.exact_size) == (0, 3, Fraction(1, 10))
+    assert (s.start, s.stop, s.rule.exact_size) == (0, 3, Fraction(1, 10))
     assert s.notes == ()
 
 
 def test_the_systems_word_comes_before_the_fmus() -> None:
     models = {"a": model(start_time=5, stop_time=6, step_size=0.5)}
     s = make_schedule(models, Experiment(1, 2, 0.25))
-    assert (s.start, s.stop, s.step.exact_size) == (1, 2, Fraction(1, 4))
+    assert (s.start, s.stop, s.rule.exact_size) == (1, 2, Fraction(1, 4))
 
 
 def test_what_nobody_else_says_is_taken_from_the_fmus_and_noted() -> None:
     models = {"a": model(start_time=1, stop_time=3, step_size=0.5), "b": model(step_size=0.25)}
     s = make_schedule(models, SILENT)
-    assert (s.start, s.stop, s.step.exact_size) == (1, 3, Fraction(1, 4))
+    assert (s.start, s.stop, s.rule.exact_size) == (1, 3, Fraction(1, 4))
     assert s.notes == (
         "stop time 3 s from the default experiment of 'a'",
         "step size 0.25 s from 'b', the smallest that an FMU suggests",
@@ -56,7 +56,7 @@ def test_what_nobody_else_says_is_taken_from_the_fmus_and_noted() -> None:
 
 def test_a_fixed_internal_step_size_counts_as_a_suggestion() -> None:
     models = {"a": model(internal=0.125)}
-    assert make_schedule(models, SILENT, stop_time=1).step.exact_size == Fraction(1, 8)
+    assert make_schedule(models, SILENT, stop_time=1).rule.exact_size == Fraction(1, 8)
 
 
 def test_where_fmus_do_not_agree_on_the_start_it_is_zero() -> None:
@@ -66,12 +66,12 @@ def test_where_fmus_do_not_agree_on_the_start_it_is_zero() -> None:
 
 def test_a_fixed_step_is_taken_as_it_is() -> None:
     step = FixedStep("1/3")
-    assert make_schedule({"a": model()}, SILENT, stop_time=1, step_size=step).step is step
+    assert make_schedule({"a": model()}, SILENT, stop_time=1, step_size=step).rule is step
 
 
 def test_without_any_step_size_about_500_steps_of_a_round_size_are_done() -> None:
     s = make_schedule({"a": model()}, SILENT, stop_time=10)
-    assert s.step.exact_size == Fraction(1, 50)
+    assert s.rule.exact_size == Fraction(1, 50)
     assert s.notes == ("step size 0.02 s, because nobody says one: 500 steps",)
 
 
@@ -125,7 +125,7 @@ def test_a_step_must_divide_the_span_if_an_fmu_cannot_take_a_shorter_one() -> No
 
 def test_a_tenth_divides_one_although_no_double_is_a_tenth() -> None:
     s = make_schedule({"a": model(fixed=True)}, SILENT, stop_time=1, step_size=0.1)
-    assert s.grid.step * 10 == s.base.ticks(s.stop)
+    assert s.base.ticks(s.rule.exact_size) * 10 == s.base.ticks(s.stop)
 
 
 # Points besides the grid ----------------------------------------------------------------------------------------------

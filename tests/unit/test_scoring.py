@@ -9,6 +9,7 @@ import pytest
 from command_line import reference
 
 from fmimaster import Results
+from fmimaster.causes import Kind, causes_of
 from fmimaster.demos.methods import METHODS, Method, MethodRun, run_method
 from fmimaster.demos.scoring import (
     Execution,
@@ -18,7 +19,6 @@ from fmimaster.demos.scoring import (
     position_error,
 )
 from fmimaster.demos.two_mass import ReferenceEvent, TwoMassReference
-from fmimaster.results.explained import reasons
 
 STATE = np.zeros(4)
 
@@ -149,4 +149,5 @@ def test_what_fmus_log_and_what_results_carry_are_the_same_events(version: str) 
 
 
 def test_only_plain_jacobi_has_nothing_to_explain() -> None:
-    assert set(reasons(done("plain Jacobi", 0.01, "mixed").results.steps)) == {"grid", "stop time"}
+    causes = causes_of(done("plain Jacobi", 0.01, "mixed").results.steps)
+    assert {cause.kind for cause in causes} == {Kind.GRID, Kind.STOP_TIME}

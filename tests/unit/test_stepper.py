@@ -13,18 +13,29 @@ import pytest
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster.control.instant import Instant, TimeBase, exact
-from fmimaster.control.step_size import Grid
+from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import CallError, ConvergenceError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program, Step
 from fmimaster.program.outcome import Outcome, Reason, Stop
-from fmimaster.run.state import RunState, StepPrograms
+from fmimaster.program.programs import Programs, Variant
+from fmimaster.run.state import RunState
 from fmimaster.run.stepper import Stepper
 from fmimaster.run.timeline import Timeline
 
-PROGRAMS = StepPrograms(
-    [SimpleNamespace(attempt=Program("attempt", (Step(0, 1.0),)), first=None)],
-    Program("commit", ()),
+NOTHING = Program("nothing", ())
+VARIANT = Variant(Program("attempt", (Step(0, 1.0),)), NOTHING, NOTHING, lambda *_: NOTHING, None)
+PROGRAMS = Programs(
+    initialize=NOTHING,
+    variants=(VARIANT,),
+    restart=None,
+    commit=Program("commit", ()),
+    renew=NOTHING,
+    terminate=NOTHING,
+    n_places=0,
+    n_buffers=0,
+    history=0,
+    hooks=(),
 )
 
 
@@ -85,9 +96,10 @@ def stepped(
 
     executor = Executor(**options)
     plan: Plan = plan_of({name: PythonFmu() for name in names})
-    grid = Grid(base, base.ticks(times[0]), base.ticks(times[2]))
-    state = RunState(instant(times[0]), Timeline.of(map(instant, times[3:])))
-    stepper = Stepper(plan, PROGRAMS, executor, grid, state)  # type: ignore[arg-type]
+    rule = FixedStep(times[2])
+    memory = rule.begin(base, base.ticks(times[0]))
+    state = RunState(instant(times[0]), Timeline.of(map(instant, times[3:])), memory)
+    stepper = Stepper(plan, PROGRAMS, executor, rule, base, state)  # type: ignore[arg-type]
     list(stepper.advance(instant(times[1])))
     return stepper, executor
 
@@ -166,7 +178,7 @@ def test_a_discarded_step_is_an_error_that_names_instance_step_and_time_reached(
     assert error.time == 0.2
 
 
-def test_an_iteration_that_does_not_come_to_rest_is_an_error_that_says_how_far_it_was() -> None:
+def test_an_iteration_that_does_not_converge_is_an_error_that_says_how_far_it_was() -> None:
     stopped = Outcome(0.2, stopped=Stop(Reason.NOT_CONVERGED, -1, 0, 0.2, change=0.125))
     with pytest.raises(ConvergenceError, match=r"from t = 0\.2 s .* still change by 0\.125"):
         stepped(0.1, 1, outcome={0.2: stopped})

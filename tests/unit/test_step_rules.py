@@ -1,4 +1,4 @@
-"""The grid of a fixed step: points from integers, never from a sum."""
+"""Step-size rules: the grid of a fixed step, ramps, and going back to locate a change."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Instant, TimeBase, exact
-from fmimaster.control.step_size import FixedStep, Grid, Ramp, Ramped, free_step
+from fmimaster.control.locate import Locate
+from fmimaster.control.ramp import FreeStep, Ramp, Ramped
+from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import OptionError
 
 STEPS = 100_000
@@ -74,7 +77,7 @@ def test_the_point_after_a_grid_point_is_the_next_one(
 ) -> None:
     g = grid(step, start)
     here = g.base.instant(g.start + k * g.step)
-    assert g.propose(here).end == g.base.instant(g.start + (k + 1) * g.step)
+    assert g.after(here) == g.base.instant(g.start + (k + 1) * g.step)
 
 
 @given(decimal, size, decimal)
@@ -84,7 +87,7 @@ def test_after_an_interruption_the_next_goal_is_the_next_grid_point(
     base = TimeBase.of([start, step, after])
     g = Grid(base, base.ticks(start), base.ticks(step))
     here = base.instant(base.ticks(start + after))
-    end = Fraction(g.propose(here).end.ticks, base.resolution)
+    end = Fraction(g.after(here).ticks, base.resolution)
     assert (end - start) % step == 0
     assert start + after < end <= start + after + step
 
@@ -93,14 +96,14 @@ def test_after_an_interruption_the_next_goal_is_the_next_grid_point(
 def test_after_a_time_that_was_found_the_next_goal_is_the_next_grid_point(
     found: float, step: Fraction
 ) -> None:
-    end = Fraction(grid(step).propose(Instant(found)).end.ticks, grid(step).base.resolution)
+    end = Fraction(grid(step).after(Instant(found)).ticks, grid(step).base.resolution)
     assert end % step == 0
     assert Fraction(found) < end <= Fraction(found) + step
 
 
 def test_a_time_found_just_below_a_grid_point_goes_to_that_point() -> None:
     # the double 0.3 is below 3/10: the grid point has the same double, and no step is done to it
-    assert grid(0.1).propose(Instant(0.3)).end == Instant(0.3, 3)
+    assert grid(0.1).after(Instant(0.3)) == Instant(0.3, 3)
 
 
 # Many points at once --------------------------------------------------------------------------------------------------
@@ -169,18 +172,20 @@ def test_any_rational_grid_is_met_without_rounding_errors(start: Fraction, step:
 # Ramp -----------------------------------------------------------------------------------------------------------------
 
 
-def ramped(rule: Ramp) -> Ramped:
-    base = TimeBase.of([rule.exact_size])
-    return Ramped(base, base.ticks(rule.exact_size), rule)
+def begun(rule: Ramp, previous: float = 0.0) -> Ramped:
+    """What a ramp remembers after a step of that length."""
+    memory = rule.begin(TimeBase.of([rule.exact_size]), 0)
+    return rule.decide(memory, Instant(0.0), previous, 0.0)[0]
 
 
 def lengths(rule: Ramp, count: int, begin: float = 0.0) -> list[float]:
     """Lengths of the first steps."""
-    run, now, previous, found = ramped(rule), Instant(begin), 0.0, []
+    memory, now, found = begun(rule), Instant(begin), []
     for _ in range(count):
-        end = run.propose(now, previous).end
-        previous = end.seconds - now.seconds
-        found.append(previous)
+        end = rule.propose(now, memory).end
+        found.append(end.seconds - now.seconds)
+        memory, again = rule.decide(memory, now, found[-1], 0.0)
+        assert again is None
         now = end
     return found
 
@@ -196,26 +201,33 @@ def test_first_step_and_growth_can_be_chosen() -> None:
 
 
 def test_a_ramp_says_why_a_step_is_short() -> None:
-    run = ramped(Ramp(0.1))
-    assert run.propose(Instant(0.0, 0), 0.0).reason == "ramp"
-    assert run.propose(Instant(0.3), 0.04).reason == "ramp"
-    assert run.propose(Instant(0.3), 0.06).reason == "step size"
+    rule = Ramp(0.1)
+    assert str(rule.propose(Instant(0.0, 0), begun(rule)).cause) == "ramp"
+    assert str(rule.propose(Instant(0.3), begun(rule, 0.04)).cause) == "ramp"
+    assert str(rule.propose(Instant(0.3), begun(rule, 0.06)).cause) == "step size"
 
 
-def test_free_steps_have_one_size_from_wherever_the_last_one_ended() -> None:
-    assert lengths(free_step(0.08), 3, begin=0.01234) == pytest.approx([0.08] * 3, abs=1e-15)
+def test_after_an_event_a_ramp_begins_again() -> None:
+    rule = Ramp(0.1)
+    assert rule.restart(begun(rule, 0.1)) == begun(rule)
 
 
-def test_free_steps_from_a_given_time_add_up_without_error() -> None:
-    run, now = ramped(free_step(0.1)), Instant(0.0, 0)
+def test_FreeSteps_have_one_size_from_wherever_the_last_one_ended() -> None:
+    assert lengths(FreeStep(0.08), 3, begin=0.01234) == pytest.approx([0.08] * 3, abs=1e-15)
+
+
+def test_FreeSteps_from_a_given_time_add_up_without_error() -> None:
+    rule, now = FreeStep(0.1), Instant(0.0, 0)
     for k in range(1, 1001):
-        now = run.propose(now, 0.1).end
+        now = rule.propose(now, begun(rule, 0.1)).end
         assert now.seconds == k / 10
 
 
-def test_free_steps_are_on_no_grid() -> None:
-    run = ramped(free_step(0.1))
-    assert run.propose(Instant(0.25), 0.1).end.seconds == pytest.approx(0.35, abs=1e-15)
+def test_FreeSteps_are_on_no_grid() -> None:
+    rule = FreeStep(0.1)
+    assert rule.propose(Instant(0.25), begun(rule, 0.1)).end.seconds == pytest.approx(
+        0.35, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize(
@@ -232,3 +244,50 @@ def test_free_steps_are_on_no_grid() -> None:
 def test_a_ramp_that_is_none_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         Ramp(**settings)
+
+
+# Locate ---------------------------------------------------------------------------------------------------------------
+
+
+def located(change: float, rule: Locate, now: Instant) -> list[float]:
+    """Lengths of the steps that are tried until a change at that time is located; the last one is accepted."""
+    memory = rule.begin(TimeBase.of([rule.exact_size]), 0)
+    length = rule.propose(now, memory).end.seconds - now.seconds
+    tried = []
+    while True:
+        tried.append(length)
+        memory, again = rule.decide(memory, now, length, 2.0 if length >= change else 0.0)
+        if again is None:
+            return tried
+        length = again
+
+
+def test_a_change_is_located_between_two_lengths_that_differ_by_the_tolerance() -> None:
+    tried = located(0.0321, Locate(0.1, tolerance=1e-6), Instant(0.0, 0))
+    assert tried[:3] == [0.1, 0.05, 0.025]
+    without = max(length for length in tried if length < 0.0321)
+    assert without < 0.0321 <= tried[-1] <= without + 1e-6
+
+
+def test_a_change_is_located_no_finer_than_doubles_can_tell_times_apart() -> None:
+    tried = located(0.0321, Locate(0.1), Instant(1e8, 10**9))
+    assert tried[-1] - max(length for length in tried if length < 0.0321) == pytest.approx(
+        6e-8, rel=1.0
+    )
+
+
+def test_a_step_without_a_change_is_accepted() -> None:
+    rule = Locate(0.1)
+    memory = rule.begin(TimeBase(10), 0)
+    assert rule.decide(memory, Instant(0.0, 0), 0.1, 0.0) == (memory, None)
+
+
+def test_a_step_that_failed_is_not_tried_again() -> None:
+    rule = Locate(0.1)
+    memory = rule.begin(TimeBase(10), 0)
+    assert rule.decide(memory, Instant(0.0, 0), 0.1, float("inf")) == (memory, None)
+
+
+def test_the_tolerance_must_be_positive() -> None:
+    with pytest.raises(OptionError, match="expected a positive tolerance"):
+        Locate(tolerance=0.0)

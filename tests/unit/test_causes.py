@@ -1,28 +1,43 @@
-"""Results carry events and the reasons of steps: in memory, pickled, chosen from, and beside a CSV file."""
+"""Results carry events and the causes of steps: in memory, pickled, chosen from, and beside a CSV file."""
 
 from __future__ import annotations
 
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import reference
 
 from fmimaster import Backend, Results, Simulation, SimulationError
 from fmimaster.algorithms import Jacobi
-from fmimaster.control.event_clock import EarlyReturn, EventClock, LookAhead, Predictive
-from fmimaster.control.step_size import FixedStep, Ramp, free_step
-from fmimaster.control.usual_step import usual_step
+from fmimaster.causes import (
+    GRID,
+    STEP_SIZE,
+    Cause,
+    Event,
+    Kind,
+    Steps,
+    causes_of,
+    needs_explanation,
+)
+from fmimaster.control.event_clock import EarlyReturn, EventClock
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import FreeStep, Ramp
+from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import FileError
 from fmimaster.program.polynomial import Polynomial
-from fmimaster.results.explained import Event, Steps, reasons, worth_telling
 from fmimaster.results.facts import facts_path, read_facts
 from fmimaster.results.results import InstanceStatistics, Statistics
 from fmimaster.run.log import StepLog
 
-COLLISION = Event(0.5, 1, "collision", True, ("a", "b"), "predicted", {"a.v": 1.0}, {"a.v": -1.0})
-STEPS = (Steps(0.0, 0.4, "grid", 4), Steps(0.4, 0.5, "collision predicted"))
+COLLISION = Event(
+    0.5, 1, "collision", True, ("a", "b"), Cause(Kind.PREDICTED), {"a.v": 1.0}, {"a.v": -1.0}
+)
+PREDICTED = Cause(Kind.PREDICTED, ("collision",))
+STEPS = (Steps(0.0, 0.4, GRID, 4), Steps(0.4, 0.5, PREDICTED))
 
 
 @pytest.fixture
@@ -60,10 +75,10 @@ def test_they_stand_beside_the_table(explained: Results, tmp_path: Path) -> None
 
 
 def test_a_table_on_the_grid_has_nothing_beside_it(tmp_path: Path) -> None:
-    steps = [Steps(0.0, 0.4, "grid", 4), Steps(0.4, 0.5, "stop time")]
+    steps = [Steps(0.0, 0.4, GRID, 4), Steps(0.4, 0.5, Cause(Kind.STOP_TIME))]
     Results(time=[0.0], columns={"x": [0.0]}, steps=steps).write_csv(tmp_path / "run.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["run.csv"]
-    assert not worth_telling((), steps)
+    assert not needs_explanation((), steps)
 
 
 def test_facts_of_an_earlier_table_of_that_name_do_not_stay(
@@ -89,7 +104,9 @@ def test_the_name_of_the_file_follows_from_the_table(name: str) -> None:
 
 
 def test_numbers_that_json_does_not_know_are_left_out(tmp_path: Path) -> None:
-    odd = Event(0.0, 1, "e", False, ("a",), "detected", {"a.x": float("nan")}, {"a.x": 1.0})
+    odd = Event(
+        0.0, 1, "e", False, ("a",), Cause(Kind.DETECTED), {"a.x": float("nan")}, {"a.x": 1.0}
+    )
     Results(time=[0.0], columns={}, events=[odd]).write_csv(tmp_path / "run.csv")
     json.loads((tmp_path / "run.events.json").read_text(), parse_constant=pytest.fail)
     assert str(Results.read_csv(tmp_path / "run.csv").events[0].left["a.x"]) == "nan"
@@ -148,14 +165,15 @@ def test_steps_cover_the_run_without_a_gap() -> None:
     assert results.steps[0].begin == 0.0
     assert results.steps[-1].end == 6.0
     assert all(a.end == b.begin for a, b in zip(results.steps, results.steps[1:], strict=False))
-    assert sum(reasons(results.steps).values()) == results.statistics.steps
-    assert "collision predicted" in reasons(results.steps)
+    assert sum(causes_of(results.steps).values()) == results.statistics.steps
+    assert PREDICTED in causes_of(results.steps)
 
 
 def test_how_an_event_was_found_is_told() -> None:
-    assert {e.found for e in two_mass().run().events} == {"predicted", "detected"}
+    kinds = {e.cause.kind for e in two_mass().run().events}
+    assert kinds == {Kind.PREDICTED, Kind.DETECTED}
     early = two_mass(event_clock=EarlyReturn(), step_size=0.2).run()
-    assert {e.found for e in early.events} <= {
+    assert {str(e.cause) for e in early.events} <= {
         f"early return of {who}" for who in ("upper", "lower", "upper and lower")
     }
 
@@ -182,15 +200,15 @@ def test_a_run_that_fails_has_its_events_until_then(tmp_path: Path) -> None:
 def test_quiet_stretches_are_one_entry() -> None:
     log = StepLog()
     for k in range(4):
-        log.add(0.1 * k, 0.1 * (k + 1), "step size")
-    log.add(0.4, 0.45, "ball predicted")
-    log.add(0.45, 0.5, "step size")
-    log.add(0.5, 0.6, "step size")
-    assert [(s.reason, s.steps) for s in log.stretches] == [
-        ("step size", 4),
-        ("ball predicted", 1),
-        ("step size", 1),
-        ("step size", 1),
+        log.add(0.1 * k, 0.1 * (k + 1), STEP_SIZE)
+    log.add(0.4, 0.45, PREDICTED)
+    log.add(0.45, 0.5, STEP_SIZE)
+    log.add(0.5, 0.6, STEP_SIZE)
+    assert [(s.cause, s.count) for s in log.entries] == [
+        (STEP_SIZE, 4),
+        (PREDICTED, 1),
+        (STEP_SIZE, 1),
+        (STEP_SIZE, 1),
     ]
 
 
@@ -201,16 +219,16 @@ def test_quiet_stretches_are_one_entry() -> None:
     ("clock", "rule"),
     [
         (None, FixedStep(0.1)),
-        (LookAhead(), free_step(0.1)),
-        (EarlyReturn(), free_step(0.1)),
+        (LookAhead(), FreeStep(0.1)),
+        (EarlyReturn(), FreeStep(0.1)),
         (Predictive(), Ramp(0.1)),
     ],
 )
 def test_a_number_is_the_step_that_the_clock_is_usually_used_with(
-    clock: EventClock | None, rule: FixedStep | Ramp
+    clock: EventClock | None, rule: StepRule[Any]
 ) -> None:
-    assert usual_step(clock)(0.1) == rule
+    assert (FixedStep(0.1) if clock is None else clock.usual_rule(0.1)) == rule
     given = two_mass(event_clock=clock, algorithm=Jacobi())
-    assert given.prepare().schedule.step == rule
+    assert given.prepare().schedule.rule == rule
     fixed = two_mass(event_clock=clock, algorithm=Jacobi(), step_size=FixedStep(0.1))
-    assert fixed.prepare().schedule.step == FixedStep(0.1)
+    assert fixed.prepare().schedule.rule == FixedStep(0.1)

@@ -1,0 +1,132 @@
+"""Why steps end and events happen: values that go from the loop to the results as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Kind(Enum):
+    """Kinds of causes. The value is the text for a reader, with ``{}`` for the names."""
+
+    # of the end of a step
+    GRID = "grid"
+    STEP_SIZE = "step size"
+    RAMP = "ramp"
+    STOP_TIME = "stop time"
+    IMPOSED_POINT = "imposed point"
+    LOOK_AHEAD = "look-ahead to {}"
+    INTERRUPTION = "interruption"
+    OUTDATED_OUTPUTS = "outputs of {} after an event"
+    ERROR = "error"
+    """A step that was undone, because its error was too large, or because it failed."""
+
+    # of the end of a step, and of an event
+    PREDICTED = "{} predicted"
+    LOCATED = "{} located"
+    EARLY_RETURN = "early return of {}"
+    TIME_EVENT = "time event of {}"
+
+    # of an event
+    DETECTED = "{} detected"
+    REQUESTED = "requested by {}"
+    CHANGED_INPUT = "changed input of {}"
+
+
+class Cause(NamedTuple):
+    """Why a step has ended, or an event has happened.
+
+    Examples
+    --------
+    >>> str(Cause(Kind.EARLY_RETURN, ("upper", "lower")))
+    'early return of upper and lower'
+    """
+
+    kind: Kind
+    who: tuple[str, ...] = ()
+    """Names of instances; of an event for PREDICTED and LOOK_AHEAD. Empty where the kind says all."""
+
+    def __str__(self) -> str:
+        return self.kind.value.format(" and ".join(self.who)).strip()
+
+
+GRID, STEP_SIZE, RAMP, STOP_TIME = map(
+    Cause, (Kind.GRID, Kind.STEP_SIZE, Kind.RAMP, Kind.STOP_TIME)
+)
+"""Causes without names, made once."""
+
+NEED_NO_WORDS = frozenset({Kind.GRID, Kind.STOP_TIME})
+"""A run in which all steps end for these causes, and without events, has nothing to explain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event that has happened.
+
+    Examples
+    --------
+    >>> from fmimaster import Predictive, reference_path, simulate
+    >>> system = reference_path("systems/two-mass-b1-fmi3.ssp")
+    >>> event = simulate(system, step_size=0.1, event_clock=Predictive(), stop_time=1).events[0]
+    >>> event.name, event.shared, event.components
+    ('collision', True, ('upper', 'lower'))
+    >>> event.left["lower.v"] > 0 > event.right["lower.v"]
+    True
+    """
+
+    time: float
+    """[s]"""
+    index: int
+    """Superdense index of its right limit: the row at this time that shows the values after it."""
+    name: str
+    shared: bool
+    """Whether it happens in several components at once; else it is private to one."""
+    components: tuple[str, ...]
+    cause: Cause
+    """How it was found; of the kinds PREDICTED, DETECTED, EARLY_RETURN, TIME_EVENT, REQUESTED, CHANGED_INPUT, LOCATED."""
+    left: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Recorded variables of its components before the event; arrays as lists. Empty for LOCATED: it lies inside a step."""
+    right: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """The same after it."""
+
+    @property
+    def scope(self) -> str:
+        """``"shared"`` or ``"private"``."""
+        return "shared" if self.shared else "private"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.scope}) at t = {self.time:.12g} s in {' and '.join(self.components)}, {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Communication steps that follow each other, of the same cause and the same size; steps on the grid whatever their size."""
+
+    begin: float
+    """[s]"""
+    end: float
+    """[s]"""
+    cause: Cause
+    """Why each of them ended where it did."""
+    count: int = 1
+
+    @property
+    def size(self) -> float:
+        """The step size in s; of several steps, the mean."""
+        return (self.end - self.begin) / self.count
+
+
+def needs_explanation(events: Sequence[Event], steps: Iterable[Steps]) -> bool:
+    """Whether there is an event, or a step that does not end on the grid."""
+    return bool(events) or any(s.cause.kind not in NEED_NO_WORDS for s in steps)
+
+
+def causes_of(steps: Iterable[Steps]) -> dict[Cause, int]:
+    """Cause → number of steps, the most frequent first."""
+    counts: Counter[Cause] = Counter()
+    for s in steps:
+        counts[s.cause] += s.count
+    return dict(counts.most_common())

@@ -1,0 +1,80 @@
+"""Locating changes of discrete outputs by going back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, ulp
+from typing import ClassVar, NamedTuple
+
+from fmimaster.causes import GRID, Cause, Kind
+from fmimaster.control.grid import Grid
+from fmimaster.control.instant import Goal, Instant, TimeBase
+from fmimaster.control.step_context import StepContext
+from fmimaster.control.step_rule import StepRule
+from fmimaster.errors import OptionError
+
+CHANGE = "change of discrete outputs"
+
+
+class Bracket(NamedTuple):
+    """The grid, and step lengths in s without a change and with it; both are 0 while none is located."""
+
+    grid: Grid
+    without: float = 0.0
+    with_it: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Locate(StepRule[Bracket]):
+    """Go back and halve the step until a change of discrete outputs is bracketed; all instances then step to its end.
+
+    Steps are on the grid of the size. For FMUs without Event Mode that change discrete outputs inside a step. All must be
+    able to get and set their FMU state.
+
+    Parameters
+    ----------
+    size : float, int, str, Fraction or None
+        Step size in s, as in :class:`StepRule`.
+    tolerance : float
+        Length of the bracket in s.
+    """
+
+    tolerance: float = 1e-10
+
+    rejects: ClassVar[bool] = True
+    watches_discrete_outputs: ClassVar[bool] = True
+    rejection: ClassVar[Cause] = Cause(Kind.LOCATED, (CHANGE,))
+
+    def __post_init__(self) -> None:
+        StepRule.__post_init__(self)
+        if not self.tolerance > 0:
+            raise OptionError(f"{self}: expected a positive tolerance in s, such as 1e-10.")
+
+    def begin(self, base: TimeBase, start: int) -> Bracket:
+        """The grid."""
+        return Bracket(Grid(base, start, base.ticks(self.exact_size)))
+
+    def propose(self, now: Instant, memory: Bracket) -> Goal:
+        """The first grid point after an instant."""
+        return Goal(memory.grid.after(now), GRID)
+
+    def error(self, tried: StepContext) -> float:
+        """2 if a connected discrete output has changed."""
+        return 2.0 if tried.changed else 0.0
+
+    def decide(
+        self, memory: Bracket, now: Instant, length: float, error: float
+    ) -> tuple[Bracket, float | None]:
+        """Halve the bracket, until it is as short as the tolerance, or as doubles can tell times apart."""
+        grid, without, with_it = memory
+        changed = error > 1.0
+        if error == inf or not (with_it or changed):
+            return Bracket(grid), None
+        if changed:
+            with_it = length
+        else:
+            without = length
+        bracket = Bracket(grid, without, with_it)
+        if with_it - without > max(self.tolerance, 4 * ulp(now.seconds)):
+            return bracket, (without + with_it) / 2
+        return (Bracket(grid), None) if changed else (bracket, with_it)

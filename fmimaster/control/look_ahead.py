@@ -1,0 +1,94 @@
+"""LookAhead: steps become shorter towards an event that the FMU executes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fmimaster.causes import Cause, Kind
+from fmimaster.control.event_clock import EventClock
+from fmimaster.control.indicators import Indicators
+from fmimaster.control.instant import Goal, Instant
+from fmimaster.control.ramp import FreeStep
+from fmimaster.control.step_rule import StepRule, Time
+from fmimaster.errors import OptionError
+
+
+@dataclass(frozen=True, slots=True)
+class LookAhead(EventClock):
+    """Shorten steps towards a predicted event; FMUs execute their events by themselves.
+
+    Parameters
+    ----------
+    safety : float
+        Factor c on the time to the event.
+    forecast : float
+        Factor d on the last change of an indicator; 1 to 2.
+    shortest : float
+        Shortest step in s.
+    in_fmu : bool
+        Whether an FMU that computes it itself is asked, by the output that its manifest names.
+
+    Source: Tischer et al., LookAhead.
+    """
+
+    safety: float = 0.9
+    forecast: float = 2.0
+    shortest: float = 2e-3
+    in_fmu: bool = False
+    history: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if not 0 < self.safety < 1 or self.shortest <= 0 or self.forecast <= 0:
+            raise OptionError(
+                f"{self}: expected 0 < safety < 1, forecast > 0 and shortest > 0. The paper has 0.9, 2 and 0.002."
+            )
+
+    def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
+        """The nearest predicted event, if it comes before the goal."""
+        del fired
+        found = self._nearest(now, indicators)
+        if found is None or now.seconds + found[0] >= goal.end.seconds:
+            return goal
+        return Goal(Instant(now.seconds + found[0]), Cause(Kind.LOOK_AHEAD, (found[1],)))
+
+    def usual_rule(self, size: Time | None) -> StepRule[Any]:
+        """Free steps: on a grid an event is followed by a short step, which is bad for predictions and saves nothing."""
+        return FreeStep(size)
+
+    def _nearest(self, now: Instant, indicators: Indicators) -> tuple[float, str] | None:
+        values, candidates = indicators.present(), list[tuple[float, str]]()
+        with_indicators = {s.instance for s in indicators.sets}
+        computing = {i for i, _ in indicators.look_ahead if self.in_fmu or i not in with_indicators}
+        for i, slot in indicators.look_ahead:
+            if i in computing and values[slot] > 0:
+                name = indicators.plan.instances[i].name
+                candidates.append((values[slot], f"an event of {name}"))
+        previous = indicators.previous(now.seconds, 0.0)
+        if previous is not None:
+            before, time = previous
+            for s in indicators.sets:
+                if s.instance not in computing:
+                    step = self.time_to_event(
+                        [before[k] for k in s.z], [values[k] for k in s.z], now.seconds - time
+                    )
+                    if step > 0:
+                        candidates.append((step, indicators.plan.events[s.event].name))
+        return min(candidates, default=None)
+
+    def time_to_event(self, before: Sequence[float], now: Sequence[float], dt: float) -> float:
+        """Time in s to the event of one indicator set; -1 if none is predicted.
+
+        Parameters
+        ----------
+        before, now : values of the indicators at the last two communication points
+        dt : time between them in s
+        """
+        longest = -1.0
+        for z_before, z in zip(before, now, strict=True):
+            if z + self.forecast * (z - z_before) >= 0:
+                return -1.0
+            if z > 0:
+                longest = max(longest, self.safety * dt * z / (z_before - z), self.shortest)
+        return longest if longest >= self.shortest else -1.0

@@ -1,0 +1,82 @@
+"""Steps of one size from wherever the last one ended, with short ones after each event, or without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isinf
+from typing import NamedTuple
+
+from fmimaster.causes import RAMP, STEP_SIZE
+from fmimaster.control.instant import Goal, Instant, TimeBase
+from fmimaster.control.step_rule import StepRule
+from fmimaster.errors import OptionError
+
+
+class Ramped(NamedTuple):
+    """What a ramp remembers."""
+
+    base: TimeBase
+    step: int
+    """Ticks of the largest step."""
+    previous: float = 0.0
+    """Length of the last step in s; 0 at the start and after an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp(StepRule[Ramped]):
+    """Steps of one size from wherever the last one ended; short ones first, at the start and after each event.
+
+    Parameters
+    ----------
+    size : float, int, str or Fraction
+        Largest step size in s, as in :class:`StepRule`.
+    first : float
+        The first step, and the first after an event, as a fraction of the size.
+    growth : float
+        A step is at most so many times the one before.
+
+    Source: fmimaster, for the event clock Predictive (docs/events.md).
+    """
+
+    first: float = 0.125
+    growth: float = 2.0
+
+    def __post_init__(self) -> None:
+        StepRule.__post_init__(self)
+        if not 0 < self.first <= 1 or not self.growth > 1:
+            raise OptionError(f"{self}: expected 0 < first <= 1 and growth > 1.")
+
+    def begin(self, base: TimeBase, start: int) -> Ramped:
+        """No step before."""
+        del start
+        return Ramped(base, base.ticks(self.exact_size))
+
+    def propose(self, now: Instant, memory: Ramped) -> Goal:
+        """The end of the next step."""
+        base, step, previous = memory
+        size = step / base.resolution
+        longest = self.growth * previous if previous else self.first * size
+        if longest < size:
+            return Goal(Instant(now.seconds + longest), RAMP)
+        if isinf(now.ticks):  # a time that was found
+            return Goal(Instant(now.seconds + size), STEP_SIZE)
+        return Goal(base.instant(int(now.ticks) + step), STEP_SIZE)
+
+    def decide(
+        self, memory: Ramped, now: Instant, length: float, error: float
+    ) -> tuple[Ramped, None]:
+        """Remember the length."""
+        del now, error
+        return Ramped(memory.base, memory.step, length), None
+
+    def restart(self, memory: Ramped) -> Ramped:
+        """Short steps again."""
+        return memory._replace(previous=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeStep(Ramp):
+    """Steps of one size from wherever the last one ended, on no grid."""
+
+    first: float = 1.0
+    growth: float = inf

@@ -1,0 +1,127 @@
+"""Step-size rules: where the next step ends, and whether a step that was tried is accepted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Generic, TypeVar
+
+from fmimaster.causes import GRID, Cause, Kind
+from fmimaster.control.grid import Grid
+from fmimaster.control.instant import Goal, Instant, TimeBase, exact
+from fmimaster.control.step_context import StepContext
+from fmimaster.errors import OptionError
+
+Time = float | int | str | Fraction
+"""A time in s as a user gives it; see :func:`fmimaster.control.instant.exact`."""
+
+Memory = TypeVar("Memory")
+"""What a rule remembers from step to step: a value that can be copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRule(ABC, Generic[Memory]):
+    """Base of all step-size rules. A rule is pure: what it remembers is a value in the state of the run.
+
+    Parameters
+    ----------
+    size : float, int, str, Fraction or None
+        Largest step size in s. A float counts as its shortest decimal; a text may be a fraction: ``"1/60"``. None leaves
+        it to the system and the FMUs.
+
+    A new rule is a subclass with ``begin`` and ``propose``, and ``decide`` if it rejects steps; see docs/events.md.
+    """
+
+    size: Time | None = None
+
+    rejects: ClassVar[bool] = False
+    """Whether a step may be undone and tried again with another length: all FMUs must then be able to restore states."""
+    varies: ClassVar[bool] = True
+    """Whether steps have different sizes, also where no event comes between."""
+    watches_discrete_outputs: ClassVar[bool] = False
+    """Whether the rule judges steps by changes of connected discrete outputs."""
+    rejection: ClassVar[Cause] = Cause(Kind.ERROR)
+    """The cause of the end of a step that was tried again."""
+
+    def __post_init__(self) -> None:
+        if self.size is not None and self.exact_size <= 0:
+            raise OptionError(f"Step size {self.size} s: expected a positive number.")
+
+    @property
+    def exact_size(self) -> Fraction:
+        """The largest step size as a rational number of s."""
+        assert self.size is not None, "the schedule gives each rule a size"
+        return exact(self.size)
+
+    @abstractmethod
+    def begin(self, base: TimeBase, start: int) -> Memory:
+        """What is remembered at the start of a run.
+
+        Parameters
+        ----------
+        base : TimeBase
+            The unit of time in which the size is an integer.
+        start : int
+            The start time in ticks of the base.
+        """
+
+    @abstractmethod
+    def propose(self, now: Instant, memory: Memory) -> Goal:
+        """The end of the next step, if nothing else limits it."""
+
+    def error(self, tried: StepContext) -> float:
+        """How far a step that was tried is from being acceptable; at most 1 is good. Asked only if ``rejects``."""
+        del tried
+        return 0.0
+
+    def decide(
+        self, memory: Memory, now: Instant, length: float, error: float
+    ) -> tuple[Memory, float | None]:
+        """What is remembered after a step, and how it goes on: None accepts it, a length in s tries it again.
+
+        Parameters
+        ----------
+        now : Instant
+            Where the step began.
+        length : float
+            Its length in s.
+        error : float
+            As :meth:`error` says; ``inf`` for a step that failed: it was discarded, or an iteration did not converge.
+        """
+        del now, length, error
+        return memory, None
+
+    def restart(self, memory: Memory) -> Memory:
+        """What is remembered after an event."""
+        return memory
+
+    def grid(self, memory: Memory) -> Grid | None:
+        """The grid on which all proposals lie, if they do: then many steps can be done in one call of the executor."""
+        del memory
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class FixedStep(StepRule[Grid]):
+    """Steps of one size, on the grid ``start + k * size``.
+
+    Examples
+    --------
+    >>> FixedStep("1/60").exact_size
+    Fraction(1, 60)
+    """
+
+    varies: ClassVar[bool] = False
+
+    def begin(self, base: TimeBase, start: int) -> Grid:
+        """The grid."""
+        return Grid(base, start, base.ticks(self.exact_size))
+
+    def propose(self, now: Instant, memory: Grid) -> Goal:
+        """The first grid point after an instant."""
+        return Goal(memory.after(now), GRID)
+
+    def grid(self, memory: Grid) -> Grid:
+        """The grid."""
+        return memory

@@ -1,0 +1,116 @@
+"""What does not go together is refused here, by what algorithms, event clocks, step-size rules and plans say of themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fmimaster.algorithms import Algorithm
+from fmimaster.control.event_clock import EventClock
+from fmimaster.control.step_rule import StepRule
+from fmimaster.errors import DescriptionError, OptionError
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan, Policy
+from fmimaster.system.model import Scope
+
+
+def refuse_settings(algorithm: Algorithm, clock: EventClock | None) -> None:
+    """Raise if an algorithm and an event clock do not go together.
+
+    Raises
+    ------
+    OptionError
+    """
+    name = type(algorithm).__name__
+    if algorithm.finds_events_for_others and (clock is None or not clock.for_others):
+        raise OptionError(
+            f"{name} lets an FMU stop at its events, and needs the event clock Check, which fires them. Give it: "
+            "event_clock=Check() (--event-clock check)."
+        )
+    if clock is not None and clock.for_others and not algorithm.finds_events_for_others:
+        raise OptionError(
+            f"The event clock {type(clock).__name__} is for algorithms in which one FMU finds events for the others, not "
+            f"for {name}. Use Sequential() or AutomaticSequence() (--algorithm sequential), or the event clock "
+            "Predictive()."
+        )
+
+
+def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> None:
+    """Raise if a step-size rule or an event clock has nothing to do in a system, or cannot do it.
+
+    Raises
+    ------
+    DescriptionError
+        If a shared event cannot be fired in each of its members.
+    OptionError
+        If no FMU has what the rule or the clock needs.
+    """
+    if rule.watches_discrete_outputs and not any(g is Group.DISCRETE for _, g in plan.routes):
+        raise OptionError(
+            f"The step-size rule {type(rule).__name__} looks for changes of discrete outputs that are connected, and there "
+            "are none. Leave it out, or use the event clock Predictive or LookAhead, if FMUs publish event indicators."
+        )
+    if clock is None:
+        return
+    _refuse_fixed_steps(plan, clock)
+    if clock.fires:
+        _refuse_untriggered(plan)
+    _refuse_nothing_to_do(plan, clock)
+    if clock.fires:
+        _refuse_without_event_mode(plan)
+
+
+def _refuse_fixed_steps(plan: Plan, clock: EventClock) -> None:
+    for planned in plan.instances:
+        if not planned.model.capabilities.can_handle_variable_communication_step_size:
+            raise OptionError(
+                f"The event clock {type(clock).__name__} asks for steps of different sizes, but '{planned.name}' cannot "
+                "vary its step size (canHandleVariableCommunicationStepSize is false). Leave the event clock out."
+            )
+
+
+def _refuse_untriggered(plan: Plan) -> None:
+    for event in plan.events:
+        missing = [m for m in event.members if m.trigger is None]
+        if event.scope is Scope.SHARED and missing:
+            names = " and ".join(f"'{plan.instances[m.instance].name}'" for m in missing)
+            raise DescriptionError(
+                f"The shared event '{event.name}' has no trigger in {names}, so an event clock cannot let it happen in all "
+                "its members at once. Name a trigger in the FMU's manifest, or use LookAhead, with which FMUs execute "
+                "their events themselves."
+            )
+        if event.scope is Scope.SHARED and len(event.members) < 2:
+            raise DescriptionError(
+                f"The event '{event.name}' is shared, but the system does not say with whom. Add a SharedEvent to the "
+                "system description: builder.share_event(name, members...)."
+            )
+
+
+def _refuse_nothing_to_do(plan: Plan, clock: EventClock) -> None:
+    name = type(clock).__name__
+    stops = any(i.may_return_early for i in plan.instances)
+    if clock.policy is Policy.ANNOUNCE and not stops:
+        raise OptionError(
+            f"The event clock {name} needs FMUs that stop at their events: by an early return (Event Mode and "
+            "mightReturnEarlyFromDoStep), or by a discarded step, with a trigger and a policy in their manifest. There is "
+            "none. Use Predictive or LookAhead, or leave the event clock out."
+        )
+    if not stops and not plan.events and not any(i.model.look_ahead for i in plan.instances):
+        what = "that can be triggered" if clock.fires else "by its indicators"
+        raise OptionError(
+            f"The event clock {name} has nothing to do: no FMU publishes an event {what}. Leave it out, or add a manifest "
+            "to the FMU that names indicators and triggers."
+        )
+
+
+def _refuse_without_event_mode(plan: Plan) -> None:
+    """An event that a clock fires needs Event Mode; the user may have declined that."""
+    for event in plan.events:
+        for member in event.members:
+            instance = plan.instances[member.instance]
+            has_it = instance.model.capabilities.has_event_mode
+            if member.trigger is not None and has_it and not instance.event_mode:
+                raise OptionError(
+                    f"event_mode is False (--no-event-mode), but the event '{event.name}' of '{instance.name}' can be "
+                    "fired in Event Mode only. Leave it out, or use LookAhead (look-ahead), with which FMUs execute their "
+                    "events themselves."
+                )

@@ -1,0 +1,122 @@
+"""What becomes of a step that was tried: it is accepted and committed, or undone and tried again."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from fmimaster.causes import Cause, Kind
+from fmimaster.control.indicators import NONE, Indicators
+from fmimaster.control.instant import Goal, Instant, TimeBase
+from fmimaster.control.step_context import StepContext
+from fmimaster.control.step_rule import StepRule
+from fmimaster.plan.plan import Plan
+from fmimaster.program.outcome import Outcome
+from fmimaster.program.programs import Programs, Variant
+from fmimaster.run.changes import Changes
+from fmimaster.run.event_handler import EventHandler
+from fmimaster.run.executor import Executor
+from fmimaster.run.failures import step_failure
+from fmimaster.run.state import RunState
+
+
+class Acceptance:
+    """Accepts steps, or undoes them: the one place for errors that are too large, for changes that are located, for
+    discarded steps and for iterations that do not converge."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        programs: Programs,
+        executor: Executor,
+        rule: StepRule[Any],
+        base: TimeBase,
+        state: RunState,
+        indicators: Indicators,
+        changes: Changes,
+        events: EventHandler,
+    ) -> None:
+        self._plan = plan
+        self._programs = programs
+        self._executor = executor
+        self._rule = rule
+        self._base = base
+        self._state = state
+        self._indicators = indicators
+        self._changes = changes
+        self._events = events
+        self._remembers = rule.grid(state.memory) is None
+        self._size = base.ticks(rule.exact_size) / base.resolution
+        self._names = [instance.name for instance in plan.instances]
+
+    def accept(self, goal: Goal, outcome: Outcome, variant: Variant) -> bool:
+        """Whether a step in which something has happened is accepted; if so, it is committed.
+
+        Raises
+        ------
+        SimulationError
+            If the step failed, and cannot be tried again.
+        """
+        s = self._state
+        changed: tuple[str, ...] = ()
+        if self._rule.rejects:
+            context = self.context(goal, self._changes.outputs_changed())
+            changed = context.changed if self._rule.watches_discrete_outputs else ()
+            if self._is_undone(goal, outcome, variant, context):
+                return False
+        if outcome.stopped is not None:
+            size = goal.end.seconds - s.time.seconds
+            raise step_failure(self._plan, outcome.stopped, s.time.seconds, size)
+        end = goal.end if outcome.end == goal.end.seconds else Instant(outcome.end)
+        # if an FMU has ended the run within the step, the others are ahead of it: no row belongs to all
+        together = not outcome.terminate or end == goal.end or len(self._plan.instances) == 1
+        if together and end.seconds > s.time.seconds:
+            self._executor.run(self._programs.commit, end.seconds, end.seconds)
+            cause = goal.cause
+            if end != goal.end:
+                cause = Cause(Kind.EARLY_RETURN, self._who(outcome.event_requests))
+            self.committed(end, cause)
+            if changed:
+                self._events.located(changed)
+        return True
+
+    def context(self, goal: Goal, changed: tuple[str, ...] = ()) -> StepContext:
+        """What rules and algorithms are asked with."""
+        s = self._state
+        return StepContext(self._indicators, self._size, s.variant, goal, self._base, changed)
+
+    def committed(self, end: Instant, cause: Cause) -> None:
+        """Note a step that is committed."""
+        s = self._state
+        self._indicators.renew()
+        begin = s.time.seconds
+        s.step_log.add(begin, end.seconds, cause)
+        s.previous = end.seconds - begin
+        if self._remembers and not self._rule.rejects:
+            s.memory, _ = self._rule.decide(s.memory, s.time, s.previous, 0.0)
+        s.time, s.retry, s.index = end, None, 0
+        s.steps += 1
+        if not s.outdated:
+            s.fired = NONE
+            return
+        # what was outdated before this step must not serve a polynomial; the step after the event is still to come
+        self._executor.run(self._programs.renew, end.seconds, end.seconds)
+        s.previous, s.outdated = 0.0, NONE
+        s.memory = self._rule.restart(s.memory)
+
+    def _is_undone(
+        self, goal: Goal, outcome: Outcome, variant: Variant, context: StepContext
+    ) -> bool:
+        """Ask the rule; undo the step if it is to be tried again with another length."""
+        s = self._state
+        error = inf if outcome.stopped is not None else self._rule.error(context)
+        length = (goal.end.seconds if outcome.stopped else outcome.end) - s.time.seconds
+        s.memory, again = self._rule.decide(s.memory, s.time, length, error)
+        if again is None or s.time.seconds + again <= s.time.seconds:
+            return False
+        self._executor.run(variant.rollback, s.time.seconds, s.time.seconds)
+        s.retry = again
+        return True
+
+    def _who(self, instances: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(self._names[i] for i in instances) or ("an FMU",)

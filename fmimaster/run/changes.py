@@ -1,0 +1,56 @@
+"""Discrete values whose change is an event for instances with Event Mode, or is located by a step-size rule."""
+
+from __future__ import annotations
+
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.store import ValueStore
+from fmimaster.run.state import RunState
+
+
+class Changes:
+    """Compares discrete variables with what they were; the old values are in the state of the run."""
+
+    def __init__(self, plan: Plan, store: ValueStore, state: RunState) -> None:
+        self._store = store
+        self._state = state
+        self.inputs = [
+            (route.source_type, route.source, i)
+            for (i, group), routes in plan.routes.items()
+            if group is Group.DISCRETE and plan.instances[i].event_mode
+            for route in routes
+        ]
+        self._outputs = [
+            (route.source_type, route.source, plan.instances[route.link.source].name)
+            for (_, group), routes in plan.routes.items()
+            if group is Group.DISCRETE
+            for route in routes
+        ]
+
+    def note(self) -> None:
+        """From now on changes count from the present values."""
+        values = self._store.values
+        self._state.discrete_inputs = [values[k][s].tolist() for k, s, _ in self.inputs]
+        self._state.discrete_outputs = [values[k][s].tolist() for k, s, _ in self._outputs]
+
+    def inputs_changed(self) -> set[int]:
+        """Instances with Event Mode that have a new discrete input."""
+        if not self.inputs:
+            return set()
+        values = self._store.values
+        return {
+            i
+            for (k, s, i), before in zip(self.inputs, self._state.discrete_inputs, strict=True)
+            if values[k][s].tolist() != before
+        }
+
+    def outputs_changed(self) -> tuple[str, ...]:
+        """Components with a connected discrete output that has changed; one for each such connection."""
+        values = self._store.values
+        return tuple(
+            name
+            for (k, s, name), before in zip(
+                self._outputs, self._state.discrete_outputs, strict=True
+            )
+            if values[k][s].tolist() != before
+        )

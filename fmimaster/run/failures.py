@@ -1,0 +1,105 @@
+"""What a user reads when a step or an event fails: errors with the names of instances, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fmimaster.control.zeno import MOST_AT_ONE_TIME
+from fmimaster.errors import CallError, ConvergenceError, SimulationError, ZenoError
+from fmimaster.plan.events import Event
+from fmimaster.plan.plan import Plan
+from fmimaster.program.outcome import Reason, Stop
+
+
+def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> SimulationError:
+    """The error for an attempt that stopped and is not tried again; times in s."""
+    if stop.reason is Reason.NOT_CONVERGED:
+        return ConvergenceError(
+            f"An iteration did not converge in the step from t = {begin:.12g} s (size {size:.6g} s): outputs "
+            f"still change by {stop.change:.3g} (relative). Use a smaller step size.",
+            time=begin,
+        )
+    name = plan.instances[stop.instance].name
+    if stop.reason is Reason.EARLY:
+        return CallError(
+            f"DoStep of '{name}' from t = {begin:.12g} s (size {size:.6g} s) returned early at t = {stop.time:.17g} s, "
+            "which is not inside the step, or was not allowed. Ask the FMU's vendor, or run it without Event Mode "
+            "(event_mode=False, --no-event-mode).",
+            instance=name,
+            function="DoStep",
+            status="early return",
+            time=begin,
+        )
+    logged = "".join(f"\n  {name}: {message}" for message in stop.messages[-5:])
+    return CallError(
+        f"DoStep of '{name}' was discarded at t = {begin:.12g} s (step {size:.6g} s); it came to "
+        f"t = {stop.time:.12g} s. A fixed step cannot be made smaller during the run. Use a smaller step size."
+        + (f" The FMU says:{logged}" if logged else ""),
+        instance=name,
+        function="DoStep",
+        status="Discard",
+        messages=stop.messages,
+        time=begin,
+    )
+
+
+def endless(names: Iterable[str], time: float) -> SimulationError:
+    """The error for events that do not end at one time in s."""
+    who = ", ".join(f"'{name}'" for name in names)
+    return SimulationError(
+        f"Events at t = {time:.12g} s do not come to an end: {who} want another one again and "
+        f"again (limit: {MOST_AT_ONE_TIME} events, 100 updates in each). Look for a discrete loop without delay."
+    )
+
+
+def accumulating(name: str, limit: float, time: float) -> ZenoError:
+    """The error for events that accumulate at ``limit``; the last one was at ``time``, both in s."""
+    return ZenoError(
+        f"zeno: {name}: events accumulate at t = {limit:.12g} s; the last one was at t = {time:.12g} s, and the "
+        "gaps between them shrink like those of a geometric series. The model needs a state of rest, such as a "
+        "smallest rebound speed.",
+        time=time,
+        limit=limit,
+    )
+
+
+def next_event_is_nan(names: str, time: float) -> SimulationError:
+    """The error for instances that name NaN as the time of their next event."""
+    return SimulationError(
+        f"UpdateDiscreteStates of {names} says that the time of its next event is NaN, at "
+        f"t = {time:.12g} s. Expected a time in s, or that there is none. Ask the FMU's vendor."
+    )
+
+
+def still_on(plan: Plan, event: Event, time: float) -> SimulationError:
+    """The error for an event whose indicators are all still at or below 0 after it has happened."""
+    names = ", ".join(
+        f"{plan.instances[m.instance].name}.{i.name}"
+        for m in event.members
+        for i in m.declaration.indicators
+    )
+    return SimulationError(
+        f"The event '{event.name}' is still on after it has happened at t = {time:.12g} s: all its "
+        f"indicators ({names}) are at or below 0. After the reset at least one must be positive; check the FMU's "
+        "reset, and that the trigger reaches it."
+    )
+
+
+def unknown_event(name: str, time: float) -> SimulationError:
+    """The error for an FMU without Event Mode that has stopped at no event that is known."""
+    return SimulationError(
+        f"'{name}' has discarded a step at t = {time:.12g} s, but none of its "
+        "event indicators is at or below 0 there, so it is not known which event it is."
+    )
+
+
+def too_often_late(
+    name: str, times: int, first: tuple[float, float], now: tuple[float, float]
+) -> SimulationError:
+    """The error for an event that was found late again and again; (time in s, largest indicator) at first and now."""
+    return SimulationError(
+        f"The event '{name}' was found late {times} times, with all its indicators well below 0: first "
+        f"at t = {first[0]:.12g} s ({first[1]:.3g}), now at t = {now[0]:.12g} s "
+        f"({now[1]:.3g}). It happens more often than steps can follow; perhaps its events accumulate. "
+        "Take smaller steps, or the event clock EarlyReturn, which tells the time at which they do."
+    )

@@ -1,0 +1,73 @@
+"""Where the next step ends: the earliest instant that the rule, the calendar, an FMU or the event clock asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fmimaster.causes import STOP_TIME, Cause, Kind
+from fmimaster.control.event_clock import EventClock
+from fmimaster.control.indicators import Indicators
+from fmimaster.control.instant import Goal, Instant
+from fmimaster.control.step_rule import StepRule
+from fmimaster.plan.plan import Plan
+from fmimaster.run.executor import Executor
+from fmimaster.run.state import RunState
+
+SLIVER = 1e-9
+"""A step that would leave less than this part of itself until the stop time goes to the stop time."""
+
+REFRESH = 1e-5
+"""Length of the step that renews outputs after an event elsewhere, as a part of the step that was due."""
+
+IMPOSED_POINT = Cause(Kind.IMPOSED_POINT)
+
+
+class Goals:
+    """Finds the end of the next step."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        executor: Executor,
+        rule: StepRule[Any],
+        state: RunState,
+        clock: EventClock | None,
+        indicators: Indicators,
+    ) -> None:
+        self._names = [instance.name for instance in plan.instances]
+        self._executor = executor
+        self._rule = rule
+        self._state = state
+        self._clock = clock
+        self._indicators = indicators
+
+    def find(self, until: Instant) -> Goal:
+        """The end of the next step, at the latest ``until``, with its cause."""
+        s, rule = self._state, self._rule
+        now = s.time
+        if s.retry is not None:  # the step before was undone: nothing else limits the shorter one
+            return Goal(Instant(now.seconds + s.retry), rule.rejection)
+        goal = rule.propose(now, s.memory)
+        end = goal.end.seconds
+        if until.seconds - end <= SLIVER * (end - now.seconds):
+            goal = Goal(until, STOP_TIME)
+        if s.timeline.points and (point := s.timeline.after(now)) <= goal.end:
+            goal = Goal(point, IMPOSED_POINT)
+        if s.next_event <= goal.end.seconds:
+            name = self._names[int(self._executor.next_events.argmin())]
+            goal = Goal(Instant(max(s.next_event, now.seconds)), Cause(Kind.TIME_EVENT, (name,)))
+        if s.outdated:
+            goal = self._sooner(goal)
+        if self._clock is None:
+            return goal
+        return self._clock.clip(goal, now, self._indicators, s.fired)
+
+    def _sooner(self, goal: Goal) -> Goal:
+        """A short step, after which outdated outputs can be read."""
+        s = self._state
+        now = s.time.seconds
+        length = REFRESH * (goal.end.seconds - now)
+        if now + length <= now:
+            return goal
+        names = tuple(self._names[i] for i in sorted(s.outdated))
+        return Goal(Instant(now + length), Cause(Kind.OUTDATED_OUTPUTS, names))
