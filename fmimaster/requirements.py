@@ -1,4 +1,4 @@
-"""What does not go together is refused here, by what algorithms, event clocks, step-size rules and plans say of themselves."""
+"""What does not go together is refused here, by the attributes of algorithms, event clocks, step-size rules and plans."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class Settings:
     start_time, stop_time : number or text, in s
         Where they are left out, the system's default experiment counts, then the FMUs'.
     step_size : StepRule, number or text, in s
-        FixedStep, Ramp, FreeStep, Locate. A text may be a fraction: ``"1/60"``. A number or text is a fixed step, or what the
-        event clock is usually used with: FreeStep with LookAhead and EarlyReturn, Ramp with Predictive.
+        FixedStep, Ramp, FreeStep, Locate. A text may be a fraction: ``"1/60"``. A number or text is a fixed step, or what
+        the event clock is usually used with: FreeStep with LookAhead and EarlyReturn, Ramp with Predictive.
     event_clock : EventClock
         What says when a state event is near: LookAhead, Predictive, EarlyReturn, Check. Without one, FMUs see to their
         events themselves.

@@ -212,18 +212,18 @@ def test_after_an_event_a_ramp_begins_again() -> None:
     assert rule.restart(begun(rule, 0.1)) == begun(rule)
 
 
-def test_FreeSteps_have_one_size_from_wherever_the_last_one_ended() -> None:
+def test_free_steps_have_one_size_from_wherever_the_last_one_ended() -> None:
     assert lengths(FreeStep(0.08), 3, begin=0.01234) == pytest.approx([0.08] * 3, abs=1e-15)
 
 
-def test_FreeSteps_from_a_given_time_add_up_without_error() -> None:
+def test_free_steps_from_a_given_time_add_up_without_error() -> None:
     rule, now = FreeStep(0.1), Instant(0.0, 0)
     for k in range(1, 1001):
         now = rule.propose(now, begun(rule, 0.1)).end
         assert now.seconds == k / 10
 
 
-def test_FreeSteps_are_on_no_grid() -> None:
+def test_free_steps_are_on_no_grid() -> None:
     rule = FreeStep(0.1)
     assert rule.propose(Instant(0.25), begun(rule, 0.1)).end.seconds == pytest.approx(
         0.35, abs=1e-15
