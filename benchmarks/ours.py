@@ -38,7 +38,7 @@ def measure(
     def progress(_start: float, _now: float, _stop: float) -> None:
         cpu.append(time.process_time())
 
-    results = simulation(system, executor, algorithm).run(progress)
+    results = simulation(system, backend, algorithm).run(progress)
     assert results.statistics is not None
     wall = results.statistics.seconds
     used = cpu[-1] - cpu[0] if len(cpu) > 2 else wall
