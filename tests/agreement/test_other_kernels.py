@@ -2,80 +2,41 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import fmimaster
-
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
+
+from kernels import FOLDER, Build, TestServer, build, compiler
 
 from fmimaster.run.native import OPERATIONS
 
 HERE = Path(__file__).parent
-PACKAGE = Path(fmimaster.__file__).parent
-
-BUILD = """
-import sys
-sys.path.insert(0, {folder!r})
-from fmimaster.kernel.build import ffibuilder
-name, source, _, options = ffibuilder._assigned_source
-options["extra_compile_args"] += {flags!r}
-options["extra_link_args"] += {flags!r}
-ffibuilder.compile(tmpdir={folder!r})
-"""
+INSTRUCTIONS = ("tests/unit/test_executors.py", "tests/unit/test_executors_at_events.py")
+AGREEMENT = (*INSTRUCTIONS, "tests/agreement/test_real_fmus.py")
+"""The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
 
 
-def package_with_kernel(
-    folder: Path, *, flags: tuple[str, ...] = (), wrong: tuple[str, str] | None = None
-) -> None:
-    """A copy of the package whose kernel is built with these flags, or with one text replaced in it."""
-    shutil.copytree(
-        PACKAGE,
-        folder / "fmimaster",
-        ignore=shutil.ignore_patterns("*.so", "*.o", "_kernel.c", "__pycache__"),
-    )
-    if wrong is not None:
-        source = folder / "fmimaster" / "kernel" / "kernel.c"
-        text = source.read_text()
-        assert text.count(wrong[0]) == 1
-        source.write_text(text.replace(*wrong))
-    script = BUILD.format(folder=str(folder), flags=list(flags))
-    subprocess.run([sys.executable, "-c", script], cwd=folder, check=True, capture_output=True)
+@pytest.fixture(scope="module")
+def quick_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """All objects, compiled in a moment. Each worker of pytest-xdist has its own."""
+    return build(tmp_path_factory.mktemp("kernel"), "-O0")
 
 
-def agreement(
-    folder: Path, environment: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run the tests of each instruction, which both executors must pass, and the agreement tests on that package."""
-    tests = folder / "tests"
-    tests.mkdir()
-    instructions = ("unit/test_executors.py", "unit/test_executors_at_events.py")
-    for name in ("agreement/test_real_fmus.py", *instructions):
-        shutil.copy(HERE.parent / name, tests)
-    for name in ("conftest.py", "python_fmu.py"):
-        shutil.copy(HERE.parent / name, tests)
-    (folder / "pytest.ini").write_text(
-        "[pytest]\naddopts = --import-mode=importlib\npythonpath = tests\n"
-    )
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(tests)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), **(environment or {})},
-        capture_output=True,
-        text=True,
-    )
+@pytest.fixture(scope="module")
+def server() -> Iterator[TestServer]:
+    server = TestServer()
+    yield server
+    server.close()
 
 
 WRONG = {
     "MOVE": ("value = m->factor * value + m->offset;", "value = m->factor * (value + m->offset);"),
     "FIT": ("column[i + 1] - column[i]", "column[i] - column[i + 1]"),
-    "SET": ("    return transfer(k, c);", "    return FM_RAN;"),
+    "SET": ("return transfer(k, c);", "return FM_RAN;"),
     "SET after MOVE": ("return set(k, c + 1);", "return FM_RAN;"),
     "SET of polynomials": ("k->told[i] = 1;", "k->told[i] = 0;"),
     "GET": ("k->read[c->instance] = k->at[c->instance];", "k->read[c->instance] = k->begin;"),
@@ -127,7 +88,7 @@ WRONG = {
     "TICK": ("k->active[c->place] = 1;", "k->active[0] = 1;"),
     "MOVE of triggers": ("*t->active |= *t->sources[s];", "*t->active = *t->sources[s];"),
     "MOVE of what comes along": ("*t->active && m < t->n_moves", "m < t->n_moves"),
-    "SET of triggers": ("        *t->active = 0;", ""),
+    "SET of triggers": ("*t->active = 0;", ""),
     "SET of counters": ("++*t->counter;", "*t->counter += 0;"),
     "GET of clocks": (
         "status = get_clocks(k, c);",
@@ -140,15 +101,17 @@ WRONG = {
     ),
     "MODE that is counted": ("k->events[c->instance] += c->group == FM_EVENT_MODE;", ""),
 }
-"""Instruction → a text in kernel.c, and what makes it wrong."""
+"""Instruction → a text that stands in one place of the kernel's sources, and what makes it wrong."""
 
 
 @pytest.mark.parametrize("instruction", WRONG)
-def test_one_wrong_instruction_is_noticed(instruction: str, tmp_path: Path) -> None:
-    package_with_kernel(tmp_path, flags=("-O0",), wrong=WRONG[instruction])
-    run = agreement(tmp_path)
-    assert run.returncode == 1, run.stdout[-2000:]
-    assert "1 failed" in run.stdout
+def test_one_wrong_instruction_is_noticed(
+    instruction: str, quick_build: Build, server: TestServer, tmp_path: Path
+) -> None:
+    kernel = quick_build.with_text_replaced(tmp_path, *WRONG[instruction])
+    run = server.run(kernel, *AGREEMENT, "-k", "not reference")  # the interpreter is as it was
+    assert run.status == 1, run.output[-2000:]
+    assert "1 failed" in run.output
 
 
 def test_every_instruction_is_made_wrong_once() -> None:
@@ -157,32 +120,28 @@ def test_every_instruction_is_made_wrong_once() -> None:
 
 
 def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        pytest.skip("no C compiler")
     library = subprocess.run(
-        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+        [compiler(), "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
     ).stdout.strip()
     if not Path(library).is_file():
         pytest.skip("the compiler has no address sanitizer")
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
-    package_with_kernel(tmp_path, flags=flags)
+    kernel = build(tmp_path, *flags).link(tmp_path / "_kernel.so")
     # Python itself leaks at its end; the sanitizer must be there before everything else
     environment = {"LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0"}
-    run = agreement(tmp_path, environment)
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-4000:]
-    assert "passed" in run.stdout
+    server = TestServer(environment)
+    run = server.run(kernel, *AGREEMENT, "-k", "not reference")
+    server.close()
+    assert run.status == 0, run.output[-6000:]
+    assert "passed" in run.output
 
 
 def pool_with_thread_sanitizer(folder: Path, workers: str) -> subprocess.CompletedProcess[str]:
     """Compile these workers with pool.c and the thread sanitizer, and run them."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        pytest.skip("no C compiler")
     flags = ["-std=gnu11", "-O1", "-g", "-fsanitize=thread", "-pthread"]
 
     def made(name: str, *sources: Path) -> subprocess.CompletedProcess[str]:
-        command = [compiler, *flags, f"-I{PACKAGE / 'kernel'}", "-o", str(folder / name)]
+        command = [compiler(), *flags, f"-I{FOLDER}", "-o", str(folder / name)]
         built = subprocess.run(
             [*command, *map(str, sources)], capture_output=True, text=True, check=False
         )
@@ -197,7 +156,7 @@ def pool_with_thread_sanitizer(folder: Path, workers: str) -> subprocess.Complet
     return made("pool", HERE / "pool.c", folder / "workers.c")
 
 
-WORKERS = (PACKAGE / "kernel" / "workers.c").read_text()
+WORKERS = (FOLDER / "workers.c").read_text()
 
 
 def test_the_thread_sanitizer_finds_nothing(tmp_path: Path) -> None:
