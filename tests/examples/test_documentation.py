@@ -4,7 +4,8 @@ Blocks of one page run in their order, in one new folder:
 
 * ``python``: executed; all blocks of a page share their names.
 * ``console``: each line after ``$ `` is a command for the shell and must end with status 0, or with the one that a
-  following ``$ echo $?`` shows.
+  following ``$ echo $?`` shows. On the README's page ``fmimaster`` is a process, as for a user; on the other pages it is
+  called in this process, which saves the imports.
 * ``text`` straight after a ``python`` block, and what follows a command: its output, where ``...`` stands for anything and
   all blanks are alike. Without it the output is not looked at.
 * any block with ``title="name"``: written to the file of that name.
@@ -20,6 +21,7 @@ import doctest
 import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,9 +33,11 @@ from typing import Any
 import pytest
 
 from fmimaster import reference_path
+from fmimaster.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 SECONDS = 60
 """No command of the documentation may take longer."""
 
@@ -77,10 +81,14 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 class Page:
-    """The blocks of one page, being run."""
+    """The blocks of one page, being run.
 
-    def __init__(self, folder: Path) -> None:
+    With ``calls``, commands of fmimaster are called in this process.
+    """
+
+    def __init__(self, folder: Path, *, calls: bool) -> None:
         self.folder = folder
+        self.calls = calls
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.environment = {**os.environ, "MPLBACKEND": "Agg", "NO_COLOR": "1", "COLUMNS": "120"}
         commands = folder / ".commands"
@@ -108,7 +116,35 @@ class Page:
                 self.execute(command, shown, status, block.place)
 
     def execute(self, command: str, shown: str | None, status: int, place: str) -> None:
-        """Run a command of the shell."""
+        """Run a command line."""
+        words = shlex.split(command.replace("\\\n", " "), comments=True)
+        if words[0] == "fmimaster" and self.calls and not {"|", ">", "2>"} & set(words):
+            found, printed = self.call(words[1:])
+        else:
+            found, printed = self.shell(command)
+        where = f"{place}: {command}"
+        assert found == status, f"{where}\nstatus {found}\n{printed}"
+        compare(printed, shown, where)
+
+    def call(self, arguments: list[str]) -> tuple[int, str]:
+        """Run fmimaster in this process; exit status, and all that it prints."""
+        output = self.folder / ".output"
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            output.open("w+", encoding="utf-8", buffering=1) as stream,
+            contextlib.redirect_stdout(stream),
+            contextlib.redirect_stderr(stream),
+        ):
+            for name, value in self.environment.items():
+                patch.setenv(name, value)
+            try:
+                status = main(arguments)
+            except SystemExit as end:
+                status = int(end.code or 0)
+        return status, output.read_text(encoding="utf-8")
+
+    def shell(self, command: str) -> tuple[int, str]:
+        """Run a command of the shell; exit status, and all that it prints."""
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
@@ -119,9 +155,7 @@ class Page:
             text=True,
             timeout=SECONDS,
         )
-        where = f"{place}: {command}"
-        assert done.returncode == status, f"{where}\nstatus {done.returncode}\n{done.stdout}"
-        compare(done.stdout, shown, where)
+        return done.returncode, done.stdout
 
 
 def commands(text: str) -> Iterator[tuple[str, str | None, int]]:
@@ -150,7 +184,7 @@ def test_blocks_of_the_page_run(
     monkeypatch.chdir(tmp_path)
     for given in _FILE.finditer(page.read_text(encoding="utf-8")):
         shutil.copy(reference_path(given["reference"]), tmp_path / given["name"])
-    running, found = Page(tmp_path), list(blocks(page))
+    running, found = Page(tmp_path, calls=page != README), list(blocks(page))
     for k, block in enumerate(found):
         after = found[k + 1] if k + 1 < len(found) else None
         shown = after.text if after and after.follows and after.language == "text" else None
