@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from fmimaster.cli import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 COMMANDS = ("simulate", "info", "validate", "plan", "plot", "steps", "demo")
 
 
 def help_of(*command: str) -> str:
-    code = "import sys; from fmimaster.cli import main; sys.exit(main())"
-    arguments = [sys.executable, "-c", code, *command, "--help"]
-    return subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
+    with contextlib.redirect_stdout(io.StringIO()) as printed, pytest.raises(SystemExit) as end:
+        main([*command, "--help"])
+    assert end.value.code == 0
+    return printed.getvalue()
 
 
 def test_all_commands_are_known_here() -> None:
