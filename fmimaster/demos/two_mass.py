@@ -12,7 +12,6 @@ from math import cos, inf, sin
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 M1, M2, K1, K2, D1, D2, G, DX = 0.2, 0.3, 1.0, 1.0, 0.01, 0.01, 9.81, 0.55
 START = (-0.7, 3.5, -8.8, 3.0)
@@ -118,6 +117,8 @@ class TwoMassReference:
     def _next(
         self, begin: float, state: NDArray[np.float64], stop: float
     ) -> tuple[float, str] | None:
+        from scipy.optimize import brentq  # slow to import
+
         names = ["collision", "ceiling"] + (["floor"] if self._floor is not None else [])
 
         def largest(name: str, t: float) -> float:

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 
 from fmimaster.system.model import Causality, Model
 from fmimaster.system.resolve import Link
@@ -80,7 +78,11 @@ def components(arcs: Arcs) -> list[list[Node]]:
     """Strongly connected components; their members and they themselves in the order of the nodes in ``arcs``."""
     nodes = list(arcs)
     index = {node: k for k, node in enumerate(nodes)}
-    # SciPy's search does not end if an arc is given twice
+    # importing it takes longer than importing NumPy
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    # its search does not end if an arc is given twice
     rows = [sorted({index[head] for head in arcs[node]}) for node in nodes]
     heads = [head for row in rows for head in row]
     starts = np.cumsum([0, *map(len, rows)])
