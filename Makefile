@@ -11,7 +11,7 @@ demo: .venv/reference-fmus
 	.venv/bin/fmimaster demo two-mass --output-directory demo-output
 
 test: .venv/reference-fmus .venv/with-test
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest -n auto --dist worksteal
 
 check: .venv/reference-fmus .venv/with-dev
 	PATH="$(CURDIR)/.venv/bin:$$PATH" tools/check
