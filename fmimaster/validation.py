@@ -94,7 +94,7 @@ def _components(
                 findings += [Finding(_file(source), Severity.ERROR, p) for p in problems]
             continue
         if is_new and models[name].instantiation_token:  # else it is a table
-            findings += _fmu(loader.file(source), _file(source))
+            findings += _fmu(loader.file(source, component.interface), _file(source))
     return findings, models
 
 

@@ -30,7 +30,7 @@ def fmu_facts(fmu: FmuFile) -> dict[str, Any]:
         "modelName": model.name,
         "description": model.description,
         "fmiVersion": model.fmi_version,
-        "interfaces": list(model.interfaces),
+        "interfaces": [interface.value for interface in model.interfaces],
         "generationTool": model.generation_tool,
         "modelIdentifier": model.model_identifier,
         "instantiationToken": model.instantiation_token,

@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
     with Loader() as loader:
         if description.is_single_fmu:
             _, component = next(description.components())
-            facts = fmu_facts(loader.file(component.source))
+            facts = fmu_facts(loader.file(component.source, component.interface))
             page = _fmu_page(facts)
         else:
             facts = system_facts(description, loader)

@@ -16,7 +16,7 @@ from fmpy.fmi2 import free as free_memory
 from numpy.typing import NDArray
 
 from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
-from fmimaster.fmu.instance import Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.system.model import DataType, Model
 
 _DO_STEP_STATUS, _PENDING_STATUS, _LAST_SUCCESSFUL_TIME, _TERMINATED = range(4)
@@ -33,12 +33,17 @@ class Fmi2Instance(BinaryInstance):
     """One instance of an FMI 2.0 Co-Simulation FMU."""
 
     def __init__(
-        self, fmu: Any, model: Model, name: str, messages: MessageLog, *, logging_on: bool
+        self,
+        fmu: Any,
+        model: Model,
+        name: str,
+        messages: MessageLog,
+        options: InstanceOptions,
     ) -> None:
         _LOGS[name.encode()] = messages
-        fmu.instantiate(callbacks=_callbacks(), loggingOn=logging_on)
+        fmu.instantiate(callbacks=_callbacks(), loggingOn=options.logging_on)
         super().__init__(fmu, model, name, "fmi2", messages)
-        if not logging_on:
+        if not options.logging_on:
             self.ask_for_failures(ctypes.c_int(1))
         self._do_step = self.function(
             "DoStep", ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_int

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
 from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
-from fmimaster.fmu.instance import Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.system.model import DataType, Model
 
 _POINTER_BOOL = ctypes.POINTER(ctypes.c_bool)
@@ -28,22 +28,18 @@ class Fmi3Instance(BinaryInstance):
         model: Model,
         name: str,
         messages: MessageLog,
-        *,
-        logging_on: bool,
-        interpolated: bool,
-        event_mode: bool,
-        early_return: bool,
+        options: InstanceOptions,
     ) -> None:
         self._refresh: Callable[[float], None] | None = None
         self._failure: CallError | None = None
         # the callback is called twice or more in each step: it is given to an FMU only if it has a use
         intermediate = [v.value_reference for v in model.variables if v.intermediate_update]
-        intermediate = intermediate if interpolated else []
+        intermediate = intermediate if options.interpolated else []
         self._initialized = False
         fmu.instantiate(
-            eventModeUsed=event_mode,
-            earlyReturnAllowed=early_return,
-            loggingOn=logging_on,
+            eventModeUsed=options.event_mode,
+            earlyReturnAllowed=options.early_return,
+            loggingOn=options.logging_on,
             logMessage=lambda _environment, status, category, text: messages.add(
                 status, category, text
             ),
@@ -51,7 +47,7 @@ class Fmi3Instance(BinaryInstance):
             requiredIntermediateVariables=intermediate or None,
         )
         super().__init__(fmu, model, name, "fmi3", messages)
-        if not logging_on:
+        if not options.logging_on:
             self.ask_for_failures(ctypes.c_bool(True))
         self._do_step = self.function(
             "DoStep",

@@ -20,6 +20,20 @@ Signal = Callable[[float, int], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
+class InstanceOptions:
+    """How an instance will be used, as it must be known when it is made."""
+
+    logging_on: bool = False
+    """Whether it is asked to log all it can."""
+    interpolated: bool = False
+    """Whether its inputs will be given as polynomials."""
+    event_mode: bool = False
+    """Whether Event Mode is used; FMI 3.0 only."""
+    early_return: bool = False
+    """Whether it may end a step at an event; FMI 3.0 only."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepAnswer:
     """What ``DoStep`` said if it was not simply "done"."""
 

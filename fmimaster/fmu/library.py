@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Callable, Mapping
 from copy import copy
 from os import chdir
 from pathlib import Path
 from typing import Any
 
 import fmpy
-from fmpy.fmi2 import FMU2Slave
-from fmpy.fmi3 import FMU3Slave
 
 from fmimaster.errors import ModelError
 from fmimaster.fmu import extensions
 from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.fmi2 import Fmi2Instance
 from fmimaster.fmu.fmi3 import Fmi3Instance
+from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.model_description import read_model
+from fmimaster.fmu.tolerant import FMU2Tolerant, FMU3Tolerant
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
-from fmimaster.system.model import Model
+from fmimaster.system.model import Interface, Model
 
 log = logging.getLogger("fmimaster")
 
@@ -47,33 +47,51 @@ NOT_NEEDED = ("documentation/", "sources/")
 _LOADING = threading.Lock()
 """fmpy changes the working directory of the process while it loads a library."""
 
+Kind = tuple[Callable[..., Any], Callable[..., Instance]]
+"""fmpy's class, which loads the library; the class of instances."""
+
+_KINDS: Mapping[tuple[str, Interface], Kind] = {
+    ("2", Interface.CO_SIMULATION): (FMU2Tolerant, Fmi2Instance),
+    ("3", Interface.CO_SIMULATION): (FMU3Tolerant, Fmi3Instance),
+}
+"""What can be run: by major version of FMI, and interface."""
+
 
 class FmuFile:
     """An FMU on disk: its model, and its instances, which share one unpacked folder and one library.
 
     Parameters
     ----------
+    interface : Interface
+        By which the FMU is used.
     whole : bool
         Whether what a simulation has no use for, such as its sources, is unpacked too.
 
     Raises
     ------
     FileError, ModelError
-        If it is no readable FMU for Co-Simulation; see :mod:`fmimaster.system.archive`.
+        If it is no readable FMU, or cannot be used by this interface; see :mod:`fmimaster.system.archive`.
     """
 
-    def __init__(self, source: Source, *, whole: bool = False) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        interface: Interface = Interface.CO_SIMULATION,
+        whole: bool = False,
+    ) -> None:
         self.source = source
         self._unpacked: Path | None = None
         self._fmu: Any = None
-        self._instances: list[Fmi2Instance | Fmi3Instance] = []
+        self._instances: list[Instance] = []
         if source.path.is_dir() and not source.member:
             self.folder = source.path.resolve()
         else:
             self.folder = self._unpacked = Path(tempfile.mkdtemp(prefix="fmimaster-"))
         try:
             self._unpack(whole)
-            self.model: Model = read_model(self.folder, str(source))
+            self.model: Model = read_model(self.folder, str(source), interface)
+            self._kind = _kind(self.model, str(source))
             for extend in extensions.EXTENSIONS:
                 self.model = extend(UnpackedFmu(self.folder, str(source)), self.model)
         except BaseException:
@@ -98,7 +116,7 @@ class FmuFile:
         interpolated: bool = False,
         event_mode: bool = False,
         early_return: bool = False,
-    ) -> Fmi2Instance | Fmi3Instance:
+    ) -> Instance:
         """Make an instance.
 
         Parameters
@@ -124,21 +142,14 @@ class FmuFile:
         fmu = copy(self._loaded())
         fmu.instanceName = name
         messages = MessageLog(name)
-        instance: Fmi2Instance | Fmi3Instance
+        options = InstanceOptions(
+            logging_on=logging_on,
+            interpolated=interpolated,
+            event_mode=event_mode,
+            early_return=early_return,
+        )
         try:
-            if isinstance(fmu, FMU2Slave):
-                instance = Fmi2Instance(fmu, self.model, name, messages, logging_on=logging_on)
-            else:
-                instance = Fmi3Instance(
-                    fmu,
-                    self.model,
-                    name,
-                    messages,
-                    logging_on=logging_on,
-                    interpolated=interpolated,
-                    event_mode=event_mode,
-                    early_return=early_return,
-                )
+            instance = self._kind[1](fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
             said = " ".join(messages.last) or (
                 "It gave no message; fmi_logging (--fmi-logging) may bring one."
@@ -154,7 +165,7 @@ class FmuFile:
         if self._fmu is None:
             library = find_library(self.folder, self.model, str(self.source))
             with _LOADING:
-                self._fmu = _load(self.model, self.folder, library, str(self.source))
+                self._fmu = _load(self._kind[0], self.model, self.folder, library, str(self.source))
             missing = self._fmu.missing
             if missing:
                 log.warning(
@@ -175,6 +186,17 @@ class FmuFile:
             self._fmu = None
         if self._unpacked is not None:
             shutil.rmtree(self._unpacked, ignore_errors=True)
+
+
+def _kind(model: Model, where: str) -> Kind:
+    kind = _KINDS.get((model.fmi_version[:1], model.interface))
+    if kind is None:
+        offered = " and ".join(i.value for i in model.interfaces)
+        raise ModelError(
+            f"'{where}' cannot be run by {model.interface.words} of FMI {model.fmi_version}, it offers {offered}. "
+            "Expected Co-Simulation."
+        )
+    return kind
 
 
 def find_library(folder: Path, model: Model, where: str) -> Path:
@@ -213,11 +235,10 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
     )
 
 
-def _load(model: Model, folder: Path, library: Path, where: str) -> Any:
+def _load(make: Callable[..., Any], model: Model, folder: Path, library: Path, where: str) -> Any:
     working_directory = Path.cwd()
-    kind = FMU2Tolerant if model.fmi_version.startswith("2") else FMU3Tolerant
     try:
-        return kind(
+        return make(
             guid=model.instantiation_token,
             modelIdentifier=library.stem,
             unzipDirectory=str(folder),
@@ -250,55 +271,3 @@ def _machine(file: Path) -> str:
         return ""
     number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
     return _MACHINES.get(number, f"processor {number} of the ELF standard")
-
-
-class _Tolerant:
-    """A mixin for fmpy's FMU classes: functions that the library lacks are remembered instead of refused."""
-
-    dll: Any
-    _functions: dict[str, Any]
-    missing: tuple[str, ...] = ()
-
-    def _loadFunctions(self) -> None:  # noqa: N802 (fmpy's name)
-        library = self.dll
-        stand_in = _StandIn(library)
-        self.dll = stand_in
-        try:
-            known = _SIGNATURES.get(type(self))
-            if known is None:
-                super()._loadFunctions()  # type: ignore[misc]
-                known = {n: (f.argnames, f.argtypes, f.restype) for n, f in self._functions.items()}
-                _SIGNATURES[type(self)] = known
-            for name, signature in known.items():
-                function = self._functions[name] = getattr(stand_in, name)
-                function.argnames, function.argtypes, function.restype = signature
-        finally:
-            self.dll = library
-        self.missing = tuple(dict.fromkeys(stand_in.missing))
-
-
-_SIGNATURES: dict[type, dict[str, tuple[Any, Any, Any]]] = {}
-"""Class → function → names and types that fmpy has found out; it inspects its own methods, which takes some ms."""
-
-
-class _StandIn:
-    """Looks like a loaded library that has every function."""
-
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
-        self.missing: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return getattr(self._library, name)
-        except AttributeError:
-            self.missing.append(name)
-            return ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 3)
-
-
-class FMU2Tolerant(_Tolerant, FMU2Slave):  # type: ignore[misc]
-    """fmpy's FMI 2.0 class; fmpy reads the FMI version off the name of its class."""
-
-
-class FMU3Tolerant(_Tolerant, FMU3Slave):  # type: ignore[misc]
-    """fmpy's FMI 3.0 class."""

@@ -10,7 +10,7 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.table import Table, TableInstance
 from fmimaster.results.csv import read_csv
 from fmimaster.system.description import Component, Source
-from fmimaster.system.model import Model
+from fmimaster.system.model import Interface, Model
 
 
 class Loader:
@@ -27,7 +27,7 @@ class Loader:
     def __init__(self, *, logging_on: bool = False, whole: bool = False) -> None:
         self._logging_on = logging_on
         self._whole = whole
-        self._fmus: dict[Source, FmuFile] = {}
+        self._fmus: dict[tuple[Source, Interface], FmuFile] = {}
         self._tables: dict[Component, Table] = {}
 
     def model(self, component: Component) -> Model:
@@ -40,7 +40,7 @@ class Loader:
         """
         if _is_table(component.source):
             return self.table(component).model
-        return self.file(component.source).model
+        return self.file(component.source, component.interface).model
 
     def table(self, component: Component) -> Table:
         """The table of a component whose source is one."""
@@ -66,7 +66,7 @@ class Loader:
         """A new instance of a component, by this full name: see :meth:`FmuFile.instantiate`."""
         if _is_table(component.source):
             return TableInstance(self.table(component), name)
-        fmu = self.file(component.source)
+        fmu = self.file(component.source, component.interface)
         return fmu.instantiate(
             name,
             logging_on=self._logging_on,
@@ -75,14 +75,14 @@ class Loader:
             early_return=early_return,
         )
 
-    def file(self, source: Source) -> FmuFile:
-        """The FMU file at a source, unpacked."""
-        if source not in self._fmus:
+    def file(self, source: Source, interface: Interface = Interface.CO_SIMULATION) -> FmuFile:
+        """The FMU file at a source, unpacked, for use by this interface."""
+        if (source, interface) not in self._fmus:
             suffix = (source.member or source.path.name).rpartition(".")[2].lower()
             if suffix != "fmu" and not (source.path.is_dir() and not source.member):
                 raise FileError(f"'{source}' is neither an FMU (.fmu) nor a table (.csv).")
-            self._fmus[source] = FmuFile(source, whole=self._whole)
-        return self._fmus[source]
+            self._fmus[source, interface] = FmuFile(source, interface=interface, whole=self._whole)
+        return self._fmus[source, interface]
 
     def close(self) -> None:
         """Free all instances, unload all libraries, delete what was unpacked."""

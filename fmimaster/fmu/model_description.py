@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fmpy.model_description import ModelDescription, ModelVariable, Unknown, read_model_description
 
 from fmimaster.errors import ModelError
+from fmimaster.fmu.xml_attributes import read_capabilities
 from fmimaster.system.model import (
-    Capabilities,
     Causality,
     DataType,
     DefaultExperiment,
     Initial,
+    Interface,
     Model,
     Unit,
     Variability,
     Variable,
     Version,
 )
-from fmimaster.system.xml import Element, parse_xml
+from fmimaster.system.xml import Element, child, parse_xml
 
 _FMI2_TYPES = {
     "Real": DataType.FLOAT64,
@@ -33,15 +35,15 @@ _FMI2_TYPES = {
 _FMI3_TYPES = {t.value: t for t in DataType} | {"Enumeration": DataType.INT64}
 
 
-def read_model(folder: Path, where: str) -> Model:
-    """Read the model description of an unpacked FMU.
+def read_model(folder: Path, where: str, interface: Interface = Interface.CO_SIMULATION) -> Model:
+    """Read the model description of an unpacked FMU that is used by this interface.
 
     The XML is read safely first, so that fmpy never meets a document with entities.
 
     Raises
     ------
     ModelError
-        If it is of another FMI version, has no Co-Simulation, or contradicts itself so that it cannot be read.
+        If it is of another FMI version, does not offer the interface, or contradicts itself so that it cannot be read.
     """
     root = parse_xml(
         (folder / "modelDescription.xml").read_bytes(), f"{where}/modelDescription.xml"
@@ -60,12 +62,19 @@ def read_model(folder: Path, where: str) -> Model:
             f"modelDescription.xml of '{where}' cannot be read: {_words(error)}. "
             "'fmimaster validate' lists all findings; ask the FMU's vendor for a valid one."
         ) from error
-    if description.coSimulation is None:
-        offered = " and ".join(_interfaces(description)) or "no interface"
+    used = child(root, interface.value)
+    if used is None:
+        offered = " and ".join(i.value for i in _interfaces(root)) or "no interface"
         raise ModelError(
-            f"'{where}' has no Co-Simulation interface, it offers {offered}. Export it for Co-Simulation."
+            f"'{where}' has no {interface.words} interface, it offers {offered}. Export it for {interface.words}."
         )
-    return _model(description, _intermediate_variables(root))
+    return replace(
+        _model(description, _intermediate_variables(root)),
+        model_identifier=used.get("modelIdentifier") or "",
+        capabilities=read_capabilities(root, interface),
+        interface=interface,
+        interfaces=_interfaces(root),
+    )
 
 
 def _intermediate_variables(root: Element) -> frozenset[str]:
@@ -81,13 +90,8 @@ def _words(error: Exception) -> str:
     return str(error).rstrip(".")
 
 
-def _interfaces(md: ModelDescription) -> list[str]:
-    offered = {
-        "CoSimulation": md.coSimulation,
-        "ModelExchange": md.modelExchange,
-        "ScheduledExecution": md.scheduledExecution,
-    }
-    return [name for name, there in offered.items() if there]
+def _interfaces(root: Element) -> tuple[Interface, ...]:
+    return tuple(i for i in Interface if child(root, i.value) is not None)
 
 
 def _model(md: ModelDescription, intermediate: frozenset[str]) -> Model:
@@ -110,10 +114,9 @@ def _model(md: ModelDescription, intermediate: frozenset[str]) -> Model:
     return Model(
         name=str(md.modelName),
         fmi_version=Version(str(md.fmiVersion)),
-        model_identifier=str(md.coSimulation.modelIdentifier),
+        model_identifier="",
         instantiation_token=str(md.instantiationToken),
         variables=variables,
-        capabilities=_capabilities(md, is_fmi2),
         dependencies=dependencies,
         initial_dependencies=initial,
         assumed_dependencies=frozenset(dependencies) - said,
@@ -121,7 +124,6 @@ def _model(md: ModelDescription, intermediate: frozenset[str]) -> Model:
         event_indicators=tuple(u.variable.name for u in md.eventIndicators),
         default_experiment=_experiment(md),
         log_categories=tuple(str(c.name) for c in md.logCategories),
-        interfaces=tuple(_interfaces(md)),
         generation_tool=md.generationTool or "",
         description=md.description or "",
     )
@@ -140,24 +142,6 @@ def _dependencies(
                 found[name] = frozenset(v.name for v in unknown.dependencies) & inputs
                 said.add(name)
     return found, said
-
-
-def _capabilities(md: ModelDescription, is_fmi2: bool) -> Capabilities:
-    cs = md.coSimulation
-    return Capabilities(
-        needs_execution_tool=cs.needsExecutionTool,
-        can_be_instantiated_only_once_per_process=cs.canBeInstantiatedOnlyOncePerProcess,
-        can_get_and_set_fmu_state=cs.canGetAndSetFMUstate,
-        can_serialize_fmu_state=cs.canSerializeFMUstate,
-        provides_directional_derivatives=cs.providesDirectionalDerivative,
-        can_handle_variable_communication_step_size=cs.canHandleVariableCommunicationStepSize,
-        fixed_internal_step_size=_float(cs.fixedInternalStepSize),
-        max_output_derivative_order=int(cs.maxOutputDerivativeOrder),
-        max_input_derivative_order=1 if is_fmi2 and cs.canInterpolateInputs else 0,
-        provides_intermediate_update=not is_fmi2 and cs.providesIntermediateUpdate,
-        might_return_early_from_do_step=not is_fmi2 and cs.mightReturnEarlyFromDoStep,
-        has_event_mode=not is_fmi2 and cs.hasEventMode,
-    )
 
 
 def _experiment(md: ModelDescription) -> DefaultExperiment:

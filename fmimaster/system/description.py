@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fmimaster.system.model import Causality, DataType, Unit
+from fmimaster.system.model import Causality, DataType, Interface, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,8 @@ class Component:
     connectors: tuple[Connector, ...] = ()
     """As described; empty if the description leaves them to the FMU."""
     parameters: tuple[Parameter, ...] = ()
+    interface: Interface = Interface.CO_SIMULATION
+    """By which the FMU is used; chosen before its model description is read."""
 
 
 @dataclass(frozen=True, slots=True)

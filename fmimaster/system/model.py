@@ -14,6 +14,26 @@ Version = NewType("Version", str)
 """FMI version as written in the model description: ``"2.0"``, ``"3.0"``, ``"3.0.2"``."""
 
 
+class Interface(Enum):
+    """Interface types of FMUs, by the names of their elements in the model description (FMI 3.0, 2.4.1)."""
+
+    CO_SIMULATION = "CoSimulation"
+    MODEL_EXCHANGE = "ModelExchange"
+    SCHEDULED_EXECUTION = "ScheduledExecution"
+
+    @property
+    def words(self) -> str:
+        """The name as FMI writes it in sentences."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Interface.CO_SIMULATION: "Co-Simulation",
+    Interface.MODEL_EXCHANGE: "Model Exchange",
+    Interface.SCHEDULED_EXECUTION: "Scheduled Execution",
+}
+
+
 class DataType(Enum):
     """Types of variables, as FMI 3.0 has them; FMI 2.0 Real, Integer and Enumeration are Float64, Int32 and Int32."""
 
@@ -156,7 +176,10 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an FMU can do in Co-Simulation; the names are those of the FMI 3.0 attributes."""
+    """What an FMU can do by one interface; the names are those of the FMI 3.0 attributes.
+
+    What an interface does not have keeps its default: only Co-Simulation has steps, for instance.
+    """
 
     needs_execution_tool: bool = False
     can_be_instantiated_only_once_per_process: bool = False
@@ -280,8 +303,10 @@ class Model:
     input_polynomials: tuple[InputPolynomial, ...] = ()
     default_experiment: DefaultExperiment = DefaultExperiment()
     log_categories: tuple[str, ...] = ()
-    interfaces: tuple[str, ...] = ("CoSimulation",)
-    """What the FMU offers: ``CoSimulation``, ``ModelExchange``, ``ScheduledExecution``."""
+    interface: Interface = Interface.CO_SIMULATION
+    """The one that is used; the capabilities and the model identifier belong to it."""
+    interfaces: tuple[Interface, ...] = (Interface.CO_SIMULATION,)
+    """All that the FMU offers."""
     generation_tool: str = ""
     description: str = ""
     notes: tuple[str, ...] = ()

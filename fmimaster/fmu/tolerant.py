@@ -1,0 +1,61 @@
+"""fmpy's FMU classes, tolerant of functions that a library lacks: they fail only when they are called."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from fmpy.fmi2 import FMU2Slave
+from fmpy.fmi3 import FMU3Slave
+
+
+class _Tolerant:
+    """A mixin for fmpy's FMU classes: functions that the library lacks are remembered instead of refused."""
+
+    dll: Any
+    _functions: dict[str, Any]
+    missing: tuple[str, ...] = ()
+
+    def _loadFunctions(self) -> None:  # noqa: N802 (fmpy's name)
+        library = self.dll
+        stand_in = _StandIn(library)
+        self.dll = stand_in
+        try:
+            known = _SIGNATURES.get(type(self))
+            if known is None:
+                super()._loadFunctions()  # type: ignore[misc]
+                known = {n: (f.argnames, f.argtypes, f.restype) for n, f in self._functions.items()}
+                _SIGNATURES[type(self)] = known
+            for name, signature in known.items():
+                function = self._functions[name] = getattr(stand_in, name)
+                function.argnames, function.argtypes, function.restype = signature
+        finally:
+            self.dll = library
+        self.missing = tuple(dict.fromkeys(stand_in.missing))
+
+
+_SIGNATURES: dict[type, dict[str, tuple[Any, Any, Any]]] = {}
+"""Class → function → names and types that fmpy has found out; it inspects its own methods, which takes some ms."""
+
+
+class _StandIn:
+    """Looks like a loaded library that has every function."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self.missing: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(self._library, name)
+        except AttributeError:
+            self.missing.append(name)
+            return ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 3)
+
+
+class FMU2Tolerant(_Tolerant, FMU2Slave):  # type: ignore[misc]
+    """fmpy's FMI 2.0 class; fmpy reads the FMI version off the name of its class."""
+
+
+class FMU3Tolerant(_Tolerant, FMU3Slave):  # type: ignore[misc]
+    """fmpy's FMI 3.0 class."""

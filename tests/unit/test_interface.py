@@ -1,0 +1,98 @@
+"""The interface of a component is chosen before its model description is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from command_line import changed, reference, system
+
+from fmimaster.errors import ModelError
+from fmimaster.fmu.load import Loader
+from fmimaster.fmu.model_description import read_model
+from fmimaster.system.description import Component, Source
+from fmimaster.system.model import Capabilities, Interface, Model
+from fmimaster.system.ssp import read_system
+
+ELEMENTS = {
+    Interface.CO_SIMULATION: """<CoSimulation modelIdentifier="cs" canHandleVariableCommunicationStepSize="true"
+        hasEventMode="1" fixedInternalStepSize="0.25" maxOutputDerivativeOrder="2"/>""",
+    Interface.MODEL_EXCHANGE: """<ModelExchange modelIdentifier="me" canGetAndSetFMUState="true"
+        providesDirectionalDerivatives="true"/>""",
+    Interface.SCHEDULED_EXECUTION: '<ScheduledExecution modelIdentifier="se" needsExecutionTool="true"/>',
+}
+TEXT = """<fmiModelDescription fmiVersion="3.0" modelName="m" instantiationToken="x">
+{}<ModelVariables/><ModelStructure/></fmiModelDescription>"""
+
+
+def model(folder: Path, interface: Interface, offered: Iterable[Interface] = Interface) -> Model:
+    elements = "".join(ELEMENTS[i] for i in offered)
+    (folder / "modelDescription.xml").write_text(TEXT.format(elements))
+    return read_model(folder, "m.fmu", interface)
+
+
+@pytest.mark.parametrize(
+    ("interface", "identifier", "capabilities"),
+    [
+        (
+            Interface.CO_SIMULATION,
+            "cs",
+            Capabilities(
+                can_handle_variable_communication_step_size=True,
+                has_event_mode=True,
+                fixed_internal_step_size=0.25,
+                max_output_derivative_order=2,
+            ),
+        ),
+        (
+            Interface.MODEL_EXCHANGE,
+            "me",
+            Capabilities(can_get_and_set_fmu_state=True, provides_directional_derivatives=True),
+        ),
+        (Interface.SCHEDULED_EXECUTION, "se", Capabilities(needs_execution_tool=True)),
+    ],
+)
+def test_capabilities_come_from_the_element_of_the_interface(
+    tmp_path: Path, interface: Interface, identifier: str, capabilities: Capabilities
+) -> None:
+    found = model(tmp_path, interface)
+    assert found.interface is interface
+    assert found.interfaces == tuple(Interface)
+    assert (found.model_identifier, found.capabilities) == (identifier, capabilities)
+
+
+@pytest.mark.parametrize("interface", Interface)
+def test_an_interface_that_is_not_offered_is_refused(tmp_path: Path, interface: Interface) -> None:
+    others = [i for i in Interface if i is not interface]
+    offered = " and ".join(i.value for i in others)
+    words = (
+        f"has no {interface.words} interface, it offers {offered}. Export it for {interface.words}."
+    )
+    with pytest.raises(ModelError, match=words):
+        model(tmp_path, interface, others)
+
+
+def test_two_components_can_use_one_file_by_two_interfaces(tmp_path: Path) -> None:
+    both = '<ModelExchange modelIdentifier="Dahlquist"/><CoSimulation'
+    path = changed(
+        reference("fmi3/Dahlquist.fmu"),
+        tmp_path / "a.fmu",
+        description=lambda t: t.replace("<CoSimulation", both),
+    )
+    source = Source(path)
+    with Loader() as loader:
+        first = loader.model(Component("a", source))
+        assert loader.model(Component("b", source)) is first
+        with pytest.raises(ModelError, match=r"cannot be run by Model Exchange of FMI 3\.0"):
+            loader.model(Component("c", source, interface=Interface.MODEL_EXCHANGE))
+        assert loader.model(Component("b", source)) is first
+
+
+def test_the_attribute_implementation_of_ssp_is_left_aside(tmp_path: Path) -> None:
+    path = system(tmp_path, {"a": reference("fmi3/Dahlquist.fmu")})
+    text = path.read_text()
+    for value in ("CoSimulation", "ModelExchange", "any"):
+        path.write_text(text.replace(' name="a"', f' name="a" implementation="{value}"', 1))
+        [(_, component)] = read_system(path).components()
+        assert component.interface is Interface.CO_SIMULATION
