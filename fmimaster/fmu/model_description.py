@@ -10,11 +10,12 @@ from typing import Any
 from fmpy.model_description import ModelDescription, ModelVariable, Unknown, read_model_description
 
 from fmimaster.errors import ModelError
-from fmimaster.fmu.xml_attributes import read_capabilities
+from fmimaster.fmu.xml_attributes import VariableAttributes, read_capabilities, read_variables
 from fmimaster.system.model import (
     Causality,
     DataType,
     DefaultExperiment,
+    DependencyKind,
     Initial,
     Interface,
     Model,
@@ -69,18 +70,11 @@ def read_model(folder: Path, where: str, interface: Interface = Interface.CO_SIM
             f"'{where}' has no {interface.words} interface, it offers {offered}. Export it for {interface.words}."
         )
     return replace(
-        _model(description, _intermediate_variables(root)),
+        _model(description, read_variables(root)),
         model_identifier=used.get("modelIdentifier") or "",
         capabilities=read_capabilities(root, interface),
         interface=interface,
         interfaces=_interfaces(root),
-    )
-
-
-def _intermediate_variables(root: Element) -> frozenset[str]:
-    """Names of the variables for Intermediate Update Mode, which fmpy does not read."""
-    return frozenset(
-        e.get("name") or "" for e in root.iter() if e.get("intermediateUpdate") in ("true", "1")
     )
 
 
@@ -94,11 +88,16 @@ def _interfaces(root: Element) -> tuple[Interface, ...]:
     return tuple(i for i in Interface if child(root, i.value) is not None)
 
 
-def _model(md: ModelDescription, intermediate: frozenset[str]) -> Model:
+def _model(md: ModelDescription, unread: Mapping[str, VariableAttributes]) -> Model:
     is_fmi2 = str(md.fmiVersion).startswith("2.")
     units = {u.name: _unit(u) for u in md.unitDefinitions}
     types = _FMI2_TYPES if is_fmi2 else _FMI3_TYPES
-    variables = tuple(_variable(v, types[v.type], units, intermediate) for v in md.modelVariables)
+    by_reference: dict[int | None, str] = {
+        v.valueReference: v.name for v in md.modelVariables if v.alias is None
+    }
+    variables = tuple(
+        _variable(v, types[v.type], units, unread, by_reference) for v in md.modelVariables
+    )
     names: dict[str, set[str]] = {}  # of a variable and its aliases
     for v in md.modelVariables:
         names.setdefault((v.alias or v).name, set()).add(v.name)
@@ -121,6 +120,7 @@ def _model(md: ModelDescription, intermediate: frozenset[str]) -> Model:
         initial_dependencies=initial,
         assumed_dependencies=frozenset(dependencies) - said,
         assumed_initial_dependencies=frozenset(initial) - initially_said,
+        dependency_kinds=_dependency_kinds(md.outputs, dependencies, names),
         event_indicators=tuple(u.variable.name for u in md.eventIndicators),
         default_experiment=_experiment(md),
         log_categories=tuple(str(c.name) for c in md.logCategories),
@@ -144,6 +144,24 @@ def _dependencies(
     return found, said
 
 
+def _dependency_kinds(
+    unknowns: Iterable[Unknown],
+    dependencies: Mapping[str, frozenset[str]],
+    names: Mapping[str, set[str]],
+) -> dict[str, dict[str, DependencyKind]]:
+    """Kinds of the dependencies of outputs on inputs; a kind that FMI does not know is left aside."""
+    known = {kind.value: kind for kind in DependencyKind}
+    found: dict[str, dict[str, DependencyKind]] = {}
+    for unknown in unknowns:
+        # the two lists are of different length in some FMUs
+        pairs = zip(unknown.dependencies or (), unknown.dependenciesKind or (), strict=False)
+        kinds = {v.name: known[kind] for v, kind in pairs if kind in known}
+        for name in dependencies.keys() & names[unknown.variable.name]:
+            if of_inputs := {i: k for i, k in kinds.items() if i in dependencies[name]}:
+                found[name] = of_inputs
+    return found
+
+
 def _experiment(md: ModelDescription) -> DefaultExperiment:
     e = md.defaultExperiment
     if e is None:
@@ -162,9 +180,14 @@ def _unit(unit: Any) -> Unit:
 
 
 def _variable(
-    v: ModelVariable, kind: DataType, units: dict[str | None, Unit], intermediate: frozenset[str]
+    v: ModelVariable,
+    kind: DataType,
+    units: Mapping[str | None, Unit],
+    unread: Mapping[str, VariableAttributes],
+    by_reference: Mapping[int | None, str],
 ) -> Variable:
     declared = v.declaredType
+    attributes = unread.get((v.alias or v).name, VariableAttributes())
 
     def attribute(name: str) -> Any:
         own = getattr(v, name)
@@ -193,7 +216,10 @@ def _variable(
         derivative_of=v.derivative.name if isinstance(v.derivative, ModelVariable) else None,
         enumeration={str(i.name): int(i.value) for i in items if i.value} or None,
         clocks=tuple(c.name for c in v.clocks or ()),
-        intermediate_update=v.name in intermediate,
+        clock=attributes.clock,
+        previous=by_reference.get(attributes.previous),
+        # of an alias as well, this would ask for one variable twice
+        intermediate_update=attributes.intermediate_update and v.alias is None,
         description=v.description or "",
     )
 

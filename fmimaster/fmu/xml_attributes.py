@@ -5,8 +5,23 @@ fmpy declares most of them in its classes and leaves them at their defaults; tes
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+
+from fmimaster.errors import FileError
+from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.model import Capabilities, Interface
-from fmimaster.system.xml import Element, child, value_of
+from fmimaster.system.xml import Element, child, children, local_name, location, value_of
+
+
+@dataclass(frozen=True, slots=True)
+class VariableAttributes:
+    """What fmpy does not read of one variable."""
+
+    intermediate_update: bool = False
+    previous: int | None = None
+    """Value reference of the variable that has its value before the present tick."""
+    clock: ClockAttributes | None = None
 
 
 def read_capabilities(root: Element, interface: Interface) -> Capabilities:
@@ -40,6 +55,56 @@ def read_capabilities(root: Element, interface: Interface) -> Capabilities:
         might_return_early_from_do_step=not is_fmi2 and can("mightReturnEarlyFromDoStep"),
         has_event_mode=not is_fmi2 and can("hasEventMode"),
     )
+
+
+def read_variables(root: Element) -> dict[str, VariableAttributes]:
+    """Name → attributes, of the variables that have any of them. Aliases are not in it.
+
+    Raises
+    ------
+    FileError
+        If a number is none, or the variability of an interval is not known.
+    """
+    found = {}
+    for variables in children(root, "ModelVariables"):
+        for element in variables:
+            is_clock = local_name(element) == "Clock"
+            attributes = VariableAttributes(
+                _is_true(element.get("intermediateUpdate")),
+                value_of(element, "previous", int, None),
+                _clock(element) if is_clock else None,
+            )
+            if attributes != VariableAttributes():
+                found[element.get("name") or ""] = attributes
+    return found
+
+
+def _clock(element: Element) -> ClockAttributes:
+    known = [v.value for v in IntervalVariability]
+    variability = element.get("intervalVariability") or IntervalVariability.TRIGGERED.value
+    if variability not in known:
+        raise FileError(
+            f"{location(element)}: intervalVariability '{variability}' of a clock is not known. Expected one of "
+            f"{', '.join(known)}."
+        )
+    resolution = value_of(element, "resolution", int, None)
+    return ClockAttributes(
+        interval_variability=IntervalVariability(variability),
+        interval=_exact(element, "interval", resolution),
+        shift=_exact(element, "shift", resolution) or Fraction(0),
+        resolution=resolution,
+        supports_fraction=_is_true(element.get("supportsFraction")),
+        priority=value_of(element, "priority", int, None),
+        can_be_deactivated=_is_true(element.get("canBeDeactivated")),
+    )
+
+
+def _exact(element: Element, what: str, resolution: int | None) -> Fraction | None:
+    """A time from its counter if there is one, else from its decimal number; in s."""
+    counter = value_of(element, f"{what}Counter", int, None)
+    if counter is not None and resolution:
+        return Fraction(counter, resolution)
+    return value_of(element, f"{what}Decimal", Fraction, None)
 
 
 def _is_true(text: str | None) -> bool:

@@ -10,6 +10,8 @@ from typing import Any, NewType
 
 import numpy as np
 
+from fmimaster.system.clocks import ClockAttributes
+
 Version = NewType("Version", str)
 """FMI version as written in the model description: ``"2.0"``, ``"3.0"``, ``"3.0.2"``."""
 
@@ -121,6 +123,16 @@ class Initial(Enum):
     CALCULATED = "calculated"
 
 
+class DependencyKind(Enum):
+    """How an unknown depends on a known variable (FMI 3.0, 2.4.8.1)."""
+
+    DEPENDENT = "dependent"
+    CONSTANT = "constant"
+    FIXED = "fixed"
+    TUNABLE = "tunable"
+    DISCRETE = "discrete"
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A unit by its exponents of base units: ``base value = factor * value + offset`` (FMI 3.0, 2.4.4)."""
@@ -159,6 +171,10 @@ class Variable:
     """Items of an enumeration type: name → value."""
     clocks: tuple[str, ...] = ()
     """Names of the clocks of a clocked variable."""
+    clock: ClockAttributes | None = None
+    """When it ticks; None for what is no clock."""
+    previous: str | None = None
+    """Name of the variable that has its value before the present tick; None for what is no clocked state."""
     intermediate_update: bool = False
     """Whether it can be set or read in Intermediate Update Mode."""
     description: str = ""
@@ -295,6 +311,9 @@ class Model:
     initial_dependencies: Mapping[str, frozenset[str]] = field(default_factory=dict)
     assumed_dependencies: frozenset[str] = frozenset()
     assumed_initial_dependencies: frozenset[str] = frozenset()
+    dependency_kinds: Mapping[str, Mapping[str, DependencyKind]] = field(default_factory=dict)
+    """In Step Mode, output → input → kind, for the dependencies of which the FMU declares it; the kind of all others is
+    DEPENDENT."""
     event_indicators: tuple[str, ...] = ()
     events: tuple[EventDeclaration, ...] = ()
     event_policy: EventPolicy | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
@@ -23,8 +24,18 @@ _OPTIONS: dict[str, Any] = {
     "remove_pis": True,
 }
 _TRUTH = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
+
+
+def _fraction(text: str) -> Fraction:
+    """A decimal number, without rounding."""
+    if "/" in text:
+        raise ValueError
+    return Fraction(text)
+
+
 _KINDS: dict[type, tuple[Callable[[str], Any], str]] = {
     float: (float, "a number"),
+    Fraction: (_fraction, "a number"),
     int: (int, "a whole number"),
     bool: (_TRUTH.__getitem__, "true or false"),
     bytes: (bytes.fromhex, "hexadecimal digits"),
@@ -177,7 +188,7 @@ def text_of(element: Element, name: str) -> str:
 
 
 def value_of(element: Element, name: str, kind: type[T], default: D) -> T | D:
-    """Value of an attribute as a ``float``, ``int``, ``bool``, or ``bytes`` (hexadecimal).
+    """Value of an attribute as a ``float``, ``Fraction``, ``int``, ``bool``, or ``bytes`` (hexadecimal).
 
     The default if the attribute is missing.
     """
