@@ -13,6 +13,7 @@ from fmimaster.causes import Event, Steps
 from fmimaster.control.instant import Instant
 from fmimaster.control.schedule import Schedule
 from fmimaster.errors import ConvergenceError, Interrupted, SimulationError
+from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
@@ -58,9 +59,11 @@ class Session:
             loader.instantiate(
                 component,
                 planned.name,
-                interpolated=i in given,
-                event_mode=planned.event_mode,
-                early_return=planned.event_mode and planned.may_return_early,
+                InstanceOptions(
+                    polynomial_inputs=i in given,
+                    event_mode=planned.event_mode,
+                    early_return=planned.event_mode and planned.may_return_early,
+                ),
             )
             for i, (component, planned) in enumerate(
                 zip(prepared.components, plan.instances, strict=True)

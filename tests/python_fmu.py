@@ -153,7 +153,7 @@ class PythonFmu:
             event_policy=event_policy,
         )
 
-    def instantiate(self, name: str, **_options: Any) -> PythonInstance:
+    def instantiate(self, name: str, *_options: object) -> PythonInstance:
         """A new instance, owned as FmuFile owns its instances."""
         self.instances.append(PythonInstance(self, name))
         return self.instances[-1]
@@ -233,10 +233,10 @@ class PythonInstance:
 
         return write
 
-    def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         names = [self._variables[r].name for r in references]
 
-        def interpolate(time: float, signal: Signal) -> None:
+        def set_polynomials(time: float, signal: Signal) -> None:
             self.told.append(time)
             for k, name in enumerate(names):
                 self._courses[name] = lambda tau, k=k: float(signal(tau, 0)[k])
@@ -244,7 +244,7 @@ class PythonInstance:
             for name, value in zip(names, signal(time, 0), strict=True):
                 assert values[name] == value  # the value was set before
 
-        return interpolate
+        return set_polynomials
 
     def enter_configuration_mode(self) -> None:
         self._call(Call.ENTER_CONFIGURATION_MODE, ())

@@ -22,7 +22,7 @@ from fmimaster.system.model import Scope
 INTERRUPTION = Cause(Kind.INTERRUPTION)
 
 
-class EventClock(ABC):  # noqa: B024: each method has a default, and none alone makes an event clock
+class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone makes an event clock)
     """Base of all event clocks: they say when to stop for a state event, and which events happen.
 
     A new event clock is a subclass with ``clip``, ``detect`` or both.

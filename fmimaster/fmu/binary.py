@@ -213,7 +213,7 @@ class BinaryInstance:
                 )
                 chosen.append((row_of[variable.value_reference], values, put))
 
-        def interpolate(time: float, signal: Signal) -> None:
+        def set_polynomials(time: float, signal: Signal) -> None:
             for row, values, put in chosen:
                 factorial = 1.0
                 for k in range(len(values)):
@@ -221,7 +221,7 @@ class BinaryInstance:
                     values[k] = signal(time, k)[row] / factorial
                 put()
 
-        return interpolate
+        return set_polynomials
 
     def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that sets these variables from ``values``."""

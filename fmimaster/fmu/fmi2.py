@@ -80,7 +80,7 @@ class Fmi2Instance(BinaryInstance):
 
         return read if verb == "Get" else write
 
-    def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function that hands over coefficients, or the time derivatives of these inputs."""
         if self.model.input_polynomials:
             return self.coefficients(references)
@@ -97,12 +97,12 @@ class Fmi2Instance(BinaryInstance):
             self.pointer(values),
         )
 
-        def interpolate(time: float, signal: Signal) -> None:
+        def set_polynomials(time: float, signal: Signal) -> None:
             for k in range(highest):
                 values[k] = signal(time, k + 1)
             act()
 
-        return interpolate
+        return set_polynomials
 
     def enter_configuration_mode(self) -> None:
         """FMI 2.0 has no structural parameters."""

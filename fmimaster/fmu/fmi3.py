@@ -34,7 +34,7 @@ class Fmi3Instance(BinaryInstance):
         self._failure: CallError | None = None
         # the callback is called twice or more in each step: it is given to an FMU only if it has a use
         intermediate = [v.value_reference for v in model.variables if v.intermediate_update]
-        intermediate = intermediate if options.interpolated else []
+        intermediate = intermediate if options.polynomial_inputs else []
         self._initialized = False
         fmu.instantiate(
             eventModeUsed=options.event_mode,
@@ -112,7 +112,7 @@ class Fmi3Instance(BinaryInstance):
 
         return read if verb == "Get" else write
 
-    def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function that hands over coefficients, or keeps the signal for Intermediate Update Mode, in which the FMU
         asks for values."""
         if self.model.input_polynomials:
@@ -124,10 +124,10 @@ class Fmi3Instance(BinaryInstance):
             values[:] = signal(now, 0)
             write()
 
-        def interpolate(_: float, signal: Signal) -> None:
+        def set_polynomials(_: float, signal: Signal) -> None:
             self._refresh = lambda now: refresh(now, signal)
 
-        return interpolate
+        return set_polynomials
 
     def _intermediate_update(
         self, _environment: Any, time: float, set_requested: bool, *rest: Any

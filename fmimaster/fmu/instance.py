@@ -25,7 +25,7 @@ class InstanceOptions:
 
     logging_on: bool = False
     """Whether it is asked to log all it can."""
-    interpolated: bool = False
+    polynomial_inputs: bool = False
     """Whether its inputs will be given as polynomials."""
     event_mode: bool = False
     """Whether Event Mode is used; FMI 3.0 only."""
@@ -74,7 +74,7 @@ class Instance(Protocol):
     def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that sets these variables from ``values``, shape (total number of elements,)."""
 
-    def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function (time, signal) that tells the FMU how these inputs go on from ``time`` during the next step.
 
         Only for a model whose capabilities say that it can take polynomials.

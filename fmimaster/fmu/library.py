@@ -108,25 +108,8 @@ class FmuFile:
             if self._unpacked is not None:
                 archive.unpack(self._unpacked, () if whole else NOT_NEEDED)
 
-    def instantiate(
-        self,
-        name: str,
-        *,
-        logging_on: bool = False,
-        interpolated: bool = False,
-        event_mode: bool = False,
-        early_return: bool = False,
-    ) -> Instance:
+    def instantiate(self, name: str, options: InstanceOptions) -> Instance:
         """Make an instance.
-
-        Parameters
-        ----------
-        logging_on : bool
-            Whether the FMU is asked to log all it can.
-        interpolated : bool
-            Whether its inputs will be given as polynomials.
-        event_mode, early_return : bool
-            Whether Event Mode is used, and whether the FMU may end a step at an event; FMI 3.0 only.
 
         Raises
         ------
@@ -142,12 +125,6 @@ class FmuFile:
         fmu = copy(self._loaded())
         fmu.instanceName = name
         messages = MessageLog(name)
-        options = InstanceOptions(
-            logging_on=logging_on,
-            interpolated=interpolated,
-            event_mode=event_mode,
-            early_return=early_return,
-        )
         try:
             instance = self._kind[1](fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer

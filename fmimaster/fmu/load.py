@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import TracebackType
 
 from fmimaster.errors import FileError
-from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.table import Table, TableInstance
 from fmimaster.results.csv import read_csv
@@ -54,26 +55,12 @@ class Loader:
             self._tables[component] = Table(component.name, rows.time, rows.columns, types)
         return self._tables[component]
 
-    def instantiate(
-        self,
-        component: Component,
-        name: str,
-        *,
-        interpolated: bool,
-        event_mode: bool = False,
-        early_return: bool = False,
-    ) -> Instance:
+    def instantiate(self, component: Component, name: str, options: InstanceOptions) -> Instance:
         """A new instance of a component, by this full name: see :meth:`FmuFile.instantiate`."""
         if _is_table(component.source):
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source, component.interface)
-        return fmu.instantiate(
-            name,
-            logging_on=self._logging_on,
-            interpolated=interpolated,
-            event_mode=event_mode,
-            early_return=early_return,
-        )
+        return fmu.instantiate(name, replace(options, logging_on=self._logging_on))
 
     def file(self, source: Source, interface: Interface = Interface.CO_SIMULATION) -> FmuFile:
         """The FMU file at a source, unpacked, for use by this interface."""

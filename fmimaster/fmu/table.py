@@ -127,7 +127,7 @@ class TableInstance:
             status="Error",
         )
 
-    def interpolator(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A table has no inputs."""
         raise AssertionError("a table has no inputs")
 

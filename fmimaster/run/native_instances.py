@@ -37,7 +37,7 @@ class PythonInstance:
         """What the instance logged before it discarded a step."""
         self.executor = executor
         self.index = i
-        self.interpolator: Callable[[float, Signal], None] | None = None
+        self.set_polynomials: Callable[[float, Signal], None] | None = None
         self.handle = ffi.new_handle(self)
         self._transfers: list[Any] = []
         self.entry = ffi.new(
@@ -67,15 +67,15 @@ class PythonInstance:
         executor, i = self.executor, self.index
         degree, at = executor.kernel.degree[i], float(executor.at[i])
         segment = executor.plan.layout.segments(i, Group.CONTINUOUS)[0]
-        if self.interpolator is None:
-            self.interpolator = self.instance.interpolator(segment.value_references)
+        if self.set_polynomials is None:
+            self.set_polynomials = self.instance.polynomial_setter(segment.value_references)
         if degree < 0:
             values = executor.store.values[segment.type][segment.start : segment.stop]
             signal = Polynomials(values[np.newaxis].copy(), at)
         else:
             coefficients = executor.coefficients[i][: degree + 1].copy()
             signal = Polynomials(coefficients, float(executor.centre[i]))
-        self.interpolator(at, signal)
+        self.set_polynomials(at, signal)
 
     def enter(self, state: State) -> None:
         """Bring the instance to a state."""

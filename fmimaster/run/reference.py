@@ -290,7 +290,7 @@ class ReferenceExecutor:
                 return
             # an FMU that was told a polynomial once is told each time, also when the value is held again
             if i not in interpolators:
-                interpolators[i] = instance.interpolator(segments[0].value_references)
+                interpolators[i] = instance.polynomial_setter(segments[0].value_references)
             signal = polynomial or Polynomials(values[np.newaxis].copy(), at[i])
             values[:] = signal(at[i], 0)
             setters[0]()
