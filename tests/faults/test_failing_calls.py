@@ -211,7 +211,7 @@ def test_if_one_instance_cannot_be_made_the_others_are_freed(
 ) -> None:
     made = units()
 
-    def refuse(name: str, **_: object) -> None:
+    def refuse(name: str, *_: object) -> None:
         raise ModelError(f"'{name}' refuses")
 
     monkeypatch.setattr(made["pump"], "instantiate", refuse)
