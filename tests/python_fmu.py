@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms import Algorithm, Jacobi, assemble
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import IN_PYTHON, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import EventUse, Plan, make_plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Instruction, Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.run.choice import Backend, choose_executor
-from fmimaster.run.executor import Counted, Experiment
+from fmimaster.run.executor import Experiment
+from fmimaster.run.registers import Counted
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
 from fmimaster.system.model import (
@@ -166,6 +167,8 @@ class PythonFmu:
 
 class PythonInstance:
     """An instance of a :class:`PythonFmu`: keeps a log of its calls, and evaluates outputs when they are read."""
+
+    binding = IN_PYTHON
 
     def __init__(self, fmu: PythonFmu, name: str) -> None:
         self.name = name

@@ -10,13 +10,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Signal, Transfer
+from fmimaster.fmu.instance import Binding, Interface, Signal, Transfer
 from fmimaster.system.model import DataType, Model
 
 log = logging.getLogger("fmimaster")
@@ -54,6 +54,8 @@ class BinaryInstance:
         Of the names of FMI functions: ``"fmi2"`` or ``"fmi3"``.
     """
 
+    interface: ClassVar[Interface]
+
     def __init__(
         self, fmu: Any, model: Model, name: str, prefix: str, messages: MessageLog
     ) -> None:
@@ -74,6 +76,32 @@ class BinaryInstance:
     def library(self) -> int:
         """Handle of the library in this process: one for all instances from one file."""
         return int(self.fmu.dll._handle)
+
+    @property
+    def binding(self) -> Binding:
+        """How the kernel calls it."""
+        return Binding(
+            self.interface,
+            self.library,
+            self.component.value or 0,
+            self.address,
+            self._lend_places,
+            self.raise_failure,
+            lambda: tuple(self.messages.last),
+        )
+
+    def _lend_places(self, places: Callable[[], list[int]]) -> None:
+        self.lent_places = places
+
+    def raise_failure(
+        self, name: str, status: int | None, time: float, step: float | None = None
+    ) -> None:
+        """Raise the error for a call that was made from elsewhere; a missing function has no status."""
+        self.time = time
+        if status is None:
+            self.function(name)()
+        else:
+            self.fail(name, status, step)
 
     # Calls
 

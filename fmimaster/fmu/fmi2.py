@@ -16,7 +16,14 @@ from fmpy.fmi2 import free as free_memory
 from numpy.typing import NDArray
 
 from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
-from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import (
+    InstanceOptions,
+    Interface,
+    Signal,
+    StepAnswer,
+    Transfer,
+    UpdateAnswer,
+)
 from fmimaster.system.model import DataType, Model
 
 _DO_STEP_STATUS, _PENDING_STATUS, _LAST_SUCCESSFUL_TIME, _TERMINATED = range(4)
@@ -31,6 +38,8 @@ _FUNCTION = {
 
 class Fmi2Instance(BinaryInstance):
     """One instance of an FMI 2.0 Co-Simulation FMU."""
+
+    interface = Interface.FMI2
 
     def __init__(
         self,

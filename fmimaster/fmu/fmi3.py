@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
 from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
-from fmimaster.fmu.instance import InstanceOptions, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import (
+    InstanceOptions,
+    Interface,
+    Signal,
+    StepAnswer,
+    Transfer,
+    UpdateAnswer,
+)
 from fmimaster.system.model import DataType, Model
 
 _POINTER_BOOL = ctypes.POINTER(ctypes.c_bool)
@@ -21,6 +28,8 @@ _POINTER_DOUBLE = ctypes.POINTER(ctypes.c_double)
 
 class Fmi3Instance(BinaryInstance):
     """One instance of an FMI 3.0 Co-Simulation FMU."""
+
+    interface = Interface.FMI3
 
     def __init__(
         self,

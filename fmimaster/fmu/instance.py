@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from math import inf
 from typing import Any, Protocol
 
@@ -58,6 +59,47 @@ class UpdateAnswer:
     """In s."""
 
 
+class Interface(Enum):
+    """Through which functions the kernel calls an instance."""
+
+    PYTHON = "the methods of the Python object"
+    FMI2 = "the functions of an FMI 2.0 library"
+    FMI3 = "the functions of an FMI 3.0 library"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How the kernel calls an instance; only the interface counts for one in Python.
+
+    Parameters
+    ----------
+    interface : Interface
+    library, component : int
+        Handle of the library in this process, and address of the instance in it.
+    address : function name without prefix → address
+        0 where the library lacks the function.
+    lend_places : function
+        Takes a function that returns the addresses of the FMU states that the kernel has saved; they are freed with the
+        instance.
+    raise_failure : function
+        Raises the error for a call that failed: name of the function without prefix, status (None if it is missing), time
+        in s at which the instance stands, and the step in s if it was a step.
+    messages : function
+        The last messages that the instance has logged, oldest first.
+    """
+
+    interface: Interface
+    library: int = 0
+    component: int = 0
+    address: Callable[[str], int] = lambda _: 0
+    lend_places: Callable[[Callable[[], list[int]]], None] = lambda _: None
+    raise_failure: Callable[[str, int | None, float, float | None], None] = lambda *_: None
+    messages: Callable[[], tuple[str, ...]] = tuple
+
+
+IN_PYTHON = Binding(Interface.PYTHON)
+
+
 class Instance(Protocol):
     """A simulation unit that can be stepped.
 
@@ -67,6 +109,11 @@ class Instance(Protocol):
 
     name: str
     model: Model
+
+    @property
+    def binding(self) -> Binding:
+        """How the kernel calls it: through its methods, unless it says otherwise."""
+        return IN_PYTHON
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables into ``values``, shape (total number of elements,)."""

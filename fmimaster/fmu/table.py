@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import IN_PYTHON, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.system.model import (
     Capabilities,
     Causality,
@@ -100,6 +100,8 @@ class Table:
 
 class TableInstance:
     """A table as an instance: its state is the time."""
+
+    binding = IN_PYTHON
 
     def __init__(self, table: Table, name: str) -> None:
         self.name = name

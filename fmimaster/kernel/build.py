@@ -5,24 +5,24 @@ from pathlib import Path
 from cffi import FFI
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ("kernel.c", "coefficients.c", "fmi2.c", "fmi3.c", "workers.c")
+SOURCES = ("kernel.c", "values.c", "polynomial.c", "fmu.c", "fmi2.c", "fmi3.c", "workers.c")
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-pthread"]
 """No contraction to fused operations: the interpreter in Python must give the same bits."""
 
 CALLBACKS = """
 extern "Python" {
     int fm_python_transfer(const fm_segment *segment);
-    int fm_python_interpolate(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
+    int fm_python_set_polynomials(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                               double time, const char **function);
     int fm_python_do_step(void *self, double time, double size, fm_answer *answer, const char **function);
     int fm_python_save(void *self, int place, const char **function);
     int fm_python_restore(void *self, int place, const char **function);
     int fm_python_enter(void *self, int state, const fm_experiment *experiment, const char **function);
     int fm_python_update(void *self, fm_update *answer, const char **function);
-    int fm_python_call(void *python, int hook);
+    int fm_python_call(void *self, fm_kernel *kernel);
 }
 """
-"""An instance written in Python; its transfer and interpolate also serve an FMU for what C cannot do: text, binaries, and
+"""An instance written in Python; its transfers and polynomials also serve an FMU for what C cannot do: text, binaries, and
 the polynomials of FMI 3.0, which go through Intermediate Update Mode."""
 
 ffibuilder = FFI()

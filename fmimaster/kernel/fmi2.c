@@ -7,8 +7,6 @@
 typedef int (*access_t)(void *, const uint32_t *, size_t, void *);
 typedef int (*plain_t)(void *);
 typedef int (*do_step_t)(void *, double, double, int);
-typedef int (*get_state_t)(void *, void **);
-typedef int (*set_state_t)(void *, void *);
 typedef int (*setup_t)(void *, int, double, double, int, double);
 typedef int (*derivatives_t)(void *, const uint32_t *, size_t, const int *, const double *);
 typedef int (*real_status_t)(void *, int, double *);
@@ -29,13 +27,6 @@ static const char *const NAMES[FM_FUNCTIONS] = {
 const char *fm_fmi2_name(int function)
 {
     return NAMES[function];
-}
-
-/* The address of a function, with its name left for messages; null if the library lacks it. */
-static void *find(const fm_fmu *fmu, int which, const char **function)
-{
-    *function = NAMES[which];
-    return fmu->functions[which];
 }
 
 static int transfer(const fm_segment *s)
@@ -61,26 +52,20 @@ static int set_booleans(const fm_segment *s)
     return ((access_t)s->address)(s->self, s->references, s->n, s->integers);
 }
 
-static int missing(const fm_segment *s)
-{
-    (void)s;
-    return FM_MISSING;
-}
-
 void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
 {
     s->self = fmu->component;
-    s->address = find(fmu, (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type, &s->function);
-    s->transfer = !s->address ? missing : type != FM_BOOLEAN ? transfer : is_get ? get_booleans : set_booleans;
+    s->address = fm_find(fmu, (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type, &s->function);
+    s->transfer = !s->address ? fm_missing : type != FM_BOOLEAN ? transfer : is_get ? get_booleans : set_booleans;
 }
 
-static int interpolate(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
+static int set_polynomials(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                        double time, const char **function)
 {
     fm_fmu *fmu = self;
     if (fmu->n_coefficients)
         return fm_set_coefficients(fmu, n, degree, derivatives, function);
-    void *address = find(fmu, FM_SET_INPUT_DERIVATIVES, function);
+    void *address = fm_find(fmu, FM_SET_INPUT_DERIVATIVES, function);
     (void)time;
     if (!address)
         return FM_MISSING;
@@ -119,34 +104,12 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
     return FM_DISCARD;
 }
 
-static int missing_step(void *self, double time, double size, fm_answer *answer, const char **function)
-{
-    (void)self, (void)time, (void)size, (void)answer;
-    *function = NAMES[FM_DO_STEP];
-    return FM_MISSING;
-}
-
-static int save(void *self, int place, const char **function)
-{
-    fm_fmu *fmu = self;
-    void *address = find(fmu, FM_GET_STATE, function);
-    fmu->has_saved = 1;
-    return address ? ((get_state_t)address)(fmu->component, &fmu->places[place]) : FM_MISSING;
-}
-
-static int restore(void *self, int place, const char **function)
-{
-    fm_fmu *fmu = self;
-    void *address = find(fmu, FM_SET_STATE, function);
-    return address ? ((set_state_t)address)(fmu->component, fmu->places[place]) : FM_MISSING;
-}
-
 static int enter(void *self, int state, const fm_experiment *e, const char **function)
 {
     fm_fmu *fmu = self;
     int which = state == FM_STEP_MODE ? FM_EXIT_INITIALIZATION : state == FM_TERMINATED ? FM_TERMINATE : FM_ENTER_INITIALIZATION;
     if (state == FM_INITIALIZATION_MODE) {
-        void *setup = find(fmu, FM_SETUP_EXPERIMENT, function);
+        void *setup = fm_find(fmu, FM_SETUP_EXPERIMENT, function);
         int defined = e->tolerance_defined || fmu->tolerance_defined;
         double tolerance = e->tolerance_defined ? e->tolerance : fmu->tolerance;
         int status = setup ? ((setup_t)setup)(fmu->component, defined, tolerance, e->start, e->stop_defined, e->stop)
@@ -154,7 +117,7 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
         if (status > FM_WARNING)
             return status;
     }
-    void *address = find(fmu, which, function);
+    void *address = fm_find(fmu, which, function);
     return address ? ((plain_t)address)(fmu->component) : FM_MISSING;
 }
 
@@ -167,6 +130,7 @@ static int update(void *self, fm_update *answer, const char **function)
 
 void fm_fmi2_table(fm_fmu *fmu, fm_instance *instance)
 {
+    fmu->names = NAMES;
     fmu->do_step = fmu->functions[FM_DO_STEP];
-    *instance = (fm_instance){fmu, interpolate, fmu->do_step ? do_step : missing_step, save, restore, enter, update};
+    *instance = (fm_instance){fmu, set_polynomials, fmu->do_step ? do_step : fm_missing_step, fm_save_state, fm_restore_state, enter, update};
 }

@@ -11,8 +11,6 @@ typedef int (*clock_access_t)(void *, const uint32_t *, size_t, void *);
 typedef int (*update_t)(void *, bool *, bool *, bool *, bool *, bool *, double *);
 typedef int (*plain_t)(void *);
 typedef int (*do_step_t)(void *, double, double, bool, bool *, bool *, bool *, double *);
-typedef int (*get_state_t)(void *, void **);
-typedef int (*set_state_t)(void *, void *);
 typedef int (*initialize_t)(void *, bool, double, double, bool, double);
 
 static const char *const NAMES[FM_FUNCTIONS] = {
@@ -37,13 +35,6 @@ const char *fm_fmi3_name(int function)
     return NAMES[function];
 }
 
-/* The address of a function, with its name left for messages; null if the library lacks it. */
-static void *find(const fm_fmu *fmu, int which, const char **function)
-{
-    *function = NAMES[which];
-    return fmu->functions[which];
-}
-
 static int transfer(const fm_segment *s)
 {
     return ((access_t)s->address)(s->self, s->references, s->n, s->values, s->size);
@@ -54,28 +45,22 @@ static int transfer_clocks(const fm_segment *s)
     return ((clock_access_t)s->address)(s->self, s->references, s->n, s->values);
 }
 
-static int missing(const fm_segment *s)
-{
-    (void)s;
-    return FM_MISSING;
-}
-
 void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
 {
     int is_clock = type == FM_CLOCK;
     int which = is_clock ? (is_get ? FM_GET_CLOCK : FM_SET_CLOCK) : (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type;
     s->self = fmu->component;
-    s->address = find(fmu, which, &s->function);
-    s->transfer = !s->address ? missing : is_clock ? transfer_clocks : transfer;
+    s->address = fm_find(fmu, which, &s->function);
+    s->transfer = !s->address ? fm_missing : is_clock ? transfer_clocks : transfer;
 }
 
-static int interpolate(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
+static int set_polynomials(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                        double time, const char **function)
 {
     fm_fmu *fmu = self;
     if (fmu->n_coefficients)
         return fm_set_coefficients(fmu, n, degree, derivatives, function);
-    return fmu->python->interpolate(fmu->python->self, references, n, degree, derivatives, time, function);
+    return fmu->python->set_polynomials(fmu->python->self, references, n, degree, derivatives, time, function);
 }
 
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
@@ -94,28 +79,6 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
     return FM_DISCARD;
 }
 
-static int missing_step(void *self, double time, double size, fm_answer *answer, const char **function)
-{
-    (void)self, (void)time, (void)size, (void)answer;
-    *function = NAMES[FM_DO_STEP];
-    return FM_MISSING;
-}
-
-static int save(void *self, int place, const char **function)
-{
-    fm_fmu *fmu = self;
-    void *address = find(fmu, FM_GET_STATE, function);
-    fmu->has_saved = 1;
-    return address ? ((get_state_t)address)(fmu->component, &fmu->places[place]) : FM_MISSING;
-}
-
-static int restore(void *self, int place, const char **function)
-{
-    fm_fmu *fmu = self;
-    void *address = find(fmu, FM_SET_STATE, function);
-    return address ? ((set_state_t)address)(fmu->component, fmu->places[place]) : FM_MISSING;
-}
-
 static int enter(void *self, int state, const fm_experiment *e, const char **function)
 {
     static const int WHICH[] = {
@@ -130,7 +93,7 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
             which = state == FM_STEP_MODE ? FM_ENTER_STEP : FM_ENTER_EVENT;
         fmu->initialized = 1;
     }
-    void *address = find(fmu, which, function);
+    void *address = fm_find(fmu, which, function);
     if (!address)
         return FM_MISSING;
     if (state != FM_INITIALIZATION_MODE)
@@ -143,7 +106,7 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
 static int update(void *self, fm_update *answer, const char **function)
 {
     const fm_fmu *fmu = self;
-    void *address = find(fmu, FM_UPDATE_DISCRETE_STATES, function);
+    void *address = fm_find(fmu, FM_UPDATE_DISCRETE_STATES, function);
     bool wants = false, terminate = false, nominals = false, states = false, defined = false;
     double next = 0.0;
     if (!address)
@@ -158,6 +121,7 @@ static int update(void *self, fm_update *answer, const char **function)
 
 void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance)
 {
+    fmu->names = NAMES;
     fmu->do_step = fmu->functions[FM_DO_STEP];
-    *instance = (fm_instance){fmu, interpolate, fmu->do_step ? do_step : missing_step, save, restore, enter, update};
+    *instance = (fm_instance){fmu, set_polynomials, fmu->do_step ? do_step : fm_missing_step, fm_save_state, fm_restore_state, enter, update};
 }

@@ -15,195 +15,16 @@
 #define HOT inline __attribute__((always_inline))
 #define RARE __attribute__((noinline))
 
-static const size_t SIZE[FM_TYPES] = {8, 4, 1, 1, 2, 2, 4, 4, 8, 8, 1, 8, 8, 1};
-
-static double as_double(int type, const void *p)
-{
-    switch (type) {
-    case FM_FLOAT64: return *(const double *)p;
-    case FM_FLOAT32: return *(const float *)p;
-    case FM_INT8: return *(const int8_t *)p;
-    case FM_UINT8: case FM_BOOLEAN: return *(const uint8_t *)p;
-    case FM_INT16: return *(const int16_t *)p;
-    case FM_UINT16: return *(const uint16_t *)p;
-    case FM_INT32: return *(const int32_t *)p;
-    case FM_UINT32: return *(const uint32_t *)p;
-    case FM_INT64: return (double)*(const int64_t *)p;
-    default: return (double)*(const uint64_t *)p;
-    }
-}
-
-static int64_t as_integer(int type, const void *p)
-{
-    switch (type) {
-    case FM_INT8: return *(const int8_t *)p;
-    case FM_UINT8: case FM_BOOLEAN: return *(const uint8_t *)p;
-    case FM_INT16: return *(const int16_t *)p;
-    case FM_UINT16: return *(const uint16_t *)p;
-    case FM_INT32: return *(const int32_t *)p;
-    case FM_UINT32: return *(const uint32_t *)p;
-    default: return *(const int64_t *)p;
-    }
-}
-
-/* Only conversions that lose nothing, or round to Float32, come here. */
-RARE static void convert(const fm_move *m)
-{
-    if (m->source_type == m->target_type && !m->transformed) {
-        memcpy(m->target, m->source, SIZE[m->source_type]);
-        return;
-    }
-    if (m->target_type == FM_FLOAT64 || m->target_type == FM_FLOAT32) {
-        double value = as_double(m->source_type, m->source);
-        if (m->transformed)
-            value = m->factor * value + m->offset;
-        if (m->target_type == FM_FLOAT64)
-            *(double *)m->target = value;
-        else
-            *(float *)m->target = (float)value;
-        return;
-    }
-    int64_t value = as_integer(m->source_type, m->source);
-    switch (m->target_type) {
-    case FM_INT8: case FM_UINT8: *(uint8_t *)m->target = (uint8_t)value; break;
-    case FM_BOOLEAN: *(uint8_t *)m->target = value != 0; break;
-    case FM_INT16: case FM_UINT16: *(uint16_t *)m->target = (uint16_t)value; break;
-    case FM_INT32: case FM_UINT32: *(uint32_t *)m->target = (uint32_t)value; break;
-    default: *(uint64_t *)m->target = (uint64_t)value; break;
-    }
-}
-
 HOT static void move(fm_kernel *k, const fm_instruction *c)
 {
     for (const fm_move *v = c->moves, *end = v + c->n; v < end; v++) {
         if (v->plain)
             *(double *)v->target = *(const double *)v->source;
         else
-            convert(v);
+            fm_convert(v);
     }
     if (k->fits && c->group == k->continuous_group)
         k->degree[c->instance] = -1;
-}
-
-/* Coefficients of the Hermite polynomial of one signal: fmimaster/program/polynomial.py. `nodes` are its times, each as
- * often as it has samples; samples[i] at the begin of a point is its value, and its derivatives follow. */
-static void hermite(const double *nodes, const double *samples, int n, double centre, double *work, double *coefficients)
-{
-    double *column = work, *newton = work + n;
-    int begin[FM_MOST_NODES]; /* of the point that a node belongs to */
-    for (int i = 0; i < n; i++) {
-        begin[i] = i > 0 && nodes[i] == nodes[i - 1] ? begin[i - 1] : i;
-        column[i] = samples[begin[i]];
-    }
-    newton[0] = column[0];
-    double factorial = 1.0;
-    for (int m = 1; m < n; m++) {
-        factorial *= m;
-        for (int i = 0; i < n - m; i++) {
-            if (nodes[i + m] == nodes[i])
-                column[i] = samples[begin[i] + m] / factorial;
-            else
-                column[i] = (column[i + 1] - column[i]) / (nodes[i + m] - nodes[i]);
-        }
-        newton[m] = column[0];
-    }
-    for (int i = 0; i < n; i++)
-        coefficients[i] = 0.0;
-    for (int m = n - 1; m >= 0; m--) {
-        double shift = centre - nodes[m];
-        for (int i = n - 1; i > 0; i--)
-            coefficients[i] = coefficients[i] * shift + coefficients[i - 1];
-        coefficients[0] = coefficients[0] * shift + newton[m];
-    }
-}
-
-/* Points of time that are nearer to each other, in intervals, are too near for a polynomial: polynomial.py. */
-static const double NEAREST = 0.02;
-
-/* A derivative of the output that feeds an input, as it is among these outputs. */
-static double output_of(const fm_route *route, int derivative, void *const *outputs)
-{
-    if (derivative > 0)
-        return ((const double *)outputs[FM_FLOAT64])[route->derivatives[derivative - 1]];
-    return as_double(route->source_type,
-                     (const char *)outputs[route->source_type] + route->source * SIZE[route->source_type]);
-}
-
-/* Derivatives of order 0 and up of all continuous inputs at a time, by Horner's rule as in polynomial.py. */
-static void evaluate(const double *coefficients, int degree, int n, double s, int derivative, double *result)
-{
-    for (int w = 0; w < n; w++)
-        result[w] = 0.0;
-    for (int p = degree; p >= derivative; p--) {
-        double weight = 1.0;
-        for (int j = 0; j < derivative; j++)
-            weight *= p - j;
-        for (int w = 0; w < n; w++)
-            result[w] = result[w] * s + weight * coefficients[p * n + w];
-    }
-}
-
-/* The copies of the outputs that a polynomial may go through: buffers, then the history. */
-static const fm_copy *earlier(const fm_kernel *k, const fm_fit *f, int b)
-{
-    return b < f->n_buffers ? &k->buffers[f->buffers[b]] : &k->history[b - f->n_buffers];
-}
-
-RARE static void fit(fm_kernel *k, const fm_instruction *c)
-{
-    const fm_fit *f = c->fit;
-    int i = c->instance, order = f->derivatives + 1, most = f->points * order;
-    int first = k->route_begin[i], n = k->route_begin[i + 1] - first;
-    double centre = k->begin + c->at * (k->end - k->begin), nearest = NEAREST * (k->end - k->begin);
-    double *nodes = k->scratch, *samples = nodes + most, *work = samples + most, *part = work + 2 * most;
-    memset(k->coefficients[i], 0, sizeof(double) * (size_t)(most * n));
-    for (int w = 0; w < n; w++) {
-        const fm_route *route = &k->routes[first + w];
-        int j = route->source_instance, used = route->n_derivatives < f->derivatives ? 1 : order;
-        int wanted = used < order ? 1 : f->points, points = 0, near = -2;
-        double times[FM_MOST_POINTS];
-        void *const *chosen[FM_MOST_POINTS];
-        for (int b = -1; b < f->n_copies && points + (near != -2) < wanted; b++) {
-            double time = b < 0 ? k->read[j] : earlier(k, f, b)->read[j];
-            double distance = INFINITY;
-            if (b >= 0 && !isfinite(time))
-                continue;
-            for (int p = 0; p < points; p++)
-                distance = fmin(distance, fabs(time - times[p]));
-            if (distance > nearest) {
-                chosen[points] = b < 0 ? k->outputs : earlier(k, f, b)->outputs;
-                times[points++] = time;
-            } else if (points == 1 && near == -2 && distance > 0.0) {
-                near = b;
-            }
-        }
-        int at = 0;
-        for (int p = 0; p < points; p++) {
-            for (int d = 0; d < used; d++) {
-                nodes[at] = times[p];
-                samples[at++] = output_of(route, d, chosen[p]);
-            }
-            if (p == 0 && near >= 0) {
-                const fm_copy *copy = earlier(k, f, near);
-                double before = output_of(route, used - 1, copy->outputs);
-                nodes[at] = times[0];
-                samples[at] = (samples[at - 1] - before) / (times[0] - copy->read[j]);
-                at++;
-            }
-        }
-        hermite(nodes, samples, at, centre, work, part);
-        for (int p = 0; p < at; p++)
-            k->coefficients[i][p * n + w] = part[p] * route->factor;
-        k->coefficients[i][w] += route->offset;
-    }
-    k->centre[i] = centre;
-    k->degree[i] = most - 1;
-    if (!isnan(f->held)) {
-        double middle = k->begin + f->held * (k->end - k->begin);
-        evaluate(k->coefficients[i], most - 1, n, middle - centre, 0, nodes);
-        memcpy(k->coefficients[i], nodes, sizeof(double) * (size_t)n);
-        k->degree[i] = 0;
-    }
 }
 
 static int stop(fm_kernel *k, const fm_instruction *c, int why)
@@ -221,30 +42,11 @@ RARE static int fail(fm_kernel *k, const fm_instruction *c, int status, const ch
     return stop(k, c, FM_FAILED);
 }
 
-static int set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function)
-{
-    const fm_instance *instance = &k->instances[i];
-    int n = (int)segment->size, degree = k->degree[i];
-    double *values = segment->values, *derivatives = k->scratch;
-    k->told[i] = 1; /* an FMU that was told a polynomial once is told each time, also when the value is held again */
-    if (degree >= 0)
-        evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], 0, values);
-    int status = segment->transfer(segment);
-    *function = segment->function;
-    if (status > FM_WARNING)
-        return status;
-    memcpy(derivatives, values, sizeof(double) * (size_t)n);
-    for (int d = 1; d <= degree; d++)
-        evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], d, &derivatives[d * n]);
-    return instance->interpolate(instance->self, segment->references, segment->n, degree < 0 ? 0 : degree, derivatives,
-                                 k->at[i], function);
-}
-
 RARE static int set_all_polynomials(fm_kernel *k, const fm_instruction *c)
 {
     for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
         const char *function = 0;
-        int status = set_polynomials(k, c->instance, v, &function);
+        int status = fm_set_polynomials(k, c->instance, v, &function);
         if (status > FM_WARNING)
             return fail(k, c, status, function);
     }
@@ -265,7 +67,7 @@ HOT static int transfer(fm_kernel *k, const fm_instruction *c)
 HOT static int set(fm_kernel *k, const fm_instruction *c)
 {
     int i = c->instance;
-    if (k->fits && c->group == k->continuous_group && (k->degree[i] >= 0 || k->told[i]))
+    if (k->fits && c->group == k->continuous_group && (k->degree[i] >= 0 || k->follows[i]))
         return set_all_polynomials(k, c);
     return transfer(k, c);
 }
@@ -292,16 +94,6 @@ RARE static int get_clocks(fm_kernel *k, const fm_instruction *c)
             return fail(k, c, status, v->function);
     }
     return FM_RAN;
-}
-
-RARE static void move_triggers(const fm_instruction *c)
-{
-    for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
-        for (int s = 0; s < t->n_sources; s++)
-            *t->active |= *t->sources[s];
-        for (int m = 0; *t->active && m < t->n_moves; m++)
-            convert(&t->moves[m]);
-    }
 }
 
 RARE static int set_triggers(fm_kernel *k, const fm_instruction *c)
@@ -454,73 +246,6 @@ RARE static int restore(fm_kernel *k, const fm_instruction *c)
     return FM_RAN;
 }
 
-RARE static void copy_outputs(fm_kernel *k, void *const *target, void *const *source)
-{
-    for (int t = 0; t < FM_TYPES; t++)
-        if (k->output_sizes[t])
-            memcpy(target[t], source[t], k->output_sizes[t] * SIZE[t]);
-}
-
-static void keep(fm_kernel *k, const fm_copy *copy)
-{
-    copy_outputs(k, copy->outputs, k->outputs);
-    memcpy(copy->read, k->read, sizeof(double) * (size_t)k->n_instances);
-}
-
-static void recall(fm_kernel *k, const fm_copy *copy)
-{
-    copy_outputs(k, k->outputs, copy->outputs);
-    memcpy(k->read, copy->read, sizeof(double) * (size_t)k->n_instances);
-}
-
-RARE static void remember(fm_kernel *k)
-{
-    for (int b = k->n_history - 1; b > 0; b--) {
-        copy_outputs(k, k->history[b].outputs, k->history[b - 1].outputs);
-        memcpy(k->history[b].read, k->history[b - 1].read, sizeof(double) * (size_t)k->n_instances);
-    }
-    keep(k, k->history);
-}
-
-static void forget(fm_kernel *k)
-{
-    for (int b = 0; b < k->n_history; b++)
-        for (int i = 0; i < k->n_instances; i++)
-            k->history[b].read[i] = NAN;
-}
-
-/* Largest change of an output since the pass before: fmimaster/run/convergence.py. */
-RARE static double largest_change(const fm_kernel *k)
-{
-    double largest = 0.0;
-    for (int t = 0; t < FM_TYPES; t++) {
-        size_t n = k->output_sizes[t];
-        if (!n)
-            continue;
-        if (t > FM_FLOAT32) {
-            if (memcmp(k->before[t], k->outputs[t], n * SIZE[t]))
-                return INFINITY;
-            continue;
-        }
-        for (size_t i = 0; i < n; i++) {
-            double value, difference;
-            if (t == FM_FLOAT64) {
-                value = fabs(((double *)k->outputs[t])[i]);
-                difference = fabs(((double *)k->outputs[t])[i] - ((double *)k->before[t])[i]);
-            } else {
-                value = (double)fabsf(((float *)k->outputs[t])[i]);
-                difference = (double)fabsf(((float *)k->outputs[t])[i] - ((float *)k->before[t])[i]);
-            }
-            double change = difference / (value > k->nominals[t][i] ? value : k->nominals[t][i]);
-            if (isnan(change))
-                change = INFINITY;
-            if (change > largest)
-                largest = change;
-        }
-    }
-    return largest;
-}
-
 RARE static int enter(fm_kernel *k, const fm_instruction *c)
 {
     const fm_instance *instance = &k->instances[c->instance];
@@ -567,7 +292,7 @@ static const double SAME_LIMIT = 1e-9;
 
 RARE static void begin_passes(fm_kernel *k)
 {
-    copy_outputs(k, k->before, k->outputs);
+    fm_copy_outputs(k, k->before, k->outputs);
     k->limit_before = k->end;
     memset(k->asking_before, 0, (size_t)k->n_instances);
     new_pass(k);
@@ -576,7 +301,7 @@ RARE static void begin_passes(fm_kernel *k)
 /* Whether what is repeated has come to rest; if not, the next pass begins. */
 RARE static int at_rest(fm_kernel *k, int count, int least, double tolerance)
 {
-    k->change = count > 1 ? largest_change(k) : INFINITY;
+    k->change = count > 1 ? fm_largest_change(k) : INFINITY;
     if (count >= least && k->change <= tolerance && fabs(k->limit - k->limit_before) <= SAME_LIMIT &&
         !memcmp(k->asking, k->asking_before, (size_t)k->n_instances) && !k->wants_update)
         return 1;
@@ -613,7 +338,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
     for (const fm_instruction *c = code; c->op != FM_END; c++) {
         switch (c->op) {
         case FM_MOVE: move(k, c); break;
-        case FM_FIT: fit(k, c); break;
+        case FM_FIT: fm_fit_inputs(k, c); break;
         case FM_SET: status = set(k, c); break;
         /* The same is mostly done for one instance after the other: to stay here costs less than to jump to each. */
         case FM_GET:
@@ -626,10 +351,10 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
             break;
         case FM_SAVE: status = save(k, c); break;
         case FM_RESTORE: status = restore(k, c); break;
-        case FM_KEEP: keep(k, &k->buffers[c->place]); break;
-        case FM_RECALL: recall(k, &k->buffers[c->place]); break;
-        case FM_REMEMBER: remember(k); break;
-        case FM_FORGET: forget(k); break;
+        case FM_KEEP: fm_keep(k, &k->buffers[c->place]); break;
+        case FM_RECALL: fm_recall(k, &k->buffers[c->place]); break;
+        case FM_REMEMBER: fm_remember(k); break;
+        case FM_FORGET: fm_forget(k); break;
         case FM_REPEAT:
             repeat = c;
             count = 0;
@@ -645,7 +370,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
                 k->stop_time = begin;
                 return FM_NOT_CONVERGED;
             }
-            copy_outputs(k, k->before, k->outputs);
+            fm_copy_outputs(k, k->before, k->outputs);
             new_pass(k);
             c = repeat;
             break;
@@ -670,8 +395,8 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
             break;
         case FM_UPDATE: status = update(k, c); break;
         case FM_TICK: k->active[c->place] = 1; break;
-        case FM_CALL: status = k->call(k->python, c->place) ? fail(k, c, FM_ERROR, "a hook") : FM_RAN; break;
-        case FM_MOVE_TRIGGERS: move_triggers(c); break;
+        case FM_CALL: status = c->hook->call(c->hook->self, k) ? fail(k, c, FM_ERROR, "a hook") : FM_RAN; break;
+        case FM_MOVE_TRIGGERS: fm_move_triggers(c); break;
         case FM_SET_TRIGGERS: status = set_triggers(k, c); break;
         case FM_GET_CLOCKS: status = get_clocks(k, c); break;
         case FM_STEP_LIMITED: status = step_limited(k, c); break;

@@ -69,7 +69,7 @@ typedef struct {
 typedef struct {
     void *self;
     /* n inputs go on from time along polynomials; derivatives[order * n + i], order 0 to degree */
-    int (*interpolate)(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
+    int (*set_polynomials)(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                        double time, const char **function);
     /* FM_DISCARD if the step was not simply done: then, and only then, the answer says what came of it */
     int (*do_step)(void *self, double time, double size, fm_answer *answer, const char **function);
@@ -139,6 +139,13 @@ typedef struct {
     double held; /* fraction of the interval whose value is held; NAN for none */
 } fm_fit;
 
+/* What CALL calls: FM_OK, or FM_ERROR. */
+typedef struct fm_kernel fm_kernel;
+typedef struct {
+    int (*call)(void *self, fm_kernel *kernel);
+    void *self;
+} fm_hook;
+
 /* A program is an array of them that ends with FM_END. */
 typedef struct {
     int op;
@@ -153,6 +160,7 @@ typedef struct {
     const fm_move *moves;
     const fm_segment *segments;
     const fm_fit *fit;
+    const fm_hook *hook;        /* CALL */
     const fm_trigger *triggers; /* MOVE_TRIGGERS, SET_TRIGGERS: n of them */
 } fm_instruction;
 
@@ -183,7 +191,7 @@ typedef struct {
     const char *function;
 } fm_result;
 
-typedef struct {
+struct fm_kernel {
     int n_instances, continuous_group;
     const fm_instance *instances;
     const fm_experiment *experiment;
@@ -212,14 +220,12 @@ typedef struct {
     uint8_t *active;     /* per trigger */
     double *next_events; /* [s] per instance, INFINITY for none */
     int64_t *steps, *restores, *events; /* calls per instance */
-    int (*call)(void *python, int hook);
-    void *python;
 
     /* polynomials of the continuous inputs: coefficients of power k at k * n, degree -1 while they are held */
     double **coefficients;
     double *centre;
     int *degree;
-    int *told; /* whether the FMU has been told a polynomial */
+    int *follows; /* whether the instance has been given a polynomial */
     int fits;  /* whether any program has a FIT: else nobody need look at these */
     double *scratch; /* largest n * (degree + 1) * 4 */
 
@@ -244,7 +250,7 @@ typedef struct {
     double stop_time, change;
     int failure_status;
     const char *failure_function;
-} fm_kernel;
+};
 
 /* Execute a program over an interval. Returns an fm_stop. */
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end);
@@ -257,6 +263,22 @@ int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *c
  * simply succeed. Returns an fm_stop of the last attempt. */
 int fm_repeat(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, const double *times, int n,
               int *done);
+
+/* values.c: sizes in bytes by type, conversions, copies of the outputs. */
+extern const size_t fm_size[];
+double fm_as_double(int type, const void *p);
+void fm_convert(const fm_move *move);
+void fm_move_triggers(const fm_instruction *c);
+void fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *source);
+void fm_keep(const fm_kernel *k, const fm_copy *copy);
+void fm_recall(const fm_kernel *k, const fm_copy *copy);
+void fm_remember(const fm_kernel *k);
+void fm_forget(const fm_kernel *k);
+double fm_largest_change(const fm_kernel *k);
+
+/* polynomial.c: FIT, and SET of inputs that follow polynomials. */
+void fm_fit_inputs(fm_kernel *k, const fm_instruction *c);
+int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function);
 
 /* FMI functions that an FMU's table calls, FMI 2.0 and 3.0; the names are given by fm_function_name. */
 enum fm_function {
@@ -280,6 +302,7 @@ typedef struct {
 typedef struct {
     void *component;
     void *do_step;          /* one of the functions, at hand */
+    const char *const *names; /* of the functions, for messages */
     void *const *functions; /* FM_FUNCTIONS addresses, shared by all instances of a library; null where it lacks one */
     void **places;          /* saved FMU states */
     int has_saved, initialized;
@@ -300,7 +323,15 @@ const char *fm_fmi3_name(int function);
 void fm_fmi2_table(fm_fmu *fmu, fm_instance *instance);
 void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance);
 
-/* Set the coefficients of polynomials: interpolate for FMUs that take them so. */
+/* fmu.c: the address of a function, with its name left for messages, null if the library lacks it; and entries of the tables
+ * that are the same in both versions. */
+void *fm_find(const fm_fmu *fmu, int which, const char **function);
+int fm_missing(const fm_segment *segment);
+int fm_missing_step(void *self, double time, double size, fm_answer *answer, const char **function);
+int fm_save_state(void *self, int place, const char **function);
+int fm_restore_state(void *self, int place, const char **function);
+
+/* Set the coefficients of polynomials, for FMUs that take them so. */
 int fm_set_coefficients(const fm_fmu *fmu, size_t n, int degree, const double *derivatives, const char **function);
 
 /* Make the call of an FMU ready that reads or sets variables of a type up to FM_BOOLEAN, or clocks; the variables and the place of

@@ -130,3 +130,15 @@ def evaluate(
             weight *= k - j
         result = result * s + weight * coefficients[k]
     return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Polynomials:
+    """Polynomials of several signals over time: coefficients of shape (degree + 1, n) about a centre in s."""
+
+    coefficients: NDArray[np.float64]
+    centre: float
+
+    def __call__(self, time: float, derivative: int = 0) -> NDArray[np.float64]:
+        """Values, or derivatives, at a time in s; shape (n,)."""
+        return evaluate(self.coefficients, time - self.centre, derivative)

@@ -2,16 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.plan.layout import Group, Layout
+from fmimaster.program.polynomial import MOST_COEFFICIENTS, Polynomials
 from fmimaster.system.model import DataType
+
+Copy = tuple[NDArray[Any], ...]
+"""The arrays of a value store, in their order."""
 
 OutputCopy = tuple[dict[DataType, NDArray[Any]], NDArray[np.float64]]
 """Outputs per type, and the time in s at which those of each instance were read."""
+
+
+class Courses:
+    """How continuous inputs go on over the interval: instance → polynomials, for those whose inputs are not held.
+
+    All lives in arrays, which the kernel borrows.
+
+    Attributes
+    ----------
+    degree : shape (n_instances,)
+        Of the polynomials of each instance; -1 while its inputs are held.
+    centre : shape (n_instances,)
+        In s.
+    coefficients : list of arrays, one per instance, shape (MOST_COEFFICIENTS, inputs)
+        Row k holds the coefficients of ``(t - centre) ** k``; rows beyond the degree mean nothing.
+    """
+
+    def __init__(self, n_inputs: Sequence[int]) -> None:
+        self.degree = np.full(len(n_inputs), -1, np.intc)
+        self.centre = np.zeros(len(n_inputs))
+        self.coefficients = [np.zeros((MOST_COEFFICIENTS, n)) for n in n_inputs]
+
+    def get(self, instance: int) -> Polynomials | None:
+        """A copy of the polynomials of an instance; None while its inputs are held."""
+        degree = self.degree.item(instance)
+        if degree < 0:
+            return None
+        coefficients = self.coefficients[instance][: degree + 1]
+        return Polynomials(coefficients.copy(), self.centre.item(instance))
+
+    def put(self, instance: int, polynomials: Polynomials) -> None:
+        """The inputs of an instance follow polynomials."""
+        rows = len(polynomials.coefficients)
+        self.coefficients[instance][:rows] = polynomials.coefficients
+        self.centre[instance] = polynomials.centre
+        self.degree[instance] = rows - 1
 
 
 class ValueStore:
@@ -36,6 +78,10 @@ class ValueStore:
         Time in s at which the outputs of each instance were read; NaN before.
     active : shape (n_triggers,)
         Which triggers are active.
+    courses : Courses
+        How the continuous inputs of each instance go on.
+    interval : (float, float)
+        Begin and end in s of the interval of the present execution, for hooks.
     history : list of copies of the outputs
         The accepted points, newest first.
     buffers : list of copies of the outputs
@@ -68,6 +114,13 @@ class ValueStore:
             for s in segments:
                 if s.type is DataType.CLOCK:  # set only to say that it is active
                     self.values[s.type][s.start : s.stop] = True
+        self.courses = Courses(
+            [
+                sum(s.stop - s.start for s in groups.get(Group.CONTINUOUS, ()))
+                for groups in layout.groups
+            ]
+        )
+        self.interval = (nan, nan)
         self.history = [self.copy_of_outputs() for _ in range(history)]
         self.buffers = [self.copy_of_outputs() for _ in range(n_buffers)]
 
@@ -95,6 +148,33 @@ class ValueStore:
         """No point of the history has a time any more."""
         for _, read in self.history:
             read[:] = np.nan
+
+    def copy(self) -> Copy:
+        """All that can change in the store, as it is now."""
+        courses = self.courses
+        used = zip(courses.coefficients, courses.degree, strict=True)
+        return tuple(
+            array.copy()
+            for array in (*self._arrays(), *(rows[: degree + 1] for rows, degree in used))
+        )
+
+    def restore(self, copy: Copy) -> None:
+        """Put back what :meth:`copy` has returned, of this store or of one of the same layout and sizes."""
+        arrays = (*self._arrays(), *self.courses.coefficients)
+        for array, saved in zip(arrays, copy, strict=True):
+            array[: len(saved)] = saved
+
+    def _arrays(self) -> Copy:
+        courses = self.courses
+        copies = [*self.history, *self.buffers]
+        return (
+            courses.degree,
+            courses.centre,
+            *self.values.values(),
+            self.read,
+            self.active,
+            *(array for values, read in copies for array in (*values.values(), read)),
+        )
 
     def _write(self, copy: OutputCopy) -> None:
         values, read = copy

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
-from fmimaster.run.reference import ReferenceExecutor
+from fmimaster.run.reference.executor import ReferenceExecutor
 
 if TYPE_CHECKING:
-    from fmimaster.run.native import NativeExecutor
+    from fmimaster.run.native.executor import NativeExecutor
 
 log = logging.getLogger("fmimaster")
 
@@ -35,7 +35,7 @@ ExecutorType = type[ReferenceExecutor] | type["NativeExecutor"]
 def native_executor() -> type[NativeExecutor] | None:
     """The kernel's executor; None, said once, where the kernel was not built because there was no C compiler."""
     try:
-        from fmimaster.run.native import NativeExecutor
+        from fmimaster.run.native.executor import NativeExecutor
     except ImportError as error:
         log.warning(
             "There is no native kernel (%s), as when no C compiler was found at installation: simulations run on the "

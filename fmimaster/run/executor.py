@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.store import ValueStore
+from fmimaster.run.registers import Registers
 from fmimaster.system.model import DataType
 
 BLOCK_BYTES = 256 * 1024
@@ -37,18 +37,11 @@ class Experiment:
     tolerance: float | None = None
 
 
-class Counted(IntEnum):
-    """Kinds of calls that are counted: the rows of ``Executor.calls``."""
-
-    STEPS = 0
-    RESTORES = 1
-    EVENTS = 2
-
-
 class Executor(Protocol):
     """Executes programs on the instances of a plan."""
 
     store: ValueStore
+    registers: Registers
     rows: RowBlock
     next_events: NDArray[np.float64]
     """Time in s of the next event that each instance has named; inf for none."""

@@ -11,20 +11,9 @@ from numpy.typing import NDArray
 from fmimaster.errors import SimulationError
 from fmimaster.plan.plan import Plan, Route
 from fmimaster.program.instructions import Fit
-from fmimaster.program.polynomial import NEAREST, evaluate, hermite
+from fmimaster.program.polynomial import NEAREST, Polynomials, evaluate, hermite
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
-
-
-class Polynomials:
-    """The polynomials of an instance's continuous inputs: coefficients of shape (degree + 1, n) about a centre in s."""
-
-    def __init__(self, coefficients: NDArray[np.float64], centre: float) -> None:
-        self.coefficients = coefficients
-        self.centre = centre
-
-    def __call__(self, time: float, derivative: int) -> NDArray[np.float64]:
-        return evaluate(self.coefficients, time - self.centre, derivative)
 
 
 def moves(route: Route, store: ValueStore, plan: Plan) -> list[tuple[Any, int, Any, int, Any]]:

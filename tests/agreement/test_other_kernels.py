@@ -12,7 +12,7 @@ pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built"
 
 from kernels import FOLDER, Build, TestServer, build, compiler
 
-from fmimaster.run.native import OPERATIONS
+from fmimaster.run.native.header import OPERATIONS
 
 HERE = Path(__file__).parent
 INSTRUCTIONS = ("tests/unit/test_executors.py", "tests/unit/test_executors_at_events.py")

@@ -16,7 +16,7 @@ pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built"
 
 from fmimaster import Backend, Results
 from fmimaster.control.grid import Grid
-from fmimaster.run.native import AUTOMATIC
+from fmimaster.run.native.executor import AUTOMATIC
 
 
 def threads_of(simulate: Callable[..., Results], threads: int, seconds: float) -> set[int]:
@@ -58,5 +58,5 @@ def test_one_thread_is_the_one_that_simulates(simulate: Callable[..., Results]) 
 def test_threads_that_do_not_pay_are_not_started(
     simulate: Callable[..., Results], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fmimaster.run.native.WORTH_A_THREAD", 60.0)
+    monkeypatch.setattr("fmimaster.run.native.executor.WORTH_A_THREAD", 60.0)
     assert threads_of(simulate, AUTOMATIC, 0.0) == {threading.get_ident()}

@@ -408,7 +408,7 @@ def test_it_comes_back_at_the_first_attempt_that_does_not_simply_succeed() -> No
 def test_it_comes_back_when_the_next_row_is_the_last_that_has_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("fmimaster.run.reference.REPEAT_SECONDS", 60.0)
+    monkeypatch.setattr("fmimaster.run.reference.executor.REPEAT_SECONDS", 60.0)
     b = bench()
     capacity = b.executor.rows.capacity
     count, _ = repeated(b, [k / 8 for k in range(capacity + 2)])
@@ -418,7 +418,7 @@ def test_it_comes_back_when_the_next_row_is_the_last_that_has_room(
 
 @only_by_the_interpreter
 def test_it_comes_back_after_some_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmimaster.run.reference.REPEAT_SECONDS", -1.0)
+    monkeypatch.setattr("fmimaster.run.reference.executor.REPEAT_SECONDS", -1.0)
     assert repeated(bench(), [0.0, 1.0, 2.0]) == (0, Outcome(1.0))
 
 

@@ -14,7 +14,7 @@ from fmimaster.plan.plan import EventUse, Policy
 from fmimaster.program.hook import FunctionHook
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.store import ValueStore
-from fmimaster.run.executor import Counted
+from fmimaster.run.registers import Counted
 from fmimaster.system.model import (
     DataType,
     EventDeclaration,

@@ -1,0 +1,62 @@
+/* What the tables of functions of FMI 2.0 and 3.0 have in common. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel.h"
+
+typedef int (*get_state_t)(void *, void **);
+typedef int (*set_state_t)(void *, void *);
+
+void *fm_find(const fm_fmu *fmu, int which, const char **function)
+{
+    *function = fmu->names[which];
+    return fmu->functions[which];
+}
+
+int fm_missing(const fm_segment *segment)
+{
+    (void)segment;
+    return FM_MISSING;
+}
+
+int fm_missing_step(void *self, double time, double size, fm_answer *answer, const char **function)
+{
+    const fm_fmu *fmu = self;
+    (void)time, (void)size, (void)answer;
+    *function = fmu->names[FM_DO_STEP];
+    return FM_MISSING;
+}
+
+int fm_save_state(void *self, int place, const char **function)
+{
+    fm_fmu *fmu = self;
+    void *address = fm_find(fmu, FM_GET_STATE, function);
+    fmu->has_saved = 1;
+    return address ? ((get_state_t)address)(fmu->component, &fmu->places[place]) : FM_MISSING;
+}
+
+int fm_restore_state(void *self, int place, const char **function)
+{
+    fm_fmu *fmu = self;
+    void *address = fm_find(fmu, FM_SET_STATE, function);
+    return address ? ((set_state_t)address)(fmu->component, fmu->places[place]) : FM_MISSING;
+}
+
+/* BinaryInstance.coefficients in fmimaster/fmu/binary.py. */
+int fm_set_coefficients(const fm_fmu *fmu, size_t n, int degree, const double *derivatives, const char **function)
+{
+    for (int p = 0; p < fmu->n_coefficients; p++) {
+        const fm_coefficients *c = &fmu->coefficients[p];
+        double *values = c->segment.values, factorial = 1.0;
+        for (size_t k = 0; k < c->segment.size; k++) {
+            factorial *= k > 1 ? (double)k : 1.0;
+            values[k] = k <= (size_t)degree ? derivatives[k * n + (size_t)c->row] / factorial : 0.0;
+        }
+        int status = c->segment.transfer(&c->segment);
+        *function = c->segment.function;
+        if (status > FM_WARNING)
+            return status;
+    }
+    return FM_OK;
+}

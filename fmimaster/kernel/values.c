@@ -1,0 +1,144 @@
+/* The value store: how values are converted and moved, and copies of the outputs. */
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include "kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+const size_t fm_size[FM_TYPES] = {8, 4, 1, 1, 2, 2, 4, 4, 8, 8, 1, 8, 8, 1};
+
+double fm_as_double(int type, const void *p)
+{
+    switch (type) {
+    case FM_FLOAT64: return *(const double *)p;
+    case FM_FLOAT32: return *(const float *)p;
+    case FM_INT8: return *(const int8_t *)p;
+    case FM_UINT8: case FM_BOOLEAN: return *(const uint8_t *)p;
+    case FM_INT16: return *(const int16_t *)p;
+    case FM_UINT16: return *(const uint16_t *)p;
+    case FM_INT32: return *(const int32_t *)p;
+    case FM_UINT32: return *(const uint32_t *)p;
+    case FM_INT64: return (double)*(const int64_t *)p;
+    default: return (double)*(const uint64_t *)p;
+    }
+}
+
+static int64_t as_integer(int type, const void *p)
+{
+    switch (type) {
+    case FM_INT8: return *(const int8_t *)p;
+    case FM_UINT8: case FM_BOOLEAN: return *(const uint8_t *)p;
+    case FM_INT16: return *(const int16_t *)p;
+    case FM_UINT16: return *(const uint16_t *)p;
+    case FM_INT32: return *(const int32_t *)p;
+    case FM_UINT32: return *(const uint32_t *)p;
+    default: return *(const int64_t *)p;
+    }
+}
+
+/* Only conversions that lose nothing, or round to Float32, come here. */
+void fm_convert(const fm_move *m)
+{
+    if (m->source_type == m->target_type && !m->transformed) {
+        memcpy(m->target, m->source, fm_size[m->source_type]);
+        return;
+    }
+    if (m->target_type == FM_FLOAT64 || m->target_type == FM_FLOAT32) {
+        double value = fm_as_double(m->source_type, m->source);
+        if (m->transformed)
+            value = m->factor * value + m->offset;
+        if (m->target_type == FM_FLOAT64)
+            *(double *)m->target = value;
+        else
+            *(float *)m->target = (float)value;
+        return;
+    }
+    int64_t value = as_integer(m->source_type, m->source);
+    switch (m->target_type) {
+    case FM_INT8: case FM_UINT8: *(uint8_t *)m->target = (uint8_t)value; break;
+    case FM_BOOLEAN: *(uint8_t *)m->target = value != 0; break;
+    case FM_INT16: case FM_UINT16: *(uint16_t *)m->target = (uint16_t)value; break;
+    case FM_INT32: case FM_UINT32: *(uint32_t *)m->target = (uint32_t)value; break;
+    default: *(uint64_t *)m->target = (uint64_t)value; break;
+    }
+}
+
+void fm_move_triggers(const fm_instruction *c)
+{
+    for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
+        for (int s = 0; s < t->n_sources; s++)
+            *t->active |= *t->sources[s];
+        for (int m = 0; *t->active && m < t->n_moves; m++)
+            fm_convert(&t->moves[m]);
+    }
+}
+
+void fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *source)
+{
+    for (int t = 0; t < FM_TYPES; t++)
+        if (k->output_sizes[t])
+            memcpy(target[t], source[t], k->output_sizes[t] * fm_size[t]);
+}
+
+void fm_keep(const fm_kernel *k, const fm_copy *copy)
+{
+    fm_copy_outputs(k, copy->outputs, k->outputs);
+    memcpy(copy->read, k->read, sizeof(double) * (size_t)k->n_instances);
+}
+
+void fm_recall(const fm_kernel *k, const fm_copy *copy)
+{
+    fm_copy_outputs(k, k->outputs, copy->outputs);
+    memcpy(k->read, copy->read, sizeof(double) * (size_t)k->n_instances);
+}
+
+void fm_remember(const fm_kernel *k)
+{
+    for (int b = k->n_history - 1; b > 0; b--) {
+        fm_copy_outputs(k, k->history[b].outputs, k->history[b - 1].outputs);
+        memcpy(k->history[b].read, k->history[b - 1].read, sizeof(double) * (size_t)k->n_instances);
+    }
+    fm_keep(k, k->history);
+}
+
+void fm_forget(const fm_kernel *k)
+{
+    for (int b = 0; b < k->n_history; b++)
+        for (int i = 0; i < k->n_instances; i++)
+            k->history[b].read[i] = NAN;
+}
+
+/* Largest change of an output since the pass before: fmimaster/run/convergence.py. */
+double fm_largest_change(const fm_kernel *k)
+{
+    double largest = 0.0;
+    for (int t = 0; t < FM_TYPES; t++) {
+        size_t n = k->output_sizes[t];
+        if (!n)
+            continue;
+        if (t > FM_FLOAT32) {
+            if (memcmp(k->before[t], k->outputs[t], n * fm_size[t]))
+                return INFINITY;
+            continue;
+        }
+        for (size_t i = 0; i < n; i++) {
+            double value, difference;
+            if (t == FM_FLOAT64) {
+                value = fabs(((double *)k->outputs[t])[i]);
+                difference = fabs(((double *)k->outputs[t])[i] - ((double *)k->before[t])[i]);
+            } else {
+                value = (double)fabsf(((float *)k->outputs[t])[i]);
+                difference = (double)fabsf(((float *)k->outputs[t])[i] - ((float *)k->before[t])[i]);
+            }
+            double change = difference / (value > k->nominals[t][i] ? value : k->nominals[t][i]);
+            if (isnan(change))
+                change = INFINITY;
+            if (change > largest)
+                largest = change;
+        }
+    }
+    return largest;
+}

@@ -1,0 +1,1 @@
+"""The kernel in C as an executor: it borrows the arrays and calls FMUs without Python."""

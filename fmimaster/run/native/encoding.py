@@ -1,0 +1,190 @@
+"""Programs as the kernel reads them: arrays of fm_instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.plan.layout import Group
+from fmimaster.program.hook import Hook
+from fmimaster.program.instructions import (
+    Align,
+    Call,
+    Fit,
+    Get,
+    Instruction,
+    Keep,
+    Mode,
+    Move,
+    Parallel,
+    Program,
+    Recall,
+    Repeat,
+    Restore,
+    Save,
+    Set,
+    Step,
+    Tick,
+    Until,
+    Update,
+)
+from fmimaster.run.native.header import OPERATIONS, STATES
+from fmimaster.run.native.hooks import lend_hook
+from fmimaster.run.native.instances import Context, Entry
+from fmimaster.run.native.lending import Lender
+
+Fields = Mapping[str, Any]
+"""Fields of fm_instruction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A program as the kernel reads it; the program is kept, since it is known by its identity."""
+
+    program: Program
+    code: Any
+    has_steps: bool
+
+
+class Encoder:
+    """Turns programs into what the kernel reads, each once.
+
+    What instructions share is made when it is first needed: the calls of a group of an instance, the moves to it.
+
+    Attributes
+    ----------
+    known : id of a program → Encoded
+    """
+
+    def __init__(
+        self, lender: Lender, entries: Sequence[Entry], context: Context, hooks: Sequence[Hook]
+    ) -> None:
+        self.plan = lender.plan
+        self._lender = lender
+        self._entries = entries
+        self._context = context
+        self._hooks = hooks
+        self.known: dict[int, Encoded] = {}
+        self._shared: dict[tuple[type[Instruction], int, Group], Fields] = {}
+        self._is_limited = any(i.may_return_early for i in self.plan.instances)
+        self._scratch = 0
+
+    def __call__(self, program: Program) -> Encoded:
+        """The program, encoded."""
+        return self.known.get(id(program)) or self._encode(program)
+
+    def _encode(self, program: Program) -> Encoded:
+        entries = [
+            {**fields, "line": line}
+            for line, instruction in enumerate(program.instructions)
+            for fields in self._entries_of(instruction)
+        ]
+        for this, following in pairwise(entries):
+            if this["op"] == lib.FM_MOVE and following["op"] == lib.FM_SET:
+                this["op"] = lib.FM_MOVE_SET
+        code = self._lender.lent(ffi.new("fm_instruction[]", [*entries, {"op": lib.FM_END}]))
+        has_steps = any(isinstance(i, Step) for i in program.instructions)
+        self.known[id(program)] = Encoded(program, code, has_steps)
+        return self.known[id(program)]
+
+    def _entries_of(self, instruction: Instruction) -> list[Fields]:
+        """The entries of an instruction: one, but several for an ALIGN."""
+        if isinstance(instruction, Align):
+            return self._align(instruction)
+        return [{"op": OPERATIONS[type(instruction)], **self._fields(instruction)}]
+
+    def _fields(self, instruction: Instruction) -> Fields:
+        match instruction:
+            case Move(i, group) | Set(i, group) | Get(i, group):
+                return {"instance": i, "group": int(group), **self._values(instruction, i, group)}
+            case Fit():
+                return self._fit(instruction)
+            case Step(i, end):
+                planned = self.plan.instances[i]
+                fields = {"instance": i, "at": end}
+                fields |= {"least": planned.may_return_early, "most": planned.event_mode}
+                return fields | ({"op": lib.FM_STEP_LIMITED} if self._is_limited else {})
+            case Save(i, place) | Restore(i, place):
+                return {"instance": i, "place": place}
+            case Keep(number) | Recall(number) | Tick(number):
+                return {"place": number}
+            case Call(number):
+                return {"hook": lend_hook(self._lender, self._context, self._hooks[number])}
+            case Repeat(least, most):
+                return {"least": least, "most": most}
+            case Until(tolerance):
+                return {"at": tolerance}
+            case Parallel(count):
+                return {"least": count}
+            case Mode(i, state):
+                return {"instance": i, "group": STATES[state]}
+            case Update(i):
+                return {"instance": i}
+        return {}
+
+    def _values(self, instruction: Move | Set | Get, i: int, group: Group) -> Fields:
+        """What a group of an instance is moved by, or the calls that set or read it."""
+        key = type(instruction), i, group
+        if key not in self._shared:
+            self._shared[key] = self._make_values(instruction, i, group)
+        return self._shared[key]
+
+    def _make_values(self, instruction: Move | Set | Get, i: int, group: Group) -> Fields:
+        entry, lender = self._entries[i], self._lender
+        match instruction, group:
+            case Move(), Group.TRIGGERS:
+                return {"op": lib.FM_MOVE_TRIGGERS, **self._triggers(i)}
+            case Move(), _:
+                return lender.moves(self.plan.routes[i, group])
+            case Set(), Group.TRIGGERS:
+                return {"op": lib.FM_SET_TRIGGERS, **self._triggers(i)}
+            case Get(), Group.CLOCKS:
+                return {"op": lib.FM_GET_CLOCKS, **lender.calls(entry, i, group)}
+        return lender.calls(entry, i, group)
+
+    def _triggers(self, i: int) -> Fields:
+        """Triggers of an instance, for MOVE and SET alike."""
+        key = Instruction, i, Group.TRIGGERS
+        if key not in self._shared:
+            self._shared[key] = self._lender.triggers(self._entries[i], i)
+        return self._shared[key]
+
+    def _fit(self, fit: Fit) -> Fields:
+        lender, n = self._lender, len(fit.buffers)
+        n_copies = n + (len(lender.store.history) if fit.history else 0)
+        numbers = lender.lent(ffi.new("int[]", fit.buffers))
+        held = nan if fit.held is None else fit.held
+        fields = (fit.points, fit.derivatives, n, n_copies, numbers, held)
+        lender.kernel.fits = True
+        self._make_scratch(fit)
+        return {
+            "instance": fit.instance,
+            "at": fit.at,
+            "fit": lender.lent(ffi.new("fm_fit *", fields)),
+        }
+
+    def _make_scratch(self, fit: Fit) -> None:
+        """Room to fit polynomials in, and for the derivatives of all inputs of an instance."""
+        segments = self.plan.layout.segments(fit.instance, Group.CONTINUOUS)
+        n = sum(s.stop - s.start for s in segments)
+        size = (n + 5) * (fit.points * (fit.derivatives + 1) + 1)
+        if size > self._scratch:
+            self._scratch = size
+            self._lender.kernel.scratch = self._lender.doubles(np.zeros(size))
+
+    def _align(self, align: Align) -> list[Fields]:
+        """What brings an instance back; the kernel skips it if the instance is not beyond the limit."""
+        i, segments = align.instance, self.plan.layout.segments
+        back: list[Instruction] = [Restore(i, align.place)]
+        back += [Set(i, Group.CONTINUOUS)] if segments(i, Group.CONTINUOUS) else []
+        back += [Step(i, 1.0)]
+        back += [Get(i, Group.OUTPUTS)] if segments(i, Group.OUTPUTS) else []
+        last = {"op": lib.FM_ALIGNED, "instance": i}
+        steps = [*(entry for b in back for entry in self._entries_of(b)), last]
+        return [{"op": OPERATIONS[Align], "instance": i, "least": len(steps)}, *steps]

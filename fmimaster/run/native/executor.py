@@ -1,0 +1,228 @@
+"""The kernel as an executor: runs programs, and turns what it returns into outcomes and exceptions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.fmu.instance import Instance
+from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook
+from fmimaster.program.instructions import Program
+from fmimaster.program.outcome import Outcome, Reason, Stop
+from fmimaster.program.store import ValueStore
+from fmimaster.run.executor import Experiment, RowBlock, make_store
+from fmimaster.run.native.encoding import Encoder
+from fmimaster.run.native.instances import Context, make_entries
+from fmimaster.run.native.lending import Lender
+from fmimaster.run.registers import Registers
+
+AUTOMATIC = 0
+"""Number of threads that leaves the number to a measurement."""
+
+MEASURE_EVERY: int = lib.FM_MEASURE_EVERY
+
+WORTH_A_THREAD = 20e-6
+"""Mean wall time in s of a DoStep above which threads pay."""
+
+QUICK, SLOW = 0.02, 0.1
+"""Wall time in s of one call of the kernel below and above which the next one does more or fewer steps: so progress is
+shown and Ctrl-C is heard, and little time is spent between the calls."""
+
+
+class KernelRows(RowBlock):
+    """Rows that the kernel counts."""
+
+    def __init__(self, plan: Plan, store: ValueStore, kernel: Any) -> None:
+        self._kernel = kernel
+        super().__init__(plan, store)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self._kernel.n_rows)
+
+    @count.setter
+    def count(self, value: int) -> None:
+        self._kernel.n_rows = value
+
+
+class NativeExecutor:
+    """Executes programs by the kernel. Parameters as of :class:`fmimaster.run.reference.executor.ReferenceExecutor`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        instances: Sequence[Instance],
+        experiment: Experiment,
+        *,
+        n_threads: int = 1,
+        n_places: int = 0,
+        n_buffers: int = 0,
+        history: int = 0,
+        hooks: Sequence[Hook] = (),
+    ) -> None:
+        self.kernel = k = ffi.new("fm_kernel *")
+        self.store = make_store(plan, n_buffers, history)
+        self.registers = Registers(len(instances), n_places, n_buffers, experiment.start)
+        self.rows: RowBlock = KernelRows(plan, self.store, k)
+        self.next_events, self.calls = self.registers.next_events, self.registers.calls
+        self._context = Context(plan, self.store, self.registers, experiment)
+        self._lender = lender = Lender(k, plan, self.store)
+        self._entries = make_entries(self._context, instances, n_places)
+        lender.lend_all(self.registers, self.rows, experiment, self._entries)
+        self._encode = Encoder(lender, self._entries, self._context, hooks)
+        self._known = self._encode.known
+        self._requests = np.zeros(len(instances), np.uint8)
+        k.asking = lender.bytes(self._requests)
+        k.asking_before = lender.lent(ffi.new("uint8_t[]", len(instances)))
+        self._seconds = np.zeros(len(instances))
+        k.seconds = lender.doubles(self._seconds)
+        self._chunk = 16
+        self._attempts = self._measured = 0
+        self._done = ffi.new("int *")
+        self._automatic = n_threads == AUTOMATIC
+        if n_threads > 1:
+            self._start_threads(n_threads)
+
+    @staticmethod
+    def takes(plan: Plan) -> bool:
+        """Whether the kernel can do this plan: text and binaries are moved and recorded in Python only."""
+        moving = (Group.OUTPUTS, Group.CONTINUOUS, Group.DISCRETE, Group.TRIGGERS)
+        return not any(
+            segment.type.dtype == object
+            for groups in plan.layout.groups
+            for group in moving
+            for segment in groups.get(group, ())
+        ) and all(
+            w.is_lossless
+            for routes in (*plan.routes.values(), *plan.payload.values())
+            for w in routes
+        )
+
+    @property
+    def seconds(self) -> list[float]:
+        """Wall time per instance in DoStep, in s, estimated from some of the attempts."""
+        scale = self._attempts / self._measured if self._measured else 1.0
+        return [float(s) * scale for s in self._seconds]
+
+    def run(self, program: Program, begin: float, end: float) -> Outcome:
+        """Execute a program over the interval from begin to end, in s."""
+        encoded = self._known.get(id(program)) or self._encode(program)
+        code = encoded.code
+        if encoded.has_steps:
+            self._attempts += 1
+            if self._automatic or self._attempts % MEASURE_EVERY == 1:
+                return self._measured_run(code, begin, end)
+        stop = lib.fm_run(self.kernel, code, begin, end)
+        return self._outcome(stop) if stop else Outcome(end)
+
+    def _measured_run(self, code: Any, begin: float, end: float) -> Outcome:
+        self.kernel.measuring = 1
+        stop = lib.fm_run(self.kernel, code, begin, end)
+        self.kernel.measuring = 0
+        self._measured += 1
+        if self._automatic:
+            self._decide_on_threads()
+        return self._outcome(stop)
+
+    def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
+        """Attempt one interval, and commit it if nothing happened; see :class:`Executor`."""
+        known = self._known  # single steps pay for each call in between
+        code = (known.get(id(attempt)) or self._encode(attempt)).code
+        then = (known.get(id(commit)) or self._encode(commit)).code
+        self._attempts += 1
+        if self._automatic or self._attempts % MEASURE_EVERY == 1:
+            outcome = self._measured_run(code, begin, end)
+            if outcome != Outcome(end):
+                return outcome
+            lib.fm_run(self.kernel, then, end, end)
+            return None
+        stop = lib.fm_step(self.kernel, code, then, begin, end)
+        return self._outcome(stop) if stop else None
+
+    def rest(self) -> None:
+        """Let threads sleep until they are needed again."""
+        if self.kernel.pool:
+            lib.fm_pool_rest(self.kernel.pool)
+
+    def repeat(
+        self,
+        attempt: Program,
+        commit: Program,
+        times: Sequence[float] | NDArray[np.float64],
+    ) -> tuple[int, Outcome]:
+        """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
+        if len(times) == 2:  # a single step needs no arrays
+            return 0, self.run(attempt, times[0], times[1])
+        done = self._done
+        n = min(len(times), self._chunk + 1)
+        points = np.ascontiguousarray(times[:n], dtype=np.float64)
+        since = perf_counter()
+        stop = lib.fm_repeat(
+            self.kernel,
+            self._encode(attempt).code,
+            self._encode(commit).code,
+            ffi.from_buffer("double[]", points),
+            n,
+            done,
+        )
+        elapsed = perf_counter() - since
+        if elapsed < QUICK:
+            self._chunk = min(4 * self._chunk, len(self.rows.times))
+        elif elapsed > SLOW:
+            self._chunk = max(1, self._chunk // 2)
+        self._attempts += done[0] + 1
+        self._measured += done[0] // MEASURE_EVERY + 1
+        if self._automatic:
+            self._decide_on_threads()
+        return done[0], self._outcome(stop)
+
+    def _outcome(self, stop: int) -> Outcome:
+        k = self.kernel
+        if stop == lib.FM_RAN:
+            return Outcome(k.end)
+        if stop == lib.FM_HAPPENED:
+            events = tuple(self._requests.nonzero()[0].tolist())
+            end = float(self.registers.at.min()) if k.terminate else k.limit
+            return Outcome(end, terminate=bool(k.terminate), event_requests=events)
+        if stop == lib.FM_FAILED:
+            self._raise(k.stop_instance, k.failure_status, k.failure_function)
+        reason = {
+            lib.FM_DISCARDED: Reason.DISCARDED,
+            lib.FM_NOT_CONVERGED: Reason.NOT_CONVERGED,
+            lib.FM_EARLY: Reason.EARLY,
+        }[stop]
+        messages: tuple[str, ...] = ()
+        if reason is Reason.DISCARDED:
+            messages = self._entries[k.stop_instance].messages()
+        change = k.change if reason is Reason.NOT_CONVERGED else 0.0
+        stopped = Stop(reason, k.stop_instance, k.stop_instruction, k.stop_time, change, messages)
+        return Outcome(k.stop_time, bool(k.terminate), stopped)
+
+    def _raise(self, i: int, status: int, function: Any) -> None:
+        """The error of a call, in the words of the instance that was called."""
+        if self._context.raised is not None:
+            raise self._context.raised
+        name = ffi.string(function).decode() if function else ""  # none was called from C
+        k = self.kernel
+        self._entries[i].raise_failure(name, status, self.registers.at.item(i), k.end - k.begin)
+
+    def _start_threads(self, n: int) -> None:
+        n = min(n, len(self._entries))
+        if n > 1:
+            self.kernel.pool = self._lender.lent(ffi.gc(lib.fm_pool_new(n), lib.fm_pool_free))
+
+    def _decide_on_threads(self) -> None:
+        """After the first steps: threads pay if a DoStep takes long enough, and there is more than one core."""
+        self._automatic = False
+        mean = sum(self.seconds) / self._attempts / len(self._entries)
+        if mean > WORTH_A_THREAD:
+            self._start_threads(len(os.sched_getaffinity(0)))

@@ -1,0 +1,300 @@
+"""Instances as the kernel calls them: tables of functions, of an FMU by its addresses, or written in Python."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fmimaster.errors import CallError
+from fmimaster.fmu.instance import Instance, Interface, Signal
+from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.plan.layout import Group, Segment
+from fmimaster.plan.plan import Plan
+from fmimaster.program.polynomial import Polynomials
+from fmimaster.program.store import ValueStore
+from fmimaster.run.executor import Experiment
+from fmimaster.run.native.header import STATES, TYPES
+from fmimaster.run.registers import Registers
+from fmimaster.system.model import DataType
+from fmimaster.system.states import State
+
+_STATE_OF = {number: state for state, number in STATES.items()}
+
+MOST_ORDERS = 64
+"""FMI 2.0: inputs whose derivatives are set in one call."""
+
+
+@dataclass
+class Context:
+    """What functions in Python that the kernel calls work on."""
+
+    plan: Plan
+    store: ValueStore
+    registers: Registers
+    experiment: Experiment
+    raised: BaseException | None = None
+    """What a hook has raised, or Ctrl-C; it is raised again where the kernel was called."""
+
+
+class Entry(ABC):
+    """An instance as the kernel calls it.
+
+    Attributes
+    ----------
+    entry : fm_instance
+        Its table of functions.
+    """
+
+    entry: Any
+
+    @abstractmethod
+    def bind(self, call: Any, group: Group, segment: Segment) -> None:
+        """Make an FMI call ready that reads or sets a segment."""
+
+    @abstractmethod
+    def raise_failure(self, function: str, status: int, time: float, step: float) -> None:
+        """Raise the error for a call that failed at a time in s; ``step`` is the length of the interval in s."""
+
+    @abstractmethod
+    def messages(self) -> tuple[str, ...]:
+        """What the instance logged last, oldest first."""
+
+
+class PythonEntry(Entry):
+    """The functions of one instance, written in Python: of one that is, or of an FMU for what C cannot do."""
+
+    def __init__(self, context: Context, i: int, instance: Instance) -> None:
+        self.instance = instance
+        self.error: CallError | None = None
+        """What the last call raised."""
+        self.logged: tuple[str, ...] = ()
+        """What the instance logged before it discarded a step."""
+        self.context = context
+        self.index = i
+        self.set_polynomials: Callable[[float, Signal], None] | None = None
+        self.handle = ffi.new_handle(self)
+        self._transfers: list[Any] = []
+        functions = (
+            lib.fm_python_set_polynomials,
+            lib.fm_python_do_step,
+            lib.fm_python_save,
+            lib.fm_python_restore,
+            lib.fm_python_enter,
+            lib.fm_python_update,
+        )
+        self.entry = ffi.new("fm_instance *", (self.handle, *functions))
+
+    def bind(self, call: Any, group: Group, segment: Segment) -> None:
+        """Make a call ready that reads or sets a segment."""
+        is_get = group in (Group.OUTPUTS, Group.CLOCKS)
+        make = self.instance.getter if is_get else self.instance.setter
+        values = self.context.store.values[segment.type][segment.start : segment.stop]
+        transfer = ffi.new_handle((self, make(segment.type, segment.value_references, values)))
+        self._transfers.append(transfer)
+        call.self, call.transfer = transfer, lib.fm_python_transfer
+
+    def raise_failure(self, function: str, status: int, time: float, step: float) -> None:
+        """Raise what the call has raised."""
+        del function, status, time, step
+        assert self.error is not None
+        raise self.error
+
+    def messages(self) -> tuple[str, ...]:
+        """What came with the answer of the step."""
+        return self.logged
+
+    def give_polynomials(self) -> None:
+        """Give the instance its polynomials as they stand in the value store."""
+        context, i = self.context, self.index
+        at = context.registers.at.item(i)
+        segment = context.plan.layout.segments(i, Group.CONTINUOUS)[0]
+        if self.set_polynomials is None:
+            self.set_polynomials = self.instance.polynomial_setter(segment.value_references)
+        signal = context.store.courses.get(i)
+        if signal is None:
+            values = context.store.values[segment.type][segment.start : segment.stop]
+            signal = Polynomials(values[np.newaxis].copy(), at)
+        self.set_polynomials(at, signal)
+
+    def enter(self, state: State) -> None:
+        """Bring the instance to a state."""
+        experiment = self.context.experiment
+        {
+            State.CONFIGURATION_MODE: self.instance.enter_configuration_mode,
+            State.INSTANTIATED: self.instance.exit_configuration_mode,
+            State.INITIALIZATION_MODE: lambda: self.instance.enter_initialization_mode(
+                experiment.start, experiment.stop, experiment.tolerance
+            ),
+            State.STEP_MODE: self.instance.enter_step_mode,
+            State.EVENT_MODE: self.instance.enter_event_mode,
+            State.TERMINATED: self.instance.terminate,
+        }[state]()
+
+
+def _status(entry: PythonEntry, act: Callable[..., int | None], *arguments: Any) -> int:
+    """What the kernel gets from a call; an exception is kept."""
+    try:
+        status = act(*arguments)
+    except CallError as error:
+        entry.error = error
+        return int(lib.FM_ERROR)
+    except BaseException as error:  # Ctrl-C too: it is raised again where the kernel was called
+        entry.context.raised = error
+        return int(lib.FM_ERROR)
+    return int(lib.FM_OK) if status is None else status
+
+
+def _called(act: Callable[..., int | None]) -> Callable[..., int]:
+    """A function of the table of an instance, which the kernel can call."""
+
+    def call(self: Any, *arguments: Any) -> int:
+        entry: PythonEntry = ffi.from_handle(self)
+        return _status(entry, act, entry, *arguments)
+
+    return call
+
+
+def _transfer(segment: Any) -> int:
+    entry, transfer = ffi.from_handle(segment.self)
+    return _status(entry, transfer)
+
+
+def _do_step(entry: PythonEntry, time: float, size: float, answer: Any, _: Any) -> int | None:
+    said = entry.instance.do_step(time, size)
+    if said is None:
+        return None
+    answer.last_successful_time, answer.terminate = said.last_successful_time, said.terminate
+    answer.discarded, answer.early, answer.event = said.discarded, said.early, said.event
+    entry.logged = said.messages
+    return int(lib.FM_DISCARD)
+
+
+def _update(entry: PythonEntry, answer: Any, _: Any) -> None:
+    said = entry.instance.update_discrete_states()
+    answer.wants_update, answer.terminate = said.wants_update, said.terminate
+    answer.next_event_time = said.next_event_time
+
+
+ffi.def_extern("fm_python_update")(_called(_update))
+ffi.def_extern("fm_python_transfer")(_transfer)
+ffi.def_extern("fm_python_set_polynomials")(_called(lambda entry, *_: entry.give_polynomials()))
+ffi.def_extern("fm_python_do_step")(_called(_do_step))
+ffi.def_extern("fm_python_save")(_called(lambda entry, place, _: entry.instance.save(place)))
+ffi.def_extern("fm_python_restore")(_called(lambda entry, place, _: entry.instance.restore(place)))
+ffi.def_extern("fm_python_enter")(_called(lambda entry, state, *_: entry.enter(_STATE_OF[state])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """The functions of the kernel for one FMI version."""
+
+    name: Any
+    table: Any
+    bind: Any
+
+
+_VERSIONS = {
+    Interface.FMI2: _Version(lib.fm_fmi2_name, lib.fm_fmi2_table, lib.fm_fmi2_bind),
+    Interface.FMI3: _Version(lib.fm_fmi3_name, lib.fm_fmi3_table, lib.fm_fmi3_bind),
+}
+
+
+class FmuEntry(Entry):
+    """An FMU as the kernel calls it: addresses of its functions, which it shares with others from the same library."""
+
+    def __init__(self, python: PythonEntry, n_places: int, functions: Any) -> None:
+        self._python = python
+        self._kept: list[Any] = [functions]
+        self._binding = binding = python.instance.binding
+        self._version = _VERSIONS[binding.interface]
+        self.entry = ffi.new("fm_instance *")
+        self._fmu = fmu = ffi.new("fm_fmu *")
+        fmu.component = ffi.cast("void *", binding.component)
+        fmu.functions = functions
+        places = fmu.places = self._lent("void *[]", max(n_places, 1))
+        binding.lend_places(lambda: [int(ffi.cast("uintptr_t", p)) for p in places if p])
+        model = python.instance.model
+        fmu.orders = self._lent("int[]", MOST_ORDERS)
+        fmu.most_orders = model.capabilities.max_input_derivative_order
+        tolerance = model.default_experiment.tolerance
+        fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None
+        fmu.python = python.entry
+        self._version.table(fmu, self.entry)
+        self._lend_coefficients()
+
+    def _lend_coefficients(self) -> None:
+        """Inputs that take the coefficients of polynomials."""
+        layout, i = self._python.context.plan.layout, self._python.index
+        model = self._python.instance.model
+        found = []
+        for polynomial in model.input_polynomials:
+            key = i, Group.CONTINUOUS, polynomial.input
+            if key in layout.slots:
+                first = layout.segments(i, Group.CONTINUOUS)[0].start
+                variables = [model.variable(name) for name in polynomial.coefficients]
+                found.append((layout.slots[key][1].start - first, [v for v in variables if v]))
+        table = self._lent("fm_coefficients[]", len(found))
+        for entry, (row, targets) in zip(table, found, strict=True):
+            entry.row, call = row, entry.segment
+            call.n, call.size = len(targets), sum(v.size for v in targets)
+            call.references = self._lent("uint32_t[]", call.n)
+            call.references[0 : call.n] = [v.value_reference for v in targets]
+            call.values = self._lent("double[]", call.size)
+            self._version.bind(self._fmu, TYPES[DataType.FLOAT64], False, ffi.addressof(call))
+        self._fmu.n_coefficients, self._fmu.coefficients = len(found), table
+
+    def bind(self, call: Any, group: Group, segment: Segment) -> None:
+        """Make a call ready that reads or sets a segment; what is text or binary goes through Python."""
+        if segment.type.dtype == object:
+            self._python.bind(call, group, segment)
+            return
+        call.integers = self._lent("int[]", call.size if segment.type is DataType.BOOLEAN else 0)
+        is_get = group in (Group.OUTPUTS, Group.CLOCKS)
+        self._version.bind(self._fmu, TYPES[segment.type], is_get, ffi.addressof(call))
+
+    def raise_failure(self, function: str, status: int, time: float, step: float) -> None:
+        """Raise the error in the words of the FMU."""
+        if self._python.error is not None:
+            raise self._python.error
+        self._binding.raise_failure(
+            function,
+            None if status == lib.FM_MISSING else status,
+            time,
+            step if function == "DoStep" else None,
+        )
+
+    def messages(self) -> tuple[str, ...]:
+        """What the FMU has logged."""
+        return self._binding.messages()
+
+    def _lent(self, kind: str, size: int) -> Any:
+        self._kept.append(ffi.new(kind, size))
+        return self._kept[-1]
+
+
+def make_entries(context: Context, instances: Sequence[Instance], n_places: int) -> list[Entry]:
+    """The entries of all instances, each as it says itself how it is called."""
+    functions: dict[int, Any] = {}  # per library
+    entries: list[Entry] = []
+    for i, instance in enumerate(instances):
+        python, binding = PythonEntry(context, i, instance), instance.binding
+        if binding.interface is Interface.PYTHON:
+            entries.append(python)
+            continue
+        if binding.library not in functions:
+            functions[binding.library] = _functions_of(
+                _VERSIONS[binding.interface], binding.address
+            )
+        entries.append(FmuEntry(python, n_places, functions[binding.library]))
+    return entries
+
+
+def _functions_of(version: _Version, address: Callable[[str], int]) -> Any:
+    """Addresses of the FMI functions of a library."""
+    names = [version.name(function) for function in range(lib.FM_FUNCTIONS)]
+    addresses = [address(ffi.string(name).decode()) if name else 0 for name in names]
+    return ffi.new("void *[]", [ffi.cast("void *", a) for a in addresses])

@@ -1,0 +1,220 @@
+"""What the kernel borrows: arrays of the value store, the registers and the rows, and tables made from the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.kernel._kernel import ffi
+from fmimaster.plan.layout import Group, Segment
+from fmimaster.plan.plan import Plan, Route
+from fmimaster.program.store import OutputCopy, ValueStore
+from fmimaster.run.convergence import nominals_of_outputs
+from fmimaster.run.executor import Experiment, RowBlock
+from fmimaster.run.native.header import TYPES
+from fmimaster.run.native.instances import Entry
+from fmimaster.run.registers import Registers
+from fmimaster.system.model import DataType
+
+
+class Lender:
+    """Lends to the kernel, and keeps alive what it has lent.
+
+    Parameters
+    ----------
+    kernel : fm_kernel
+    plan : Plan
+    store : ValueStore
+    """
+
+    def __init__(self, kernel: Any, plan: Plan, store: ValueStore) -> None:
+        self.kernel = kernel
+        self.plan = plan
+        self.store = store
+        self._kept: list[Any] = []
+
+    def lent(self, thing: Any) -> Any:
+        """Something that the kernel may use as long as this object lives."""
+        self._kept.append(thing)
+        return thing
+
+    def doubles(self, values: NDArray[np.float64]) -> Any:
+        """An array of doubles."""
+        return self.lent(ffi.from_buffer("double[]", values))
+
+    def bytes(self, values: NDArray[Any]) -> Any:
+        """An array of bytes."""
+        return self.lent(ffi.from_buffer("uint8_t[]", values.view(np.uint8)))
+
+    def integers(self, values: NDArray[np.int64]) -> Any:
+        """An array of integers of 64 bits."""
+        return self.lent(ffi.from_buffer("int64_t[]", values))
+
+    def address(self, kind: DataType, index: int) -> Any:
+        """Address of an element of the store; null for text and binaries, which stay in Python."""
+        if kind.dtype == object:
+            return ffi.NULL
+        values = self.store.values[kind]
+        return ffi.cast("char *", ffi.from_buffer(values)) + index * kind.dtype.itemsize
+
+    # Once, when the executor is made
+
+    def lend_all(
+        self, registers: Registers, rows: RowBlock, experiment: Experiment, entries: Sequence[Entry]
+    ) -> None:
+        """Everything that does not depend on a program."""
+        k, plan = self.kernel, self.plan
+        k.n_instances, k.continuous_group = len(plan.instances), Group.CONTINUOUS
+        k.experiment = self.lent(_experiment(experiment))
+        k.has_events = any(i.may_return_early or i.event_mode for i in plan.instances)
+        k.limit = k.end = experiment.start
+        k.instances = self.lent(ffi.new("fm_instance[]", [e.entry[0] for e in entries]))
+        k.results = self.lent(ffi.new("fm_result[]", max(len(entries), 1)))
+        self._lend_registers(registers)
+        self._lend_outputs()
+        self._lend_courses()
+        self._lend_routes()
+        self._lend_rows(rows)
+
+    def _lend_registers(self, registers: Registers) -> None:
+        k, r = self.kernel, registers
+        k.at, k.place_at = self.doubles(r.at), self.doubles(r.place_at)
+        k.stepped, k.place_stepped = self.integers(r.stepped), self.integers(r.place_stepped)
+        k.follows = self.lent(ffi.from_buffer("int[]", r.follows_polynomials))
+        k.next_events = self.doubles(r.next_events)
+        k.steps, k.restores, k.events = map(self.integers, r.calls)
+
+    def _lend_outputs(self) -> None:
+        k, store = self.kernel, self.store
+        nominals = nominals_of_outputs(self.plan)
+        before, _ = store.copy_of_outputs()
+        k.n_history = len(store.history)
+        k.history, k.buffers = map(self._lent_copies, (store.history, store.buffers))
+        k.read, k.active = self.doubles(store.read), self.bytes(store.active)
+        for kind, array in store.outputs.items():
+            if kind.dtype == object:
+                continue
+            t = TYPES[kind]
+            k.output_sizes[t] = len(array)
+            k.outputs[t] = self.lent(ffi.from_buffer(array))
+            k.before[t] = self.lent(ffi.from_buffer(before[kind]))
+            if kind.is_float:
+                k.nominals[t] = self.doubles(nominals[kind])
+
+    def _lent_copies(self, copies: Sequence[OutputCopy]) -> Any:
+        """Copies of the outputs."""
+        table = self.lent(ffi.new("fm_copy[]", max(len(copies), 1)))
+        for entry, (values, read) in zip(table, copies, strict=False):
+            entry.read = self.doubles(read)
+            for kind, array in values.items():
+                if kind.dtype != object:
+                    entry.outputs[TYPES[kind]] = self.lent(ffi.from_buffer(array))
+        return table
+
+    def _lend_courses(self) -> None:
+        k, courses = self.kernel, self.store.courses
+        k.degree = self.lent(ffi.from_buffer("int[]", courses.degree))
+        k.centre = self.doubles(courses.centre)
+        coefficients = [self.doubles(array) for array in courses.coefficients]
+        k.coefficients = self.lent(ffi.new("double *[]", coefficients))
+
+    def _lend_routes(self) -> None:
+        """The routes of continuous inputs for polynomials, element by element, with the derivatives of the outputs."""
+        begins, routes = [0], list[Route]()
+        for i in range(len(self.plan.instances)):
+            chosen = self.plan.routes.get((i, Group.CONTINUOUS), ())
+            routes += chosen
+            begins.append(begins[-1] + sum(w.size for w in chosen))
+        table = self.lent(ffi.new("fm_route[]", max(begins[-1], 1)))
+        elements = ((w, e) for w in routes for e in range(w.size))
+        for entry, (route, element) in zip(table, elements, strict=False):
+            slots = [d.start + element for d in route.derivatives]
+            entry.source_instance = route.link.source
+            entry.source_type = TYPES[route.source_type]
+            entry.source = route.source.start + element
+            entry.n_derivatives = len(slots)
+            entry.derivatives = self.lent(ffi.new("size_t[]", slots or [0]))
+            entry.factor, entry.offset = route.transformation.factor, route.transformation.offset
+        self.kernel.route_begin, self.kernel.routes = self.lent(ffi.new("int[]", begins)), table
+
+    def _lend_rows(self, rows: RowBlock) -> None:
+        k, columns = self.kernel, rows.columns()
+        k.times = self.doubles(rows.times)
+        k.row_capacity, k.n_columns = rows.capacity, len(columns)
+        table = self.lent(ffi.new("fm_column[]", max(len(columns), 1)))
+        for entry, (source, target) in zip(table, columns, strict=False):
+            entry.source = self.lent(ffi.from_buffer("char[]", source))
+            # a part of a block: its rows lie a row of the whole block apart
+            entry.rows = ffi.cast("char *", target.ctypes.data)
+            entry.bytes, entry.stride = source.nbytes, target.strides[0]
+        k.columns = table
+
+    # For the instructions of programs
+
+    def calls(self, entry: Entry, i: int, group: Group) -> dict[str, Any]:
+        """The FMI calls that SET and GET make of a group: fields of fm_instruction."""
+        segments = self.plan.layout.segments(i, group)
+        return {"n": len(segments), "segments": self._segments(entry, group, segments)}
+
+    def _segments(self, entry: Entry, group: Group, segments: Sequence[Segment]) -> Any:
+        calls = self.lent(ffi.new("fm_segment[]", len(segments)))
+        for call, segment in zip(calls, segments, strict=True):
+            call.references = self.lent(ffi.new("uint32_t[]", list(segment.value_references)))
+            call.n, call.size = len(segment.variables), segment.stop - segment.start
+            call.values = self.address(segment.type, segment.start)
+            entry.bind(call, group, segment)
+        return calls
+
+    def moves(self, routes: Sequence[Route]) -> dict[str, Any]:
+        """What moves over some routes, element by element: fields of fm_instruction."""
+        elements = [(w, e) for w in routes for e in range(w.size)]
+        moves = self.lent(ffi.new("fm_move[]", len(elements)))
+        for move, (route, element) in zip(moves, elements, strict=True):
+            types, is_identity = (
+                (route.source_type, route.target_type),
+                route.transformation.is_identity,
+            )
+            move.source_type, move.target_type = (TYPES[kind] for kind in types)
+            move.transformed = not is_identity
+            move.plain = is_identity and types == (DataType.FLOAT64, DataType.FLOAT64)
+            move.factor, move.offset = route.transformation.factor, route.transformation.offset
+            move.source = self.address(route.source_type, route.source.start + element)
+            move.target = self.address(route.target_type, route.target.start + element)
+        return {"n": len(elements), "moves": moves}
+
+    def triggers(self, entry: Entry, i: int) -> dict[str, Any]:
+        """The triggers of an instance, and what comes along: fields of fm_instruction."""
+        chosen = self.plan.triggers_of(i)
+        triggers = self.lent(ffi.new("fm_trigger[]", max(len(chosen), 1)))
+        for record, k in zip(triggers, chosen, strict=False):
+            trigger = self.plan.triggers[k]
+            record.active = self.kernel.active + k
+            if trigger.counter is not None:
+                record.counter = ffi.cast(
+                    "int32_t *", self.address(DataType.INT32, trigger.counter)
+                )
+            sources = [
+                ffi.cast("const uint8_t *", self.address(DataType.CLOCK, s))
+                for s in trigger.sources
+            ]
+            record.sources = self.lent(ffi.new("const uint8_t *[]", sources or [ffi.NULL]))
+            record.n_sources, record.n_segments = len(sources), len(trigger.segments)
+            moves = self.moves(self.plan.payload.get(k, ()))
+            record.n_moves, record.moves = moves["n"], moves["moves"]
+            record.segments = self._segments(entry, Group.TRIGGERS, trigger.segments)
+        return {"n": len(chosen), "triggers": triggers}
+
+
+def _experiment(experiment: Experiment) -> Any:
+    stop, tolerance = experiment.stop, experiment.tolerance
+    values = (
+        experiment.start,
+        stop or 0.0,
+        tolerance or 0.0,
+        stop is not None,
+        tolerance is not None,
+    )
+    return ffi.new("fm_experiment *", values)

@@ -1,0 +1,1 @@
+"""The interpreter of programs in Python: the specification of every instruction, by example."""

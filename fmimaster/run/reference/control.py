@@ -1,0 +1,93 @@
+"""REPEAT, MODE, UPDATE, TICK, CALL: what is repeated, and what happens at events."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmimaster.program.instructions import Call, Mode, Repeat, Tick, Until, Update
+from fmimaster.program.outcome import Reason, Stop
+from fmimaster.run.convergence import largest_change
+from fmimaster.run.reference.machine import Action, Machine, Stopped
+from fmimaster.system.states import State
+
+SAME_LIMIT = 1e-9
+"""Early returns of two passes that are no farther apart, in s, count as the same."""
+
+
+def repeat(m: Machine, instruction: Repeat, body: list[Action], until: Until, line: int) -> Action:
+    """REPEAT with its body and its UNTIL, which is at ``line``."""
+
+    def act() -> None:
+        change, limit, requests = np.inf, m.end, set[int]()
+        for count in range(1, instruction.most + 1):
+            before, _ = m.store.copy_of_outputs()
+            m.limit, m.requests, m.wants_another = m.end, set(), False
+            for step in body:
+                step()
+            # the first pass has none to be compared with
+            change = largest_change(before, m.store, m.nominals) if count > 1 else np.inf
+            same = abs(m.limit - limit) <= SAME_LIMIT and m.requests == requests
+            is_done = count >= instruction.least and change <= until.tolerance
+            if is_done and same and not m.wants_another:
+                return
+            limit, requests = m.limit, set(m.requests)
+        raise Stopped(Stop(Reason.NOT_CONVERGED, -1, line, m.begin, change))
+
+    return act
+
+
+def mode(m: Machine, instruction: Mode, _: int) -> Action:
+    """MODE."""
+    instance, experiment = m.instances[instruction.instance], m.experiment
+    enter: dict[State, Action] = {
+        State.CONFIGURATION_MODE: instance.enter_configuration_mode,
+        State.INSTANTIATED: instance.exit_configuration_mode,
+        State.INITIALIZATION_MODE: lambda: instance.enter_initialization_mode(
+            experiment.start, experiment.stop, experiment.tolerance
+        ),
+        State.STEP_MODE: instance.enter_step_mode,
+        State.EVENT_MODE: instance.enter_event_mode,
+        State.TERMINATED: instance.terminate,
+    }
+    if instruction.state is not State.EVENT_MODE:
+        return enter[instruction.state]
+    i, events = instruction.instance, m.events
+
+    def act() -> None:
+        enter[State.EVENT_MODE]()
+        events[i] += 1
+
+    return act
+
+
+def update(m: Machine, instruction: Update, _: int) -> Action:
+    """UPDATE."""
+    i, instance = instruction.instance, m.instances[instruction.instance]
+
+    def act() -> None:
+        answer = instance.update_discrete_states()
+        m.wants_another |= answer.wants_update
+        m.terminate |= answer.terminate
+        m.registers.next_events[i] = answer.next_event_time
+
+    return act
+
+
+def tick(m: Machine, instruction: Tick, _: int) -> Action:
+    """TICK."""
+    active, k = m.store.active, instruction.trigger
+
+    def act() -> None:
+        active[k] = True
+
+    return act
+
+
+def call(m: Machine, instruction: Call, _: int) -> Action:
+    """CALL."""
+    hook = m.hooks[instruction.hook]
+
+    def act() -> None:
+        hook(m.store)
+
+    return act

@@ -1,0 +1,187 @@
+"""The interpreter of programs in Python.
+
+Each instruction is turned once into a function without arguments, by the function of its name; running a program is
+calling these functions in order. So a breakpoint in Python sees each FMI call, and little time is spent beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.fmu.instance import Instance
+from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook
+from fmimaster.program.instructions import (
+    Align,
+    Call,
+    Fit,
+    Forget,
+    Get,
+    Instruction,
+    Keep,
+    Mode,
+    Move,
+    Parallel,
+    Program,
+    Recall,
+    Remember,
+    Repeat,
+    Restore,
+    Sample,
+    Save,
+    Set,
+    Step,
+    Tick,
+    Until,
+    Update,
+)
+from fmimaster.program.outcome import Outcome, Reason, Stop
+from fmimaster.run.executor import Experiment, make_store
+from fmimaster.run.reference import control, steps, values
+from fmimaster.run.reference.machine import Action, Machine, Stopped
+from fmimaster.run.registers import Registers
+
+REPEAT_SECONDS = 0.1
+"""Wall time after which ``repeat`` comes back, so that progress can be shown."""
+
+
+class ReferenceExecutor:
+    """Executes programs by FMI calls from Python; see :class:`fmimaster.run.executor.Executor`.
+
+    Parameters
+    ----------
+    plan : Plan
+    instances : one for each of the plan, in state Instantiated
+    experiment : Experiment
+    n_threads : int
+        Has no effect: all is done in one thread.
+    n_places, n_buffers, history : int
+        How many places, buffers and points of the history the programs use.
+    hooks : list of Hook
+        What CALL calls.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        instances: Sequence[Instance],
+        experiment: Experiment,
+        *,
+        n_threads: int = 1,
+        n_places: int = 0,
+        n_buffers: int = 0,
+        history: int = 0,
+        hooks: Sequence[Hook] = (),
+    ) -> None:
+        del n_threads
+        self.store = make_store(plan, n_buffers, history)
+        self.registers = Registers(len(instances), n_places, n_buffers, experiment.start)
+        self._machine = Machine(plan, instances, experiment, self.store, self.registers, hooks)
+        self.rows = self._machine.rows
+        self.seconds = self._machine.seconds
+        self.next_events, self.calls = self.registers.next_events, self.registers.calls
+        self._actions: dict[int, tuple[Program, list[Action]]] = {}
+
+    def run(self, program: Program, begin: float, end: float) -> Outcome:
+        """Execute a program over the interval from begin to end, in s."""
+        _, actions = self._actions.get(id(program)) or self._translated(program)
+        m = self._machine
+        m.begin_execution(begin, end)
+        try:
+            for act in actions:
+                act()
+        except Stopped as stopped:
+            return Outcome(stopped.stop.time, m.terminate, stopped.stop)
+        if m.limit != end and max(m.at) > m.limit and not m.terminate:
+            i = int(np.argmax(m.at))
+            return Outcome(m.limit, False, Stop(Reason.EARLY, i, -1, m.limit))
+        requests = tuple(sorted(m.requests))
+        if m.terminate:
+            return Outcome(min(m.at), True, event_requests=requests)
+        return Outcome(m.limit, event_requests=requests)
+
+    def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
+        """Attempt one interval, and commit it if nothing happened; see :class:`Executor`."""
+        outcome = self.run(attempt, begin, end)
+        if outcome.stopped or outcome.terminate or outcome.event_requests or outcome.end != end:
+            return outcome
+        self.run(commit, end, end)
+        return None
+
+    def rest(self) -> None:
+        """There are no threads."""
+
+    def repeat(
+        self,
+        attempt: Program,
+        commit: Program,
+        times: Sequence[float] | NDArray[np.float64],
+    ) -> tuple[int, Outcome]:
+        """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
+        until = perf_counter() + REPEAT_SECONDS
+        points = np.asarray(times).tolist()
+        k = 0
+        while True:
+            outcome = self.run(attempt, points[k], points[k + 1])
+            if (
+                k + 2 == len(points)
+                or outcome.stopped
+                or outcome.terminate
+                or outcome.event_requests
+                or outcome.end != points[k + 1]
+                or self.rows.room == 1
+                or perf_counter() > until
+            ):
+                return k, outcome
+            k += 1
+            self.run(commit, points[k], points[k])
+
+    def _translated(self, program: Program) -> tuple[Program, list[Action]]:
+        """The program as functions; kept together with it, since it is known by its identity."""
+        self._actions[id(program)] = program, self._translate(program.instructions, 0)
+        return self._actions[id(program)]
+
+    def _translate(self, instructions: Sequence[Instruction], first: int) -> list[Action]:
+        actions: list[Action] = []
+        k = 0
+        while k < len(instructions):
+            instruction = instructions[k]
+            if isinstance(instruction, Repeat):
+                n = next(n for n, i in enumerate(instructions[k:]) if isinstance(i, Until))
+                until = instructions[k + n]
+                assert isinstance(until, Until)
+                body = self._translate(instructions[k + 1 : k + n], first + k + 1)
+                actions.append(
+                    control.repeat(self._machine, instruction, body, until, first + k + n)
+                )
+                k += n
+            else:
+                actions.append(_CASES[type(instruction)](self._machine, instruction, first + k))
+            k += 1
+        return actions
+
+
+_CASES: dict[type[Instruction], Callable[..., Action]] = {
+    Move: values.move,
+    Fit: values.fit,
+    Set: values.set_,
+    Get: values.get,
+    Step: steps.step,
+    Align: steps.align,
+    Save: steps.save,
+    Restore: steps.restore,
+    Keep: values.keep,
+    Recall: values.recall,
+    Remember: values.remember,
+    Forget: values.forget,
+    Mode: control.mode,
+    Update: control.update,
+    Tick: control.tick,
+    Call: control.call,
+    Sample: values.sample,
+    Parallel: steps.parallel,
+}

@@ -1,0 +1,102 @@
+"""What the actions of a program work on, and how an action stops a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fmimaster.fmu.instance import Instance, Signal
+from fmimaster.plan.layout import Segment
+from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook
+from fmimaster.program.outcome import Stop
+from fmimaster.program.store import ValueStore
+from fmimaster.run.convergence import nominals_of_outputs
+from fmimaster.run.executor import Experiment, RowBlock
+from fmimaster.run.registers import Registers
+
+Action = Callable[[], None]
+"""An instruction, ready to be executed."""
+
+
+class Machine:
+    """The value store, the registers, and the execution under way.
+
+    Attributes
+    ----------
+    begin, end : float
+        Interval of the execution, in s.
+    limit : float
+        Time in s of the earliest early return; ``end`` while there is none.
+    requests : set of int
+        Instances that request an event.
+    wants_another : bool
+        Whether an instance or a hook wants another pass of the innermost REPEAT.
+    terminate : bool
+        Whether an FMU has asked to end the run.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        instances: Sequence[Instance],
+        experiment: Experiment,
+        store: ValueStore,
+        registers: Registers,
+        hooks: Sequence[Hook],
+    ) -> None:
+        self.plan = plan
+        self.instances = instances
+        self.experiment = experiment
+        self.store = store
+        self.registers = registers
+        self.hooks = hooks
+        self.rows = RowBlock(plan, store)
+        self.nominals = nominals_of_outputs(plan)
+        self.seconds = [0.0] * len(instances)
+        self.at = view(registers.at)
+        self.stepped = view(registers.stepped)
+        self.follows_polynomials = view(registers.follows_polynomials)
+        self.steps, self.restores, self.events = map(view, registers.calls)
+        self.polynomial_setters: dict[int, Callable[[float, Signal], None]] = {}
+        """Of the instances that have been given a polynomial."""
+        self.begin = self.end = self.limit = experiment.start
+        self.requests: set[int] = set()
+        self.wants_another = self.terminate = False
+
+    def begin_execution(self, begin: float, end: float) -> None:
+        """Start a program over an interval: no instance has returned early or requests anything."""
+        self.begin, self.end, self.limit = begin, end, end
+        self.wants_another = self.terminate = False
+        self.requests.clear()
+
+    def part(self, segment: Segment) -> NDArray[Any]:
+        """The part of the store that a segment is."""
+        return self.store.values[segment.type][segment.start : segment.stop]
+
+
+def view(array: NDArray[Any]) -> Any:
+    """The array with elements that are numbers of Python: NumPy is slow element by element."""
+    return memoryview(array)  # type: ignore[arg-type]
+
+
+class Stopped(Exception):
+    """Leaves a program before its end."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop)
+        self.stop = stop
+
+
+def in_turn(actions: Sequence[Action]) -> Action:
+    """One action that does these one after the other."""
+    if len(actions) == 1:
+        return actions[0]
+
+    def act() -> None:
+        for step in actions:
+            step()
+
+    return act

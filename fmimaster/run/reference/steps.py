@@ -1,0 +1,112 @@
+"""STEP, ALIGN, SAVE, RESTORE: how instances move in time."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from fmimaster.fmu.instance import StepAnswer
+from fmimaster.plan.layout import Group
+from fmimaster.program.instructions import Align, Get, Parallel, Restore, Save, Set, Step
+from fmimaster.program.outcome import Reason, Stop
+from fmimaster.run.reference import values
+from fmimaster.run.reference.machine import Action, Machine, Stopped
+
+
+def step(m: Machine, instruction: Step, line: int) -> Action:
+    """STEP."""
+    i, fraction, at, seconds = instruction.instance, instruction.end, m.at, m.seconds
+    do_step, may_return_early = m.instances[i].do_step, m.plan.instances[i].may_return_early
+    steps, stepped = m.steps, m.stepped
+
+    def act() -> None:
+        here = at[i]
+        there = m.end if fraction == 1.0 else m.begin + fraction * (m.end - m.begin)
+        there = min(there, m.limit)
+        if here >= there:
+            return
+        steps[i] += 1
+        stepped[i] = steps[i]
+        since = perf_counter()
+        answer = do_step(here, there - here)
+        seconds[i] += perf_counter() - since
+        at[i] = there
+        if answer is not None:
+            _answered(m, i, line, there, answer, here if may_return_early else there)
+
+    return act
+
+
+def _answered(
+    m: Machine, i: int, line: int, there: float, answer: StepAnswer, least: float
+) -> None:
+    """A step that was not simply done: the run ends, an event, an early return, or a step that cannot be done."""
+    reached = answer.last_successful_time
+    m.terminate |= answer.terminate
+    if answer.terminate:
+        m.at[i] = reached
+    elif answer.discarded or (answer.early and reached != there):
+        if not least < reached < there:
+            reason = Reason.DISCARDED if answer.discarded else Reason.EARLY
+            raise Stopped(Stop(reason, i, line, reached, messages=answer.messages))
+        m.requests.clear()  # those are for events at later times
+        m.limit = reached
+        if answer.discarded:
+            m.requests.add(i)  # it stands beyond the limit until it is aligned
+        else:
+            m.at[i] = reached
+    if answer.event and m.plan.instances[i].event_mode:
+        m.requests.add(i)
+
+
+def align(m: Machine, instruction: Align, line: int) -> Action:
+    """ALIGN."""
+    i, at = instruction.instance, m.at
+    back = [restore(m, Restore(i, instruction.place), line)]
+    if m.plan.layout.segments(i, Group.CONTINUOUS):
+        back.append(values.set_(m, Set(i, Group.CONTINUOUS), line))
+    back.append(step(m, Step(i, 1.0), line))
+    if m.plan.layout.segments(i, Group.OUTPUTS):
+        back.append(values.get(m, Get(i, Group.OUTPUTS), line))
+
+    def act() -> None:
+        if at[i] > m.limit:
+            for part in back:
+                part()
+            if at[i] > m.limit:  # it stopped before the same event again
+                raise Stopped(Stop(Reason.EARLY, i, line, m.limit))
+
+    return act
+
+
+def save(m: Machine, instruction: Save, _: int) -> Action:
+    """SAVE."""
+    i, place = instruction.instance, instruction.place
+    save_state, registers = m.instances[i].save, m.registers
+
+    def act() -> None:
+        save_state(place)
+        registers.place_at[place] = m.at[i]
+        registers.place_stepped[place] = m.stepped[i]
+
+    return act
+
+
+def restore(m: Machine, instruction: Restore, _: int) -> Action:
+    """RESTORE."""
+    i, place = instruction.instance, instruction.place
+    restore_state, registers, restores = m.instances[i].restore, m.registers, m.restores
+
+    def act() -> None:
+        if m.stepped[i] == registers.place_stepped[place]:
+            return
+        restore_state(place)
+        restores[i] += 1
+        m.at[i] = registers.place_at[place]
+        m.stepped[i] = registers.place_stepped[place]
+
+    return act
+
+
+def parallel(_m: Machine, _instruction: Parallel, _: int) -> Action:
+    """PARALLEL: any order is right, here one after the other."""
+    return lambda: None

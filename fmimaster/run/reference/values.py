@@ -1,0 +1,178 @@
+"""MOVE, FIT, SET, GET, SAMPLE and what works on copies of the outputs: how values move."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmimaster.plan.layout import Group
+from fmimaster.program.instructions import (
+    Fit,
+    Forget,
+    Get,
+    Keep,
+    Move,
+    Recall,
+    Remember,
+    Sample,
+    Set,
+)
+from fmimaster.program.polynomial import Polynomials
+from fmimaster.run.inputs import fitted, moves
+from fmimaster.run.reference.machine import Action, Machine, in_turn, view
+from fmimaster.system.model import DataType
+
+
+def move(m: Machine, instruction: Move, _: int) -> Action:
+    """MOVE."""
+    i = instruction.instance
+    if instruction.group is Group.TRIGGERS:
+        return _move_triggers(m, i)
+    elements = [
+        element
+        for route in m.plan.routes[i, instruction.group]
+        for element in moves(route, m.store, m.plan)
+    ]
+    degree = view(m.store.courses.degree)
+    is_continuous = instruction.group is Group.CONTINUOUS
+
+    def act() -> None:
+        for target, t, source, s, convert in elements:
+            target[t] = source[s] if convert is None else convert(source[s])
+        if is_continuous:
+            degree[i] = -1
+
+    return act
+
+
+def _move_triggers(m: Machine, i: int) -> Action:
+    clocks, active = m.store.values.get(DataType.CLOCK), m.store.active
+    chosen = []
+    for k in m.plan.triggers_of(i):
+        routes = m.plan.payload.get(k, ())
+        elements = [e for route in routes for e in moves(route, m.store, m.plan)]
+        chosen.append((k, m.plan.triggers[k].sources, elements))
+
+    def act() -> None:
+        for k, sources, elements in chosen:
+            active[k] |= any(clocks[s] for s in sources)  # type: ignore[index]
+            if active[k]:
+                for target, t, source, s, convert in elements:
+                    target[t] = source[s] if convert is None else convert(source[s])
+
+    return act
+
+
+def fit(m: Machine, instruction: Fit, _: int) -> Action:
+    """FIT."""
+    i, courses = instruction.instance, m.store.courses
+    routes = m.plan.routes[i, Group.CONTINUOUS]
+
+    def act() -> None:
+        courses.put(i, fitted(routes, m.store, m.begin, m.end, instruction))
+
+    return act
+
+
+def set_(m: Machine, instruction: Set, _: int) -> Action:
+    """SET."""
+    i, group = instruction.instance, instruction.group
+    if group is Group.TRIGGERS:
+        return _set_triggers(m, i)
+    instance, at = m.instances[i], m.at
+    segments = m.plan.layout.segments(i, group)
+    setters = [instance.setter(s.type, s.value_references, m.part(s)) for s in segments]
+    if group is not Group.CONTINUOUS:
+        return in_turn(setters)
+    courses, degree, follows_polynomials = (
+        m.store.courses,
+        view(m.store.courses.degree),
+        m.follows_polynomials,
+    )
+    values, polynomial_setters, put = m.part(segments[0]), m.polynomial_setters, setters[0]
+
+    def act() -> None:
+        if degree[i] < 0 and not follows_polynomials[i]:
+            put()
+            return
+        # an FMU that was given a polynomial once is given one each time, also when the value is held again
+        if i not in polynomial_setters:
+            polynomial_setters[i] = instance.polynomial_setter(segments[0].value_references)
+        follows_polynomials[i] = 1
+        signal = courses.get(i) or Polynomials(values[np.newaxis].copy(), at[i])
+        values[:] = signal(at[i], 0)
+        put()
+        polynomial_setters[i](at[i], signal)
+
+    return act
+
+
+def _set_triggers(m: Machine, i: int) -> Action:
+    instance, active, values = m.instances[i], m.store.active, m.store.values
+    chosen = [
+        (
+            k,
+            m.plan.triggers[k].counter,
+            [
+                instance.setter(s.type, s.value_references, m.part(s))
+                for s in m.plan.triggers[k].segments
+            ],
+        )
+        for k in m.plan.triggers_of(i)
+    ]
+
+    def act() -> None:
+        for k, counter, setters in chosen:
+            if not active[k]:
+                continue
+            if counter is not None:
+                values[DataType.INT32][counter] += 1
+            for put in setters:
+                put()
+            active[k] = False
+
+    return act
+
+
+def get(m: Machine, instruction: Get, _: int) -> Action:
+    """GET."""
+    i, at, read = instruction.instance, m.at, m.store.read
+    instance = m.instances[i]
+    transfer = in_turn(
+        [
+            instance.getter(s.type, s.value_references, m.part(s))
+            for s in m.plan.layout.segments(i, instruction.group)
+        ]
+    )
+    if instruction.group is not Group.OUTPUTS:
+        return transfer
+
+    def act() -> None:
+        transfer()
+        read[i] = at[i]
+
+    return act
+
+
+def keep(m: Machine, instruction: Keep, _: int) -> Action:
+    """KEEP."""
+    return lambda: m.store.keep(instruction.buffer)
+
+
+def recall(m: Machine, instruction: Recall, _: int) -> Action:
+    """RECALL."""
+    return lambda: m.store.recall(instruction.buffer)
+
+
+def remember(m: Machine, _instruction: Remember, _: int) -> Action:
+    """REMEMBER."""
+    return m.store.remember
+
+
+def forget(m: Machine, _instruction: Forget, _: int) -> Action:
+    """FORGET."""
+    return m.store.forget
+
+
+def sample(m: Machine, _instruction: Sample, _: int) -> Action:
+    """SAMPLE."""
+    return lambda: m.rows.append(m.end)

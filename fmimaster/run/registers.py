@@ -1,0 +1,83 @@
+"""Registers: all that changes during a run besides the value store, the FMUs and the state of the loop over time."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+RegisterCopy = tuple[NDArray[Any], ...]
+"""The arrays of the registers, in their order."""
+
+
+class Counted(IntEnum):
+    """Kinds of calls that are counted: the rows of ``Registers.calls``."""
+
+    STEPS = 0
+    RESTORES = 1
+    EVENTS = 2
+
+
+class Registers:
+    """What an executor remembers from one execution to the next.
+
+    The arrays are allocated once. Both executors work on them; the kernel borrows them.
+
+    Parameters
+    ----------
+    n_instances, n_places, n_buffers : int
+    start : float
+        Time in s at which all instances stand at first.
+
+    Attributes
+    ----------
+    at : shape (n_instances,)
+        Time in s at which each instance stands.
+    stepped : shape (n_instances,)
+        Number of the step that led each instance to its state; goes back with it.
+    follows_polynomials : shape (n_instances,)
+        Whether the instance has been given a polynomial: then it is given one each time.
+    next_events : shape (n_instances,)
+        Time in s of the next event that each instance has named; inf for none.
+    calls : shape (number of kinds, n_instances)
+        How often each kind of call was made, see :class:`Counted`.
+    place_at, place_stepped : shape (n_places,)
+        ``at`` and ``stepped`` of the instance that was saved in a place.
+    kept_limit, kept_requests : shape (n_buffers,), (n_buffers, n_instances)
+        Limit in s, and instances that requested an event, when a buffer was kept.
+    """
+
+    def __init__(self, n_instances: int, n_places: int, n_buffers: int, start: float) -> None:
+        self.at = np.full(n_instances, start)
+        self.stepped = np.zeros(n_instances, np.int64)
+        self.follows_polynomials = np.zeros(n_instances, np.intc)
+        self.next_events = np.full(n_instances, np.inf)
+        self.calls = np.zeros((len(Counted), n_instances), np.int64)
+        self.place_at = np.full(n_places, start)
+        self.place_stepped = np.zeros(n_places, np.int64)
+        self.kept_limit = np.full(n_buffers, start)
+        self.kept_requests = np.zeros((n_buffers, n_instances), np.uint8)
+
+    def copy(self) -> RegisterCopy:
+        """All of them as they are now."""
+        return tuple(array.copy() for array in self._arrays())
+
+    def restore(self, copy: RegisterCopy) -> None:
+        """Put back what :meth:`copy` has returned, from registers of the same sizes."""
+        for array, saved in zip(self._arrays(), copy, strict=True):
+            array[...] = saved
+
+    def _arrays(self) -> RegisterCopy:
+        return (
+            self.at,
+            self.stepped,
+            self.follows_polynomials,
+            self.next_events,
+            self.calls,
+            self.place_at,
+            self.place_stepped,
+            self.kept_limit,
+            self.kept_requests,
+        )
