@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Binding, Interface, Signal, Transfer
+from fmimaster.fmu.instance import Binding, KernelInterface, Signal, Transfer
 from fmimaster.system.model import DataType, Model
 
 log = logging.getLogger("fmimaster")
@@ -54,7 +54,7 @@ class BinaryInstance:
         Of the names of FMI functions: ``"fmi2"`` or ``"fmi3"``.
     """
 
-    interface: ClassVar[Interface]
+    interface: ClassVar[KernelInterface]
 
     def __init__(
         self, fmu: Any, model: Model, name: str, prefix: str, messages: MessageLog

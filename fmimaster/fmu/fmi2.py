@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
 from fmimaster.fmu.instance import (
     InstanceOptions,
-    Interface,
+    KernelInterface,
     Signal,
     StepAnswer,
     Transfer,
@@ -39,7 +39,7 @@ _FUNCTION = {
 class Fmi2Instance(BinaryInstance):
     """One instance of an FMI 2.0 Co-Simulation FMU."""
 
-    interface = Interface.FMI2
+    interface = KernelInterface.FMI2
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from fmimaster.errors import CallError
 from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
 from fmimaster.fmu.instance import (
     InstanceOptions,
-    Interface,
+    KernelInterface,
     Signal,
     StepAnswer,
     Transfer,
@@ -29,7 +29,7 @@ _POINTER_DOUBLE = ctypes.POINTER(ctypes.c_double)
 class Fmi3Instance(BinaryInstance):
     """One instance of an FMI 3.0 Co-Simulation FMU."""
 
-    interface = Interface.FMI3
+    interface = KernelInterface.FMI3
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ class UpdateAnswer:
     """In s."""
 
 
-class Interface(Enum):
+class KernelInterface(Enum):
     """Through which functions the kernel calls an instance."""
 
     PYTHON = "the methods of the Python object"
@@ -73,7 +73,7 @@ class Binding:
 
     Parameters
     ----------
-    interface : Interface
+    interface : KernelInterface
     library, component : int
         Handle of the library in this process, and address of the instance in it.
     address : function name without prefix → address
@@ -88,7 +88,7 @@ class Binding:
         The last messages that the instance has logged, oldest first.
     """
 
-    interface: Interface
+    interface: KernelInterface
     library: int = 0
     component: int = 0
     address: Callable[[str], int] = lambda _: 0
@@ -97,7 +97,7 @@ class Binding:
     messages: Callable[[], tuple[str, ...]] = tuple
 
 
-IN_PYTHON = Binding(Interface.PYTHON)
+IN_PYTHON = Binding(KernelInterface.PYTHON)
 
 
 class Instance(Protocol):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Instance, Interface, Signal
+from fmimaster.fmu.instance import Instance, KernelInterface, Signal
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.plan.plan import Plan
@@ -198,8 +198,8 @@ class _Version:
 
 
 _VERSIONS = {
-    Interface.FMI2: _Version(lib.fm_fmi2_name, lib.fm_fmi2_table, lib.fm_fmi2_bind),
-    Interface.FMI3: _Version(lib.fm_fmi3_name, lib.fm_fmi3_table, lib.fm_fmi3_bind),
+    KernelInterface.FMI2: _Version(lib.fm_fmi2_name, lib.fm_fmi2_table, lib.fm_fmi2_bind),
+    KernelInterface.FMI3: _Version(lib.fm_fmi3_name, lib.fm_fmi3_table, lib.fm_fmi3_bind),
 }
 
 
@@ -282,7 +282,7 @@ def make_entries(context: Context, instances: Sequence[Instance], n_places: int)
     entries: list[Entry] = []
     for i, instance in enumerate(instances):
         python, binding = PythonEntry(context, i, instance), instance.binding
-        if binding.interface is Interface.PYTHON:
+        if binding.interface is KernelInterface.PYTHON:
             entries.append(python)
             continue
         if binding.library not in functions:
