@@ -111,7 +111,7 @@ def parse_lenient_xml(text: bytes, where: str) -> tuple[Element, tuple[str, ...]
         for prefix, line in first.items()
     )
     parser = etree.XMLParser(recover=True, **_OPTIONS)
-    repaired: Element = etree.fromstring(text, parser, base_url=where)
+    repaired: Any = etree.fromstring(text, parser, base_url=where)
     return repaired, notes
 
 
@@ -137,12 +137,14 @@ class _Prolog:
 def _parse(text: bytes, where: str) -> tuple[Element | None, list[Any]]:
     """Root, or None and the parser's errors."""
     with suppress(StopIteration, etree.XMLSyntaxError):  # what is malformed is told below
-        etree.fromstring(text, etree.XMLParser(target=_Prolog(where), **_OPTIONS))
+        prolog: Any = _Prolog(where)
+        etree.fromstring(text, etree.XMLParser(target=prolog, **_OPTIONS))
     parser = etree.XMLParser(**_OPTIONS)
     try:
-        return etree.fromstring(text, parser, base_url=where), []
+        root: Any = etree.fromstring(text, parser, base_url=where)
     except etree.XMLSyntaxError:
         return None, list(parser.error_log.filter_from_errors())
+    return root, []
 
 
 def _malformed(error: Any, where: str) -> FileError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
@@ -340,7 +340,7 @@ def write_manifest(said: EventManifest) -> bytes:
     OptionError
         If coefficients of an input polynomial are neither one array nor scalars ``stem[0]``, ``stem[1]``, ….
     """
-    root = etree.Element("fmiLayeredStandardManifest", nsmap={"fmi-ls": NAMESPACE})
+    root: Any = etree.Element("fmiLayeredStandardManifest", nsmap={"fmi-ls": NAMESPACE})
     root.set(f"{{{NAMESPACE}}}fmi-ls-name", NAME)
     root.set(f"{{{NAMESPACE}}}fmi-ls-version", f"{VERSION[0]}.{VERSION[1]}.0")
     root.set(f"{{{NAMESPACE}}}fmi-ls-description", _DESCRIPTION)
@@ -381,11 +381,10 @@ def write_manifest(said: EventManifest) -> bytes:
     return text
 
 
-def _add(parent: Element, tag: str, /, **attributes: str | int | None) -> Element:
+def _add(parent: Any, tag: str, /, **attributes: str | int | None) -> Any:
     """A new element; attributes that are None are left out."""
     said = {key: str(value) for key, value in attributes.items() if value is not None}
-    element: Element = etree.SubElement(parent, tag, said)
-    return element
+    return etree.SubElement(parent, tag, said)
 
 
 def _stem(polynomial: InputPolynomial) -> str:
