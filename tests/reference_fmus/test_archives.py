@@ -1,11 +1,14 @@
 """What is in the archives: valid descriptions, sources, systems; and how they are built."""
 
+from __future__ import annotations
+
 import math
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import fmpy
 import fmpy.ssp
@@ -20,15 +23,17 @@ THERMOSTATS = ["thermostat-fmi2", "thermostat-fmi3"]
 SSD = "{http://ssp-standard.org/SSP1/SystemStructureDescription}"
 
 
-def test_fmpy_finds_nothing_wrong(reference, model, version):
+def test_fmpy_finds_nothing_wrong(reference: Path, model: str, version: str) -> None:
     assert validate_fmu(str(reference / version / f"{model}.fmu")) == []
 
 
-def test_fmpy_finds_nothing_wrong_with_superdense(reference):
+def test_fmpy_finds_nothing_wrong_with_superdense(reference: Path) -> None:
     assert validate_fmu(str(reference / "fmi3" / "Superdense.fmu")) == []
 
 
-def test_it_has_a_binary_for_this_platform_and_its_sources(reference, model, version):
+def test_it_has_a_binary_for_this_platform_and_its_sources(
+    reference: Path, model: str, version: str
+) -> None:
     archive = reference / version / f"{model}.fmu"
     with zipfile.ZipFile(archive) as opened:
         names = opened.namelist()
@@ -39,14 +44,14 @@ def test_it_has_a_binary_for_this_platform_and_its_sources(reference, model, ver
     assert {f"sources/{name}" for name in file_set.sourceFiles} <= set(names)
 
 
-def test_both_versions_describe_the_same_variables(reference, model):
+def test_both_versions_describe_the_same_variables(reference: Path, model: str) -> None:
     fmi2, fmi3 = (
         fmpy.read_model_description(reference / version / f"{model}.fmu")
         for version in ("fmi2", "fmi3")
     )
     types = {"Real": "Float64", "Integer": "Int32"}
 
-    def facts(description):
+    def facts(description: Any) -> dict[str, tuple[Any, ...]]:
         return {
             v.name: (
                 v.valueReference,
@@ -62,7 +67,7 @@ def test_both_versions_describe_the_same_variables(reference, model):
             if v.type != "Clock"
         }
 
-    def clocks(description):
+    def clocks(description: Any) -> set[tuple[str, int]]:
         return {(v.name, v.valueReference) for v in description.modelVariables if v.type == "Clock"}
 
     facts2, facts3 = facts(fmi2), facts(fmi3)
@@ -78,10 +83,10 @@ def test_both_versions_describe_the_same_variables(reference, model):
     assert fmi2.guid == fmi3.guid
 
 
-def test_both_versions_declare_the_same_direct_dependencies(reference, model):
+def test_both_versions_declare_the_same_direct_dependencies(reference: Path, model: str) -> None:
     """But for triggers and payloads, which act on the outputs of FMI 2.0 at once."""
 
-    def inputs_of_outputs(version):
+    def inputs_of_outputs(version: str) -> dict[str, set[str]]:
         description = fmpy.read_model_description(reference / version / f"{model}.fmu")
         return {
             unknown.variable.name: {
@@ -95,7 +100,7 @@ def test_both_versions_declare_the_same_direct_dependencies(reference, model):
     assert inputs_of_outputs("fmi2").items() <= inputs_of_outputs("fmi3").items()
 
 
-def test_in_fmi2_what_depends_on_the_velocity_depends_on_the_triggers(reference):
+def test_in_fmi2_what_depends_on_the_velocity_depends_on_the_triggers(reference: Path) -> None:
     description = fmpy.read_model_description(reference / "fmi2" / "TwoMassUpper.fmu")
     triggers = {"ceiling.in", "collision.in", "collision.w"}
     for unknown in [*description.outputs, *description.derivatives]:
@@ -104,7 +109,7 @@ def test_in_fmi2_what_depends_on_the_velocity_depends_on_the_triggers(reference)
         assert bool(triggers & known) == ("v" in known), unknown.variable.name
 
 
-def test_velocity_and_acceleration_are_derivatives(reference, version):
+def test_velocity_and_acceleration_are_derivatives(reference: Path, version: str) -> None:
     description = fmpy.read_model_description(reference / version / "TwoMassUpper.fmu")
     derivative_of = {
         v.name: v.derivative.name for v in description.modelVariables if v.derivative is not None
@@ -123,7 +128,7 @@ def test_velocity_and_acceleration_are_derivatives(reference, version):
 
 
 @pytest.mark.skipif(not BUILD.exists(), reason="the sources are not there")
-def test_the_same_sources_make_the_same_bytes(tmp_path):
+def test_the_same_sources_make_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("first", "second"):
         subprocess.run([sys.executable, BUILD, tmp_path / folder], check=True)
     built = sorted(p.relative_to(tmp_path / "first") for p in (tmp_path / "first").rglob("*.*"))
@@ -134,7 +139,7 @@ def test_the_same_sources_make_the_same_bytes(tmp_path):
 
 
 @pytest.mark.skipif(not BUILD.exists(), reason="the sources are not there")
-def test_without_a_compiler_the_build_says_so(tmp_path):
+def test_without_a_compiler_the_build_says_so(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, BUILD, tmp_path, "--cc", "no-such-compiler"],
         capture_output=True,
@@ -145,7 +150,7 @@ def test_without_a_compiler_the_build_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS)
-def test_a_system_is_valid_by_the_schema_of_ssp(reference, name):
+def test_a_system_is_valid_by_the_schema_of_ssp(reference: Path, name: str) -> None:
     schema = Path(fmpy.ssp.__file__).parent / "schema" / "SystemStructureDescription.xsd"
     if not schema.exists():
         pytest.skip("this fmpy has no SSP schema")
@@ -155,7 +160,7 @@ def test_a_system_is_valid_by_the_schema_of_ssp(reference, name):
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_a_system_connects_its_two_masses_both_ways(reference, name):
+def test_a_system_connects_its_two_masses_both_ways(reference: Path, name: str) -> None:
     _, _, benchmark, versions = name.split("-")
     with zipfile.ZipFile(reference / "systems" / f"{name}.ssp") as archive:
         root = ET.fromstring(archive.read("SystemStructure.ssd"))
@@ -170,8 +175,9 @@ def test_a_system_connects_its_two_masses_both_ways(reference, name):
         for connection in root.iter(f"{SSD}Connection")
     }
     assert connections == {(m, y, f"u_{y}") for m in ("upper", "lower") for y in ("x", "v", "a")}
-    experiment = root.find(f"{SSD}DefaultExperiment").attrib
-    assert experiment == {
+    experiment = root.find(f"{SSD}DefaultExperiment")
+    assert experiment is not None
+    assert experiment.attrib == {
         "startTime": "0",
         "stopTime": {"b1": "7", "b2": "7", "b3": "20"}[benchmark],
     }
@@ -179,7 +185,7 @@ def test_a_system_connects_its_two_masses_both_ways(reference, name):
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_a_system_says_that_the_collision_is_shared(reference, name):
+def test_a_system_says_that_the_collision_is_shared(reference: Path, name: str) -> None:
     with zipfile.ZipFile(reference / "systems" / f"{name}.ssp") as archive:
         root = ET.fromstring(archive.read("SystemStructure.ssd"))
     [annotation] = root.findall(f"{SSD}System/{SSD}Annotations/*")
@@ -192,13 +198,13 @@ def test_a_system_says_that_the_collision_is_shared(reference, name):
 
 
 @pytest.mark.parametrize("name", ["two-mass-b2-fmi2", "two-mass-b2-fmi3", "two-mass-b2-mixed"])
-def test_the_walls_of_b2_move(reference, name):
+def test_the_walls_of_b2_move(reference: Path, name: str) -> None:
     ssv = "{http://ssp-standard.org/SSP1/SystemStructureParameterValues}"
     with zipfile.ZipFile(reference / "systems" / f"{name}.ssp") as archive:
         root = ET.fromstring(archive.read("SystemStructure.ssd"))
     values = {p.attrib["name"]: float(p[0].attrib["value"]) for p in root.iter(f"{ssv}Parameter")}
 
-    def wall(letter, t):
+    def wall(letter: str, t: float) -> float:
         offset, amplitude, frequency, phase = (values[letter + end] for end in "0awp")
         return offset + amplitude * math.sin(frequency * t + phase)
 
@@ -210,20 +216,22 @@ def test_the_walls_of_b2_move(reference, name):
 # The manifest of the events
 
 
-def manifest(reference, version, model):
+def manifest(reference: Path, version: str, model: str) -> bytes | None:
     path = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
     with zipfile.ZipFile(reference / version / f"{model}.fmu") as archive:
         return archive.read(path) if path in archive.namelist() else None
 
 
-def test_models_with_events_have_the_same_manifest_in_both_versions(reference, model):
+def test_models_with_events_have_the_same_manifest_in_both_versions(
+    reference: Path, model: str
+) -> None:
     text = manifest(reference, "fmi2", model)
     assert text == manifest(reference, "fmi3", model)
     with_events = ("BouncingBall", "ThermostatRoom", "TwoMassLower", "TwoMassUpper")
     assert (text is not None) == (model in with_events)
 
 
-def test_the_manifest_names_what_is_there(reference, version, model):
+def test_the_manifest_names_what_is_there(reference: Path, version: str, model: str) -> None:
     """Rules 1, 3, 4 and 8 of the layered standard."""
     text = manifest(reference, version, model)
     if text is None:
@@ -264,7 +272,7 @@ def test_the_manifest_names_what_is_there(reference, version, model):
         assert variables[look_ahead.get("next")].causality == "output"
 
 
-def test_the_description_of_fmi2_points_to_the_manifest(reference, model):
+def test_the_description_of_fmi2_points_to_the_manifest(reference: Path, model: str) -> None:
     with zipfile.ZipFile(reference / "fmi2" / f"{model}.fmu") as archive:
         root = ET.fromstring(archive.read("modelDescription.xml"))
         names = archive.namelist()

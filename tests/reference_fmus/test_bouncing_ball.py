@@ -1,10 +1,14 @@
 """The bouncing ball: exact bounce times, rest, and bounces that accumulate."""
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import pytest
 from fmpy.fmi1 import FMICallException
 from pytest import approx
+from reference_instance import Instance, Instantiate
 
 FIRST = math.sqrt(2 / 9.81)
 SPEED = math.sqrt(2 * 9.81)
@@ -13,16 +17,16 @@ EXECUTE, ANNOUNCE, IGNORE = 0, 1, 2
 REST = 2.499113314225
 
 
-def bounce_time(k):
+def bounce_time(k: int) -> float:
     """Time of the bounce `k`, counted from 1."""
     return FIRST * (1 + 2 * sum(0.7**i for i in range(1, k)))
 
 
-def bounces_in_event_mode(ball, count):
+def bounces_in_event_mode(ball: Instance, count: int) -> list[float]:
     """Times of the first bounces, each executed in Event Mode; the step size is 0.3 s."""
     ball.update()
     ball.fmu.enterStepMode()
-    times = []
+    times: list[float] = []
     while len(times) < count:
         event, *_ = ball.step(0.3)
         if event:
@@ -35,7 +39,7 @@ def bounces_in_event_mode(ball, count):
 
 
 @pytest.mark.parametrize("policy", [EXECUTE, ANNOUNCE])
-def test_bounces_are_where_they_should_be(instantiate, policy):
+def test_bounces_are_where_they_should_be(instantiate: Instantiate, policy: int) -> None:
     ball = instantiate("BouncingBall", "fmi3", **EVENTS).initialize(eventPolicy=policy)
     times = bounces_in_event_mode(ball, 11)
     # Each bounce is at most 1e-13 s late, and what is late adds up.
@@ -49,7 +53,9 @@ def test_bounces_are_where_they_should_be(instantiate, policy):
     assert max(ball["bounce.z[1]"], ball["bounce.z[2]"]) > 0
 
 
-def test_without_event_mode_they_are_executed_in_the_step(instantiate, version):
+def test_without_event_mode_they_are_executed_in_the_step(
+    instantiate: Instantiate, version: str
+) -> None:
     ball = instantiate("BouncingBall", version, loggingOn=True).initialize()
     ball.step(REST - 1e-9)
     assert ball["v"] == approx(-SPEED * 0.7**10, rel=1e-7)
@@ -60,7 +66,7 @@ def test_without_event_mode_they_are_executed_in_the_step(instantiate, version):
     assert len(ball.log) == 11
 
 
-def test_between_bounces_the_parabola_is_exact(instantiate, version):
+def test_between_bounces_the_parabola_is_exact(instantiate: Instantiate, version: str) -> None:
     ball = instantiate("BouncingBall", version).initialize()
     ball.step(0.25)
     assert ball["h"] == approx(1 - 9.81 / 2 * 0.25**2, rel=1e-12)
@@ -71,7 +77,7 @@ def test_between_bounces_the_parabola_is_exact(instantiate, version):
     assert (ball["bounce.dz[2]"], ball["bounce.z[1]"]) == (-9.81, ball["h"])
 
 
-def test_bounces_that_accumulate_end_the_step(instantiate, version):
+def test_bounces_that_accumulate_end_the_step(instantiate: Instantiate, version: str) -> None:
     ball = instantiate("BouncingBall", version).initialize(v_min=0.0)
     ball.step(2.5)
     with pytest.raises(FMICallException, match="error"):
@@ -82,14 +88,14 @@ def test_bounces_that_accumulate_end_the_step(instantiate, version):
     assert where == approx(FIRST * 1.7 / 0.3, abs=1e-8)
 
 
-def test_in_event_mode_the_importer_sees_every_bounce(instantiate):
+def test_in_event_mode_the_importer_sees_every_bounce(instantiate: Instantiate) -> None:
     ball = instantiate("BouncingBall", "fmi3", **EVENTS).initialize(v_min=0.0)
     times = bounces_in_event_mode(ball, 40)
     assert times[-1] == approx(2.558632049077, abs=1e-9)
     assert times == sorted(times)
 
 
-def test_a_trigger_of_fmi2_shows_the_rebound_at_once(instantiate):
+def test_a_trigger_of_fmi2_shows_the_rebound_at_once(instantiate: Instantiate) -> None:
     ball = instantiate("BouncingBall", "fmi2").initialize(eventPolicy=ANNOUNCE)
     assert ball.discarded_step(1.0) == approx(FIRST, abs=2e-13)
     ball.fmu.reset()
@@ -102,7 +108,7 @@ def test_a_trigger_of_fmi2_shows_the_rebound_at_once(instantiate):
     assert ball["v"] == approx(0.7 * SPEED - 0.981, rel=1e-12)
 
 
-def test_a_trigger_of_fmi2_can_bring_it_to_rest(instantiate):
+def test_a_trigger_of_fmi2_can_bring_it_to_rest(instantiate: Instantiate) -> None:
     ball = instantiate("BouncingBall", "fmi2").initialize(h=1e-12, v=-0.1)
     ball["bounce.in"] = 1
     assert (ball["h"], ball["v"], ball["a"]) == (0.0, 0.0, 0.0)
@@ -111,7 +117,9 @@ def test_a_trigger_of_fmi2_can_bring_it_to_rest(instantiate):
 
 
 @pytest.mark.parametrize("values", [{"g": 9.81}, {"e": 1.1}, {"v_min": -1.0}])
-def test_unusable_parameters_are_refused(instantiate, version, values):
+def test_unusable_parameters_are_refused(
+    instantiate: Instantiate, version: str, values: dict[str, Any]
+) -> None:
     ball = instantiate("BouncingBall", version)
     with pytest.raises(FMICallException, match="ExitInitializationMode"):
         ball.initialize(**values)

@@ -1,14 +1,22 @@
 """What all reference FMUs share: FMU states, the state machine, checks of arguments, the log."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
 import fmpy
 import pytest
 from fmpy.fmi1 import FMICallException
 from pytest import approx
+from reference_instance import Instance, Instantiate
 
 WITH_STATES = ("BouncingBall", "Dahlquist", "TwoMassLower", "TwoMassUpper")
 
 
-def drive(fmu, count, begin=0):
+def drive(fmu: Instance, count: int, begin: int = 0) -> list[Any]:
     """Steps of 0.05 s with inputs that change; every output after every step."""
     inputs = [
         v
@@ -32,13 +40,15 @@ def drive(fmu, count, begin=0):
 
 
 @pytest.mark.parametrize("model", WITH_STATES)
-def test_both_fmi_versions_calculate_the_same_bits(instantiate, model):
+def test_both_fmi_versions_calculate_the_same_bits(instantiate: Instantiate, model: str) -> None:
     fmi2, fmi3 = (drive(instantiate(model, v).initialize(), 60) for v in ("fmi2", "fmi3"))
     assert fmi2 == fmi3
 
 
 @pytest.mark.parametrize("model", WITH_STATES)
-def test_a_restored_state_replays_bit_by_bit(instantiate, version, model):
+def test_a_restored_state_replays_bit_by_bit(
+    instantiate: Instantiate, version: str, model: str
+) -> None:
     fmu = instantiate(model, version).initialize()
     drive(fmu, 5)
     state = fmu.fmu.getFMUState()
@@ -49,7 +59,9 @@ def test_a_restored_state_replays_bit_by_bit(instantiate, version, model):
 
 
 @pytest.mark.parametrize("model", WITH_STATES)
-def test_a_serialized_state_goes_on_in_another_instance(instantiate, version, model):
+def test_a_serialized_state_goes_on_in_another_instance(
+    instantiate: Instantiate, version: str, model: str
+) -> None:
     fmu = instantiate(model, version).initialize()
     drive(fmu, 5)
     state = fmu.fmu.getFMUState()
@@ -65,12 +77,12 @@ def test_a_serialized_state_goes_on_in_another_instance(instantiate, version, mo
     assert drive(other, 40, begin=5) == expected
 
 
-def test_equal_states_are_equal_bytes(instantiate, version):
-    def serialized():
+def test_equal_states_are_equal_bytes(instantiate: Instantiate, version: str) -> None:
+    def serialized() -> bytes:
         fmu = instantiate("TwoMassUpper", version).initialize()
         drive(fmu, 5)
         state = fmu.fmu.getFMUState()
-        data = fmu.fmu.serializeFMUState(state)
+        data: bytes = fmu.fmu.serializeFMUState(state)
         fmu.fmu.freeFMUState(state)
         return data
 
@@ -78,7 +90,9 @@ def test_equal_states_are_equal_bytes(instantiate, version):
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[:-1], lambda b: b + b"\0", lambda b: b"?" + b[1:]])
-def test_bytes_that_are_no_state_are_refused(instantiate, version, damage):
+def test_bytes_that_are_no_state_are_refused(
+    instantiate: Instantiate, version: str, damage: Callable[[bytes], bytes]
+) -> None:
     fmu = instantiate("Dahlquist", version).initialize()
     state = fmu.fmu.getFMUState()
     data = fmu.fmu.serializeFMUState(state)
@@ -88,7 +102,9 @@ def test_bytes_that_are_no_state_are_refused(instantiate, version, damage):
     fmu.fmu.freeFMUState(state)
 
 
-def test_the_state_of_an_earlier_mode_brings_the_mode_back(instantiate, version):
+def test_the_state_of_an_earlier_mode_brings_the_mode_back(
+    instantiate: Instantiate, version: str
+) -> None:
     fmu = instantiate("Dahlquist", version)
     fmu.enter_initialization_mode()
     state = fmu.fmu.getFMUState()
@@ -102,7 +118,7 @@ def test_the_state_of_an_earlier_mode_brings_the_mode_back(instantiate, version)
     assert fmu["x"] == approx(fmu["dx"] / -2.0, rel=1e-15)
 
 
-def test_reset_brings_the_start_values_back(instantiate, version):
+def test_reset_brings_the_start_values_back(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("TwoMassUpper", version)
     first = drive(fmu.initialize(m1=0.5), 20)
     fmu.fmu.terminate()
@@ -114,7 +130,9 @@ def test_reset_brings_the_start_values_back(instantiate, version):
     assert second != first
 
 
-def test_values_set_before_initialization_mode_count(instantiate, version):
+def test_values_set_before_initialization_mode_count(
+    instantiate: Instantiate, version: str
+) -> None:
     fmu = instantiate("Dahlquist", version)
     fmu["x"] = 7.0
     fmu["k"] = 0.0
@@ -122,38 +140,38 @@ def test_values_set_before_initialization_mode_count(instantiate, version):
     assert (fmu["x"], fmu["dx"]) == (7.0, 0.0)
 
 
-def refused(fmu, call, message):
+def refused(fmu: Instance, call: Callable[[], object], message: str) -> None:
     with pytest.raises(FMICallException, match="error"):
         call()
     assert fmu.log[-1].endswith(message)
 
 
-def test_only_what_may_be_set_can_be_set(instantiate, version):
+def test_only_what_may_be_set_can_be_set(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("TwoMassUpper", version).initialize()
     for name in ("a", "x", "m1", "lookahead.c", "collision.z[1]", "time"):
         reference = fmu.variables[name].valueReference
         message = f"'{name}' (value reference {reference}) cannot be set in Step Mode."
-        refused(fmu, lambda name=name: fmu.__setitem__(name, 1), message)
+        refused(fmu, partial(fmu.__setitem__, name, 1), message)
 
 
-def test_an_output_cannot_be_set_before_step_mode(instantiate, version):
+def test_an_output_cannot_be_set_before_step_mode(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("TwoMassUpper", version)
     refused(fmu, lambda: fmu.__setitem__("a", 1.0), "cannot be set in the state Instantiated.")
 
 
-def test_an_unknown_value_reference_is_named(instantiate, version):
+def test_an_unknown_value_reference_is_named(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Dahlquist", version).initialize()
     get = fmu.fmu.getReal if version == "fmi2" else fmu.fmu.getFloat64
     refused(fmu, lambda: get([99]), "there is no variable with value reference 99.")
 
 
-def test_a_wrong_type_is_named(instantiate, version):
+def test_a_wrong_type_is_named(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Dahlquist", version).initialize()
     get = fmu.fmu.getInteger if version == "fmi2" else fmu.fmu.getInt32
     refused(fmu, lambda: get([2]), "the variable 'x' (value reference 2) is of type Float64.")
 
 
-def test_a_wrong_number_of_values_is_refused(instantiate):
+def test_a_wrong_number_of_values_is_refused(instantiate: Instantiate) -> None:
     fmu = instantiate("Feedthrough", "fmi3").initialize()
     vector = fmu.variables["Float64_vector_input"].valueReference
     message = "nValues is {}, which is not what the variables have together."
@@ -163,7 +181,7 @@ def test_a_wrong_number_of_values_is_refused(instantiate):
         assert fmu.log[-1].endswith(message.format(count))
 
 
-def test_an_array_is_not_for_fmi2(instantiate, reference):
+def test_an_array_is_not_for_fmi2(instantiate: Instantiate, reference: Path) -> None:
     fmu = instantiate("Feedthrough", "fmi2").initialize()
     path = reference / "fmi3" / "Feedthrough.fmu"
     variables = fmpy.read_model_description(path).modelVariables
@@ -171,7 +189,7 @@ def test_an_array_is_not_for_fmi2(instantiate, reference):
     refused(fmu, lambda: fmu.fmu.getReal([vector]), "'Float64_vector_output' is an array.")
 
 
-def test_calls_in_a_wrong_state_are_refused(instantiate, version):
+def test_calls_in_a_wrong_state_are_refused(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Dahlquist", version)
     prefix = version
     refused(fmu, lambda: fmu.step(0.1), f"{prefix}DoStep is not allowed in the state Instantiated.")
@@ -194,13 +212,15 @@ def test_calls_in_a_wrong_state_are_refused(instantiate, version):
         (0.0, 1.1, "is to end at t = 1.1000000000000001 s, after the stop time 1 s."),
     ],
 )
-def test_impossible_steps_are_refused(instantiate, version, begin, size, message):
+def test_impossible_steps_are_refused(
+    instantiate: Instantiate, version: str, begin: float, size: float, message: str
+) -> None:
     fmu = instantiate("Dahlquist", version).initialize(stop=1.0)
     refused(fmu, lambda: fmu.fmu.doStep(begin, size), message)
     fmu.fmu.doStep(0.0, 1.0)
 
 
-def test_after_an_error_only_a_reset_helps(instantiate, version):
+def test_after_an_error_only_a_reset_helps(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Faulty", version).initialize(fault=3)
     with pytest.raises(FMICallException):
         fmu.step(0.1)
@@ -211,14 +231,16 @@ def test_after_an_error_only_a_reset_helps(instantiate, version):
 
 
 @pytest.mark.parametrize("logging", [False, True])
-def test_events_are_logged_when_logging_is_on(instantiate, version, logging):
+def test_events_are_logged_when_logging_is_on(
+    instantiate: Instantiate, version: str, logging: bool
+) -> None:
     fmu = instantiate("TwoMassUpper", version, loggingOn=logging)
     fmu.initialize(x=-0.6)  # upwards, 5 cm below the ceiling
     fmu.step(0.1)
     assert len(fmu.log) == (1 if logging else 0)
 
 
-def test_logging_can_be_switched_by_category(instantiate, version):
+def test_logging_can_be_switched_by_category(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("TwoMassUpper", version)
     fmu.fmu.setDebugLogging(True, ["logEvents"])
     fmu.initialize(x=-0.6)
@@ -230,7 +252,9 @@ def test_logging_can_be_switched_by_category(instantiate, version):
     assert fmu.log[-1].endswith('there is no log category "logAll".')
 
 
-def test_another_token_is_refused(instantiate, reference, version, tmp_path):
+def test_another_token_is_refused(
+    instantiate: Instantiate, reference: Path, version: str, tmp_path: Path
+) -> None:
     fmu = instantiate("Dahlquist", version)
     fmu.fmu.guid = "{another}"
     before = fmu.fmu.component
@@ -242,7 +266,9 @@ def test_another_token_is_refused(instantiate, reference, version, tmp_path):
 @pytest.mark.parametrize(
     "model", ["BouncingBall", "Dahlquist", "ThermostatRoom", "TwoMassLower", "TwoMassUpper"]
 )
-def test_what_changes_an_initial_unknown_is_declared(instantiate, reference, version, model):
+def test_what_changes_an_initial_unknown_is_declared(
+    instantiate: Instantiate, reference: Path, version: str, model: str
+) -> None:
     """And all that is declared changes it, in one of the settings that are tried here."""
     description = fmpy.read_model_description(reference / version / f"{model}.fmu")
     unknowns = {
@@ -256,7 +282,7 @@ def test_what_changes_an_initial_unknown_is_declared(instantiate, reference, ver
         if model.startswith("TwoMass")
         else [{}, {"h": 0.0}, {"q": 0, "x": 20.3}]
     )
-    found = {name: set() for name in unknowns}
+    found: dict[str, set[str]] = {name: set() for name in unknowns}
     for setting in settings:
         fmu = instantiate(model, version)
         fmu.enter_initialization_mode()
@@ -270,6 +296,7 @@ def test_what_changes_an_initial_unknown_is_declared(instantiate, reference, ver
             if known.type in ("Clock", "String") or known.name.endswith((".in", ".out", "Policy")):
                 continue
             start = fmu[known.name]
+            changed: Any
             if known.name == "inputOrder":
                 changed = 0
             elif known.type == "Boolean":

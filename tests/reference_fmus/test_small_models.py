@@ -1,16 +1,22 @@
 """Dahlquist, Feedthrough and Faulty."""
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import pytest
 from fmpy.fmi1 import FMICallException
 from pytest import approx
+from reference_instance import Instantiate
 
 # Dahlquist
 
 
 @pytest.mark.parametrize("k", [1.0, 0.0, -0.5, 1e-9, 30.0])
-def test_dahlquist_is_exact_for_an_input_that_is_held(instantiate, version, k):
+def test_dahlquist_is_exact_for_an_input_that_is_held(
+    instantiate: Instantiate, version: str, k: float
+) -> None:
     fmu = instantiate("Dahlquist", version).initialize(k=k, u=2.0)
     for _ in range(10):
         fmu.step(0.1)
@@ -41,7 +47,9 @@ K_AND_TOLERANCE = [
 
 
 @pytest.mark.parametrize(("k", "tolerance"), K_AND_TOLERANCE)
-def test_dahlquist_is_exact_for_input_derivatives(instantiate, k, tolerance):
+def test_dahlquist_is_exact_for_input_derivatives(
+    instantiate: Instantiate, k: float, tolerance: float
+) -> None:
     """FMI 2.0, in one step of 1 s and in four of 0.25 s."""
     for count in (1, 4):
         fmu = instantiate("Dahlquist", "fmi2").initialize(k=k)
@@ -55,11 +63,15 @@ def test_dahlquist_is_exact_for_input_derivatives(instantiate, k, tolerance):
 
 
 @pytest.mark.parametrize(("k", "tolerance"), K_AND_TOLERANCE)
-def test_dahlquist_is_exact_for_intermediate_updates(instantiate, k, tolerance):
+def test_dahlquist_is_exact_for_intermediate_updates(
+    instantiate: Instantiate, k: float, tolerance: float
+) -> None:
     """FMI 3.0: the importer sets u(t) when it is called at the begin and the end of a step."""
     times = []
 
-    def update(_environment, time, set_requested, *_flags_and_early_return):
+    def update(
+        _environment: Any, time: float, set_requested: bool, *_flags_and_early_return: Any
+    ) -> None:
         assert set_requested
         times.append(time)
         fmu["u"] = 0.3 + 1.7 * time
@@ -74,10 +86,10 @@ def test_dahlquist_is_exact_for_intermediate_updates(instantiate, k, tolerance):
     assert fmu["dx"] == approx(2.0 - k * fmu["x"], rel=1e-14)
 
 
-def test_only_inputs_can_be_set_in_an_intermediate_update(instantiate):
-    errors = []
+def test_only_inputs_can_be_set_in_an_intermediate_update(instantiate: Instantiate) -> None:
+    errors: list[str] = []
 
-    def update(*_arguments):
+    def update(*_arguments: Any) -> None:
         for name in ("k", "x"):
             with pytest.raises(FMICallException):
                 fmu[name] = 1.0
@@ -89,7 +101,7 @@ def test_only_inputs_can_be_set_in_an_intermediate_update(instantiate):
     assert all("cannot be set in Intermediate Update Mode." in error for error in errors)
 
 
-def test_other_variables_cannot_be_intermediate(instantiate):
+def test_other_variables_cannot_be_intermediate(instantiate: Instantiate) -> None:
     fmu = instantiate("Dahlquist", "fmi3")
     before = fmu.fmu.component
     with pytest.raises(Exception, match="Failed to instantiate"):
@@ -97,7 +109,7 @@ def test_other_variables_cannot_be_intermediate(instantiate):
     fmu.fmu.component = before
 
 
-def test_an_input_derivative_holds_for_one_step(instantiate):
+def test_an_input_derivative_holds_for_one_step(instantiate: Instantiate) -> None:
     fmu = instantiate("Dahlquist", "fmi2").initialize(k=0.0)
     fmu.fmu.setRealInputDerivatives([1], [1], [1.0])
     fmu.step(1.0)
@@ -106,7 +118,7 @@ def test_an_input_derivative_holds_for_one_step(instantiate):
     assert fmu["x"] == 1.5
 
 
-def test_higher_input_derivatives_are_refused(instantiate):
+def test_higher_input_derivatives_are_refused(instantiate: Instantiate) -> None:
     fmu = instantiate("Dahlquist", "fmi2").initialize()
     with pytest.raises(FMICallException):
         fmu.fmu.setRealInputDerivatives([1], [2], [1.0])
@@ -115,7 +127,7 @@ def test_higher_input_derivatives_are_refused(instantiate):
     ]
 
 
-def test_derivatives_of_dahlquist(instantiate, version):
+def test_derivatives_of_dahlquist(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Dahlquist", version).initialize(k=3.0)
     assert fmu.derivatives(["x", "dx"], ["x", "u"]) == [[1.0, 0.0], [-3.0, 1.0]]
 
@@ -145,18 +157,22 @@ IN_FMI2 = {"Float64_continuous", "Float64_discrete", "Int32", "Boolean", "String
 
 
 @pytest.fixture
-def values(version):
+def values(version: str) -> dict[str, Any]:
     return {k: v for k, v in VALUES.items() if version == "fmi3" or k in IN_FMI2}
 
 
-def test_feedthrough_has_all_types(instantiate, version, values):
+def test_feedthrough_has_all_types(
+    instantiate: Instantiate, version: str, values: dict[str, Any]
+) -> None:
     fmu = instantiate("Feedthrough", version)
     assert fmu.variables.keys() == {"time"} | {
         f"{name}_{end}" for name in values for end in ("input", "output")
     }
 
 
-def test_feedthrough_in_initialization_mode(instantiate, version, values):
+def test_feedthrough_in_initialization_mode(
+    instantiate: Instantiate, version: str, values: dict[str, Any]
+) -> None:
     fmu = instantiate("Feedthrough", version)
     fmu.enter_initialization_mode()
     for name, value in values.items():
@@ -165,7 +181,9 @@ def test_feedthrough_in_initialization_mode(instantiate, version, values):
         assert fmu[f"{name}_output"] == value
 
 
-def test_feedthrough_from_step_to_step(instantiate, version, values):
+def test_feedthrough_from_step_to_step(
+    instantiate: Instantiate, version: str, values: dict[str, Any]
+) -> None:
     fmu = instantiate("Feedthrough", version).initialize()
     for name, value in values.items():
         fmu[f"{name}_input"] = value
@@ -174,14 +192,16 @@ def test_feedthrough_from_step_to_step(instantiate, version, values):
     assert {name: fmu[f"{name}_output"] for name in values} == values
 
 
-def test_the_start_values_of_feedthrough_are_those_of_the_description(instantiate):
+def test_the_start_values_of_feedthrough_are_those_of_the_description(
+    instantiate: Instantiate,
+) -> None:
     fmu = instantiate("Feedthrough", "fmi3")
     assert fmu["String_input"] == "text"
     assert fmu["Binary_input"] == bytes.fromhex("466d69")
     assert fmu["Float64_vector_input"] == [0.0, 0.0, 0.0]
 
 
-def test_a_string_that_is_too_long_is_refused(instantiate, version):
+def test_a_string_that_is_too_long_is_refused(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Feedthrough", version)
     fmu["String_input"] = "x" * 1023
     with pytest.raises(FMICallException):
@@ -196,7 +216,7 @@ def test_a_string_that_is_too_long_is_refused(instantiate, version):
 STATUS_OF_FAULT = {2: "discard", 3: "error", 4: "fatal"}
 
 
-def test_faulty_without_a_fault_is_exact(instantiate, version):
+def test_faulty_without_a_fault_is_exact(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Faulty", version).initialize(u=2.0)
     for _ in range(10):
         fmu.step(0.1)
@@ -205,7 +225,9 @@ def test_faulty_without_a_fault_is_exact(instantiate, version):
 
 
 @pytest.mark.parametrize("fault", STATUS_OF_FAULT)
-def test_faulty_returns_the_status_it_is_told(instantiate, version, fault):
+def test_faulty_returns_the_status_it_is_told(
+    instantiate: Instantiate, version: str, fault: int
+) -> None:
     fmu = instantiate("Faulty", version, loggingOn=True).initialize(fault=fault, faultTime=0.5)
     for _ in range(5):
         fmu.step(0.1)
@@ -218,7 +240,7 @@ def test_faulty_returns_the_status_it_is_told(instantiate, version, fault):
     assert fmu["x"] == x
 
 
-def test_faulty_warns_and_goes_on(instantiate, version):
+def test_faulty_warns_and_goes_on(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Faulty", version, loggingOn=True).initialize(fault=1)
     fmu.step(0.1)
     fmu.step(0.1)
@@ -226,7 +248,7 @@ def test_faulty_warns_and_goes_on(instantiate, version):
     assert fmu.log == [f"Faulty: told to return Warning at t = {t} s." for t in ("0", "0.1")]
 
 
-def test_faulty_returns_nan(instantiate, version):
+def test_faulty_returns_nan(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Faulty", version).initialize(fault=5, faultTime=0.1)
     fmu.step(0.1)
     assert fmu["x"] == approx(math.exp(-0.1), rel=1e-14)
@@ -234,20 +256,24 @@ def test_faulty_returns_nan(instantiate, version):
     assert math.isnan(fmu["x"])
 
 
-def test_faulty_refuses_to_leave_initialization_mode(instantiate, version):
+def test_faulty_refuses_to_leave_initialization_mode(
+    instantiate: Instantiate, version: str
+) -> None:
     fmu = instantiate("Faulty", version)
     with pytest.raises(FMICallException, match="ExitInitializationMode"):
         fmu.initialize(fault=6)
     assert fmu.log == ["Faulty: told to return Error at the end of Initialization Mode."]
 
 
-def test_faulty_prints(instantiate, version, capfd):
+def test_faulty_prints(
+    instantiate: Instantiate, version: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     fmu = instantiate("Faulty", version).initialize(fault=7)
     fmu.step(0.1)
     assert capfd.readouterr().out == "Faulty: told to print at t = 0 s.\n"
 
 
-def test_faulty_ends_the_simulation(instantiate):
+def test_faulty_ends_the_simulation(instantiate: Instantiate) -> None:
     fmu = instantiate("Faulty", "fmi3").initialize(fault=8, faultTime=0.1)
     event, terminate, early, last = fmu.step(0.1)
     assert not terminate
@@ -255,7 +281,7 @@ def test_faulty_ends_the_simulation(instantiate):
     assert (event, terminate, early, last) == (False, True, False, 0.2)
 
 
-def test_faulty_ends_the_simulation_in_fmi2(instantiate):
+def test_faulty_ends_the_simulation_in_fmi2(instantiate: Instantiate) -> None:
     fmu = instantiate("Faulty", "fmi2").initialize(fault=8)
     with pytest.raises(FMICallException, match="discard"):
         fmu.step(0.1)
@@ -264,7 +290,7 @@ def test_faulty_ends_the_simulation_in_fmi2(instantiate):
     assert fmu.fmu.getRealStatus(last_successful_time) == 0.1
 
 
-def test_faulty_refuses_other_steps(instantiate, version):
+def test_faulty_refuses_other_steps(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Faulty", version).initialize()
     fmu.step(0.1)
     fmu.step(math.nextafter(0.1, 1.0))  # rounding is no change
@@ -273,7 +299,7 @@ def test_faulty_refuses_other_steps(instantiate, version):
     assert "canHandleVariableCommunicationStepSize is false" in fmu.log[-1]
 
 
-def test_faulty_cannot_save_its_state(instantiate, version):
+def test_faulty_cannot_save_its_state(instantiate: Instantiate, version: str) -> None:
     fmu = instantiate("Faulty", version).initialize()
     with pytest.raises(FMICallException):
         fmu.fmu.getFMUState()

@@ -1,12 +1,20 @@
 """Superdense: the tests SD1 to SD4 of superdense time."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
 from fmpy.fmi1 import FMICallException
+from reference_instance import Instance, Instantiate
 
 EVENTS = {"eventModeUsed": True, "earlyReturnAllowed": True}
 
 
-def run(fmu, names, stop, grid=0.1):
+def run(
+    fmu: Instance, names: Sequence[str], stop: float, grid: float = 0.1
+) -> list[tuple[float, int, str, Any]]:
     """(time, index, name, value) of held outputs at events: index 0 before, k after iteration k.
 
     Clocked outputs have the index of the iteration in which they are present, from 0.
@@ -38,39 +46,41 @@ def run(fmu, names, stop, grid=0.1):
 
 
 @pytest.fixture
-def superdense(instantiate):
+def superdense(instantiate: Instantiate) -> Callable[[int], Instance]:
     return lambda test: instantiate("Superdense", "fmi3", **EVENTS).initialize(test=test)
 
 
-def test_sd1_a_step(superdense):
+def test_sd1_a_step(superdense: Callable[[int], Instance]) -> None:
     assert run(superdense(1), ["y"], 2.0)[2:] == [(1.0, 0, "y", 0.0), (1.0, 1, "y", 1.0)]
 
 
-def test_sd2_delays_of_an_event_iteration(superdense):
+def test_sd2_delays_of_an_event_iteration(superdense: Callable[[int], Instance]) -> None:
     rows = run(superdense(2), ["d0", "d1", "d2", "d3"], 2.0)
     assert rows == [(1.0, k, f"d{k}", 7.0) for k in range(4)]
 
 
-def test_sd3_a_counter_in_zero_time(superdense):
+def test_sd3_a_counter_in_zero_time(superdense: Callable[[int], Instance]) -> None:
     rows = run(superdense(3), ["c"], 3.0)
     assert rows[2:] == [(2.0, k, "c", k) for k in range(6)]
 
 
 @pytest.mark.parametrize("grid", [0.1, 0.3, 5.0])
-def test_sd4_a_sawtooth(superdense, grid):
+def test_sd4_a_sawtooth(superdense: Callable[[int], Instance], grid: float) -> None:
     rows = run(superdense(4), ["x"], 3.5, grid)
     found = [row for row in rows if 0 < row[0] <= 3]
     assert found == [(t, k, "x", 1.0 - k) for t in (1.0, 2.0, 3.0) for k in (0, 1)]
 
 
-def test_an_importer_that_forgets_the_next_event_time_is_stopped(superdense):
+def test_an_importer_that_forgets_the_next_event_time_is_stopped(
+    superdense: Callable[[int], Instance],
+) -> None:
     fmu = superdense(1)
     fmu.update()
     fmu.fmu.enterStepMode()
     assert fmu.step(1.5) == (True, False, True, 1.0)
 
 
-def test_without_early_return_a_step_over_an_event_is_an_error(instantiate):
+def test_without_early_return_a_step_over_an_event_is_an_error(instantiate: Instantiate) -> None:
     fmu = instantiate("Superdense", "fmi3", eventModeUsed=True).initialize(test=3)
     assert fmu.update()[4:] == (True, 2.0)
     fmu.fmu.enterStepMode()
@@ -79,7 +89,7 @@ def test_without_early_return_a_step_over_an_event_is_an_error(instantiate):
     assert "goes over the event at 2 s, and early return is not allowed." in fmu.log[-1]
 
 
-def test_without_event_mode_all_is_done_in_the_step(instantiate):
+def test_without_event_mode_all_is_done_in_the_step(instantiate: Instantiate) -> None:
     values = {}
     for test, name in enumerate(["y", "d3", "c", "x"], start=1):
         fmu = instantiate("Superdense", "fmi3").initialize(test=test)
@@ -88,7 +98,9 @@ def test_without_event_mode_all_is_done_in_the_step(instantiate):
     assert values == {"y": 1.0, "d3": 7.0, "c": 5, "x": 0.5}
 
 
-def test_a_state_between_two_iterations(superdense, instantiate):
+def test_a_state_between_two_iterations(
+    superdense: Callable[[int], Instance], instantiate: Instantiate
+) -> None:
     fmu = superdense(2)
     fmu.update()
     fmu.fmu.enterStepMode()

@@ -1,16 +1,19 @@
 """The thermostat: a room and a controller, coupled here by hand."""
 
+from __future__ import annotations
+
 import math
 
 import pytest
 from fmpy.fmi1 import FMICallException
 from pytest import approx
+from reference_instance import Instance, Instantiate
 
 EVENTS = {"eventModeUsed": True, "earlyReturnAllowed": True}
 FIRST, COOLING, HEATING = (10 * math.log(r) for r in (10 / 9, 21 / 19, 11 / 9))
 
 
-def switch_times(stop):
+def switch_times(stop: float) -> list[float]:
     """Exact times of the switches, off and on in turn."""
     times, t, k = [], FIRST, 0
     while t <= stop:
@@ -20,13 +23,13 @@ def switch_times(stop):
     return times
 
 
-def update(*fmus):
+def update(*fmus: Instance) -> bool:
     """One event iteration; FMI 3.0."""
     again = [fmu.update().again for fmu in fmus]  # of all, whatever the first says
     return any(again)
 
 
-def test_in_event_mode_every_switch_is_exact(instantiate):
+def test_in_event_mode_every_switch_is_exact(instantiate: Instantiate) -> None:
     room = instantiate("ThermostatRoom", "fmi3", **EVENTS).initialize()
     controller = instantiate("ThermostatController", "fmi3", **EVENTS).initialize()
     update(room, controller)
@@ -58,7 +61,9 @@ def test_in_event_mode_every_switch_is_exact(instantiate):
     assert switches == approx(switch_times(60.0), abs=1e-12)
 
 
-def test_on_a_grid_the_controller_acts_at_communication_points(instantiate, version):
+def test_on_a_grid_the_controller_acts_at_communication_points(
+    instantiate: Instantiate, version: str
+) -> None:
     """hybrid.md 4: the controller sees x(t_k) and q acts from t_k on."""
     room = instantiate("ThermostatRoom", version).initialize()
     controller = instantiate("ThermostatController", version).initialize()
@@ -83,7 +88,7 @@ def test_on_a_grid_the_controller_acts_at_communication_points(instantiate, vers
 
 
 @pytest.mark.parametrize("x", [20.0, 20.3, 19.0000001, math.nextafter(21.0, 0.0)])
-def test_the_room_stops_exactly_at_the_limit(instantiate, x):
+def test_the_room_stops_exactly_at_the_limit(instantiate: Instantiate, x: float) -> None:
     room = instantiate("ThermostatRoom", "fmi3", **EVENTS).initialize(x=x)
     room.update()
     room.fmu.enterStepMode()
@@ -97,7 +102,7 @@ def test_the_room_stops_exactly_at_the_limit(instantiate, x):
     assert room.step(5.0)[:3] == (False, False, False)  # the heating is still on: no second event
 
 
-def test_without_early_return_the_room_counts_and_goes_on(instantiate):
+def test_without_early_return_the_room_counts_and_goes_on(instantiate: Instantiate) -> None:
     room = instantiate("ThermostatRoom", "fmi2").initialize()
     room.step(1.0)
     assert room["crossing.out"] == 0
@@ -106,7 +111,7 @@ def test_without_early_return_the_room_counts_and_goes_on(instantiate):
     assert room["x"] == approx(30 - 10 * math.exp(-0.2), rel=1e-14)
 
 
-def test_the_controller_acts_only_when_its_clock_ticks(instantiate):
+def test_the_controller_acts_only_when_its_clock_ticks(instantiate: Instantiate) -> None:
     controller = instantiate("ThermostatController", "fmi3", **EVENTS).initialize(x=25.0)
     assert not controller.update().again
     assert controller["q"]
@@ -117,7 +122,7 @@ def test_the_controller_acts_only_when_its_clock_ticks(instantiate):
     assert not controller.update().again
 
 
-def test_a_discrete_input_is_set_in_event_mode(instantiate):
+def test_a_discrete_input_is_set_in_event_mode(instantiate: Instantiate) -> None:
     room = instantiate("ThermostatRoom", "fmi3", **EVENTS).initialize()
     room.update()
     room.fmu.enterStepMode()
@@ -130,7 +135,9 @@ def test_a_discrete_input_is_set_in_event_mode(instantiate):
 
 
 @pytest.mark.parametrize("model", ["ThermostatRoom", "ThermostatController"])
-def test_limits_that_are_not_in_order_are_refused(instantiate, version, model):
+def test_limits_that_are_not_in_order_are_refused(
+    instantiate: Instantiate, version: str, model: str
+) -> None:
     fmu = instantiate(model, version)
     with pytest.raises(FMICallException, match="ExitInitializationMode"):
         fmu.initialize(lower=22.0)

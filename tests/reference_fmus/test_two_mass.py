@@ -1,10 +1,14 @@
 """The two masses: values of one block alone, collisions, derivatives."""
 
+from __future__ import annotations
+
 import math
+from typing import Any
 
 import pytest
 from fmpy.fmi1 import FMICallException
 from pytest import approx
+from reference_instance import Instance, Instantiate
 
 INPUTS = ("u_x", "u_v", "u_a")
 STATES = ("x", "v")
@@ -13,7 +17,9 @@ STATES = ("x", "v")
 @pytest.mark.parametrize(
     ("model", "acceleration"), [("TwoMassUpper", -47.01), ("TwoMassLower", 17.206666666666667)]
 )
-def test_accelerations_at_the_start(instantiate, version, model, acceleration):
+def test_accelerations_at_the_start(
+    instantiate: Instantiate, version: str, model: str, acceleration: float
+) -> None:
     mass = instantiate(model, version)
     mass.enter_initialization_mode()
     assert mass["a"] == approx(acceleration, rel=1e-15)
@@ -27,14 +33,18 @@ def test_accelerations_at_the_start(instantiate, version, model, acceleration):
         ("TwoMassUpper", 1, -3.988238206498, -12.988838348325),
     ],
 )
-def test_one_mass_alone_follows_its_exact_solution(instantiate, version, model, order, x, v):
+def test_one_mass_alone_follows_its_exact_solution(
+    instantiate: Instantiate, version: str, model: str, order: int, x: float, v: float
+) -> None:
     mass = instantiate(model, version).initialize(inputOrder=order)
     mass.step(0.5)
     # The global error of Runge-Kutta with micro steps of 1 ms; the values have 12 decimals.
     assert (mass["x"], mass["v"]) == approx((x, v), abs=1e-11)
 
 
-def test_linear_inputs_make_the_step_size_irrelevant(instantiate, version):
+def test_linear_inputs_make_the_step_size_irrelevant(
+    instantiate: Instantiate, version: str
+) -> None:
     """u_x is linear and u_v constant: steps that set them anew get the same inputs."""
     whole = instantiate("TwoMassUpper", version).initialize()
     whole.step(0.5)
@@ -45,7 +55,9 @@ def test_linear_inputs_make_the_step_size_irrelevant(instantiate, version):
     assert (parts["x"], parts["v"]) == approx((whole["x"], whole["v"]), rel=1e-13)
 
 
-def test_in_initialization_mode_outputs_follow_inputs(instantiate, version):
+def test_in_initialization_mode_outputs_follow_inputs(
+    instantiate: Instantiate, version: str
+) -> None:
     mass = instantiate("TwoMassUpper", version)
     mass.enter_initialization_mode()
     before = mass["collision.z[1]"], mass["a"]
@@ -55,13 +67,15 @@ def test_in_initialization_mode_outputs_follow_inputs(instantiate, version):
 
 
 @pytest.mark.parametrize(("order", "shift"), [(0, 0.0), (1, 3.0 * 0.25)])
-def test_outputs_belong_to_the_inputs_at_the_end_of_the_step(instantiate, version, order, shift):
+def test_outputs_belong_to_the_inputs_at_the_end_of_the_step(
+    instantiate: Instantiate, version: str, order: int, shift: float
+) -> None:
     mass = instantiate("TwoMassUpper", version).initialize(inputOrder=order)
     mass.step(0.25)
     assert mass["collision.z[1]"] == approx(mass["x"] - (-8.8 + shift) - 2 * 0.55, rel=1e-15)
 
 
-def test_inputs_do_not_change_outputs_between_steps(instantiate, version):
+def test_inputs_do_not_change_outputs_between_steps(instantiate: Instantiate, version: str) -> None:
     mass = instantiate("TwoMassUpper", version).initialize()
     mass.step(0.25)
     a = mass["a"]
@@ -69,7 +83,7 @@ def test_inputs_do_not_change_outputs_between_steps(instantiate, version):
     assert mass["a"] == a
 
 
-def test_indicators_of_both_masses_agree_bit_by_bit(instantiate, version):
+def test_indicators_of_both_masses_agree_bit_by_bit(instantiate: Instantiate, version: str) -> None:
     upper = instantiate("TwoMassUpper", version)
     lower = instantiate("TwoMassLower", version)
     for mass in (upper, lower):
@@ -85,7 +99,7 @@ X1, X2 = -2.0, -3.2  # [m] 0.1 m between blocks of 1.1 m
 V1, V2 = -11.4346703, 7.42302702  # [m/s]
 
 
-def collide(instantiate, version):
+def collide(instantiate: Instantiate, version: str) -> tuple[Instance, Instance]:
     """One step of both masses through their collision, without springs and gravity."""
     free = {"k2": 0.0, "d2": 0.0, "g": 0.0}
     upper = instantiate("TwoMassUpper", version, loggingOn=True)
@@ -97,7 +111,7 @@ def collide(instantiate, version):
     return upper, lower
 
 
-def test_a_collision_conserves_momentum_and_energy(instantiate, version):
+def test_a_collision_conserves_momentum_and_energy(instantiate: Instantiate, version: str) -> None:
     upper, lower = collide(instantiate, version)
     assert upper["v"] == approx(11.194566484, abs=1e-8)
     assert lower["v"] == approx(-7.663130836, abs=1e-8)
@@ -108,7 +122,7 @@ def test_a_collision_conserves_momentum_and_energy(instantiate, version):
     assert m1 * upper["v"] ** 2 + m2 * lower["v"] ** 2 == approx(energy, rel=1e-14)
 
 
-def test_a_collision_is_located_inside_the_step(instantiate, version):
+def test_a_collision_is_located_inside_the_step(instantiate: Instantiate, version: str) -> None:
     upper, lower = collide(instantiate, version)
     time = 0.1 / (V2 - V1)
     # Both move uniformly but for the collision. The bracket of its time is 1e-13 s wide, and the
@@ -120,7 +134,7 @@ def test_a_collision_is_located_inside_the_step(instantiate, version):
 
 
 @pytest.mark.parametrize("moving", [False, True])
-def test_the_ceiling_reflects(instantiate, version, moving):
+def test_the_ceiling_reflects(instantiate: Instantiate, version: str, moving: bool) -> None:
     """In free flight against c(t) = ca sin(cw t): z[1] = 0 at a time found here by Newton."""
     ca, cw = (0.1, 2.0) if moving else (0.0, 0.0)
     free = {"k1": 0.0, "k2": 0.0, "d1": 0.0, "d2": 0.0, "g": 0.0}
@@ -136,7 +150,7 @@ def test_the_ceiling_reflects(instantiate, version, moving):
     assert mass["x"] == approx(-0.85 + 3.5 * t + v * (0.2 - t), abs=1e-12)
 
 
-def test_the_floor_reflects(instantiate, version):
+def test_the_floor_reflects(instantiate: Instantiate, version: str) -> None:
     free = {"k2": 0.0, "d2": 0.0, "g": 0.0}
     mass = instantiate("TwoMassLower", version)
     mass.initialize(x=-8.8, v=-3.0, u_x=0.0, u_v=0.0, f0=-9.65, **free)
@@ -146,7 +160,7 @@ def test_the_floor_reflects(instantiate, version):
     assert mass["floor.z[1]"] == approx(0.3, abs=1e-12)
 
 
-def test_several_events_in_one_step(instantiate, version):
+def test_several_events_in_one_step(instantiate: Instantiate, version: str) -> None:
     """Gravity upwards makes the block bounce below the ceiling, always with the same speed."""
     free = {"k1": 0.0, "k2": 0.0, "d1": 0.0, "d2": 0.0}
     mass = instantiate("TwoMassUpper", version, loggingOn=True)
@@ -157,7 +171,7 @@ def test_several_events_in_one_step(instantiate, version):
     assert mass["v"] == approx(0.0, abs=1e-11)
 
 
-def test_events_that_accumulate_end_the_step(instantiate, version):
+def test_events_that_accumulate_end_the_step(instantiate: Instantiate, version: str) -> None:
     free = {"k1": 0.0, "k2": 0.0, "d1": 0.0, "d2": 0.0}
     mass = instantiate("TwoMassUpper", version)
     mass.initialize(x=-0.55, v=-1.0, u_x=-100.0, u_v=0.0, g=-1e5, **free)
@@ -170,7 +184,9 @@ def test_events_that_accumulate_end_the_step(instantiate, version):
 
 
 @pytest.mark.parametrize("model", ["TwoMassUpper", "TwoMassLower"])
-def test_directional_derivatives_are_those_of_the_outputs(instantiate, version, model):
+def test_directional_derivatives_are_those_of_the_outputs(
+    instantiate: Instantiate, version: str, model: str
+) -> None:
     mass = instantiate(model, version)
     mass.enter_initialization_mode()
     wall = "ceiling" if model == "TwoMassUpper" else "floor"
@@ -189,7 +205,9 @@ def test_directional_derivatives_are_those_of_the_outputs(instantiate, version, 
         assert [row[column] for row in jacobian] == approx(differences, abs=1e-12)
 
 
-def test_a_derivative_that_is_not_provided_is_an_error(instantiate, version):
+def test_a_derivative_that_is_not_provided_is_an_error(
+    instantiate: Instantiate, version: str
+) -> None:
     mass = instantiate("TwoMassUpper", version).initialize()
     with pytest.raises(FMICallException, match="GetDirectionalDerivative"):
         mass.derivatives(["a"], ["m1"])
@@ -203,7 +221,9 @@ def test_a_derivative_that_is_not_provided_is_an_error(instantiate, version):
         ({"m1": 0.0}, "m1 is 0 kg and m2 is 0.3 kg. Both must be positive."),
     ],
 )
-def test_unusable_parameters_are_refused(instantiate, version, values, message):
+def test_unusable_parameters_are_refused(
+    instantiate: Instantiate, version: str, values: dict[str, Any], message: str
+) -> None:
     mass = instantiate("TwoMassUpper", version)
     with pytest.raises(FMICallException, match="ExitInitializationMode"):
         mass.initialize(**values)

@@ -1,12 +1,18 @@
 """The events of the two masses: policies, triggers, payload, announcements, look-ahead, polynomials."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 from fmpy import simulate_fmu
 from fmpy.fmi1 import FMICallException
 from pytest import approx
+from reference_instance import Instance, Instantiate
 
 M1, M2 = 0.2, 0.3
 X1, X2 = -2.0, -3.2  # [m] 0.1 m between blocks of 1.1 m
@@ -18,7 +24,9 @@ EVENTS = {"eventModeUsed": True, "earlyReturnAllowed": True}
 EXECUTE, ANNOUNCE, IGNORE = 0, 1, 2
 
 
-def masses(instantiate, version, policy=EXECUTE, **options):
+def masses(
+    instantiate: Instantiate, version: str, policy: int = EXECUTE, **options: Any
+) -> tuple[Instance, Instance]:
     """Both masses, without springs and gravity, on the way to their collision at TIME."""
     upper = instantiate("TwoMassUpper", version, loggingOn=True, **options)
     lower = instantiate("TwoMassLower", version, loggingOn=True, **options)
@@ -32,7 +40,7 @@ def masses(instantiate, version, policy=EXECUTE, **options):
     return upper, lower
 
 
-def below_ceiling(instantiate, version, policy, **options):
+def below_ceiling(instantiate: Instantiate, version: str, policy: int, **options: Any) -> Instance:
     """The upper mass alone in free flight with 3.5 m/s; it touches the ceiling at 0.1 s."""
     mass = instantiate("TwoMassUpper", version, loggingOn=True, **options)
     free = {**FREE, "k1": 0.0, "d1": 0.0, "eventPolicy": policy}
@@ -43,13 +51,13 @@ def below_ceiling(instantiate, version, policy, **options):
     return mass
 
 
-def refused(mass, call, message):
+def refused(mass: Instance, call: Callable[[], object], message: str) -> None:
     with pytest.raises(FMICallException, match="error"):
         call()
     assert mass.log[-1].endswith(message)
 
 
-def assert_conserved(v1, v2):
+def assert_conserved(v1: float, v2: float) -> None:
     """A few roundings; the momentum is a difference of terms of about 2 kg m/s."""
     assert M1 * v1 + M2 * v2 == approx(M1 * V1 + M2 * V2, abs=1e-14)
     assert M1 * v1**2 + M2 * v2**2 == approx(M1 * V1**2 + M2 * V2**2, rel=1e-14)
@@ -59,7 +67,7 @@ def assert_conserved(v1, v2):
 
 
 @pytest.mark.parametrize("policy", [EXECUTE, ANNOUNCE])
-def test_a_step_returns_early_at_the_left_limit(instantiate, policy):
+def test_a_step_returns_early_at_the_left_limit(instantiate: Instantiate, policy: int) -> None:
     for mass, v in zip(masses(instantiate, "fmi3", policy, **EVENTS), (V1, V2), strict=True):
         event, terminate, early, last = mass.step(0.01)
         assert (event, terminate, early) == (True, False, True)
@@ -73,7 +81,7 @@ def test_a_step_returns_early_at_the_left_limit(instantiate, policy):
         assert not mass.active("collision.out")
 
 
-def test_policy_0_executes_an_event_with_its_own_inputs(instantiate):
+def test_policy_0_executes_an_event_with_its_own_inputs(instantiate: Instantiate) -> None:
     upper, lower = masses(instantiate, "fmi3", EXECUTE, **EVENTS)
     for mass in (upper, lower):
         mass.step(0.01)
@@ -87,7 +95,9 @@ def test_policy_0_executes_an_event_with_its_own_inputs(instantiate):
 
 
 @pytest.mark.parametrize("policy", [EXECUTE, ANNOUNCE, IGNORE])
-def test_a_trigger_brings_the_payload_and_both_reset_once(instantiate, policy):
+def test_a_trigger_brings_the_payload_and_both_reset_once(
+    instantiate: Instantiate, policy: int
+) -> None:
     """Both may announce the event too, at the same instant: it stays one event."""
     pair = masses(instantiate, "fmi3", policy, **EVENTS)
     for mass in pair:
@@ -120,7 +130,7 @@ def test_a_trigger_brings_the_payload_and_both_reset_once(instantiate, policy):
     assert [upper["v"], lower["v"]] == right
 
 
-def test_policy_1_leaves_a_shared_event_to_the_importer(instantiate):
+def test_policy_1_leaves_a_shared_event_to_the_importer(instantiate: Instantiate) -> None:
     for mass in masses(instantiate, "fmi3", ANNOUNCE, **EVENTS):
         mass.step(0.01)
         v = mass["v"]
@@ -130,7 +140,7 @@ def test_policy_1_leaves_a_shared_event_to_the_importer(instantiate):
         assert mass["v"] == v
 
 
-def test_the_payload_counts_and_not_the_own_input(instantiate):
+def test_the_payload_counts_and_not_the_own_input(instantiate: Instantiate) -> None:
     upper, _ = masses(instantiate, "fmi3", ANNOUNCE, **EVENTS)
     upper.step(0.01)
     upper.fmu.enterEventMode()
@@ -142,7 +152,9 @@ def test_the_payload_counts_and_not_the_own_input(instantiate):
 
 @pytest.mark.parametrize("policy", [EXECUTE, ANNOUNCE])
 @pytest.mark.parametrize("triggered", [False, True])
-def test_a_private_event_is_executed_in_event_mode(instantiate, policy, triggered):
+def test_a_private_event_is_executed_in_event_mode(
+    instantiate: Instantiate, policy: int, triggered: bool
+) -> None:
     mass = below_ceiling(instantiate, "fmi3", policy, **EVENTS)
     *_, last = mass.step(0.2)
     assert last == approx(0.1, abs=2e-13)
@@ -161,7 +173,7 @@ def test_a_private_event_is_executed_in_event_mode(instantiate, policy, triggere
 
 
 @pytest.mark.parametrize("policy", [EXECUTE, ANNOUNCE, IGNORE])
-def test_an_importer_may_stop_at_a_private_event(instantiate, policy):
+def test_an_importer_may_stop_at_a_private_event(instantiate: Instantiate, policy: int) -> None:
     mass = below_ceiling(instantiate, "fmi3", policy, **EVENTS)
     mass.step(0.1 - 1e-10)
     assert 0.0 < mass["ceiling.z[1]"] < 1e-9
@@ -174,7 +186,9 @@ def test_an_importer_may_stop_at_a_private_event(instantiate, policy):
 
 
 @pytest.mark.parametrize("policy", [EXECUTE, ANNOUNCE])
-def test_an_event_at_the_end_of_a_step_is_no_early_return(instantiate, policy):
+def test_an_event_at_the_end_of_a_step_is_no_early_return(
+    instantiate: Instantiate, policy: int
+) -> None:
     mass = below_ceiling(instantiate, "fmi3", policy, **EVENTS)
     assert mass.step(0.1 + 0.5e-10) == (True, False, False, 0.1 + 0.5e-10)
     mass.fmu.enterEventMode()
@@ -183,7 +197,9 @@ def test_an_event_at_the_end_of_a_step_is_no_early_return(instantiate, policy):
 
 @pytest.mark.parametrize("policy", [EXECUTE, ANNOUNCE, IGNORE])
 @pytest.mark.parametrize("early", [False, True])
-def test_without_event_mode_or_early_return_no_step_stops(instantiate, policy, early):
+def test_without_event_mode_or_early_return_no_step_stops(
+    instantiate: Instantiate, policy: int, early: bool
+) -> None:
     mass = below_ceiling(
         instantiate, "fmi3", policy, eventModeUsed=not early, earlyReturnAllowed=early
     )
@@ -191,7 +207,7 @@ def test_without_event_mode_or_early_return_no_step_stops(instantiate, policy, e
     assert mass["v"] == (-3.5 if policy == EXECUTE else 3.5)
 
 
-def test_policy_2_locates_nothing(instantiate, version):
+def test_policy_2_locates_nothing(instantiate: Instantiate, version: str) -> None:
     for mass in masses(instantiate, version, IGNORE):
         v = mass["v"]
         mass.step(0.01)
@@ -202,13 +218,13 @@ def test_policy_2_locates_nothing(instantiate, version):
 # FMI 2.0, counters
 
 
-def test_policy_1_discards_a_step_with_an_event(instantiate):
+def test_policy_1_discards_a_step_with_an_event(instantiate: Instantiate) -> None:
     for mass, v in zip(masses(instantiate, "fmi2", ANNOUNCE), (V1, V2), strict=True):
         state = mass.fmu.getFMUState()
         assert mass.discarded_step(0.01) == approx(TIME, abs=2e-13)
         assert mass["v"] == v
         assert mass["collision.out"] == 1
-        refused(mass, lambda mass=mass: mass.step(0.1), "not allowed in the state stepFailed.")
+        refused(mass, partial(mass.step, 0.1), "not allowed in the state stepFailed.")
         mass.fmu.setFMUState(state)
         mass.time = 0.0
         mass.step(TIME + 0.5e-10)
@@ -216,14 +232,14 @@ def test_policy_1_discards_a_step_with_an_event(instantiate):
         mass.fmu.freeFMUState(state)
 
 
-def test_policy_0_counts_the_events_that_it_executes(instantiate):
+def test_policy_0_counts_the_events_that_it_executes(instantiate: Instantiate) -> None:
     for mass in masses(instantiate, "fmi2", EXECUTE):
         mass.step(0.01)
         assert (mass["collision.out"], mass["collision.in"]) == (1, 0)
 
 
 @pytest.mark.parametrize("policy", [EXECUTE, ANNOUNCE, IGNORE])
-def test_a_counter_shows_right_limits_at_once(instantiate, policy):
+def test_a_counter_shows_right_limits_at_once(instantiate: Instantiate, policy: int) -> None:
     upper, lower = pair = masses(instantiate, "fmi2", policy)
     for mass in pair:
         mass.step(TIME - 1e-12)
@@ -248,7 +264,9 @@ def test_a_counter_shows_right_limits_at_once(instantiate, policy):
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
-def test_what_a_step_executed_at_its_end_is_not_triggered_again(instantiate, version):
+def test_what_a_step_executed_at_its_end_is_not_triggered_again(
+    instantiate: Instantiate, version: str
+) -> None:
     options = {"eventModeUsed": True} if version == "fmi3" else {}
     upper, _ = masses(instantiate, version, EXECUTE, **options)
     upper.step(TIME + 0.5e-10)
@@ -269,7 +287,7 @@ def test_what_a_step_executed_at_its_end_is_not_triggered_again(instantiate, ver
     assert len([m for m in upper.log if m.startswith("Event")]) == 1
 
 
-def test_a_counter_that_is_set_back_triggers_nothing(instantiate):
+def test_a_counter_that_is_set_back_triggers_nothing(instantiate: Instantiate) -> None:
     upper, _ = masses(instantiate, "fmi2", IGNORE)
     upper.step(0.001)
     upper["collision.in"] = 1
@@ -280,7 +298,7 @@ def test_a_counter_that_is_set_back_triggers_nothing(instantiate):
     assert upper["v"] == V1
 
 
-def test_a_counter_that_jumps_is_one_event_and_a_warning(instantiate):
+def test_a_counter_that_jumps_is_one_event_and_a_warning(instantiate: Instantiate) -> None:
     upper, _ = masses(instantiate, "fmi2", IGNORE)
     upper["collision.in"] = 3
     upper["collision.w"] = V2
@@ -291,14 +309,14 @@ def test_a_counter_that_jumps_is_one_event_and_a_warning(instantiate):
     assert upper["v"] == approx(AFTER1, abs=1e-8)
 
 
-def test_where_a_counter_starts_is_no_event(instantiate):
+def test_where_a_counter_starts_is_no_event(instantiate: Instantiate) -> None:
     mass = instantiate("TwoMassUpper", "fmi2").initialize(**{"collision.in": 7})
     mass.step(0.001)
     assert mass.log == []
     assert mass["v"] < 3.5
 
 
-def test_a_private_event_has_a_counter_too(instantiate):
+def test_a_private_event_has_a_counter_too(instantiate: Instantiate) -> None:
     mass = below_ceiling(instantiate, "fmi2", ANNOUNCE)
     mass.step(0.1 - 1e-12)
     mass["ceiling.in"] = 1
@@ -307,7 +325,9 @@ def test_a_private_event_has_a_counter_too(instantiate):
     assert mass["v"] == -3.5
 
 
-def test_after_a_trigger_the_acceleration_uses_the_partners_right_limit(instantiate):
+def test_after_a_trigger_the_acceleration_uses_the_partners_right_limit(
+    instantiate: Instantiate,
+) -> None:
     """With springs and dampers: a after the trigger is a with the inputs that come then."""
     mass = instantiate("TwoMassUpper", "fmi2").initialize(x=X1, v=V1, u_x=X2, u_v=V2, eventPolicy=2)
     mass.step(TIME)
@@ -324,7 +344,7 @@ def test_after_a_trigger_the_acceleration_uses_the_partners_right_limit(instanti
 # FMU states in the middle of events
 
 
-def through_bytes(mass, other):
+def through_bytes(mass: Instance, other: Instance) -> Instance:
     """The FMU state of `mass`, as bytes, into `other`."""
     state = mass.fmu.getFMUState()
     data = mass.fmu.serializeFMUState(state)
@@ -336,7 +356,7 @@ def through_bytes(mass, other):
     return other
 
 
-def test_a_pending_event_is_part_of_the_state(instantiate):
+def test_a_pending_event_is_part_of_the_state(instantiate: Instantiate) -> None:
     upper, _ = masses(instantiate, "fmi3", EXECUTE, **EVENTS)
     upper.step(0.01)
     copy = through_bytes(upper, instantiate("TwoMassUpper", "fmi3", **EVENTS))
@@ -351,7 +371,7 @@ def test_a_pending_event_is_part_of_the_state(instantiate):
     assert copy["v"] == approx(((M1 - M2) * V1 + 2 * M2 * 1.0) / (M1 + M2), rel=1e-15)
 
 
-def test_a_trigger_that_waits_is_part_of_the_state(instantiate):
+def test_a_trigger_that_waits_is_part_of_the_state(instantiate: Instantiate) -> None:
     upper, _ = masses(instantiate, "fmi2", IGNORE)
     upper["collision.in"] = 1
     upper["collision.w"] = V2
@@ -362,7 +382,7 @@ def test_a_trigger_that_waits_is_part_of_the_state(instantiate):
         assert mass["v"] == approx(AFTER1, abs=1e-8)
 
 
-def test_after_an_event_a_state_before_it_brings_it_back(instantiate):
+def test_after_an_event_a_state_before_it_brings_it_back(instantiate: Instantiate) -> None:
     upper, _ = masses(instantiate, "fmi3", EXECUTE, **EVENTS)
     state = upper.fmu.getFMUState()
     for _ in range(2):
@@ -377,7 +397,13 @@ def test_after_an_event_a_state_before_it_brings_it_back(instantiate):
 # Look-ahead
 
 
-def look_ahead(sets, dt, c=0.9, d=2.0, t_min=2e-3):
+def look_ahead(
+    sets: Sequence[Sequence[tuple[float, float]]],
+    dt: float,
+    c: float = 0.9,
+    d: float = 2.0,
+    t_min: float = 2e-3,
+) -> float:
     """Tischer et al., LookAhead; `sets` are lists of pairs of an indicator before and now."""
     times = []
     for pairs in sets:
@@ -402,15 +428,21 @@ def look_ahead(sets, dt, c=0.9, d=2.0, t_min=2e-3):
         ([(-0.1, -0.2), (-3, -4)], -1),
     ],
 )
-def test_the_function_of_these_tests_is_that_of_the_paper(pairs, expected):
+def test_the_function_of_these_tests_is_that_of_the_paper(
+    pairs: list[tuple[float, float]], expected: float
+) -> None:
     assert look_ahead([pairs], 0.08) == approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("model", ["TwoMassUpper", "TwoMassLower"])
 @pytest.mark.parametrize("parameters", [(0.9, 2.0, 2e-3), (0.5, 1.0, 1e-2)])
-def test_look_ahead(instantiate, version, model, parameters):
+def test_look_ahead(
+    instantiate: Instantiate, version: str, model: str, parameters: tuple[float, float, float]
+) -> None:
     """Through a second of free oscillation, with inputs of a partner that moves uniformly."""
-    values = dict(zip(("lookahead.c", "lookahead.d", "lookahead.tmin"), parameters, strict=True))
+    values: dict[str, Any] = dict(
+        zip(("lookahead.c", "lookahead.d", "lookahead.tmin"), parameters, strict=True)
+    )
     if model == "TwoMassLower":
         values |= {"f0": -10.2, "v": -6.0}
     mass = instantiate(model, version).initialize(**values)
@@ -436,7 +468,9 @@ def test_look_ahead(instantiate, version, model, parameters):
 # Polynomials
 
 
-def test_a_polynomial_of_first_order_is_the_linear_input(instantiate, version):
+def test_a_polynomial_of_first_order_is_the_linear_input(
+    instantiate: Instantiate, version: str
+) -> None:
     linear = instantiate("TwoMassUpper", version).initialize()
     polynomial = instantiate("TwoMassUpper", version)
     polynomial.enter_initialization_mode()
@@ -450,7 +484,7 @@ def test_a_polynomial_of_first_order_is_the_linear_input(instantiate, version):
         assert polynomial[name] == approx(linear[name], rel=1e-13)
 
 
-def set_polynomial(mass, coefficients):
+def set_polynomial(mass: Instance, coefficients: Sequence[float]) -> None:
     if mass.version == "fmi3":
         mass["u_poly"] = coefficients
     else:
@@ -458,7 +492,7 @@ def set_polynomial(mass, coefficients):
             mass[f"u_poly[{k}]"] = c
 
 
-def test_a_polynomial_of_fifth_order(instantiate, version):
+def test_a_polynomial_of_fifth_order(instantiate: Instantiate, version: str) -> None:
     """Without springs, the indicators are those of the polynomial and a uniform motion."""
     c = [-5.0, 1.0, -2.0, 3.0, 0.5, -1.5]
     mass = instantiate("TwoMassUpper", version)
@@ -478,7 +512,9 @@ def test_a_polynomial_of_fifth_order(instantiate, version):
 
 
 @pytest.mark.parametrize("order", [0, 1, 5])
-def test_derivatives_with_respect_to_the_polynomial(instantiate, version, order):
+def test_derivatives_with_respect_to_the_polynomial(
+    instantiate: Instantiate, version: str, order: int
+) -> None:
     mass = instantiate("TwoMassUpper", version)
     mass.enter_initialization_mode()
     mass["inputOrder"] = order
@@ -494,7 +530,7 @@ def test_derivatives_with_respect_to_the_polynomial(instantiate, version, order)
     assert list(found) == approx([b - a for a, b in zip(before, after, strict=True)], abs=1e-12)
 
 
-def test_a_seed_of_a_wrong_length_is_refused(instantiate):
+def test_a_seed_of_a_wrong_length_is_refused(instantiate: Instantiate) -> None:
     mass = instantiate("TwoMassUpper", "fmi3").initialize()
     call = partial(mass.fmu.getDirectionalDerivative, [12], [4], [1.0])
     refused(mass, call, "the seed has 1 values, which is not what the knowns have together.")
@@ -503,12 +539,12 @@ def test_a_seed_of_a_wrong_length_is_refused(instantiate):
 # Errors
 
 
-def test_what_is_set_where_with_event_mode(instantiate):
+def test_what_is_set_where_with_event_mode(instantiate: Instantiate) -> None:
     mass = below_ceiling(instantiate, "fmi3", EXECUTE, **EVENTS)
     for name in ("eventPolicy", "inputOrder", "collision.w"):
         reference = mass.variables[name].valueReference
         message = f"'{name}' (value reference {reference}) cannot be set in Step Mode."
-        refused(mass, lambda name=name: mass.__setitem__(name, 1), message)
+        refused(mass, partial(mass.__setitem__, name, 1), message)
     refused(
         mass, lambda: mass.activate("collision.in"), "fmi3SetClock is not allowed in Step Mode."
     )
@@ -539,7 +575,9 @@ def test_what_is_set_where_with_event_mode(instantiate):
     refused(mass, mass.fmu.enterStepMode, "fmi3EnterStepMode is not allowed in Step Mode.")
 
 
-def test_without_event_mode_tunables_are_set_in_step_mode(instantiate, version):
+def test_without_event_mode_tunables_are_set_in_step_mode(
+    instantiate: Instantiate, version: str
+) -> None:
     mass = below_ceiling(instantiate, version, EXECUTE)
     mass["eventPolicy"] = 2
     mass["inputOrder"] = 5
@@ -554,7 +592,9 @@ def test_without_event_mode_tunables_are_set_in_step_mode(instantiate, version):
 
 
 @pytest.mark.parametrize(("name", "value"), [("eventPolicy", 3), ("inputOrder", 2)])
-def test_a_tunable_that_makes_no_sense_ends_the_simulation(instantiate, version, name, value):
+def test_a_tunable_that_makes_no_sense_ends_the_simulation(
+    instantiate: Instantiate, version: str, name: str, value: float
+) -> None:
     mass = below_ceiling(instantiate, version, EXECUTE)
     mass[name] = value
     with pytest.raises(FMICallException, match="error"):
@@ -562,7 +602,7 @@ def test_a_tunable_that_makes_no_sense_ends_the_simulation(instantiate, version,
     assert mass.log[-1].startswith(f"{name} is {value}. It must be 0 (")
 
 
-def test_an_announced_event_must_be_handled(instantiate):
+def test_an_announced_event_must_be_handled(instantiate: Instantiate) -> None:
     mass = below_ceiling(instantiate, "fmi3", EXECUTE, **EVENTS)
     mass.step(0.2)
     refused(mass, lambda: mass.step(0.1), "is to be handled before, in Event Mode.")
@@ -576,7 +616,7 @@ def test_an_announced_event_must_be_handled(instantiate):
 
 
 @pytest.mark.parametrize("event_mode", [False, True])
-def test_fmpy_simulates_it_unchanged(reference, version, event_mode):
+def test_fmpy_simulates_it_unchanged(reference: Path, version: str, event_mode: bool) -> None:
     if event_mode and version == "fmi2":
         pytest.skip("FMI 2.0 has no Event Mode")
     result = simulate_fmu(
