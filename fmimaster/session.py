@@ -20,7 +20,8 @@ from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared, fitted
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.recorder import ColumnSource, Recorder
-from fmimaster.results.results import InstanceStatistics, Results, Statistics
+from fmimaster.results.results import Results
+from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run.choice import choose_executor
 from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.state import RunState

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import FileError, OptionError
 from fmimaster.results.facts import read_facts, write_facts
-from fmimaster.results.results import Results
+from fmimaster.results.table import Table
 
 _ROWS_AT_ONCE = 4096
 """Rows that are held as text at one time: bounds the memory, costs no speed."""
@@ -43,7 +43,7 @@ class CsvWriter:
         self._owned = isinstance(target, str | os.PathLike)
         self._stream = _open(target) if isinstance(target, str | os.PathLike) else target
 
-    def write(self, block: Results) -> None:
+    def write(self, block: Table) -> None:
         """Append the rows of a block; all blocks have the same columns."""
         block = block.expand()
         if self._names is None:
@@ -91,7 +91,7 @@ class CsvWriter:
         self.close()
 
 
-def write_csv(results: Results, target: str | os.PathLike[str] | TextIO) -> None:
+def write_csv(results: Table, target: str | os.PathLike[str] | TextIO) -> None:
     """Write a whole table, with the same bytes as block by block; into a file with its facts beside it."""
     with CsvWriter(target) as writer:
         writer.write(results)
@@ -99,7 +99,7 @@ def write_csv(results: Results, target: str | os.PathLike[str] | TextIO) -> None
         write_facts(target, results.events, results.steps)
 
 
-def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Results:
+def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Table:
     """Read a table from a CSV file.
 
     Names may stand without quotes, and blanks may follow a comma. A column whose first cell is quoted is text; all
@@ -185,7 +185,7 @@ class _Source:
         self.fail(line, f"column '{self.names[wrong]}' has {row[wrong]!r}; expected a number.")
 
 
-def _read(source: _Source) -> Results:
+def _read(source: _Source) -> Table:
     """Collect the rows in blocks of columns, of which the numbers are arrays at once."""
     rows = source.rows()
     blocks = [[np.empty(0)] * len(source.names)]
@@ -195,7 +195,7 @@ def _read(source: _Source) -> Results:
             [np.array(c, d) for c, d in zip(zip(*block, strict=True), dtypes, strict=True)]
         )
     time, *columns = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return Results(time=time, columns=dict(zip(source.names[1:], columns, strict=True)))
+    return Table(time=time, columns=dict(zip(source.names[1:], columns, strict=True)))
 
 
 def _integers(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:

@@ -20,7 +20,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fmimaster.causes import Event
 from fmimaster.errors import FileError, OptionError
-from fmimaster.results.results import Results, matching
+from fmimaster.results.table import Table, matching
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Of Okabe and Ito (2008), chosen for the colour-blind; their yellow is lost on white paper."""
@@ -70,12 +70,12 @@ class _Panel:
 
 
 def plot_results(
-    results: Results | Sequence[tuple[str, Results]],
+    results: Table | Sequence[tuple[str, Table]],
     names: str | Sequence[str] | None = None,
     *,
     communication_points: bool = False,
     title: str | None = None,
-    reference: Results | None = None,
+    reference: Table | None = None,
 ) -> Figure:
     """Figure of columns over time, with one axes per unit.
 
@@ -89,7 +89,7 @@ def plot_results(
     results
         A table; or up to four with their labels, which are drawn with different dashes.
     names
-        Columns, or patterns as in :meth:`Results.select`; all if not given.
+        Columns, or patterns as in :meth:`Table.select`; all if not given.
     communication_points
         Whether ticks at the bottom mark the rows; of several tables, those of the first are lowest.
     reference
@@ -172,9 +172,9 @@ def check_format(path: str | os.PathLike[str]) -> None:
 
 
 def _labelled(
-    results: Results | Sequence[tuple[str, Results]],
-) -> tuple[list[str], list[Results]]:
-    given = [("", results)] if isinstance(results, Results) else results
+    results: Table | Sequence[tuple[str, Table]],
+) -> tuple[list[str], list[Table]]:
+    given = [("", results)] if isinstance(results, Table) else results
     if len(given) > len(_STYLES):
         raise OptionError(
             f"There are {len(given)} tables to plot; a figure can tell {len(_STYLES)} apart."
@@ -184,7 +184,7 @@ def _labelled(
 
 
 def _panels(
-    tables: Sequence[Results], reference: Results | None, patterns: str | Sequence[str] | None
+    tables: Sequence[Table], reference: Table | None, patterns: str | Sequence[str] | None
 ) -> list[_Panel]:
     """Columns by unit, or else by quantity, as they come; floats apart from what moves in steps."""
     columns = {n: values for table in reversed(tables) for n, values in table.columns.items()}
@@ -211,7 +211,7 @@ def _panels(
     return panels
 
 
-def _units(tables: Sequence[Results]) -> Mapping[str, str]:
+def _units(tables: Sequence[Table]) -> Mapping[str, str]:
     """Units that any table gives; none may contradict another, since nothing is converted."""
     units: dict[str, str] = {}
     for table in tables:
@@ -265,7 +265,7 @@ def _empty_figure(panels: Sequence[_Panel], title: str | None) -> tuple[Figure, 
     return figure, all_axes
 
 
-def _draw(axes: Axes, panel: _Panel, table: Results, style: Mapping[str, Any]) -> None:
+def _draw(axes: Axes, panel: _Panel, table: Table, style: Mapping[str, Any]) -> None:
     for name, colour in zip(panel.names, _COLOURS, strict=False):
         if name in table:
             values = np.asarray(table[name], np.float64)
@@ -273,7 +273,7 @@ def _draw(axes: Axes, panel: _Panel, table: Results, style: Mapping[str, Any]) -
             axes.plot(table.time, values, color=colour, drawstyle=kind, **style)
 
 
-def _draw_ticks(axes: Axes, tables: Sequence[Results]) -> None:
+def _draw_ticks(axes: Axes, tables: Sequence[Table]) -> None:
     """A line of ticks per table at its rows; of ticks that would overlap, one."""
     height = min(_TICK_HEIGHT, _MARGIN / len(tables))
     for line, time in enumerate(table.time for table in tables if len(table)):

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import NotANumberError
 from fmimaster.results.csv import CsvWriter
-from fmimaster.results.results import Results, Statistics
+from fmimaster.results.results import Results
+from fmimaster.results.statistics import Statistics
 
 Block = Mapping[Any, NDArray[Any]]
 """Type → values of shape (rows, elements)."""

@@ -30,7 +30,7 @@ from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import FileError
 from fmimaster.program.polynomial import Polynomial
 from fmimaster.results.facts import facts_path, read_facts
-from fmimaster.results.results import InstanceStatistics, Statistics
+from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run.log import StepLog
 
 COLLISION = Event(

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fmimaster.errors import OptionError
-from fmimaster.results.results import InstanceStatistics, Results, Statistics
+from fmimaster.results.results import Results
+from fmimaster.results.statistics import InstanceStatistics, Statistics
 
 
 @pytest.fixture

@@ -1,0 +1,218 @@
+"""Rows and columns: an immutable table in memory, with names, units, time, events and statistics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fmimaster.causes import Event, Steps
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.results.statistics import Statistics
+
+Self = TypeVar("Self", bound="Table")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)
+class Table:
+    """An immutable table of what was recorded: rows are instants, columns are variables.
+
+    Arrays are taken as they are, without a copy: who made them must not write to them any more.
+
+    Parameters
+    ----------
+    time : shape (n,), in s
+        Does not decrease; rows at the same time are the states before and after events.
+    columns : name → shape (n,) or (n, *dims)
+        Floats, integers, Booleans, or objects (``str`` and ``bytes`` of String and Binary).
+    units : name → unit
+        For the columns that have one.
+    index : shape (n,)
+        Superdense index: 0 for the first row at a time, 1, 2, … for later ones; counted if None.
+    statistics
+        What the run has cost; None if the table does not come from a run.
+    metadata
+        What else is worth keeping, as text.
+    events, steps
+        What has happened between the rows, and why each step has ended where it did; see
+        :mod:`fmimaster.causes`.
+    """
+
+    time: NDArray[np.float64]
+    columns: Mapping[str, NDArray[Any]]
+    units: Mapping[str, str]
+    index: NDArray[np.int64]
+    statistics: Statistics | None
+    metadata: Mapping[str, str]
+    events: tuple[Event, ...]
+    steps: tuple[Steps, ...]
+
+    def __init__(
+        self,
+        *,
+        time: ArrayLike,
+        columns: Mapping[str, ArrayLike],
+        units: Mapping[str, str] = MappingProxyType({}),
+        index: ArrayLike | None = None,
+        statistics: Statistics | None = None,
+        metadata: Mapping[str, str] = MappingProxyType({}),
+        events: Iterable[Event] = (),
+        steps: Iterable[Steps] = (),
+    ) -> None:
+        rows = _time(time)
+        table = {name: _column(name, values, len(rows)) for name, values in columns.items()}
+        if "time" in table:
+            raise OptionError("A column is called 'time', which is the name of the time itself.")
+        for name in units:
+            if name not in table:
+                near = did_you_mean(name, table)
+                raise OptionError(f"A unit is given for '{name}', which is not a column.{near}")
+        counted = _superdense_index(rows) if index is None else np.asarray(index, np.int64)
+        assign = partial(object.__setattr__, self)
+        assign("time", rows)
+        assign("columns", MappingProxyType(table))
+        assign("units", MappingProxyType(dict(units)))
+        assign("index", _column("index", counted, len(rows)))
+        assign("statistics", statistics)
+        assign("metadata", MappingProxyType(dict(metadata)))
+        assign("events", tuple(events))
+        assign("steps", tuple(steps))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns, without ``"time"``."""
+        return tuple(self.columns)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name == "time":
+            return self.time
+        if name not in self.columns:
+            near = did_you_mean(name, self.columns)
+            raise OptionError(f"The results have no column '{name}'.{near}")
+        return self.columns[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name == "time" or name in self.columns
+
+    def __iter__(self) -> Iterator[str]:
+        """Over the names, as pandas does."""
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.time)
+
+    def __repr__(self) -> str:
+        span = f", {self.time[0]:g} s to {self.time[-1]:g} s" if len(self) else ""
+        events = f", {len(self.events)} events" if self.events else ""
+        return (
+            f"<{type(self).__name__}: {len(self)} rows, {len(self.columns)} columns{span}{events}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # by way of the constructor: proxies do not pickle, and arrays would come back writable
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in ("columns", "units", "metadata"):
+            state[name] = dict(state[name])
+        return partial(type(self), **state), ()
+
+    def select(self: Self, patterns: str | Sequence[str]) -> Self:
+        """The table with only the columns that match, in the order of the patterns.
+
+        ``*`` stands for any characters and ``?`` for one; brackets mean themselves: ``"x[1]"``.
+        """
+        chosen = matching(patterns, self.columns)
+        return replace(
+            self,
+            columns={name: self.columns[name] for name in chosen},
+            units={name: self.units[name] for name in chosen if name in self.units},
+        )
+
+    def expand(self: Self) -> Self:
+        """The table with array columns replaced by a column per element: ``x[1,1]``, ``x[1,2]``, ….
+
+        Elements come in row-major order and are counted from 1.
+        """
+        columns, units = {}, {}
+        for name, values in self.columns.items():
+            for k in np.ndindex(values.shape[1:]):
+                element = f"{name}[{','.join(str(i + 1) for i in k)}]" if k else name
+                in_all_rows = (slice(None), *k)
+                columns[element] = values[in_all_rows]
+                if name in self.units:
+                    units[element] = self.units[name]
+        return replace(self, columns=columns, units=units)
+
+    def to_numpy(self) -> NDArray[Any]:
+        """Structured array with ``"time"`` and the columns as fields, as FMPy returns it."""
+        named = {"time": self.time, **self.columns}
+        table = np.empty(len(self), [(n, v.dtype, v.shape[1:]) for n, v in named.items()])
+        for name, values in named.items():
+            table[name] = values
+        return table
+
+
+def matching(patterns: str | Sequence[str], names: Iterable[str]) -> list[str]:
+    """Names that match any of the patterns, in the order of the patterns, each once.
+
+    Not :mod:`fnmatch`, for which ``x[1]`` would mean ``x1``.
+    """
+    names, chosen = list(names), dict[str, None]()
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        glob = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+        found = [name for name in names if re.fullmatch(glob, name, re.DOTALL)]
+        if not found:
+            near = did_you_mean(pattern, names)
+            raise OptionError(f"No column of the results matches '{pattern}'.{near}")
+        chosen.update(dict.fromkeys(found))
+    return list(chosen)
+
+
+def _time(values: ArrayLike) -> NDArray[np.float64]:
+    time = np.asarray(values, np.float64)
+    if time.ndim != 1:
+        raise OptionError(f"time has the shape {time.shape}; expected one axis, the rows.")
+    falls = np.flatnonzero(~(np.diff(time) >= 0.0))
+    if falls.size:
+        row = int(falls[0])
+        raise OptionError(
+            f"time decreases from {float(time[row])!r} s to {float(time[row + 1])!r} s"
+            f" between rows {row} and {row + 1}; expected increasing or repeated times."
+        )
+    return _read_only(time)
+
+
+def _column(name: str, values: ArrayLike, rows: int) -> NDArray[Any]:
+    column = np.asarray(values)
+    if column.shape[:1] != (rows,):
+        raise OptionError(
+            f"Column '{name}' has the shape {column.shape}; expected {rows} rows, as time has."
+        )
+    if column.dtype.kind == "U":
+        column = column.astype(object)
+    if column.dtype.kind not in "biufO":
+        raise OptionError(
+            f"Column '{name}' has the type {column.dtype};"
+            " expected floats, integers, Booleans, or objects for text."
+        )
+    return _read_only(column)
+
+
+def _superdense_index(time: NDArray[np.float64]) -> NDArray[np.int64]:
+    rows = np.arange(len(time))
+    is_first = np.ones(len(time), bool)
+    is_first[1:] = np.diff(time) > 0.0
+    latest: NDArray[np.int64] = np.maximum.accumulate(np.where(is_first, rows, 0))
+    return rows - latest
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view: NDArray[Any] = array.view()
+    view.flags.writeable = False
+    return view
