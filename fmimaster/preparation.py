@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.fmu.load import Loader
 from fmimaster.input_file import attach_input_file
-from fmimaster.plan.plan import EventUse, Plan, Policy, make_plan, step_order
-from fmimaster.program.instructions import Fit
+from fmimaster.plan.make import make_plan, step_order
+from fmimaster.plan.plan import Plan, StepOrder
+from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.programs import Programs
 from fmimaster.requirements import refuse_plan, refuse_settings
 from fmimaster.settings import Settings
@@ -37,7 +38,7 @@ class Prepared:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was decided, where it was not said."""
-        return (*self.plan.notes, *self.schedule.notes)
+        return (*self.plan.notes, *self.programs.notes, *self.schedule.notes)
 
 
 def prepare(settings: Settings, loader: Loader) -> Prepared:
@@ -75,43 +76,40 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
 def _planned(
     settings: Settings, rule: StepRule[Any], resolved: ResolvedSystem, bare_names: bool
 ) -> tuple[Plan, Programs]:
-    """The plan and its programs. They are made twice if inputs are polynomials: the FMUs are told so by parameters."""
+    """The plan and its programs."""
+    clock, algorithm = settings.event_clock, settings.algorithm
+    refuse_settings(algorithm, clock)
+    order = step_order(resolved)
+    plan = make_plan(
+        resolved,
+        outputs=settings.output_variables,
+        bare_names=bare_names,
+        use=_event_use(settings, order),
+        signals=algorithm.signals(),
+        order=order,
+    )
+    refuse_plan(plan, rule, clock)
+    programs = assemble(
+        plan,
+        algorithm,
+        history=0 if clock is None else clock.history,
+        undoes=rule.rejects,
+    )
+    return plan, programs
+
+
+def _event_use(settings: Settings, order: StepOrder) -> EventUse:
+    """How the run uses events: by the event clock, and by the algorithm if it has policies of its own."""
     clock = settings.event_clock
-    use = EventUse(
-        watched=clock is not None,
-        fires=clock is not None and clock.fires,
-        policy=Policy.EXECUTE if clock is None else clock.policy,
-        early_return=clock.policy is Policy.ANNOUNCE if clock is not None and clock.fires else None,
+    if clock is None:
+        return EventUse(event_mode=settings.event_mode)
+    policies = settings.algorithm.policies(order)
+    announced = clock.policy is Policy.ANNOUNCE if clock.fires else None
+    return EventUse(
+        watched=True,
+        fires=clock.fires,
+        policy=clock.policy,
+        policies=policies,
+        early_return=True if policies else announced,
         event_mode=settings.event_mode,
     )
-    given: frozenset[int] = frozenset()
-    refuse_settings(settings.algorithm, clock)
-    policies = () if clock is None else settings.algorithm.policies(step_order(resolved))
-    if policies:
-        use = replace(use, policies=policies, early_return=True)
-    while True:
-        plan = make_plan(
-            resolved,
-            outputs=settings.output_variables,
-            bare_names=bare_names,
-            use=use,
-            fitted=given,
-        )
-        refuse_plan(plan, rule, clock)
-        programs = assemble(
-            plan,
-            settings.algorithm,
-            history=0 if clock is None else clock.history,
-            undoes=rule.rejects,
-        )
-        found = fitted(programs)
-        if found == given or not any(plan.instances[i].model.input_polynomials for i in found):
-            return plan, programs
-        given = found
-
-
-def fitted(programs: Programs, *, ever: bool = False) -> frozenset[int]:
-    """Instances that are given polynomials: from the first step on, or ever."""
-    ways = programs.variants if ever else programs.variants[:1]
-    instructions = [i for way in ways for i in way.attempt.instructions]
-    return frozenset(f.instance for f in instructions if isinstance(f, Fit))

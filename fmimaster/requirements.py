@@ -9,7 +9,8 @@ from fmimaster.control.event_clock import EventClock
 from fmimaster.control.step_rule import StepRule
 from fmimaster.errors import DescriptionError, OptionError
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan, Policy
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.policy import Policy
 from fmimaster.system.model import Scope
 
 

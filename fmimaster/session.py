@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
@@ -17,9 +17,9 @@ from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.preparation import Prepared, fitted
+from fmimaster.preparation import Prepared
 from fmimaster.results.csv import CsvWriter
-from fmimaster.results.recorder import ColumnSource, Recorder
+from fmimaster.results.recorder import Recorder
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run.choice import choose_executor
@@ -55,13 +55,12 @@ class Session:
         tolerance = settings.tolerance
         if tolerance is None:
             tolerance = prepared.description.experiment.tolerance
-        given = fitted(self.programs, ever=True)
         instances = [
             loader.instantiate(
                 component,
                 planned.name,
                 InstanceOptions(
-                    polynomial_inputs=i in given,
+                    polynomial_inputs=i in self.programs.interpolated,
                     event_mode=planned.event_mode,
                     early_return=planned.event_mode and planned.may_return_early,
                 ),
@@ -80,7 +79,7 @@ class Session:
             history=self.programs.history,
             hooks=self.programs.hooks,
         )
-        self.recorder = _recorder(_columns(plan), settings, schedule, writer)
+        self.recorder = _recorder(plan, settings, schedule, writer)
         rule, base = schedule.rule, schedule.base
         timeline = Timeline.of(schedule.instant(p) for p in schedule.points)
         memory = rule.begin(base, base.ticks(schedule.start))
@@ -222,27 +221,14 @@ class Session:
         return self.state.step_log.entries
 
 
-def _columns(plan: Plan) -> list[ColumnSource]:
-    """Where the recorded variables lie in the blocks of rows, as the executor fills them."""
-    columns, filled = [], dict.fromkeys((c.variable.type for c in plan.recorded), 0)
-    for column in plan.recorded:
-        variable = column.variable
-        begin = filled[variable.type]
-        filled[variable.type] = begin + variable.size
-        slot = slice(begin, begin + variable.size)
-        unit = variable.unit.name if variable.unit else ""
-        columns.append(ColumnSource(column.name, variable.type, slot, variable.shape, unit))
-    return columns
-
-
 def _recorder(
-    columns: Sequence[ColumnSource],
+    plan: Plan,
     settings: Settings,
     schedule: Schedule,
     writer: CsvWriter | None,
 ) -> Recorder:
     return Recorder(
-        columns,
+        plan.recorded,
         expected_rows=schedule.expected_rows(settings.output_interval),
         writer=writer,
         start=float(schedule.start),

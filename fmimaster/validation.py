@@ -17,7 +17,8 @@ from fmimaster.errors import DescriptionError, InputError, ModelError, OptionErr
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.graph import AlgebraicLoop
-from fmimaster.plan.plan import Plan, make_plan
+from fmimaster.plan.make import make_plan
+from fmimaster.plan.plan import Plan
 from fmimaster.system.description import (
     Component,
     SharedEvent,

@@ -14,7 +14,9 @@ from fmimaster.algorithms import Algorithm, Jacobi, assemble
 from fmimaster.errors import CallError
 from fmimaster.fmu.instance import IN_PYTHON, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import EventUse, Plan, make_plan
+from fmimaster.plan.make import make_plan
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.policy import EventUse
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Instruction, Program
 from fmimaster.program.outcome import Outcome

@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from fmimaster.control.step_context import StepContext
-from fmimaster.plan.plan import Plan, Policy, StepOrder
+from fmimaster.plan.layout import Signal
+from fmimaster.plan.plan import Plan, StepOrder
+from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
 
@@ -72,6 +74,10 @@ class Algorithm(ABC):
         by the others; None if there is no such difference."""
         del order
         return None
+
+    def signals(self) -> tuple[Signal, ...]:
+        """Values that its hooks write, which can be recorded like outputs."""
+        return ()
 
     def event_hook(self, plan: Plan, begin: int) -> Hook | None:
         """What works on triggers and payload at an event that was found by an early return.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 
@@ -30,6 +31,10 @@ class Aligned(Algorithm):
     def handles_early_returns(self) -> bool:
         """They are handled here."""
         return True
+
+    def signals(self) -> tuple[Signal, ...]:
+        """Those of the base."""
+        return self.base.signals()
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""

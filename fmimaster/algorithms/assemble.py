@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.aligned import Aligned
-from fmimaster.algorithms.event_update import emit_event
+from fmimaster.algorithms.event_update import Events
+from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.errors import ProgramError
-from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan, Policy, tuned_parameters
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.policy import Policy
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.hook import FunctionHook, Hook
+from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Fit, Program
 from fmimaster.program.programs import Programs, Variant
-from fmimaster.program.store import ValueStore
 from fmimaster.system.states import State
-
-
-@dataclass
-class Events:
-    """The program of each combination of instances and triggers; written and checked when it is first asked for."""
-
-    plan: Plan
-    history: int
-    hooks: list[Hook]
-    derivatives: Mapping[int, int]
-    hook: Hook | None = None
-    _known: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Program] = field(
-        default_factory=dict
-    )
-
-    def __call__(
-        self, instances: tuple[int, ...], fired: tuple[int, ...], early: bool = False
-    ) -> Program:
-        """The program of an event.
-
-        Parameters
-        ----------
-        instances
-            Whom it concerns.
-        fired
-            Triggers that become active.
-        early
-            Whether an early return is the cause, for algorithms to which that makes a difference.
-        """
-        key = instances, fired, early
-        if key not in self._known:
-            p = Emitter(self.plan, self.history, hooks=self.hooks, derivatives=self.derivatives)
-            emit_event(self.plan, p, instances, fired, self.hook if early else None)
-            program = p.program("event")
-            ready = State.STEP_MODE
-            check(program, self.plan, begin=ready, end=ready, history=bool(self.history))
-            self._known[key] = program
-        return self._known[key]
 
 
 def assemble(
@@ -67,12 +29,14 @@ def assemble(
     history: int = 0,
     undoes: bool = False,
 ) -> Programs:
-    """Let the algorithm write its program, add the others that a run needs, and check them all.
+    """Let the algorithm write its programs, add the others that a run needs, and check them all.
+
+    The attempts come first: they show how much history is needed, and which inputs come as polynomials.
 
     Parameters
     ----------
     history : int
-        How many accepted points are wanted besides what the algorithm wants.
+        How many accepted points are needed besides those that the algorithm needs.
     undoes : bool
         Whether attempts may be undone.
 
@@ -80,44 +44,133 @@ def assemble(
     ------
     ProgramError
         If a program breaks FMI or forgets something, or an instance cannot do what the algorithm needs.
+    OptionError
+        If a start value of the user contradicts a parameter that the run must set.
     """
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
         algorithm = Aligned(algorithm)
-    back = plan.members if undoes else algorithm.goes_back(plan)
-    _refuse_who_cannot_go_back(plan, back)
-    ways = algorithm.variants(plan)
-    again = algorithm.restart()
-    trial = Emitter(plan)
-    for way in ways:
-        way.emit(plan, trial)
-    if again is not algorithm:
-        again.emit(plan, trial)
-    history = max(history, trial.wanted_history)
-    derivatives, begin = trial.wanted_derivatives(), trial.wanted_begin
+    _refuse_who_cannot_go_back(plan, plan.members if undoes else algorithm.goes_back(plan))
+    p = Emitter(plan)
+    variants, restart = algorithm.variants(plan), algorithm.restart()
+    attempts = [
+        _attempt(_plan_of_variant(plan, k) if len(variants) > 1 else plan, variant, p, undoes)
+        for k, variant in enumerate(variants)
+    ]
+    again = None if restart is algorithm else _attempt(plan, restart, p, undoes)
+    p.history = history = max(history, p.wanted_history)
+    p.derivatives = p.wanted_derivatives()
+    every = [*attempts, *([] if again is None else [again])]
+    for attempt in every:
+        _check_attempt(attempt, undoes, history)
 
-    ready, done = State.STEP_MODE, State.TERMINATED
-    whole = dict.fromkeys(range(len(plan.instances)), 1.0)
-    p = Emitter(plan, history, derivatives=derivatives)
-    (initialization or Initialization()).emit(plan, p)
-    initialize = p.program("initialize")
-    check(initialize, plan, begin=State.INSTANTIATED, end=ready, history=bool(history))
+    first = {*attempts[0].interpolated, *(() if again is None else again.interpolated)}
+    told = [
+        fmu_settings(plan, k, attempt.interpolated if k else first)
+        for k, attempt in enumerate(attempts)
+    ]
+    initialize = _initialize(plan, initialization or Initialization(), p, told[0])
+    commit, renew, terminate = _common_programs(plan, p)
 
-    def written(k: int, way: Algorithm) -> Variant:
-        used = _plan_of_variant(plan, k) if len(ways) > 1 else plan
-        attempt, rollback = _attempt(used, way, p, undoes, begin)
-        check(attempt, used, begin=ready, end=ready, who=whole, history=bool(history))
-        if undoes:
-            both = Program("rollback", attempt.instructions + rollback.instructions)
-            check(both, used, begin=ready, end=ready, history=bool(history))
-        hook = None
-        if p.begin_buffer is not None:
-            hook = way.event_hook(plan, p.begin_buffer)
-        tell = _tell(plan, k, attempt, p) if len(ways) > 1 else Program("tell", ())
-        events = Events(plan, history, p.hooks, derivatives, hook)
-        return Variant(attempt, rollback, tell, events, way.leader(plan.step_order))
+    def finished(attempt: _Attempt, settings: FmuSettings) -> Variant:
+        tell = Program("tell", ())
+        if len(variants) > 1:
+            tell = emit_settings(plan, p, settings)
+            check(
+                tell,
+                plan,
+                begin=State.STEP_MODE,
+                end=State.STEP_MODE,
+                history=bool(history),
+            )
+        return Variant(
+            attempt.program,
+            attempt.rollback,
+            tell,
+            Events(plan, history, p.hooks, p.derivatives, attempt.event_hook),
+            attempt.leader,
+        )
 
-    all_ways = tuple(written(k, way) for k, way in enumerate(ways))
-    restart = None if again is algorithm else written(0, again)
+    return Programs(
+        initialize=initialize,
+        variants=tuple(map(finished, attempts, told)),
+        restart=None if again is None else finished(again, told[0]),
+        commit=commit,
+        renew=renew,
+        terminate=terminate,
+        n_places=p.n_places,
+        n_buffers=p.n_buffers,
+        history=history,
+        hooks=p.hooks,
+        interpolated=frozenset(p.fitted),
+        notes=told[0].notes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What an algorithm has written for one variant."""
+
+    plan: Plan
+    program: Program
+    rollback: Program
+    interpolated: frozenset[int]
+    """Instances whose inputs it gives by polynomials."""
+    event_hook: Hook | None
+    leader: int | None
+
+
+def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Attempt:
+    """The program of an attempt, and the one that undoes it."""
+    places, buffer = {}, 0
+    if undoes:
+        places = p.save(plan.members)
+        buffer = p.keep()
+    algorithm.emit(plan, p)
+    attempt = p.program("attempt")
+    begin = p.begin_buffer
+    rollback = Program("rollback", ())
+    if undoes:
+        p.restore(places)
+        p.recall(buffer)
+        rollback = p.program("rollback")
+    return _Attempt(
+        plan,
+        attempt,
+        rollback,
+        frozenset(i.instance for i in attempt.instructions if isinstance(i, Fit)),
+        None if begin is None else algorithm.event_hook(plan, begin),
+        algorithm.leader(plan.step_order),
+    )
+
+
+def _check_attempt(attempt: _Attempt, undoes: bool, history: int) -> None:
+    ready, plan = State.STEP_MODE, attempt.plan
+    whole = dict.fromkeys(plan.members, 1.0)
+    check(attempt.program, plan, begin=ready, end=ready, who=whole, history=bool(history))
+    if undoes:
+        instructions = attempt.program.instructions + attempt.rollback.instructions
+        both = Program("rollback", instructions)
+        check(both, plan, begin=ready, end=ready, history=bool(history))
+
+
+def _initialize(
+    plan: Plan, initialization: Initialization, p: Emitter, settings: FmuSettings
+) -> Program:
+    initialization.emit(plan, p, settings)
+    program = p.program("initialize")
+    check(
+        program,
+        plan,
+        begin=State.INSTANTIATED,
+        end=State.STEP_MODE,
+        history=bool(p.history),
+    )
+    return program
+
+
+def _common_programs(plan: Plan, p: Emitter) -> tuple[Program, Program, Program]:
+    """What accepts a step, what forgets the history, and the end."""
+    ready, history = State.STEP_MODE, bool(p.history)
     p.remember()
     p.sample()
     commit = p.program("commit")
@@ -127,20 +180,9 @@ def assemble(
     for i in range(len(plan.instances)):
         p.mode(i, State.TERMINATED)
     terminate = p.program("terminate")
-    check(commit, plan, begin=ready, end=ready, history=bool(history))
-    check(terminate, plan, begin=ready, end=done)
-    return Programs(
-        initialize=initialize,
-        variants=all_ways,
-        restart=restart,
-        commit=commit,
-        renew=renew,
-        terminate=terminate,
-        n_places=p.n_places,
-        n_buffers=p.n_buffers,
-        history=history,
-        hooks=p.hooks,
-    )
+    check(commit, plan, begin=ready, end=ready, history=history)
+    check(terminate, plan, begin=ready, end=State.TERMINATED)
+    return commit, renew, terminate
 
 
 def _plan_of_variant(plan: Plan, k: int) -> Plan:
@@ -150,59 +192,6 @@ def _plan_of_variant(plan: Plan, k: int) -> Plan:
         for i in plan.instances
     )
     return replace(plan, instances=instances)
-
-
-def _tell(plan: Plan, k: int, attempt: Program, p: Emitter) -> Program:
-    """The program that sets the parameters of all FMUs for a variant."""
-    fitted = {f.instance for f in attempt.instructions if isinstance(f, Fit)}
-    values = []
-    for i, planned in enumerate(plan.instances):
-        asked = tuned_parameters(planned.model, planned.policies[k], i in fitted)
-        for name, value in asked.items():
-            kind, slot = plan.layout.slots[i, Group.TUNED, name]
-            if value is None:
-                variable = planned.model.variable(name)
-                assert variable is not None
-                value = (variable.start or (0,))[0]  # as the FMU starts
-            values.append((kind, slot, value))
-
-    def put(store: ValueStore) -> None:
-        for kind, slot, value in values:
-            store.values[kind][slot] = value
-
-    p.call(FunctionHook("tuned parameters", put))
-    for i, planned in enumerate(plan.instances):
-        if planned.event_mode:
-            p.mode(i, State.EVENT_MODE)
-        p.set(i, Group.TUNED)
-        if (
-            planned.event_mode
-        ):  # outputs are read again, so that they must know the inputs as they are now
-            with p.at_an_event():
-                p.move(i)
-                p.set_inputs(i)
-            p.update(i)
-            p.get(i)
-            p.mode(i, State.STEP_MODE)
-    program = p.program("tell")
-    ready = State.STEP_MODE
-    check(program, plan, begin=ready, end=ready, history=bool(p.history))
-    return program
-
-
-def _attempt(
-    plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool, begin: bool
-) -> tuple[Program, Program]:
-    """The program of an attempt, and the one that undoes it."""
-    places = p.save(range(len(plan.instances))) if undoes else {}
-    buffer = p.keep_begin() if begin or undoes else None
-    algorithm.emit(plan, p)
-    attempt = p.program("attempt")
-    if not undoes or buffer is None:
-        return attempt, Program("rollback", ())
-    p.restore(places)
-    p.recall(buffer)
-    return attempt, p.program("rollback")
 
 
 def _refuse_who_cannot_go_back(plan: Plan, instances: Iterable[int]) -> None:

@@ -12,7 +12,8 @@ from fmimaster.algorithms.sequential import Sequential
 from fmimaster.control.indicators import IndicatorSet
 from fmimaster.control.step_context import StepContext
 from fmimaster.errors import OptionError
-from fmimaster.plan.plan import Plan, Policy, StepOrder
+from fmimaster.plan.plan import Plan, StepOrder
+from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.system.model import Scope

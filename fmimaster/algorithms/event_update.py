@@ -1,17 +1,48 @@
-"""What happens at an event: all whom it concerns are updated at one superdense instant, from left limits."""
+"""What happens at an event: all instances that it concerns are updated at one superdense instant, from left limits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
+from fmimaster.program.instructions import Program
 from fmimaster.system.states import State
 
 MOST_UPDATES = 100
 """Event iterations at one instant; more are an endless loop."""
+
+
+@dataclass
+class Events:
+    """The program of each combination of instances and triggers; written and checked when it is first needed."""
+
+    plan: Plan
+    history: int
+    hooks: list[Hook]
+    derivatives: Mapping[int, int]
+    hook: Hook | None = None
+    _known: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Program] = field(
+        default_factory=dict
+    )
+
+    def __call__(
+        self, instances: tuple[int, ...], fired: tuple[int, ...], early: bool = False
+    ) -> Program:
+        """The program of an event; see :class:`fmimaster.program.programs.EventPrograms`."""
+        key = instances, fired, early
+        if key not in self._known:
+            p = Emitter(self.plan, self.history, hooks=self.hooks, derivatives=self.derivatives)
+            emit_event(self.plan, p, instances, fired, self.hook if early else None)
+            program = p.program("event")
+            ready = State.STEP_MODE
+            check(program, self.plan, begin=ready, end=ready, history=bool(self.history))
+            self._known[key] = program
+        return self._known[key]
 
 
 def emit_event(
@@ -22,7 +53,7 @@ def emit_event(
     Parameters
     ----------
     instances
-        Whom it concerns: those with Event Mode enter it, those with triggers are triggered without.
+        Those that it concerns: those with Event Mode enter it, those with triggers are triggered without.
     fired
         Triggers that the importer makes active.
     hook
@@ -47,28 +78,33 @@ def emit_updates(
     """Update discrete states until nothing changes any more: all from left limits, then settled, then a row."""
     instances = tuple(instances)
     modes = [i for i in instances if plan.instances[i].event_mode]
-    triggered = [i for i in instances if i in modes or plan.layout.segments(i, Group.TRIGGERS)]
+    settling = {i for i in modes if plan.has_inputs(i)}
+    triggered = [
+        i
+        for i in instances
+        if plan.instances[i].event_mode or plan.layout.segments(i, Group.TRIGGERS)
+    ]
     tolerance = 1e-10 if plan.initial_loops else 0.0
     with p.at_an_event(), p.repeat(least=1, most=MOST_UPDATES, tolerance=tolerance):
         for i in modes:
             p.get_clocks(i)
         for i in triggered:
-            if i in modes:
+            if plan.instances[i].event_mode:
                 p.move(i)
             p.move_triggers(i)
         if hook is not None:
             p.call(hook)
         for i in triggered:
-            if i in modes:
+            if plan.instances[i].event_mode:
                 p.set_inputs(i)
             p.set(i, Group.TRIGGERS)
         for i in modes:
             p.update(i)
         for i in triggered:
             p.get(i)
-        for visit in plan.visits:
-            for i in visit.instances:
-                if i in modes and plan.has_inputs(i):
+        for k in sorted({k for i in settling for k in plan.visits_of[i]}):
+            for i in plan.visits[k].instances:
+                if i in settling:
                     p.exchange(i)
         if rows:
             p.sample()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmimaster.algorithms.event_update import emit_updates
+from fmimaster.algorithms.fmu_settings import FmuSettings, can_be_set_in_initialization_mode
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
@@ -24,18 +25,31 @@ class Initialization:
     most_sweeps: int = 100
     tolerance: float = 1e-10
 
-    def emit(self, plan: Plan, p: Emitter) -> None:
-        """Write the program from Instantiated to Step Mode."""
+    def emit(self, plan: Plan, p: Emitter, settings: FmuSettings | None = None) -> None:
+        """Write the program from Instantiated to Step Mode.
+
+        Parameters
+        ----------
+        settings
+            Parameters that the run must set, besides the start values of the user.
+        """
         instances = range(len(plan.instances))
+        told = frozenset[int]() if settings is None else settings.instances
+        if settings is not None and told:
+            p.call(settings)
         for i in instances:
             if plan.layout.segments(i, Group.STRUCTURAL):
                 p.mode(i, State.CONFIGURATION_MODE)
                 p.set(i, Group.STRUCTURAL)
                 p.mode(i, State.INSTANTIATED)
             p.set(i, Group.START)
+            if i in told:
+                p.set(i, Group.SETTINGS)
         for i in instances:
             p.mode(i, State.INITIALIZATION_MODE)
             p.set(i, Group.INITIAL)
+            if i in told and can_be_set_in_initialization_mode(plan, i):
+                p.set(i, Group.SETTINGS)
         with p.at_an_event():
             p.settle(most=self.most_sweeps, tolerance=self.tolerance)
         modes = [i for i in instances if plan.instances[i].event_mode]

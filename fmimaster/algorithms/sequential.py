@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan, Policy, StepOrder
+from fmimaster.plan.plan import Plan, StepOrder
+from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import FunctionHook, Hook
 from fmimaster.program.polynomial import HOLD, Polynomial
@@ -104,7 +105,7 @@ class Sequential(Algorithm):
         first = self.leader(plan.step_order)
         chosen = []
         for k in plan.triggers_of(first):
-            for route in plan.payload.get(k, ()):
+            for route in plan.triggers[k].payload:
                 source = route.link.source
                 slope = next(
                     (

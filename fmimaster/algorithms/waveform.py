@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 
@@ -49,6 +50,10 @@ class Waveform(Algorithm):
         """The algorithm of a step without history."""
         sweeps = self.restart_sweeps
         return Waveform(self.base, sweeps, sweeps, self.most_sweeps)
+
+    def signals(self) -> tuple[Signal, ...]:
+        """Those of the base."""
+        return self.base.signals()
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""

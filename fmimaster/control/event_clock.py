@@ -16,7 +16,7 @@ from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import FreeStep
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.errors import OptionError
-from fmimaster.plan.plan import Policy
+from fmimaster.plan.policy import Policy
 from fmimaster.system.model import Scope
 
 INTERRUPTION = Cause(Kind.INTERRUPTION)

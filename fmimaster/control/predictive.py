@@ -14,7 +14,7 @@ from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import Ramp
 from fmimaster.control.step_rule import StepRule, Time
-from fmimaster.plan.plan import Policy
+from fmimaster.plan.policy import Policy
 from fmimaster.program.polynomial import NEAREST
 
 

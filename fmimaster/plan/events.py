@@ -1,47 +1,54 @@
-"""Events of a system: who is concerned, where their indicators are, and what triggers them.
+"""Events of a system: the instances that each concerns, and the triggers that make it happen in them.
 
-A clock connection and a shared event come to the same: a trigger of an instance that becomes active when any of some output
-clocks is, with inputs that it brings along.
+A clock connection and a shared event become the same: a trigger of an instance, which is active when any of some output
+clocks is, and inputs that are set together with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from fmimaster.errors import DescriptionError
-from fmimaster.plan.layout import Group, Layout, Segment
+from fmimaster.plan.layout import Group, Layout, Route, Segment
 from fmimaster.system.model import (
     DataType,
     EventDeclaration,
     Model,
     Scope,
-    Variable,
 )
-from fmimaster.system.resolve import Link, ResolvedSystem
+from fmimaster.system.resolve import Link, ResolvedSharedEvent, ResolvedSystem
 from fmimaster.system.shared_events import EventMember
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerPlan:
-    """An input clock or counter by its name, and all that makes it act."""
+class Trigger:
+    """An input clock or counter, what makes it active, and the inputs that are set together with it."""
 
     instance: int
-    variable: str
-    sources: tuple[tuple[int, str], ...]
+    name: str
+    clocks: tuple[tuple[int, str], ...]
     """(instance, output clock) of those that make it active."""
-    payload: tuple[Link, ...]
-    """What comes along."""
+    links: tuple[Link, ...]
+    """What feeds the inputs that are set together with it: the payload."""
+    sources: tuple[int, ...] = ()
+    """Slots of the output clocks."""
+    payload: tuple[Route, ...] = ()
+    """The links in terms of the value store."""
+    segments: tuple[Segment, ...] = ()
+    """What is set when it is active, in this order, one call each."""
+    counter: int | None = None
+    """Slot of the Int32 that counts; None for a clock."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The input clock or counter, and the inputs that come along."""
-        return (self.variable, *(k.input.name for k in self.payload))
+        """The input clock or counter, and the inputs that are set together with it."""
+        return (self.name, *(k.input.name for k in self.links))
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One instance's part in an event."""
+    """The part of one instance in an event."""
 
     instance: int
     declaration: EventDeclaration
@@ -60,21 +67,20 @@ class Event:
 
     @property
     def instances(self) -> frozenset[int]:
-        """Whom it concerns."""
+        """Those in which it happens."""
         return frozenset(m.instance for m in self.members)
 
 
-def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[TriggerPlan, ...]]:
-    """Events and triggers of a system: clock connections first, then what the FMUs and the system say of events."""
+def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[Trigger, ...]]:
+    """Events and triggers of a system, the latter without slots: first clock connections, then declared events."""
     triggers = _of_connections(system)
-    by_name = {(t.instance, t.variable): k for k, t in enumerate(triggers)}
-    events = []
+    by_name = {(t.instance, t.name): k for k, t in enumerate(triggers)}
 
     def member(
         i: int,
         declaration: EventDeclaration,
         others: Sequence[EventMember] = (),
-        payload: Sequence[Link] = (),
+        links: Sequence[Link] = (),
     ) -> Member:
         name = declaration.trigger
         if name is None:
@@ -84,25 +90,26 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[Trigge
                 f"'{system.components[i].name}.{name}' is connected and triggers the event '{declaration.name}'. "
                 "Leave the connection out."
             )
-        announcing = [(i, declaration), *((m.component, m.event) for m in others)] if others else []
-        sources = tuple(
-            (j, d.announce)
-            for j, d in announcing
-            if d.announce is not None and _is_clock(system.components[j].model, d.announce)
-        )
-        mine = tuple(link for link in payload if link.target == i)
-        triggers.append(TriggerPlan(i, name, sources, mine))
+        announcing = [EventMember(i, declaration), *others] if others else []
+        clocks = _announcing_clocks(system, announcing)
+        triggers.append(Trigger(i, name, clocks, tuple(links)))
         by_name[i, name] = len(triggers) - 1
         return Member(i, declaration, by_name[i, name])
 
-    linked = set()
+    events, linked = [], set()
     for shared in system.shared_events:
-        members = []
-        for m in shared.members:
-            others = [other for other in shared.members if other is not m]
-            members.append(member(m.component, m.event, others, shared.payload))
-            linked.add((m.component, m.event.name))
-        events.append(Event(shared.name, Scope.SHARED, tuple(members)))
+        payload = _by_target(shared)
+        members = tuple(
+            member(
+                m.component,
+                m.event,
+                [other for other in shared.members if other is not m],
+                payload.get(m.component, ()),
+            )
+            for m in shared.members
+        )
+        linked |= {(m.component, m.event.name) for m in shared.members}
+        events.append(Event(shared.name, Scope.SHARED, members))
     for i, component in enumerate(system.components):
         for declaration in component.model.events:
             if (i, declaration.name) not in linked:
@@ -111,20 +118,39 @@ def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[Trigge
     return tuple(events), tuple(triggers)
 
 
-def _of_connections(system: ResolvedSystem) -> list[TriggerPlan]:
+def _by_target(shared: ResolvedSharedEvent) -> dict[int, list[Link]]:
+    """The payload of a shared event by the instance that takes it."""
+    found: dict[int, list[Link]] = {}
+    for link in shared.payload:
+        found.setdefault(link.target, []).append(link)
+    return found
+
+
+def _announcing_clocks(
+    system: ResolvedSystem, announcing: Iterable[EventMember]
+) -> tuple[tuple[int, str], ...]:
+    """The output clocks by which these members announce an event."""
+    return tuple(
+        (m.component, m.event.announce)
+        for m in announcing
+        if m.event.announce is not None
+        and _is_clock(system.components[m.component].model, m.event.announce)
+    )
+
+
+def _of_connections(system: ResolvedSystem) -> list[Trigger]:
     """A trigger for each connected input clock, with the connected inputs that it clocks."""
-    clocks: dict[tuple[int, str], list[Link]] = {}
+    clocks: dict[tuple[int, str], list[tuple[int, str]]] = {}
+    clocked: dict[tuple[int, str], list[Link]] = {}
     for link in system.links:
         if link.input.type is DataType.CLOCK:
-            clocks.setdefault((link.target, link.input.name), []).append(link)
+            key = link.target, link.input.name
+            clocks.setdefault(key, []).append((link.source, link.output.name))
+        for clock in link.input.clocks:
+            clocked.setdefault((link.target, clock), []).append(link)
     return [
-        TriggerPlan(
-            target,
-            name,
-            tuple((k.source, k.output.name) for k in links),
-            tuple(k for k in system.links if k.target == target and name in k.input.clocks),
-        )
-        for (target, name), links in clocks.items()
+        Trigger(i, name, tuple(sources), tuple(clocked.get((i, name), ())))
+        for (i, name), sources in clocks.items()
     ]
 
 
@@ -133,34 +159,46 @@ def _is_clock(model: Model, name: str) -> bool:
     return variable is not None and variable.type is DataType.CLOCK
 
 
-def concerned(
-    first: frozenset[int],
-    triggers: Sequence[TriggerPlan],
-    links: Sequence[Link],
-    event_modes: Sequence[bool],
-) -> tuple[int, ...]:
-    """Whom an event reaches: who has Event Mode over any connection, others over clock connections; ``first`` holds all
-    members of a shared event."""
-    found = set(first)
-    while True:
-        more = set(found)
-        for trigger in triggers:
-            if any(j in found for j, _ in trigger.sources):
-                more.add(trigger.instance)
-        for link in links:
-            if link.source in found and event_modes[link.target]:
-                more.add(link.target)
-        if more == found:
-            return tuple(sorted(found))
-        found = more
+def reached_by_events(
+    triggers: Iterable[Trigger], links: Iterable[Link], event_modes: Sequence[bool]
+) -> dict[int, tuple[int, ...]]:
+    """Instance → those that an event in it concerns directly: over clock connections all, over others those with Event
+    Mode."""
+    found: dict[int, dict[int, None]] = {}
+    for trigger in triggers:
+        for j, _ in trigger.clocks:
+            found.setdefault(j, {})[trigger.instance] = None
+    for link in links:
+        if event_modes[link.target]:
+            found.setdefault(link.source, {})[link.target] = None
+    return {i: tuple(targets) for i, targets in found.items()}
+
+
+def concerned(first: frozenset[int], reached: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
+    """Instances that an event concerns.
+
+    Parameters
+    ----------
+    first
+        Those in which it happens: all members of a shared event.
+    reached
+        What :func:`reached_by_events` returns.
+    """
+    found, new = set(first), list(first)
+    while new:
+        for i in reached.get(new.pop(), ()):
+            if i not in found:
+                found.add(i)
+                new.append(i)
+    return tuple(sorted(found))
 
 
 def event_members(
-    system: ResolvedSystem, events: Sequence[Event], triggers: Sequence[TriggerPlan]
-) -> tuple[list[set[str]], list[list[str]], list[set[str]]]:
-    """Per instance, the names of what events want: outputs to read, triggers with payload, output clocks."""
+    system: ResolvedSystem, events: Sequence[Event], triggers: Sequence[Trigger]
+) -> tuple[list[set[str]], list[set[str]], list[set[str]]]:
+    """Per instance, the names that events need: outputs to read, triggers with payload, output clocks."""
     outputs: list[set[str]] = [set() for _ in system.components]
-    given: list[list[str]] = [[] for _ in system.components]
+    given: list[set[str]] = [set() for _ in system.components]
     clocks: list[set[str]] = [set() for _ in system.components]
     for event in events:
         for m in event.members:
@@ -172,60 +210,45 @@ def event_members(
         if component.model.look_ahead is not None:
             outputs[i].add(component.model.look_ahead)
     for trigger in triggers:
-        given[trigger.instance] += [n for n in trigger.names if n not in given[trigger.instance]]
-        for link in trigger.payload:
+        given[trigger.instance].update(trigger.names)
+        for link in trigger.links:
             outputs[link.source].add(link.output.name)
-        for j, name in trigger.sources:
+        for j, name in trigger.clocks:
             clocks[j].add(name)
     return outputs, given, clocks
 
 
-def stops_at_events(model: Model, policy: str) -> bool:
-    """Whether an instance may end a step at an event of its own, if it is allowed to and told this policy."""
-    chosen = model.event_policy
-    if chosen is not None and chosen.ignore is not None and policy == "ignore":
-        return False
-    if model.capabilities.has_event_mode:
-        return model.capabilities.might_return_early_from_do_step
-    return chosen is not None and policy == "announce"
+def place_triggers(triggers: Iterable[Trigger], layout: Layout) -> tuple[Trigger, ...]:
+    """The triggers with their slots. A clock is set before what it clocks, a counter after its payload."""
+    variables = {
+        (i, s.type, v.name): v
+        for i, groups in enumerate(layout.groups)
+        for s in groups.get(Group.TRIGGERS, ())
+        for v in s.variables
+    }
 
+    def segment(i: int, name: str) -> Segment:
+        kind, slot = layout.slots[i, Group.TRIGGERS, name]
+        return Segment(kind, slot.start, slot.stop, (variables[i, kind, name],))
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """A trigger in terms of the value store."""
+    def route(link: Link) -> Route:
+        kind, source = layout.slots[link.source, Group.OUTPUTS, link.output.name]
+        target_kind, target = layout.slots[link.target, Group.TRIGGERS, link.input.name]
+        return Route(link, kind, source, target_kind, target, ())
 
-    instance: int
-    name: str
-    segments: tuple[Segment, ...]
-    """What is set when it is active, in this order, one call each."""
-    counter: int | None
-    """Slot of the Int32 that counts; None for a clock."""
-    sources: tuple[int, ...]
-    """Slots of the output clocks that make it active."""
-
-
-def place_triggers(plans: Sequence[TriggerPlan], layout: Layout) -> tuple[Trigger, ...]:
-    """The triggers with their slots. A clock comes before what it clocks, a counter after what it brings along."""
     placed = []
-    for plan in plans:
-        kind, slot = layout.slots[plan.instance, Group.TRIGGERS, plan.variable]
+    for trigger in triggers:
+        i = trigger.instance
+        kind, slot = layout.slots[i, Group.TRIGGERS, trigger.name]
         is_clock = kind is DataType.CLOCK
-        names = plan.names if is_clock else (*plan.names[1:], plan.variable)
+        names = trigger.names if is_clock else (*trigger.names[1:], trigger.name)
         placed.append(
-            Trigger(
-                plan.instance,
-                plan.variable,
-                tuple(_segment(layout, plan.instance, name) for name in names),
-                None if is_clock else slot.start,
-                tuple(layout.slots[j, Group.CLOCKS, name][1].start for j, name in plan.sources),
+            replace(
+                trigger,
+                sources=tuple(layout.slots[j, Group.CLOCKS, c][1].start for j, c in trigger.clocks),
+                payload=tuple(route(link) for link in trigger.links),
+                segments=tuple(segment(i, name) for name in names),
+                counter=None if is_clock else slot.start,
             )
         )
     return tuple(placed)
-
-
-def _segment(layout: Layout, i: int, name: str) -> Segment:
-    kind, slot = layout.slots[i, Group.TRIGGERS, name]
-    variables: Mapping[str, Variable] = {
-        v.name: v for s in layout.segments(i, Group.TRIGGERS) for v in s.variables
-    }
-    return Segment(kind, slot.start, slot.stop, (variables[name],))

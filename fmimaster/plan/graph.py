@@ -8,6 +8,7 @@ node are algebraic loops (Tarjan 1972; here by SciPy).
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ class AlgebraicLoop:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One stop on the way along which values are exchanged at one instant: an instance, or a loop of them."""
+    """One place in the order in which values are exchanged at one instant: an instance, or a loop of them."""
 
     instances: tuple[int, ...]
     loop: AlgebraicLoop | None = None
@@ -52,7 +53,7 @@ def dependency_arcs(
     initial : bool
         Whether the dependencies of Initialization Mode count, else those of Step Mode.
     assumed : bool
-        Whether outputs of which nothing is said depend on all inputs.
+        Whether outputs whose dependencies are not declared depend on all inputs.
     """
     links = list(links)
     arcs: dict[Node, list[Node]] = {}
@@ -95,10 +96,10 @@ def components(arcs: Arcs) -> list[list[Node]]:
 
 
 def visits(arcs: Arcs, without_assumed: Arcs, sequence: Sequence[int]) -> tuple[Visit, ...]:
-    """Stops along which one exchange at one instant reaches every variable, upstream first.
+    """The order in which one exchange at one instant reaches every variable, upstream first.
 
-    An instance recurs if some of its outputs are needed before some of its inputs are known. It is stayed with as long
-    as something of it is ready; then the next ready one in ``sequence`` follows.
+    An instance recurs if some of its outputs are needed before some of its inputs are known. A visit lasts as long as
+    something of the instance is ready; then the next ready one in ``sequence`` follows.
     """
     position = {instance: k for k, instance in enumerate(sequence)}
     parts = components(arcs)
@@ -112,28 +113,43 @@ def visits(arcs: Arcs, without_assumed: Arcs, sequence: Sequence[int]) -> tuple[
                 followers[a].add(b)
                 waits[b] += 1
 
-    def instances(part: int) -> tuple[int, ...]:
-        return tuple(sorted({i for i, _ in parts[part]}, key=position.__getitem__))
+    # per instance, or instances of a loop, given by their positions in the sequence: the parts that are ready
+    ready: dict[tuple[int, ...], deque[int]] = {}
+    # a heap of its keys; one that is not in it any more has been used up
+    next_ones: list[tuple[int, ...]] = []
 
-    ready: dict[tuple[int, ...], list[int]] = {}
+    def add(part: int) -> None:
+        key = tuple(sorted({position[i] for i, _ in parts[part]}))
+        if key not in ready:
+            ready[key] = deque()
+            heapq.heappush(next_ones, key)
+        ready[key].append(part)
+
     for part, count in enumerate(waits):
         if count == 0:
-            ready.setdefault(instances(part), []).append(part)
+            add(part)
     order: list[Visit] = []
+    last: tuple[int, ...] = ()
     while ready:
-        last = order[-1].instances if order and order[-1].loop is None else None
-        at = last if last in ready else min(ready, key=lambda key: [position[i] for i in key])
-        part = ready[at].pop(0)
+        at = last
+        while at not in ready:
+            at = heapq.heappop(next_ones)
+        part = ready[at].popleft()
         if not ready[at]:
             del ready[at]
+        else:
+            heapq.heappush(next_ones, at)
+        instances = tuple(sequence[k] for k in at)
         if _is_loop(parts[part], arcs):
-            order.append(Visit(at, _loop(at, parts[part], without_assumed)))
+            order.append(Visit(instances, _loop(instances, parts[part], without_assumed)))
+            last = ()
         elif at != last:
-            order.append(Visit(at))
+            order.append(Visit(instances))
+            last = at
         for follower in sorted(followers[part]):
             waits[follower] -= 1
             if waits[follower] == 0:
-                ready.setdefault(instances(follower), []).append(follower)
+                add(follower)
     return tuple(order)
 
 

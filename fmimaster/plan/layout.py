@@ -1,7 +1,7 @@
 """Where every value of a run lives: slots and groups.
 
-One array per type holds first the outputs of all instances, then their other groups. So all outputs can be copied at
-once, and one group of one instance is one FMI call per type.
+One array per type holds first the outputs of all instances and the signals of the run, which can be copied at once; then
+what is read at events, and then all other groups. One group of one instance is one FMI call per type.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from fmimaster.system.description import Transformation
 from fmimaster.system.model import DataType, Variable
+from fmimaster.system.resolve import Link, is_lossless
 
 
 class Group(IntEnum):
@@ -32,8 +34,23 @@ class Group(IntEnum):
     """Input clocks, or counters in their place, with the inputs that they bring along; set at events."""
     CLOCKS = 7
     """Output clocks that feed input clocks; read at events."""
-    TUNED = 8
-    """Tunable parameters that change during the run."""
+    SETTINGS = 8
+    """Parameters that say what an FMU does at its own events, and that its inputs come as coefficients; set before the run,
+    and when the variant of the algorithm changes."""
+    CLOCKED = 9
+    """Outputs that have a value only while a clock of theirs is active; read at events."""
+
+
+AREAS = ((Group.OUTPUTS,), (Group.CLOCKED, Group.CLOCKS))
+"""Groups in the order of their areas; all other groups come behind them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A Float64 value of the run that a hook writes: it is copied with the outputs, and can be recorded like them."""
+
+    name: str
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +82,23 @@ class Layout:
 
     sizes: Mapping[DataType, int]
     output_sizes: Mapping[DataType, int]
-    """Length of the part of each array that holds the outputs of all instances: it begins at 0."""
+    """Length of the first part of each array, with the outputs of all instances and the signals."""
     groups: tuple[Mapping[Group, tuple[Segment, ...]], ...]
     """Per instance: group → segments. A group without variables is missing."""
     slots: Mapping[tuple[int, Group, str], tuple[DataType, slice]] = field(repr=False)
     """(instance, group, variable name) → type and range."""
+    signals: Mapping[str, tuple[Signal, int]] = field(default_factory=dict)
+    """Name → signal, and its index in the Float64 values."""
 
     def segments(self, instance: int, group: Group) -> tuple[Segment, ...]:
         """Segments of a group of an instance; empty if it has no variables."""
         return self.groups[instance].get(group, ())
 
 
-def make_layout(members: Sequence[Mapping[Group, Iterable[Variable]]]) -> Layout:
-    """Give every variable a slot.
+def make_layout(
+    members: Sequence[Mapping[Group, Iterable[Variable]]], signals: Sequence[Signal] = ()
+) -> Layout:
+    """Give every variable and every signal a slot.
 
     Parameters
     ----------
@@ -86,15 +107,20 @@ def make_layout(members: Sequence[Mapping[Group, Iterable[Variable]]]) -> Layout
     """
     sizes: dict[DataType, int] = {}
     groups: list[dict[Group, tuple[Segment, ...]]] = [{} for _ in members]
+    others = tuple(group for group in Group if not any(group in area for area in AREAS))
     output_sizes: dict[DataType, int] = {}
-    for is_output in (True, False):
+    placed: dict[str, tuple[Signal, int]] = {}
+    for area in (*AREAS, others):
         for i, instance in enumerate(members):
-            for group, variables in instance.items():
-                if (group is Group.OUTPUTS) == is_output:
-                    segments = _segments(list(variables), sizes)
-                    if segments:
-                        groups[i][group] = segments
-        if is_output:
+            for group in area:
+                segments = _segments(list(instance.get(group, ())), sizes)
+                if segments:
+                    groups[i][group] = segments
+        if area is AREAS[0]:
+            start = sizes.get(DataType.FLOAT64, 0)
+            placed = {s.name: (s, start + k) for k, s in enumerate(signals)}
+            if signals:
+                sizes[DataType.FLOAT64] = start + len(signals)
             output_sizes = dict(sizes)
     slots = {
         (i, group, name): (segment.type, slot)
@@ -103,7 +129,8 @@ def make_layout(members: Sequence[Mapping[Group, Iterable[Variable]]]) -> Layout
         for segment in segments
         for name, slot in segment.slots().items()
     }
-    return Layout(sizes, {t: output_sizes.get(t, 0) for t in sizes}, tuple(groups), slots)
+    sizes_of_outputs = {t: output_sizes.get(t, 0) for t in sizes}
+    return Layout(sizes, sizes_of_outputs, tuple(groups), slots, placed)
 
 
 def _segments(variables: list[Variable], sizes: dict[DataType, int]) -> tuple[Segment, ...]:
@@ -115,3 +142,31 @@ def _segments(variables: list[Variable], sizes: dict[DataType, int]) -> tuple[Se
             sizes[kind] = start + sum(v.size for v in chosen)
             segments.append(Segment(kind, start, sizes[kind], chosen))
     return tuple(segments)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A link in terms of the value store."""
+
+    link: Link
+    source_type: DataType
+    source: slice
+    target_type: DataType
+    target: slice
+    derivatives: tuple[slice, ...]
+    """Outputs that are the first, second, … derivative of the source; Float64."""
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(self.target.stop - self.target.start)
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether the conversion of types loses no value, except by rounding to Float32."""
+        return is_lossless(self.link.output, self.link.input)
+
+    @property
+    def transformation(self) -> Transformation:
+        """What is done to a value."""
+        return self.link.transformation

@@ -251,9 +251,10 @@ class _Walk:
             self.call(i, Call.SET_TRIGGER if has_event_mode else Call.SET_INPUT)
             self.changed(i)
             return
-        if group is Group.TUNED:
-            has_event_mode = self.plan.instances[i].event_mode
-            self.call(i, Call.SET_TUNABLE if has_event_mode else Call.SET_INPUT)
+        if group is Group.SETTINGS:
+            self.call(i, self.call_of_settings(i))
+            if self.instances[i].state is State.INITIALIZATION_MODE:
+                self.changed(i)
             return
         if group not in _SETS:
             self.fail(f"{group.name.lower()} of {self.name(i)} cannot be set")
@@ -271,6 +272,11 @@ class _Walk:
             self.fail(
                 f"discrete inputs of {self.name(i)} are set outside of Event Mode, which it uses"
             )
+
+    def call_of_settings(self, i: int) -> Call:
+        if self.instances[i].state in (State.INSTANTIATED, State.INITIALIZATION_MODE):
+            return Call.SET_START
+        return Call.SET_TUNABLE if self.plan.instances[i].event_mode else Call.SET_INPUT
 
     def get(self, instruction: Get) -> None:
         i = instruction.instance

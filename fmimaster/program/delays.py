@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan, Route
+from fmimaster.plan.layout import Group, Route
+from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import (
     Fit,
     Get,

@@ -1,4 +1,4 @@
-"""The pen with which an algorithm writes a program."""
+"""What an algorithm writes a program with."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ from fmimaster.program.instructions import (
     Update,
 )
 from fmimaster.program.polynomial import MOST_COEFFICIENTS, Polynomial
+from fmimaster.program.trace import Interval, Trace
 from fmimaster.system.states import State
 
 
 class Emitter:
-    """Writes instructions, hands out places and buffers, and knows which part of the interval is meant.
+    """Writes instructions, numbers places and buffers, and keeps track of the interval that is written about.
 
     Parameters
     ----------
@@ -49,15 +50,15 @@ class Emitter:
     Attributes
     ----------
     wanted_history : int
-        How many points the polynomials that were written want.
-    wanted_begin : bool
-        Whether a polynomial wants the outputs of the interval's begin.
+        How many points of the history the polynomials need that were written.
     begin_buffer : int or None
-        Where they were kept last.
+        Of the last program: the buffer of the outputs at the start of its interval, if it keeps them.
+    fitted : set of int
+        Instances whose inputs are given by polynomials in any program so far.
     hooks : list of Hook
         What CALL calls, by number.
     derivatives : instance → number
-        How many derivatives of its inputs an instance wants at an event and in Initialization Mode too, because it takes
+        How many derivatives of its inputs an instance needs at an event and in Initialization Mode too, because it takes
         them as coefficients: without them it would take their slopes for 0.
     """
 
@@ -74,20 +75,26 @@ class Emitter:
         self.wanted_history = 0
         self.n_places = 0
         self.n_buffers = 0
-        self._instructions: list[Instruction] = []
-        self._interval = (0.0, 1.0)
+        self.fitted: set[int] = set()
+        self.begin_buffer: int | None = None
         self._at_an_event = False
         self.hooks = [] if hooks is None else hooks
         self.derivatives = {} if derivatives is None else derivatives
-        self.wanted_begin = False
-        self._begin: int | None = None
-        self.begin_buffer: int | None = None
+        self._start()
+
+    def _start(self) -> None:
+        """Start a program, over the whole interval."""
+        self._instructions: list[Instruction | None] = []
+        self._trace = Trace()
+        self._intervals: list[Interval] = []
         self._saved: dict[int, int] = {}
+        self._wants_begin = False
+        self._enter(0.0, 1.0)
 
     def wanted_derivatives(self) -> dict[int, int]:
         """Instance → derivatives that are known of those inputs that it takes as coefficients, if any was fitted."""
         found = {}
-        for i in {f.instance for f in self._instructions if isinstance(f, Fit)}:
+        for i in sorted(self.fitted):
             taken = {p.input: p for p in self.plan.instances[i].model.input_polynomials}
             known = [
                 min(len(route.derivatives), self.most_coefficients(i) - 1)
@@ -109,8 +116,9 @@ class Emitter:
 
     def program(self, name: str) -> Program:
         """Program of what has been written since the last one."""
-        written, self._instructions = tuple(self._instructions), []
-        self._begin, self._saved = None, {}
+        written = tuple(i for i in self._instructions if i is not None)
+        self.begin_buffer = self._trace.kept.get(self._intervals[0].outputs.number)
+        self._start()
         return Program(name, written)
 
     # The interval
@@ -118,11 +126,16 @@ class Emitter:
     @contextmanager
     def over(self, begin: float, end: float) -> Iterator[None]:
         """Narrow the interval for what is written inside: fractions of the present one. Nests."""
-        outer = self._interval
-        length = outer[1] - outer[0]
-        self._interval = (outer[0] + begin * length, outer[0] + end * length)
+        outer = self._intervals[-1]
+        length = outer.end - outer.begin
+        self._enter(outer.begin + begin * length, outer.begin + end * length)
         yield
-        self._interval = outer
+        self._intervals.pop()
+
+    def _enter(self, begin: float, end: float) -> None:
+        line = len(self._instructions)
+        self._instructions.append(None)  # the place of a KEEP, if a polynomial needs it
+        self._intervals.append(Interval(begin, end, line, self._trace.outputs()))
 
     # Inputs, steps, outputs
 
@@ -137,27 +150,36 @@ class Emitter:
                         f"Polynomial({polynomial.points}, {polynomial.derivatives}) has {polynomial.degree + 1}. Take "
                         "fewer points or derivatives."
                     )
-                buffers, history = self._points_before(polynomial)
-                begin, end = self._interval
-                points, derivatives, held = (
-                    polynomial.points,
-                    polynomial.derivatives,
-                    polynomial.held,
-                )
-                if held is not None:
-                    held = begin + held * (end - begin)
-                self._write(Fit(instance, begin, points, derivatives, buffers, history, held))
+                self._fit(instance, polynomial)
             else:
                 self._write(Move(instance, Group.CONTINUOUS))
         if self._has(instance, Group.DISCRETE) and not self.plan.instances[instance].event_mode:
             self._write(Move(instance, Group.DISCRETE))
         self.set_inputs(instance)
 
+    def _fit(self, instance: int, polynomial: Polynomial) -> None:
+        interval, points = self._intervals[-1], polynomial.points
+        begin, held = interval.begin, polynomial.held
+        if held is not None:
+            held = begin + held * (interval.end - begin)
+        history = polynomial.history and points > 1
+        if history:
+            # the newest point of the history is the present one before the first step; one more for a short step
+            self.wanted_history = max(self.wanted_history, points + 1)
+        buffers: tuple[int, ...] = ()
+        if points > 1 and (self._wants_begin or not polynomial.history):
+            buffers = self._begins(instance)
+        self.fitted.add(instance)
+        fit = Fit(instance, begin, points, polynomial.derivatives, buffers, history, held)
+        self._write(fit)
+
     def move(self, instance: int) -> None:
         """Inputs of the instance in the store ← connected outputs, held."""
         if self._has(instance, Group.CONTINUOUS):
             if instance in self.derivatives and self._at_an_event:
-                self._write(Fit(instance, self._interval[0], 1, self.derivatives[instance], ()))
+                self._write(
+                    Fit(instance, self._intervals[-1].begin, 1, self.derivatives[instance], ())
+                )
             else:
                 self._write(Move(instance, Group.CONTINUOUS))
         if self._has(instance, Group.DISCRETE):
@@ -182,14 +204,16 @@ class Emitter:
     def step(self, instance: int) -> None:
         """``DoStep`` to the end of the interval."""
         self._saved.pop(instance, None)
-        self._write(Step(instance, self._interval[1]))
+        end = self._intervals[-1].end
+        self._write(Step(instance, end))
+        self._trace.step(instance, end)
 
     def step_all(self, instances: Iterable[int]) -> None:
         """``DoStep`` of all these instances to the end of the interval, in any order or at the same time."""
-        planned = self.plan.instances
+        planned, instances = self.plan.instances, list(instances)
         stopping = [i for i in instances if planned[i].may_return_early]
         others = [i for i in instances if not planned[i].may_return_early]
-        for instance in stopping:  # first, one by one: the others then go no farther
+        for instance in stopping:  # first, one by one: the others then step no farther
             self.step(instance)
         if len(others) > 1:
             self._write(Parallel(len(others)))
@@ -197,9 +221,10 @@ class Emitter:
             self.step(instance)
 
     def get(self, instance: int) -> None:
-        """Outputs of the FMU → store; nothing if nobody wants any."""
+        """Outputs of the FMU → store; nothing if none is used."""
         if self._has(instance, Group.OUTPUTS):
             self._write(Get(instance, Group.OUTPUTS))
+            self._trace.get(instance)
 
     def get_clocks(self, instance: int) -> None:
         """Output clocks of the FMU → store; nothing if none is connected."""
@@ -209,6 +234,7 @@ class Emitter:
     def align(self, instance: int, place: int) -> None:
         """Bring the instance back if it stands beyond an early return."""
         self._write(Align(instance, place))
+        self._trace.change()
 
     # Events
 
@@ -225,6 +251,7 @@ class Emitter:
         if hook not in self.hooks:
             self.hooks.append(hook)
         self._write(Call(self.hooks.index(hook)))
+        self._trace.change()
 
     @contextmanager
     def at_an_event(self) -> Iterator[None]:
@@ -241,6 +268,7 @@ class Emitter:
         for instance in instances:
             if instance not in self._saved:  # or it has not moved since
                 self._write(Save(instance, self.n_places))
+                self._trace.save(instance, self.n_places)
                 self._saved[instance] = self.n_places
                 self.n_places += 1
         return {instance: self._saved[instance] for instance in instances}
@@ -250,26 +278,52 @@ class Emitter:
         for instance, place in places.items():
             self._write(Restore(instance, place))
             self._saved[instance] = place
+            self._trace.restore(instance, place)
 
     def keep(self) -> int:
-        """Keep all outputs in a buffer, whose number is returned."""
-        buffer = self.n_buffers
-        self.n_buffers += 1
-        self._write(Keep(buffer))
-        return buffer
-
-    def want_begin(self) -> None:
-        """Let polynomials go through the outputs of the interval's begin too, which are kept in front of the program."""
-        self.wanted_begin = True
-
-    def keep_begin(self) -> int:
-        """Keep all outputs as those of the interval's begin."""
-        self._begin = self.begin_buffer = self.keep()
-        return self._begin
+        """Keep all outputs in a buffer, whose number is returned; outputs that are kept already are not kept again."""
+        outputs = self._trace.outputs()
+        if outputs.number not in self._trace.kept:
+            self._write(Keep(self.n_buffers))
+            self._trace.keep(self.n_buffers, outputs)
+            self.n_buffers += 1
+        return self._trace.kept[outputs.number]
 
     def recall(self, buffer: int) -> None:
         """All outputs ← buffer."""
         self._write(Recall(buffer))
+        self._trace.recall(buffer)
+
+    def want_begin(self) -> None:
+        """Let all polynomials from here on go through the outputs at the start of the interval too."""
+        self._wants_begin = True
+
+    def keep_begin(self) -> int:
+        """Keep the outputs at the start of the present interval, whatever has been written since; returns the buffer."""
+        return self._begin(self._intervals[-1])
+
+    def _begin(self, interval: Interval) -> int:
+        """Buffer of the outputs at the start of an interval."""
+        kept = self._trace.kept
+        if interval.outputs.number not in kept:
+            self._instructions[interval.line] = Keep(self.n_buffers)
+            self._trace.keep(self.n_buffers, interval.outputs)
+            self.n_buffers += 1
+        return kept[interval.outputs.number]
+
+    def _begins(self, instance: int) -> tuple[int, ...]:
+        """Buffers of the outputs at the start of the present interval, and of those around it.
+
+        The start of an interval further out gives a polynomial a point before the present one, which would make it
+        extrapolate. It is taken only if a source is ahead already, so that it must be interpolated.
+        """
+        sources = self.plan.sources[instance]
+        buffers: dict[int, None] = {}
+        for interval in reversed(self._intervals):
+            buffers[self._begin(interval)] = None
+            if not interval.outputs.are_ahead(sources, interval.begin):
+                break
+        return tuple(buffers)
 
     # History and results
 
@@ -291,10 +345,13 @@ class Emitter:
 
     @contextmanager
     def repeat(self, *, least: int, most: int, tolerance: float) -> Iterator[None]:
-        """Repeat what is written inside until outputs have come to rest; see UNTIL."""
+        """Repeat what is written inside until the outputs have converged; see UNTIL."""
         self._write(Repeat(least, most))
+        self._trace.repeat()
+        self._saved = {}  # the next pass starts with other states
         yield
         self._write(Until(tolerance))
+        self._trace.change()
 
     def mode(self, instance: int, state: State) -> None:
         """Bring the instance to a state."""
@@ -304,11 +361,11 @@ class Emitter:
         """Make all outputs agree with the inputs they depend on directly, at one instant.
 
         Along the visits of the plan, with an iteration around each algebraic loop. Outputs that are needed before their
-        instance is reached are read beforehand, so that nothing is computed from values that nobody gave.
+        instance is reached are read beforehand, so that nothing is computed from values that were never set.
         """
         read: set[int] = set()
         for visit in self.plan.visits:
-            sources = {k.source for k in self.plan.links if k.target in visit.instances}
+            sources = set[int]().union(*(self.plan.sources[i] for i in visit.instances))
             if visit.loop:
                 sources |= set(visit.instances)
             for instance in sorted(sources - read - (set() if visit.loop else {*visit.instances})):
@@ -332,17 +389,6 @@ class Emitter:
 
     def _has(self, instance: int, group: Group) -> bool:
         return bool(self.plan.layout.segments(instance, group))
-
-    def _points_before(self, polynomial: Polynomial) -> tuple[tuple[int, ...], bool]:
-        """Buffers through which a polynomial may go, and whether it goes on through the history."""
-        if polynomial.history and polynomial.points > 1:
-            # the newest point of the history is the present one until somebody has stepped; one more for a short step
-            self.wanted_history = max(self.wanted_history, polynomial.points + 1)
-        if polynomial.points == 1:
-            return (), False
-        self.wanted_begin |= not polynomial.history
-        begin = () if self._begin is None else (self._begin,)
-        return begin, polynomial.history and self.history > 0
 
     def _interpolates(self, instance: int, polynomial: Polynomial) -> bool:
         return polynomial.degree > 0 and self.plan.instances[instance].takes_polynomials

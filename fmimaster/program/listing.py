@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isinf
 from typing import Any
 
-from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan, Route
+from fmimaster.plan.layout import Group, Route
+from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import (
     Align,
     Call,
@@ -188,13 +188,13 @@ def _routes(instruction: Move | Fit, plan: Plan, group: Group) -> str:
 
 def _fed(trigger: int, plan: Plan) -> str:
     """A trigger with the clocks that make it active, and what comes along with it; empty if nothing feeds it."""
-    planned = plan.trigger_plans[trigger]
-    clocks = [f"{plan.instances[i].name}.{name}" for i, name in planned.sources]
-    by_clocks = f"{planned.variable} <- {' or '.join(clocks)}" if clocks else ""
-    along = ", ".join(moved(route, plan) for route in plan.payload.get(trigger, ()))
+    planned = plan.triggers[trigger]
+    clocks = [f"{plan.instances[i].name}.{name}" for i, name in planned.clocks]
+    by_clocks = f"{planned.name} <- {' or '.join(clocks)}" if clocks else ""
+    along = ", ".join(moved(route, plan) for route in planned.payload)
     if not along:
         return by_clocks
-    return f"{by_clocks or planned.variable}, with {along}"
+    return f"{by_clocks or planned.name}, with {along}"
 
 
 def _some(names: list[str], between: str) -> str:

@@ -62,6 +62,10 @@ class Programs:
     history: int
     hooks: Sequence[Hook]
     """What CALL calls, by number."""
+    interpolated: frozenset[int] = frozenset()
+    """Instances whose inputs come as polynomials at any time."""
+    notes: tuple[str, ...] = ()
+    """Parameters of FMUs that the run sets."""
 
     @property
     def attempt(self) -> Program:

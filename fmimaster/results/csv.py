@@ -237,7 +237,12 @@ def _quoted(text: str) -> str:
 
 
 def _cells(column: NDArray[Any]) -> Iterable[str]:
-    """The shortest text of each value that C and Python read back as the same value."""
+    """The shortest text of each value that C and Python read back as the same value; empty where there is none."""
+    if np.ma.is_masked(column):
+        cells = _cells(np.ma.getdata(column))
+        return (
+            "" if absent else c for c, absent in zip(cells, np.ma.getmaskarray(column), strict=True)
+        )
     if column.dtype.kind == "b":
         column = column.astype(np.int8)
     if column.dtype.kind == "O":

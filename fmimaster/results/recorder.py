@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +17,24 @@ Block = Mapping[Any, NDArray[Any]]
 """Type → values of shape (rows, elements)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSource:
-    """Where a column of the results comes from: the elements ``slot`` of the block of its type."""
+class Column(Protocol):
+    """A column of the results, and where it lies in a block."""
 
-    name: str
-    kind: Hashable
-    slot: slice
-    shape: tuple[int, ...] = ()
-    unit: str = ""
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> Hashable: ...
+    @property
+    def column(self) -> slice:
+        """Its elements in the block of its type."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def present(self) -> tuple[Hashable, tuple[int, ...]] | None:
+        """Type and elements of the flags of which one must be true, or there is no value; None if there is always one."""
 
 
 MOST_ROWS_RESERVED = 10_000_000
@@ -38,7 +46,7 @@ class Recorder:
 
     Parameters
     ----------
-    columns : sequence of ColumnSource
+    columns : sequence of Column
     expected_rows : int
         How many rows are likely to come.
     writer : CsvWriter or None
@@ -52,7 +60,7 @@ class Recorder:
 
     def __init__(
         self,
-        columns: Sequence[ColumnSource],
+        columns: Sequence[Column],
         *,
         expected_rows: int = 0,
         writer: CsvWriter | None = None,
@@ -104,9 +112,7 @@ class Recorder:
         self, times: NDArray[np.float64], values: Block, statistics: Statistics | None = None
     ) -> Results:
         columns = {
-            c.name: values[c.kind][:, c.slot].reshape(len(times), *c.shape)
-            if c.kind in values
-            else np.empty((0, *c.shape))
+            c.name: _values(c, values, len(times)) if c.type in values else np.empty((0, *c.shape))
             for c in self._columns
         }
         units = {c.name: c.unit for c in self._columns if c.unit}
@@ -165,10 +171,21 @@ class Recorder:
                 continue
             row = int(np.isnan(values).any(axis=1).argmax())
             for column in self._columns:
-                if column.kind == kind and np.isnan(values[row, column.slot]).any():
+                if column.type == kind and np.isnan(values[row, column.column]).any():
                     found.append((row, column.name))
                     break
         return min(found, default=None)
+
+
+def _values(column: Column, block: Block, rows: int) -> NDArray[Any]:
+    """The values of a column; masked where there is none."""
+    values = block[column.type][:, column.column].reshape(rows, *column.shape)
+    if column.present is None:
+        return values
+    kind, flags = column.present
+    absent = ~block[kind][:, list(flags)].any(axis=1)
+    mask = np.broadcast_to(absent.reshape(rows, *[1 for _ in column.shape]), values.shape)
+    return np.ma.MaskedArray(values, mask)
 
 
 def _copied(

@@ -30,7 +30,8 @@ class Table:
     time : shape (n,), in s
         Does not decrease; rows at the same time are the states before and after events.
     columns : name → shape (n,) or (n, *dims)
-        Floats, integers, Booleans, or objects (``str`` and ``bytes`` of String and Binary).
+        Floats, integers, Booleans, or objects (``str`` and ``bytes`` of String and Binary); a masked array where there is
+        not always a value.
     units : name → unit
         For the columns that have one.
     index : shape (n,)
@@ -189,7 +190,7 @@ def _time(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _column(name: str, values: ArrayLike, rows: int) -> NDArray[Any]:
-    column = np.asarray(values)
+    column = np.asanyarray(values)
     if column.shape[:1] != (rows,):
         raise OptionError(
             f"Column '{name}' has the shape {column.shape}; expected {rows} rows, as time has."

@@ -14,7 +14,7 @@ from fmimaster.system.model import DataType
 
 
 def nominals_of_outputs(plan: Plan) -> dict[DataType, NDArray[np.float64]]:
-    """Nominal value of each output slot."""
+    """Nominal value of each output slot; inf for signals, so that their changes do not count."""
     nominals = {
         kind: np.ones(size)
         for kind, size in plan.layout.output_sizes.items()
@@ -25,6 +25,8 @@ def nominals_of_outputs(plan: Plan) -> dict[DataType, NDArray[np.float64]]:
             variable = plan.instances[i].model.variable(name)
             assert variable is not None
             nominals[kind][slot] = variable.nominal
+    for _, k in plan.layout.signals.values():
+        nominals[DataType.FLOAT64][k] = np.inf
     return nominals
 
 

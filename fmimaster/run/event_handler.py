@@ -216,7 +216,7 @@ class EventHandler:
             plan, modes = self._plan, self._event_modes
             events = [plan.events[e] for e in sorted(fired)]
             first = requests.union(*(event.instances for event in events))
-            instances = concerned(first, plan.trigger_plans, plan.links, modes)
+            instances = concerned(first, plan.reached_by_events)
             triggers = tuple(
                 m.trigger for event in events for m in event.members if m.trigger is not None
             )
@@ -231,9 +231,9 @@ class EventHandler:
         """Recorded variables of components, as they are in the store."""
         values = self._executor.store.values
         return {
-            c.name: values[c.variable.type][c.slot].reshape(c.variable.shape).tolist()
+            c.name: values[c.type][c.slot].reshape(c.shape).tolist()
             for c in self._plan.recorded
-            if self._names[c.instance] in components
+            if c.instance is not None and self._names[c.instance] in components
         }
 
     def _who(self, instances: Iterable[int]) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import SimulationError
-from fmimaster.plan.plan import Plan, Route
+from fmimaster.plan.layout import Route
+from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Fit
 from fmimaster.program.polynomial import NEAREST, Polynomials, evaluate, hermite
 from fmimaster.program.store import ValueStore

@@ -83,7 +83,9 @@ def test_places_and_buffers_are_handed_out_once(plan: Plan) -> None:
     p.step(0)
     assert p.save([0]) == {0: 2}
     # the history is not among the buffers
-    assert (p.keep(), p.keep()) == (0, 1)
+    first = p.keep()
+    p.get(0)
+    assert (first, p.keep()) == (0, 1)
     assert (p.n_places, p.n_buffers) == (3, 2)
 
 
@@ -134,3 +136,81 @@ def test_an_fmu_that_cannot_take_a_polynomial_wants_no_history(plan: Plan) -> No
     p = Emitter(plan)
     p.inputs(1, Polynomial(3, 0))
     assert p.wanted_history == 0
+
+
+# Outputs at the start of an interval ----------------------------------------------------------------------------------
+
+LINE = Polynomial(2, 0, history=False)
+
+
+def text(p: Emitter) -> list[str]:
+    return [str(i) for i in p.program("p").instructions]
+
+
+def advance(p: Emitter, *instances: int) -> None:
+    for i in instances:
+        p.inputs(i, LINE)
+        p.step(i)
+        p.get(i)
+
+
+def test_outputs_are_kept_once_however_often_they_are_asked_for(plan: Plan) -> None:
+    p = Emitter(plan)
+    kept = p.keep()
+    assert p.keep_begin() == p.keep() == kept
+    p.recall(kept)
+    with p.over(0.0, 0.5):
+        advance(p, 0)
+    assert text(p)[:3] == ["KEEP 0", "RECALL 0", "FIT 0 0.0 2 0 (0,)"]
+    assert p.n_buffers == 1
+
+
+def test_the_start_of_an_interval_is_kept_where_it_starts_if_a_polynomial_needs_it(
+    plan: Plan,
+) -> None:
+    p = Emitter(plan)
+    with p.over(0.0, 0.5):
+        p.step(1)
+        p.get(1)
+    with p.over(0.5, 1.0):
+        p.step(1)
+        p.get(1)
+        advance(p, 0)
+    written = text(p)
+    assert written.index("KEEP 0") == 2
+    assert "FIT 0 0.5 2 0 (0,)" in written
+
+
+def test_a_start_further_out_serves_only_where_the_source_is_ahead(plan: Plan) -> None:
+    p = Emitter(plan)
+    advance(p, 1)
+    with p.over(0.0, 0.5):
+        advance(p, 0)
+    with p.over(0.5, 1.0):
+        advance(p, 0)
+    fits = [i for i in p.program("p").instructions if isinstance(i, Fit)]
+    # b is at the end of the whole: its line leads from the start of the whole, also over the second half
+    assert [f.buffers for f in fits] == [(0, 1), (2, 1)]
+
+    for half in (0.0, 0.5):
+        with p.over(half, half + 0.5):
+            advance(p, 1, 0)
+    fits = [i for i in p.program("p").instructions if isinstance(i, Fit)]
+    assert [f.buffers for f in fits] == [(3,), (4,)]
+
+
+def test_the_first_program_tells_where_the_start_of_its_interval_is_kept(plan: Plan) -> None:
+    p = Emitter(plan)
+    advance(p, 0)
+    p.program("one")
+    assert p.begin_buffer == 0
+    p.step(0)
+    p.program("other")
+    assert p.begin_buffer is None
+
+
+def test_a_repetition_does_not_rely_on_states_saved_before_it(plan: Plan) -> None:
+    p = Emitter(plan)
+    p.save([0])
+    with p.repeat(least=1, most=2, tolerance=0.0):
+        assert p.save([0]) == {0: 1}  # in the second pass it has moved

@@ -23,7 +23,8 @@ from fmimaster.algorithms import (
     Waveform,
     assemble,
 )
-from fmimaster.plan.plan import EventUse, Plan, Policy
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.listing import listing
 from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.program.programs import Programs

@@ -132,7 +132,7 @@ def test_results_and_connections_carry_what_was_read_right_after_the_step(
 def test_rows_do_not_depend_on_how_they_are_cut_into_blocks(
     simulate: Simulate, algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fmimaster.run.executor.MOST_ROWS", 1000)
+    monkeypatch.setattr("fmimaster.run.rows.MOST_ROWS", 1000)
     r = simulate(*pair(), algorithm=algorithm, stop_time=2.5, step_size="1/1000")
     assert r.time.tolist() == [k / 1000 for k in range(2501)]
     assert r["clock.t"].tolist() == r.time.tolist()

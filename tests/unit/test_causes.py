@@ -155,7 +155,7 @@ def test_they_are_the_same_when_no_row_is_kept(tmp_path: Path) -> None:
 def test_the_last_row_of_a_block_may_be_the_left_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = two_mass(backend=Backend.REFERENCE).run()
     for rows in range(7, 12):  # some block ends right before an event, or within it
-        monkeypatch.setattr("fmimaster.run.executor._rows_of_a_block", lambda _, n=rows: n)
+        monkeypatch.setattr("fmimaster.run.rows._rows_of_a_block", lambda _, n=rows: n)
         assert two_mass(backend=Backend.REFERENCE).run().events == kept.events
 
 

@@ -18,7 +18,8 @@ from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import EventUse, Plan
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.policy import EventUse
 from fmimaster.run.executor import make_store
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
 

@@ -10,7 +10,7 @@ import pytest
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
-from fmimaster.plan.plan import EventUse, Policy
+from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.hook import FunctionHook
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.store import ValueStore

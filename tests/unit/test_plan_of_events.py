@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu, plan_of
 
+from fmimaster.algorithms import Jacobi, assemble
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import DescriptionError, OptionError
-from fmimaster.plan.events import concerned
+from fmimaster.plan.events import concerned, reached_by_events
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import EventUse, Plan, Policy
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.policy import EventUse, Policy
+from fmimaster.program.instructions import Set
 from fmimaster.requirements import refuse_plan
 from fmimaster.system.model import (
     DataType,
@@ -81,13 +84,13 @@ def test_a_shared_event_is_one_with_a_trigger_in_each_member() -> None:
 def test_payload_comes_from_the_other_member() -> None:
     plan = crash()
     for trigger, source in ((0, 1), (1, 0)):
-        routes = plan.payload[trigger]
+        routes = plan.triggers[trigger].payload
         assert [(w.link.source, w.link.output.name) for w in routes] == [(source, "y")]
 
 
 def test_clocks_that_announce_make_the_triggers_active_but_counters_do_not() -> None:
     plan = crash()
-    assert [p.sources for p in plan.trigger_plans] == [((0, "out"),), ((0, "out"),)]
+    assert [t.clocks for t in plan.triggers] == [((0, "out"),), ((0, "out"),)]
     assert [len(t.sources) for t in plan.triggers] == [1, 1]
 
 
@@ -114,7 +117,7 @@ def test_without_an_event_clock_nothing_is_watched() -> None:
 def test_a_private_event_has_the_name_of_its_component_in_front() -> None:
     plan = plan_of({"a": member(Scope.PRIVATE)}, use=WATCHED)
     assert [e.name for e in plan.events] == ["a.hit"]
-    assert plan.trigger_plans[0].sources == ()  # nobody but the importer
+    assert plan.triggers[0].clocks == ()  # nobody but the importer
 
 
 def test_a_connected_input_cannot_trigger_an_event_too() -> None:
@@ -160,9 +163,9 @@ def clocked() -> Plan:
 
 
 def test_a_connected_clock_is_a_trigger_with_the_inputs_that_it_clocks() -> None:
-    (trigger,) = clocked().trigger_plans
-    assert (trigger.instance, trigger.variable, trigger.sources) == (1, "tick", ((0, "tick"),))
-    assert [link.input.name for link in trigger.payload] == ["w"]
+    (trigger,) = clocked().triggers
+    assert (trigger.instance, trigger.name, trigger.clocks) == (1, "tick", ((0, "tick"),))
+    assert [link.input.name for link in trigger.links] == ["w"]
 
 
 def test_clocks_are_read_only_if_somebody_uses_them() -> None:
@@ -178,7 +181,7 @@ def test_an_event_concerns_who_is_downstream() -> None:
     plan = clocked()
 
     def reach(first: int, modes: list[bool]) -> tuple[int, ...]:
-        return concerned(frozenset({first}), plan.trigger_plans, plan.links, modes)
+        return concerned(frozenset({first}), reached_by_events(plan.triggers, plan.links, modes))
 
     assert reach(0, [True, True, True, False]) == (0, 1, 2)
     assert reach(1, [True, True, True, False]) == (1, 2)
@@ -224,13 +227,14 @@ def test_with_event_mode_an_fmu_stops_if_it_can_and_is_allowed_to(
     assert plan_of({"a": unit}, use=use).instances[0].may_return_early is expected
 
 
-def test_the_policy_is_a_start_value_and_a_note_unless_the_user_gives_the_same() -> None:
+def test_the_policy_is_set_and_noted_unless_the_user_gives_the_same() -> None:
     use = EventUse(watched=True, policies=({0: Policy.ANNOUNCE, 1: Policy.IGNORE},))
     units = {"a": member(), "b": member(), "c": member()}
     plan = plan_of(units, (), {"b.policy": 2}, use=use)
-    told = [i.start_values.get("policy") for i in plan.instances]
-    assert told == [(1,), (2,), None]
-    assert plan.notes == (
+    programs = assemble(plan, Jacobi())
+    told = [Set(i, Group.SETTINGS) in programs.initialize.instructions for i in range(3)]
+    assert told == [True, False, False]
+    assert programs.notes == (
         "'a.policy' is set to 1: it stops at its events, and the importer fires them",
     )
 
@@ -238,4 +242,4 @@ def test_the_policy_is_a_start_value_and_a_note_unless_the_user_gives_the_same()
 def test_another_policy_than_the_event_clock_needs_is_refused() -> None:
     use = EventUse(watched=True, policy=Policy.IGNORE)
     with pytest.raises(OptionError, match=r"start value 0 of 'b\.policy' .* needs 2\. Leave"):
-        plan_of({"b": member()}, (), {"b.policy": 0}, use=use)
+        assemble(plan_of({"b": member()}, (), {"b.policy": 0}, use=use), Jacobi())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,14 +14,23 @@ from python_fmu import PythonFmu, plan_of
 from fmimaster.errors import NotANumberError
 from fmimaster.program.store import ValueStore
 from fmimaster.results.csv import CsvWriter
-from fmimaster.results.recorder import ColumnSource, Recorder
-from fmimaster.run.executor import RowBlock
+from fmimaster.results.recorder import Recorder
+from fmimaster.run.rows import RowBlock
 from fmimaster.system.model import DataType
 
-COLUMNS = (
-    ColumnSource("x", "float", slice(0, 1), unit="m"),
-    ColumnSource("m", "float", slice(1, 5), (2, 2)),
-)
+
+class Column(NamedTuple):
+    """A column as the recorder sees it."""
+
+    name: str
+    type: str
+    column: slice
+    shape: tuple[int, ...] = ()
+    unit: str = ""
+    present: tuple[str, tuple[int, ...]] | None = None
+
+
+COLUMNS = (Column("x", "float", slice(0, 1), unit="m"), Column("m", "float", slice(1, 5), (2, 2)))
 
 
 def block(times: list[float]) -> tuple[np.ndarray, dict[str, np.ndarray]]:

@@ -18,11 +18,12 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.store import ValueStore
-from fmimaster.run.executor import Experiment, RowBlock, make_store
+from fmimaster.run.executor import Experiment, make_store
 from fmimaster.run.native.encoding import Encoder
 from fmimaster.run.native.instances import Context, make_entries
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.registers import Registers
+from fmimaster.run.rows import RowBlock
 
 AUTOMATIC = 0
 """Number of threads that leaves the number to a measurement."""
@@ -103,7 +104,7 @@ class NativeExecutor:
             for segment in groups.get(group, ())
         ) and all(
             w.is_lossless
-            for routes in (*plan.routes.values(), *plan.payload.values())
+            for routes in (*plan.routes.values(), *(t.payload for t in plan.triggers))
             for w in routes
         )
 

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.kernel._kernel import ffi
-from fmimaster.plan.layout import Group, Segment
-from fmimaster.plan.plan import Plan, Route
+from fmimaster.plan.layout import Group, Route, Segment
+from fmimaster.plan.plan import Plan
 from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.run.convergence import nominals_of_outputs
-from fmimaster.run.executor import Experiment, RowBlock
+from fmimaster.run.executor import Experiment
 from fmimaster.run.native.header import TYPES
 from fmimaster.run.native.instances import Entry
 from fmimaster.run.registers import Registers
+from fmimaster.run.rows import RowBlock
 from fmimaster.system.model import DataType
 
 
@@ -202,7 +203,7 @@ class Lender:
             ]
             record.sources = self.lent(ffi.new("const uint8_t *[]", sources or [ffi.NULL]))
             record.n_sources, record.n_segments = len(sources), len(trigger.segments)
-            moves = self.moves(self.plan.payload.get(k, ()))
+            moves = self.moves(self.plan.triggers[k].payload)
             record.n_moves, record.moves = moves["n"], moves["moves"]
             record.segments = self._segments(entry, Group.TRIGGERS, trigger.segments)
         return {"n": len(chosen), "triggers": triggers}

@@ -14,8 +14,9 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.outcome import Stop
 from fmimaster.program.store import ValueStore
 from fmimaster.run.convergence import nominals_of_outputs
-from fmimaster.run.executor import Experiment, RowBlock
+from fmimaster.run.executor import Experiment
 from fmimaster.run.registers import Registers
+from fmimaster.run.rows import RowBlock
 
 Action = Callable[[], None]
 """An instruction, ready to be executed."""

@@ -48,7 +48,7 @@ def _move_triggers(m: Machine, i: int) -> Action:
     clocks, active = m.store.values.get(DataType.CLOCK), m.store.active
     chosen = []
     for k in m.plan.triggers_of(i):
-        routes = m.plan.payload.get(k, ())
+        routes = m.plan.triggers[k].payload
         elements = [e for route in routes for e in moves(route, m.store, m.plan)]
         chosen.append((k, m.plan.triggers[k].sources, elements))
 

@@ -1,0 +1,240 @@
+"""From a resolved system to its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from fmimaster.plan.events import event_members, place_triggers, plan_events
+from fmimaster.plan.graph import dependency_arcs, trigger_sequence, visits
+from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
+from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
+from fmimaster.plan.policy import EventUse, Policy, has_settings, settings, stops_at_events
+from fmimaster.plan.recorded import chosen_variables, place_columns
+from fmimaster.system.model import Causality, DataType, Initial, Scope, Variable
+from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
+
+
+def step_order(system: ResolvedSystem) -> StepOrder:
+    """Names and trigger sequence of a system: what an algorithm knows before there is a plan."""
+    models = [c.model for c in system.components]
+    sequence = trigger_sequence(models, system.links)
+    return StepOrder(tuple(c.name for c in system.components), sequence)
+
+
+def make_plan(
+    system: ResolvedSystem,
+    *,
+    outputs: Sequence[str] = (),
+    bare_names: bool = False,
+    use: EventUse | None = None,
+    signals: Sequence[Signal] = (),
+    order: StepOrder | None = None,
+) -> Plan:
+    """Derive the plan of a system: a pure function.
+
+    Parameters
+    ----------
+    outputs
+        Globs of the names ``"component.variable"`` to record; empty for the outputs of all components and all signals.
+    bare_names : bool
+        Whether columns of the first component are named without its name, as users of single FMUs expect.
+    use
+        How the run uses events; not at all, if left out.
+    signals
+        Values that hooks of the algorithm write, which can be recorded like outputs.
+    order
+        What :func:`step_order` returns, if it is known already.
+
+    Raises
+    ------
+    OptionError
+        If a glob fits no variable.
+    """
+    models = [c.model for c in system.components]
+    sequence = (order or step_order(system)).trigger_sequence
+    initial_visits, step_visits = (
+        visits(
+            dependency_arcs(models, system.links, initial=initial),
+            dependency_arcs(models, system.links, initial=initial, assumed=False),
+            sequence,
+        )
+        for initial in (True, False)
+    )
+    chosen = chosen_variables(system.components, outputs, bare_names, signals)
+    use = use or EventUse()
+    if not use.watched:
+        system = without_events(system)
+    elif use.fires:
+        system = without_untriggered(system)
+    events, triggers = plan_events(system)
+    read, given, clocks = event_members(system, events, triggers)
+    for entry in chosen:
+        if entry.instance is not None:
+            read[entry.instance].add(entry.variable)
+    layout = make_layout(_members(system, use, read, given, clocks), signals)
+    columns, rows = place_columns(system.components, chosen, layout)
+    clocked = {t.instance for t in triggers} | {j for t in triggers for j, _ in t.clocks}
+    connected = any(k.input.type is DataType.CLOCK for k in system.links)
+    return Plan(
+        instances=tuple(
+            _instance(c, i, use, i in clocked, connected) for i, c in enumerate(system.components)
+        ),
+        links=system.links,
+        trigger_sequence=sequence,
+        visits=initial_visits,
+        step_loops=tuple(v.loop for v in step_visits if v.loop is not None),
+        layout=layout,
+        routes=_routes(system.links, layout),
+        recorded=columns,
+        rows=rows,
+        notes=system.notes,
+        events=events,
+        triggers=place_triggers(triggers, layout),
+    )
+
+
+def _instance(
+    component: ResolvedComponent, i: int, use: EventUse, clocked: bool, connected: bool
+) -> InstancePlan:
+    model, policies = component.model, use.policies_of(i)
+    can = model.capabilities
+    wanted = clocked or {*policies} != {Policy.EXECUTE} or bool(use.early_return)
+    event_mode = can.has_event_mode and (wanted if use.event_mode is None else use.event_mode)
+    early_return = (
+        connected or bool(use.event_mode) if use.early_return is None else use.early_return
+    )
+    early_return = early_return and (event_mode or not can.has_event_mode)
+    return InstancePlan(
+        component.name,
+        component.source,
+        model,
+        {n: tuple(v.tolist()) for n, v in component.start_values.items()},
+        event_mode,
+        early_return and any(stops_at_events(model, policy) for policy in policies),
+        policies,
+    )
+
+
+def without_events(system: ResolvedSystem) -> ResolvedSystem:
+    """The system without the events that its FMUs declare; clock connections stay."""
+    components = tuple(
+        replace(c, model=replace(c.model, events=(), look_ahead=None)) for c in system.components
+    )
+    return replace(system, components=components, shared_events=())
+
+
+def without_untriggered(system: ResolvedSystem) -> ResolvedSystem:
+    """The system without private events that the importer cannot trigger: the FMUs execute them by themselves."""
+    components, notes = [], list(system.notes)
+    for c in system.components:
+        kept = tuple(e for e in c.model.events if e.trigger or e.scope is Scope.SHARED)
+        dropped = [e.name for e in c.model.events if e not in kept]
+        notes += [f"'{c.name}' sees to its event '{n}' itself: it has no trigger" for n in dropped]
+        # an FMU that leaves its events to the importer would never execute this one
+        policy = c.model.event_policy if kept or not dropped else None
+        model = replace(c.model, events=kept, event_policy=policy)
+        components.append(replace(c, model=model))
+    return replace(system, components=tuple(components), notes=tuple(notes))
+
+
+def _members(
+    system: ResolvedSystem,
+    use: EventUse,
+    read: Sequence[set[str]],
+    triggers: Sequence[Collection[str]],
+    clocks: Sequence[set[str]],
+) -> list[dict[Group, list[Variable]]]:
+    """Variables of each group of each instance, each group in the order of the model description.
+
+    Parameters
+    ----------
+    read, triggers, clocks
+        Per instance, names of outputs that events and results need, of triggers with payload, and of output clocks.
+    """
+    fed: list[set[str]] = [set() for _ in system.components]
+    for link in system.links:
+        fed[link.target].add(link.input.name)
+        read[link.source].add(link.output.name)
+    return [
+        _groups(c, use.policies_of(i), fed[i], read[i], triggers[i], clocks[i])
+        for i, c in enumerate(system.components)
+    ]
+
+
+def _groups(
+    component: ResolvedComponent,
+    policies: Sequence[Policy],
+    fed: set[str],
+    read: set[str],
+    triggers: Collection[str],
+    clocks: set[str],
+) -> dict[Group, list[Variable]]:
+    """The groups of one instance."""
+    model, given = component.model, component.start_values.keys()
+    read = _with_derivatives(component, read)
+    parameters = settings(model) if has_settings(model, policies) else {}
+    groups: dict[Group, list[Variable]] = {group: [] for group in Group}
+    for v in model.variables:
+        if v.name in read and v.type is not DataType.CLOCK:
+            groups[Group.CLOCKED if v.clocks else Group.OUTPUTS].append(v)
+        if v.name in triggers:
+            groups[Group.TRIGGERS].append(v)
+        elif v.name in fed:
+            continuous = v.is_continuous and v.type is DataType.FLOAT64
+            groups[Group.CONTINUOUS if continuous else Group.DISCRETE].append(v)
+        if v.name in parameters:
+            groups[Group.SETTINGS].append(v)
+        if v.name in clocks:
+            groups[Group.CLOCKS].append(v)
+        if v.name in given and v.causality is Causality.STRUCTURAL_PARAMETER:
+            groups[Group.STRUCTURAL].append(v)
+        elif v.name in given:
+            groups[Group.START].append(v)
+            if v.initial is Initial.EXACT and v.name not in fed:
+                groups[Group.INITIAL].append(v)
+    return groups
+
+
+def _with_derivatives(component: ResolvedComponent, read: set[str]) -> set[str]:
+    """The names, and those of all outputs that are derivatives of them."""
+    slopes = {
+        v.derivative_of: v.name
+        for v in component.model.with_causality(Causality.OUTPUT)
+        if v.type is DataType.FLOAT64
+    }
+    found = set(read)
+    for start in read:
+        name = start
+        while (name := slopes.get(name, "")) and name not in found:
+            found.add(name)
+    return found
+
+
+def _routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tuple[Route, ...]]:
+    """What feeds each group of inputs of each instance."""
+    by_target = {(k.target, k.input.name): k for k in links}
+    derivative_of: dict[tuple[int, str], str] = {}
+    for i, groups in enumerate(layout.groups):
+        for segment in groups.get(Group.OUTPUTS, ()):
+            for v in segment.variables:
+                if v.derivative_of and v.type is DataType.FLOAT64:
+                    derivative_of[i, v.derivative_of] = v.name
+    routes: dict[tuple[int, Group], tuple[Route, ...]] = {}
+    for i, groups in enumerate(layout.groups):
+        for group in (Group.CONTINUOUS, Group.DISCRETE):
+            found = []
+            for segment in groups.get(group, ()):
+                for name, target in segment.slots().items():
+                    link = by_target[i, name]
+                    kind, source = layout.slots[link.source, Group.OUTPUTS, link.output.name]
+                    slots, output = [], link.output.name
+                    while output := derivative_of.get((link.source, output), ""):
+                        slot = layout.slots[link.source, Group.OUTPUTS, output][1]
+                        if slot in slots:  # a circle: the FMU contradicts itself
+                            break
+                        slots.append(slot)
+                    found.append(Route(link, kind, source, segment.type, target, tuple(slots)))
+            if found:
+                routes[i, group] = tuple(found)
+    return routes

@@ -1,0 +1,75 @@
+"""What a run does with the events of its FMUs, and the parameters by which FMUs are prepared for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from fmimaster.system.model import Model
+
+
+class Policy(Enum):
+    """What FMUs do at their own events, if they let the importer choose."""
+
+    EXECUTE = "execute"
+    """They execute them, inside a step or in Event Mode."""
+    ANNOUNCE = "announce"
+    """They stop there, and the importer fires them."""
+    IGNORE = "ignore"
+    """They step over them, and the importer fires them."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventUse:
+    """How a run uses the events of its FMUs."""
+
+    watched: bool = False
+    """Whether indicators are read."""
+    fires: bool = False
+    """Whether the importer fires events: then FMUs execute private ones without a trigger by themselves."""
+    policy: Policy = Policy.EXECUTE
+    """For all instances, where there are no policies by instance."""
+    policies: tuple[Mapping[int, Policy], ...] = ()
+    """For each variant of the algorithm, by instance."""
+    early_return: bool | None = None
+    """Whether FMUs may end a step at their events; None: if Event Mode is used for clock connections."""
+    event_mode: bool | None = None
+    """Whether Event Mode is used; None: where clocks are connected or the policy requires it."""
+
+    def policies_of(self, instance: int) -> tuple[Policy, ...]:
+        """The policy of one instance in each variant of the algorithm; a single one if there are no variants."""
+        return tuple(p.get(instance, Policy.EXECUTE) for p in self.policies) or (self.policy,)
+
+
+def stops_at_events(model: Model, policy: Policy) -> bool:
+    """Whether an instance may end a step at an event of its own, if it is allowed to and has this policy."""
+    chosen = model.event_policy
+    if chosen is not None and chosen.ignore is not None and policy is Policy.IGNORE:
+        return False
+    if model.capabilities.has_event_mode:
+        return model.capabilities.might_return_early_from_do_step
+    return chosen is not None and policy is Policy.ANNOUNCE
+
+
+def settings(
+    model: Model, policy: Policy = Policy.EXECUTE, interpolated: bool = False
+) -> dict[str, int | None]:
+    """Parameters that select a policy, and that say that inputs come as coefficients; None for as the FMU starts."""
+    found: dict[str, int | None] = {}
+    if (p := model.event_policy) is not None:
+        values = {
+            Policy.EXECUTE: p.execute,
+            Policy.ANNOUNCE: p.announce,
+            Policy.IGNORE: p.ignore,
+        }
+        found[p.parameter] = values[policy]
+    for polynomial in model.input_polynomials:
+        if polynomial.parameter is not None:
+            found[polynomial.parameter] = polynomial.value if interpolated else None
+    return found
+
+
+def has_settings(model: Model, policies: Sequence[Policy]) -> bool:
+    """Whether a run can need other values of these parameters than those with which the FMU starts."""
+    return {*policies} != {Policy.EXECUTE} or bool(model.input_polynomials)

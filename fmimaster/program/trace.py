@@ -1,0 +1,100 @@
+"""What is known of the outputs in the value store while a program is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+AHEAD = 1e-12
+"""Fractions of the interval that differ by no more are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The outputs of all instances at one place of the program."""
+
+    number: int
+    """Other outputs have another number."""
+    read: Mapping[int, float]
+    """Instance → fraction of the interval at which its outputs were read."""
+    otherwise: float
+    """The fraction for all other instances: 0 at the start; inf where a repetition starts, since it is not known there."""
+
+    def are_ahead(self, instances: Iterable[int], fraction: float) -> bool:
+        """Whether the outputs of one of these instances were read after a fraction of the interval."""
+        return any(self.read.get(i, self.otherwise) > fraction + AHEAD for i in instances)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An interval that an algorithm writes about, inside another one or the whole."""
+
+    begin: float
+    end: float
+    line: int
+    """Where a KEEP of the outputs at its start has its place."""
+    outputs: Outputs
+    """At its start."""
+
+
+@dataclass
+class Trace:
+    """Where instances stand, when their outputs were read, and which buffer holds which outputs, in the first pass of each
+    repetition."""
+
+    kept: dict[int, int] = field(default_factory=dict)
+    """Number of outputs → the buffer that holds them."""
+    _stands: dict[int, float] = field(default_factory=dict)
+    _places: dict[int, float] = field(default_factory=dict)
+    _read: dict[int, float] = field(default_factory=dict)
+    _otherwise: float = 0.0
+    _number: int = 0
+    _last: int = 0
+    _buffers: dict[int, Outputs] = field(default_factory=dict)
+
+    def outputs(self) -> Outputs:
+        """The outputs here."""
+        return Outputs(self._number, dict(self._read), self._otherwise)
+
+    def change(self) -> None:
+        """The outputs, or what else KEEP keeps, may be others from here on."""
+        self._last += 1
+        self._number = self._last
+
+    def step(self, instance: int, end: float) -> None:
+        """The instance has stepped."""
+        self._stands[instance] = end
+        self.change()
+
+    def get(self, instance: int) -> None:
+        """Outputs of the instance have been read."""
+        self._read[instance] = self._stands.get(instance, 0.0)
+        self.change()
+
+    def save(self, instance: int, place: int) -> None:
+        """The instance has been saved."""
+        self._places[place] = self._stands.get(instance, 0.0)
+
+    def restore(self, instance: int, place: int) -> None:
+        """The instance has been restored."""
+        self._stands[instance] = self._places.get(place, 0.0)
+
+    def keep(self, buffer: int, outputs: Outputs) -> None:
+        """A buffer holds these outputs."""
+        self.kept[outputs.number] = buffer
+        self._buffers[buffer] = outputs
+
+    def recall(self, buffer: int) -> None:
+        """The outputs are those of a buffer again."""
+        known = self._buffers.get(buffer)
+        if known is None:
+            self.change()
+            return
+        self._number, self._otherwise = known.number, known.otherwise
+        self._read = dict(known.read)
+
+    def repeat(self) -> None:
+        """A repetition starts: its second pass finds other outputs than the first."""
+        self._read, self._otherwise = {}, inf
+        self.change()
