@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms import Algorithm, Jacobi, assemble
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import IN_PYTHON, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.plan.layout import Group
 from fmimaster.plan.make import make_plan
 from fmimaster.plan.plan import Plan
@@ -167,15 +167,12 @@ class PythonFmu:
             instance.free()
 
 
-class PythonInstance:
+class PythonInstance(Instance):
     """An instance of a :class:`PythonFmu`: keeps a log of its calls, and evaluates outputs when they are read."""
 
-    binding = IN_PYTHON
-
     def __init__(self, fmu: PythonFmu, name: str) -> None:
-        self.name = name
+        super().__init__(name, fmu.model)
         self.fmu = fmu
-        self.model = fmu.model
         self.log: list[Logged] = []
         self.frees = 0
         self._initialized = False
@@ -208,7 +205,7 @@ class PythonInstance:
             return self._courses[name](time)
         return getattr(self.values, name)  # type: ignore[no-any-return]
 
-    # The protocol
+    # As an instance
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         variables = [self._variables[r] for r in references]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Binding, KernelInterface, Signal, Transfer
+from fmimaster.fmu.instance import Binding, Instance, KernelInterface, Signal, Transfer
 from fmimaster.system.model import DataType, Model
 
 log = logging.getLogger("fmimaster")
@@ -43,7 +44,7 @@ class MessageLog:
         log.log(level, "%s [%s] %s", self.instance, STATUS[min(max(status, 0), 5)], text)
 
 
-class BinaryInstance:
+class BinaryInstance(Instance):
     """Base of the instances that are an FMU in this process.
 
     Parameters
@@ -59,9 +60,8 @@ class BinaryInstance:
     def __init__(
         self, fmu: Any, model: Model, name: str, prefix: str, messages: MessageLog
     ) -> None:
+        super().__init__(name, model)
         self.fmu = fmu
-        self.model = model
-        self.name = name
         self.prefix = prefix
         self.messages = messages
         self.component = ctypes.c_void_p(_address(fmu.component))
@@ -251,10 +251,6 @@ class BinaryInstance:
 
         return set_polynomials
 
-    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A function that sets these variables from ``values``."""
-        raise NotImplementedError
-
     # FMU states
 
     def save(self, place: int) -> None:
@@ -266,9 +262,9 @@ class BinaryInstance:
         """Restore the FMU state from a place."""
         self.call(self.state_function("Set"), self._places[place])
 
+    @abstractmethod
     def state_function(self, verb: str) -> str:
         """Name of the function that gets, sets or frees a state; FMI 2.0 and 3.0 spell it differently."""
-        raise NotImplementedError
 
     def free(self) -> None:
         """Free saved states and the instance; harmless the second time."""

@@ -16,14 +16,7 @@ from fmpy.fmi2 import free as free_memory
 from numpy.typing import NDArray
 
 from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
-from fmimaster.fmu.instance import (
-    InstanceOptions,
-    KernelInterface,
-    Signal,
-    StepAnswer,
-    Transfer,
-    UpdateAnswer,
-)
+from fmimaster.fmu.instance import InstanceOptions, KernelInterface, Signal, StepAnswer, Transfer
 from fmimaster.system.model import DataType, Model
 
 _DO_STEP_STATUS, _PENDING_STATUS, _LAST_SUCCESSFUL_TIME, _TERMINATED = range(4)
@@ -113,12 +106,6 @@ class Fmi2Instance(BinaryInstance):
 
         return set_polynomials
 
-    def enter_configuration_mode(self) -> None:
-        """FMI 2.0 has no structural parameters."""
-        raise AssertionError("a plan gives no structural parameters to an FMI 2.0 FMU")
-
-    exit_configuration_mode = enter_configuration_mode
-
     def enter_initialization_mode(
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
@@ -137,14 +124,6 @@ class Fmi2Instance(BinaryInstance):
     def enter_step_mode(self) -> None:
         """``ExitInitializationMode``."""
         self.call("ExitInitializationMode")
-
-    def enter_event_mode(self) -> None:
-        """FMI 2.0 has no Event Mode in Co-Simulation."""
-        raise AssertionError("a program brings no FMI 2.0 FMU to Event Mode")
-
-    def update_discrete_states(self) -> UpdateAnswer:
-        """FMI 2.0 has no Event Mode in Co-Simulation."""
-        raise AssertionError("a program updates no FMI 2.0 FMU")
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``; a discarded step is asked how far it came and whether it ends the run."""

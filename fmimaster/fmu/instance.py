@@ -1,16 +1,18 @@
-"""What the rest of the program sees of a simulation unit: one protocol, in the words of FMI 3.0."""
+"""What the rest of the program sees of a simulation unit: one class, in the words of FMI 3.0."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.errors import CallError
 from fmimaster.system.model import DataType, Model
 
 Transfer = Callable[[], None]
@@ -100,57 +102,101 @@ class Binding:
 IN_PYTHON = Binding(KernelInterface.PYTHON)
 
 
-class Instance(Protocol):
+class Instance(ABC):
     """A simulation unit that can be stepped.
 
-    Every method raises :class:`fmimaster.errors.CallError` if the unit returns Error or Fatal, or Discard where that is
-    not an answer. Arrays that are handed over are borrowed: they stay where they are as long as the instance lives.
+    A subclass defines :meth:`getter` and :meth:`do_step`, and all else that its model declares: setters for its inputs,
+    save and restore for canGetAndSetFMUState, and so on. What it leaves out raises :class:`fmimaster.errors.CallError`,
+    or does nothing where there may be nothing to do.
+
+    Every method raises CallError if the unit returns Error or Fatal, or Discard where that is not an answer. Arrays that
+    are passed to it are borrowed: they stay where they are as long as the instance lives.
+
+    Parameters
+    ----------
+    name : str
+        Full name of the component in its system.
+    model : Model
     """
 
-    name: str
-    model: Model
+    def __init__(self, name: str, model: Model) -> None:
+        self.name = name
+        self.model = model
 
     @property
     def binding(self) -> Binding:
         """How the kernel calls it: through its methods, unless it says otherwise."""
         return IN_PYTHON
 
+    # Values
+
+    @abstractmethod
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables into ``values``, shape (total number of elements,)."""
 
     def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that sets these variables from ``values``, shape (total number of elements,)."""
+        raise self._lacks(f"Set{kind.value}", "variables that can be set")
 
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function (time, signal) that tells the FMU how these inputs go on from ``time`` during the next step.
+        """A function (time, signal) that gives these inputs as polynomials, from ``time`` over the next step.
 
         Only for a model whose capabilities say that it can take polynomials.
         """
+        raise self._lacks("polynomials of inputs", "inputs that are polynomials")
 
-    def enter_configuration_mode(self) -> None: ...
-    def exit_configuration_mode(self) -> None: ...
-    def enter_initialization_mode(
+    # Modes
+
+    def enter_configuration_mode(self) -> None:
+        """To set structural parameters."""
+        raise self._lacks("EnterConfigurationMode", "Configuration Mode")
+
+    def exit_configuration_mode(self) -> None:
+        """Back to Instantiated."""
+        raise self._lacks("ExitConfigurationMode", "Configuration Mode")
+
+    def enter_initialization_mode(  # noqa: B027 (may do nothing)
         self, start: float, stop: float | None, tolerance: float | None
-    ) -> None: ...
+    ) -> None:
+        """At the start time; times in s."""
+
     def enter_event_mode(self) -> None:
         """From Initialization Mode or Step Mode, if Event Mode is used."""
+        raise self._lacks("EnterEventMode", "Event Mode")
 
-    def enter_step_mode(self) -> None:
+    def enter_step_mode(self) -> None:  # noqa: B027 (may do nothing)
         """From Initialization Mode or Event Mode."""
 
     def update_discrete_states(self) -> UpdateAnswer:
         """``UpdateDiscreteStates``, in Event Mode."""
+        raise self._lacks("UpdateDiscreteStates", "Event Mode")
 
+    # Time
+
+    @abstractmethod
     def do_step(self, time: float, size: float) -> StepAnswer | None:
-        """Step from ``time`` by ``size``, both in s; None if it went as asked."""
+        """Step from ``time`` by ``size``, both in s; None if it was completed."""
 
     def save(self, place: int) -> None:
         """Save the FMU state in a place, over what was there."""
+        raise self._lacks("GetFMUState", "a state that can be saved")
 
     def restore(self, place: int) -> None:
         """Restore the FMU state from a place."""
+        raise self._lacks("SetFMUState", "a state that can be restored")
 
-    def terminate(self) -> None: ...
+    # The end
 
-    def free(self) -> None:
-        """Give back all that it holds; it must not be used any more. Never raises."""
+    def terminate(self) -> None:  # noqa: B027 (may do nothing)
+        """After the last step."""
+
+    def free(self) -> None:  # noqa: B027 (may do nothing)
+        """Release all that it holds; it must not be used any more. Never raises."""
+
+    def _lacks(self, function: str, what: str) -> CallError:
+        return CallError(
+            f"{function} was called for '{self.name}', which does not have {what}.",
+            instance=self.name,
+            function=function,
+            status="missing",
+        )

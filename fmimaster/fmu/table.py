@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import CallError
-from fmimaster.fmu.instance import IN_PYTHON, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
 from fmimaster.system.model import (
     Capabilities,
     Causality,
@@ -98,14 +97,11 @@ class Table:
         return w0 * values[k] + (1 - w0) * values[k + 1]  # type: ignore[no-any-return]
 
 
-class TableInstance:
+class TableInstance(Instance):
     """A table as an instance: its state is the time."""
 
-    binding = IN_PYTHON
-
     def __init__(self, table: Table, name: str) -> None:
-        self.name = name
-        self.model = table.model
+        super().__init__(name, table.model)
         self._table = table
         self._time = 0.0
         self._places: dict[int, float] = {}
@@ -120,41 +116,11 @@ class TableInstance:
 
         return read
 
-    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A table has nothing to set."""
-        raise CallError(
-            f"'{self.name}' is a table; its signals cannot be set.",
-            instance=self.name,
-            function="Set",
-            status="Error",
-        )
-
-    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A table has no inputs."""
-        raise AssertionError("a table has no inputs")
-
-    def enter_configuration_mode(self) -> None:
-        """Nothing to do."""
-
-    def exit_configuration_mode(self) -> None:
-        """Nothing to do."""
-
     def enter_initialization_mode(
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
         """Go to the start time."""
         self._time = start
-
-    def enter_step_mode(self) -> None:
-        """Nothing to do."""
-
-    def enter_event_mode(self) -> None:
-        """A table has no Event Mode."""
-        raise AssertionError("a table has no Event Mode")
-
-    def update_discrete_states(self) -> UpdateAnswer:
-        """A table has no Event Mode."""
-        raise AssertionError("a table has no Event Mode")
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Go to the end of the step."""
@@ -168,12 +134,6 @@ class TableInstance:
     def restore(self, place: int) -> None:
         """Restore the time."""
         self._time = self._places[place]
-
-    def terminate(self) -> None:
-        """Nothing to do."""
-
-    def free(self) -> None:
-        """Nothing to do."""
 
 
 def _output(

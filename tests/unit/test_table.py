@@ -101,7 +101,10 @@ def test_an_instance_reads_where_it_stands_and_goes_back_where_it_was_saved() ->
 
 def test_a_table_has_nothing_to_set() -> None:
     instance = TableInstance(table([0], u=[0]), "input")
-    with pytest.raises(CallError, match=r"'input' is a table; its signals cannot be set"):
+    with pytest.raises(
+        CallError,
+        match=r"SetFloat64 was called for 'input', which does not have variables that can be set",
+    ):
         instance.setter(DataType.FLOAT64, [0], np.zeros(1))
 
 
