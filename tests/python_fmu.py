@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fmimaster.algorithms import Algorithm, Jacobi, assemble
 from fmimaster.errors import CallError
+from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.plan.layout import Group
 from fmimaster.plan.make import make_plan
@@ -156,10 +157,10 @@ class PythonFmu:
             event_policy=event_policy,
         )
 
-    def instantiate(self, name: str, *_options: object) -> PythonInstance:
-        """A new instance, owned as FmuFile owns its instances."""
+    def instantiate(self, name: str, *_options: object) -> Instance:
+        """A new instance, owned as FmuFile owns its instances. Every call that FMI does not allow fails."""
         self.instances.append(PythonInstance(self, name))
-        return self.instances[-1]
+        return Guarded(self.instances[-1])
 
     def close(self) -> None:
         """Free all instances, as FmuFile does."""
@@ -409,10 +410,11 @@ class Bench:
     ) -> None:
         self.plan = plan_of(units, connections, start_values, **options)
         self.programs = assemble(self.plan, algorithm or Jacobi())
-        self.instances = {name: unit.instantiate(name) for name, unit in units.items()}
+        guarded = [unit.instantiate(name) for name, unit in units.items()]
+        self.instances = {name: unit.instances[-1] for name, unit in units.items()}
         self.executor = choose_executor(self.plan, self.backend)(
             self.plan,
-            list(self.instances.values()),
+            guarded,
             experiment or Experiment(0.0, 1.0),
             n_places=MOST_PLACES,
             n_buffers=max(n_buffers, self.programs.n_buffers),

@@ -40,18 +40,7 @@ from fmimaster.program.instructions import (
 from fmimaster.program.instructions import (
     Call as CallHook,
 )
-from fmimaster.system.states import Call, State, after, states_that_allow
-
-_ENTER = {
-    (State.INSTANTIATED, State.CONFIGURATION_MODE): Call.ENTER_CONFIGURATION_MODE,
-    (State.CONFIGURATION_MODE, State.INSTANTIATED): Call.EXIT_CONFIGURATION_MODE,
-    (State.INSTANTIATED, State.INITIALIZATION_MODE): Call.ENTER_INITIALIZATION_MODE,
-    (State.INITIALIZATION_MODE, State.STEP_MODE): Call.EXIT_INITIALIZATION_MODE,
-    (State.INITIALIZATION_MODE, State.EVENT_MODE): Call.EXIT_TO_EVENT_MODE,
-    (State.STEP_MODE, State.EVENT_MODE): Call.ENTER_EVENT_MODE,
-    (State.EVENT_MODE, State.STEP_MODE): Call.ENTER_STEP_MODE,
-    (State.STEP_MODE, State.TERMINATED): Call.TERMINATE,
-}
+from fmimaster.system.states import Call, State, after, call_between, states_that_allow
 
 _SETS = {
     Group.STRUCTURAL: Call.SET_STRUCTURAL,
@@ -383,7 +372,7 @@ class _Walk:
     def mode(self, instruction: Mode) -> None:
         i, goal = instruction.instance, instruction.state
         here = self.instances[i].state
-        call = _ENTER.get((here, goal))
+        call = call_between(here, goal)
         used = self.plan.instances[i].event_mode
         if here is State.INITIALIZATION_MODE and call and (goal is State.EVENT_MODE) != used:
             self.fail(

@@ -1,8 +1,11 @@
 """The FMI state machine of Co-Simulation as one table: state × call → allowed, and the next state.
 
-Read off FMI 3.0, sections 2.3 (common states) and 4.2.1 (Co-Simulation). FMI 2.0 (2.0.5, section 4.2.4) has the same states
-but for Configuration Mode and Event Mode, which an FMU without them never enters; its ``stepComplete`` is Step Mode.
+Source: FMI 3.0, sections 2.3 (common states) and 4.2.1 (Co-Simulation). FMI 2.0 (2.0.5, section 4.2.4) has the same states
+except Configuration Mode and Event Mode, which an FMU without them never enters; its ``stepComplete`` is Step Mode.
 A call that is not listed for a state is not allowed there.
+
+From this table derive the rules of the checker (``program/check.py``), the guard at run time (``fmu/guard.py``), and the
+diagram in the documentation (``docs/figures/states.py``).
 """
 
 from __future__ import annotations
@@ -100,6 +103,17 @@ def after(state: State, call: Call) -> State | None:
     if call not in allowed:
         return None
     return allowed[call] or state
+
+
+def call_between(state: State, following: State) -> Call | None:
+    """The call that leads from one state to another; None if there is none."""
+    calls = [call for call, next_state in _TABLE[state].items() if next_state is following]
+    return calls[0] if calls else None
+
+
+def calls_in(state: State) -> tuple[Call, ...]:
+    """Calls that are allowed in a state, in the order of the table."""
+    return tuple(_TABLE[state])
 
 
 def states_that_allow(call: Call) -> tuple[State, ...]:

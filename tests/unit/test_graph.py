@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from python_fmu import PythonFmu, plan_of
+from python_fmu import PythonFmu, PythonInstance, plan_of
 
 from fmimaster.plan.graph import (
     Arcs,
@@ -179,7 +179,7 @@ def test_after_all_visits_every_output_agrees_with_its_inputs(
     units, connections = system
     plan = plan_of(units, connections)
     assert all(visit.loop is None for visit in plan.visits)
-    instances = {name: unit.instantiate(name) for name, unit in units.items()}
+    instances = {name: PythonInstance(unit, name) for name, unit in units.items()}
     for visit in plan.visits:
         name = plan.instances[visit.instances[0]].name
         for link in plan.links:

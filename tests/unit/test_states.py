@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmimaster.system.states import Call, State, after, states_that_allow
+from fmimaster.system.states import Call, State, after, call_between, calls_in, states_that_allow
 
 LIFE = [
     (Call.SET_START, State.INSTANTIATED),
@@ -72,3 +72,16 @@ def test_every_state_can_be_reached() -> None:
     for _ in State:
         reached |= {s for r in reached for c in Call if (s := after(r, c)) is not None}
     assert reached == set(State)
+
+
+@pytest.mark.parametrize("state", State)
+def test_at_most_one_call_leads_from_one_state_to_another(state: State) -> None:
+    for following in State:
+        calls = [c for c in calls_in(state) if after(state, c) is following is not state]
+        assert calls == ([call_between(state, following)] if calls else [])
+        assert (call_between(state, following) is None) == (not calls)
+
+
+def test_all_calls_of_a_state_are_those_after_which_there_is_a_state() -> None:
+    for state in State:
+        assert set(calls_in(state)) == {c for c in Call if after(state, c) is not None}

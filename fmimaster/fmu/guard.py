@@ -1,0 +1,153 @@
+"""A guard around any instance: a call that FMI does not allow in the present state is refused before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fmimaster.errors import CallError
+from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
+from fmimaster.system.model import Causality, DataType, Variability, Variable
+from fmimaster.system.states import Call, State, after, call_between, states_that_allow
+
+
+class Guarded(Instance):
+    """Another instance, whose state is followed in the table of ``system/states.py``.
+
+    The checker proves the same of programs before a run. The guard finds what no program shows: an executor that makes
+    other calls than its program says, and code that calls instances directly.
+
+    A call that is not allowed raises :class:`fmimaster.errors.CallError` with the status ``"not allowed"``, and the other
+    instance is not called.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        super().__init__(instance.name, instance.model)
+        self._instance = instance
+        self._uses_event_mode = False
+        self._places: dict[int, State] = {}
+        self._variables = {v.value_reference: v for v in instance.model.variables}
+        self.state = State.INSTANTIATED
+        """State of FMI in which the instance is."""
+
+    def _check(self, call: Call) -> State:
+        """The state after a call; an error if the call is not allowed."""
+        following = after(self.state, call)
+        if following is None:
+            allowed = " or ".join(s.value for s in states_that_allow(call))
+            raise CallError(
+                f"{call.value} was called for '{self.name}' in {self.state.value}, but it is allowed only in {allowed}.",
+                instance=self.name,
+                function=call.value,
+                status="not allowed",
+            )
+        return following
+
+    def _go(self, call: Call, make: Callable[[], None]) -> None:
+        """Make a call, if it is allowed, and follow it; an instance that fails stays in its state."""
+        following = self._check(call)
+        make()
+        self.state = following
+
+    def _enter(self, state: State, make: Callable[[], None], otherwise: Call) -> None:
+        """Enter a mode by the call that leads there from the present state."""
+        self._go(call_between(self.state, state) or otherwise, make)
+
+    # Values
+
+    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """A getter that is allowed wherever GetClock, or Get, is."""
+        call = Call.GET_CLOCK if kind is DataType.CLOCK else Call.GET
+        read = self._instance.getter(kind, references, values)
+        return lambda: self._go(call, read)
+
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """A setter that is allowed by what its variables are, and by the state at that time."""
+        variables = [self._variables[reference] for reference in references]
+        write = self._instance.setter(kind, references, values)
+
+        def act() -> None:
+            for call in {self._call_that_sets(variable) for variable in variables}:
+                self._check(call)
+            write()
+
+        return act
+
+    def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
+        """A function that gives polynomials wherever inputs can be set."""
+        act = self._instance.polynomial_setter(references)
+        return lambda time, signal: self._go(Call.SET_INPUT, lambda: act(time, signal))
+
+    def _call_that_sets(self, variable: Variable) -> Call:
+        if variable.causality is Causality.STRUCTURAL_PARAMETER:
+            return Call.SET_STRUCTURAL
+        if variable.type is DataType.CLOCK:
+            return Call.SET_TRIGGER
+        if self.state in (State.INSTANTIATED, State.INITIALIZATION_MODE):
+            return Call.SET_START
+        if variable.variability is Variability.TUNABLE:
+            # without Event Mode, FMI allows it between steps, as it allows inputs
+            return Call.SET_TUNABLE if self._uses_event_mode else Call.SET_INPUT
+        return Call.SET_INPUT if variable.causality is Causality.INPUT else Call.SET_START
+
+    # Modes
+
+    def enter_configuration_mode(self) -> None:
+        """``EnterConfigurationMode``."""
+        self._go(Call.ENTER_CONFIGURATION_MODE, self._instance.enter_configuration_mode)
+
+    def exit_configuration_mode(self) -> None:
+        """``ExitConfigurationMode``."""
+        self._go(Call.EXIT_CONFIGURATION_MODE, self._instance.exit_configuration_mode)
+
+    def enter_initialization_mode(
+        self, start: float, stop: float | None, tolerance: float | None
+    ) -> None:
+        """``EnterInitializationMode``."""
+        self._go(
+            Call.ENTER_INITIALIZATION_MODE,
+            lambda: self._instance.enter_initialization_mode(start, stop, tolerance),
+        )
+
+    def enter_event_mode(self) -> None:
+        """``ExitInitializationMode`` with Event Mode used, or ``EnterEventMode``."""
+        self._uses_event_mode |= self.state is State.INITIALIZATION_MODE
+        self._enter(State.EVENT_MODE, self._instance.enter_event_mode, Call.ENTER_EVENT_MODE)
+
+    def enter_step_mode(self) -> None:
+        """``ExitInitializationMode`` with Event Mode not used, or ``EnterStepMode``."""
+        self._enter(State.STEP_MODE, self._instance.enter_step_mode, Call.ENTER_STEP_MODE)
+
+    def update_discrete_states(self) -> UpdateAnswer:
+        """``UpdateDiscreteStates``."""
+        self._check(Call.UPDATE_DISCRETE_STATES)
+        return self._instance.update_discrete_states()
+
+    # Time
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """``DoStep``."""
+        self._check(Call.DO_STEP)
+        return self._instance.do_step(time, size)
+
+    def save(self, place: int) -> None:
+        """``GetFMUState``; the state of FMI is kept with it."""
+        self._go(Call.GET_FMU_STATE, lambda: self._instance.save(place))
+        self._places[place] = self.state
+
+    def restore(self, place: int) -> None:
+        """``SetFMUState``; the instance is again in the state of FMI in which it was saved."""
+        self._go(Call.SET_FMU_STATE, lambda: self._instance.restore(place))
+        self.state = self._places[place]
+
+    # The end
+
+    def terminate(self) -> None:
+        """``Terminate``."""
+        self._go(Call.TERMINATE, self._instance.terminate)
+
+    def free(self) -> None:
+        """Release the other instance; allowed everywhere."""
+        self._instance.free()

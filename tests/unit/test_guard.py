@@ -1,0 +1,172 @@
+"""A guard refuses the calls that FMI does not allow, at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from command_line import reference
+from python_fmu import PythonFmu, PythonInstance
+
+from fmimaster import EarlyReturn, Simulation
+from fmimaster.errors import CallError
+from fmimaster.fmu.guard import Guarded
+from fmimaster.fmu.instance import Instance, InstanceOptions
+from fmimaster.fmu.load import Loader
+from fmimaster.run.choice import Backend
+from fmimaster.system.description import Component
+from fmimaster.system.model import Causality, DataType, Variability
+from fmimaster.system.states import Call, State, calls_in
+
+CLOCK = {"type": DataType.CLOCK, "variability": Variability.DISCRETE}
+
+
+def unit() -> PythonFmu:
+    return PythonFmu(
+        inputs={"u": 0.0, "tick": False},
+        parameters={"n": 1, "gain": 1.0},
+        outputs={"y": lambda v: v.u, "done": lambda v: False},
+        attributes={
+            "tick": CLOCK,
+            "done": CLOCK,
+            "gain": {"variability": Variability.TUNABLE},
+            "n": {"type": DataType.INT32, "causality": Causality.STRUCTURAL_PARAMETER},
+        },
+        has_event_mode=True,
+    )
+
+
+def actions(guarded: Guarded) -> dict[Call, Callable[[], object]]:
+    """Each call, made on a guarded instance of the unit."""
+
+    def access(make: Callable[..., Callable[[], None]], name: str) -> Callable[[], None]:
+        variable = guarded.model.variable(name)
+        assert variable is not None
+        values = np.zeros(1, variable.type.dtype)
+        return make(variable.type, [variable.value_reference], values)
+
+    return {
+        Call.ENTER_CONFIGURATION_MODE: guarded.enter_configuration_mode,
+        Call.EXIT_CONFIGURATION_MODE: guarded.exit_configuration_mode,
+        Call.ENTER_INITIALIZATION_MODE: lambda: guarded.enter_initialization_mode(0.0, None, None),
+        Call.EXIT_INITIALIZATION_MODE: guarded.enter_step_mode,
+        Call.EXIT_TO_EVENT_MODE: guarded.enter_event_mode,
+        Call.ENTER_EVENT_MODE: guarded.enter_event_mode,
+        Call.ENTER_STEP_MODE: guarded.enter_step_mode,
+        Call.SET_STRUCTURAL: access(guarded.setter, "n"),
+        Call.SET_START: access(guarded.setter, "gain"),
+        Call.SET_INPUT: access(guarded.setter, "u"),
+        Call.SET_TRIGGER: access(guarded.setter, "tick"),
+        Call.SET_TUNABLE: access(guarded.setter, "gain"),
+        Call.GET: access(guarded.getter, "y"),
+        Call.GET_CLOCK: access(guarded.getter, "done"),
+        Call.UPDATE_DISCRETE_STATES: guarded.update_discrete_states,
+        Call.DO_STEP: lambda: guarded.do_step(0.0, 0.0),
+        Call.GET_FMU_STATE: lambda: guarded.save(0),
+        Call.SET_FMU_STATE: lambda: guarded.restore(0),
+        Call.TERMINATE: guarded.terminate,
+    }
+
+
+WAYS = {
+    State.INSTANTIATED: (),
+    State.CONFIGURATION_MODE: (Call.ENTER_CONFIGURATION_MODE,),
+    State.INITIALIZATION_MODE: (Call.ENTER_INITIALIZATION_MODE,),
+    State.EVENT_MODE: (Call.ENTER_INITIALIZATION_MODE, Call.EXIT_TO_EVENT_MODE),
+    State.STEP_MODE: (
+        Call.ENTER_INITIALIZATION_MODE,
+        Call.EXIT_TO_EVENT_MODE,
+        Call.ENTER_STEP_MODE,
+    ),
+    State.TERMINATED: (
+        Call.ENTER_INITIALIZATION_MODE,
+        Call.EXIT_TO_EVENT_MODE,
+        Call.ENTER_STEP_MODE,
+        Call.TERMINATE,
+    ),
+}
+"""State → the calls that lead there."""
+
+SAME = {
+    Call.EXIT_INITIALIZATION_MODE: {Call.ENTER_STEP_MODE},
+    Call.ENTER_STEP_MODE: {Call.EXIT_INITIALIZATION_MODE},
+    Call.EXIT_TO_EVENT_MODE: {Call.ENTER_EVENT_MODE},
+    Call.ENTER_EVENT_MODE: {Call.EXIT_TO_EVENT_MODE},
+    Call.SET_INPUT: {Call.SET_START},
+    Call.SET_START: {Call.SET_TUNABLE},
+    Call.SET_TUNABLE: {Call.SET_START},
+}
+"""Calls that one method makes, by the state that the instance is in."""
+
+
+@pytest.mark.parametrize("call", Call)
+@pytest.mark.parametrize("state", State)
+def test_a_call_is_made_where_the_table_allows_it_and_refused_elsewhere(
+    state: State, call: Call
+) -> None:
+    inner = PythonInstance(unit(), "pump")
+    guarded = Guarded(inner)
+    make = actions(guarded)
+    for step in WAYS[state]:
+        make[step]()
+    assert guarded.state is state
+    guarded.save(0)
+    made = len(inner.log)
+    allowed = {call} | SAME.get(call, set())
+    if allowed & set(calls_in(state)):
+        make[call]()
+        assert len(inner.log) == made + 1
+    else:
+        with pytest.raises(
+            CallError, match=rf"for 'pump' in {state.value}, but it is allowed only in"
+        ) as e:
+            make[call]()
+        assert e.value.status == "not allowed"
+        assert len(inner.log) == made
+        assert guarded.state is state
+
+
+def test_a_restored_instance_is_in_the_state_in_which_it_was_saved() -> None:
+    guarded = Guarded(PythonInstance(unit(), "pump"))
+    guarded.enter_initialization_mode(0.0, None, None)
+    guarded.save(3)
+    guarded.enter_step_mode()
+    guarded.restore(3)
+    assert guarded.state is State.INITIALIZATION_MODE
+
+
+def test_without_event_mode_a_tunable_parameter_can_be_set_between_steps() -> None:
+    guarded = Guarded(PythonInstance(unit(), "pump"))
+    guarded.enter_initialization_mode(0.0, None, None)
+    guarded.enter_step_mode()
+    actions(guarded)[Call.SET_TUNABLE]()
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.FASTEST])
+def test_a_run_with_events_makes_no_call_that_is_not_allowed(
+    monkeypatch: pytest.MonkeyPatch, backend: Backend
+) -> None:
+    """FMUs of FMI 2.0 and 3.0 from compiled code; the results are the same bits without the guard."""
+    settings = {
+        "step_size": 0.01,
+        "stop_time": 4.0,
+        "backend": backend,
+        "event_clock": EarlyReturn(),
+    }
+    system = reference("systems/two-mass-b3-mixed.ssp")
+    alone = Simulation(system, **settings).run()
+    instantiate = Loader.instantiate
+    made = []
+
+    def guarded(
+        loader: Loader, component: Component, name: str, options: InstanceOptions
+    ) -> Instance:
+        made.append(Guarded(instantiate(loader, component, name, options)))
+        return made[-1]
+
+    monkeypatch.setattr(Loader, "instantiate", guarded)
+    watched = Simulation(system, **settings).run()
+    assert watched.events
+    assert [g.state for g in made] == [State.TERMINATED] * 2
+    assert all(np.array_equal(watched[name], alone[name], equal_nan=True) for name in alone.columns)
