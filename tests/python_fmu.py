@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -240,9 +241,12 @@ class PythonInstance(Instance):
         names = [self._variables[r].name for r in references]
 
         def set_polynomials(time: float, signal: Signal) -> None:
+            def component(k: int, tau: float) -> float:
+                return float(signal(tau, 0)[k])
+
             self.told.append(time)
             for k, name in enumerate(names):
-                self._courses[name] = lambda tau, k=k: float(signal(tau, 0)[k])
+                self._courses[name] = partial(component, k)
             values = {name: getattr(self.values, name) for name in names}
             for name, value in zip(names, signal(time, 0), strict=True):
                 assert values[name] == value  # the value was set before

@@ -57,6 +57,7 @@ def assert_same_bits(expected: Results, found: Results) -> None:
 
 def calls(results: Results) -> list[tuple[int, int, int]]:
     """Steps, restored states and Event Modes of each instance."""
+    assert results.statistics is not None
     return [(i.calls, i.restores, i.events) for i in results.statistics.instances]
 
 
@@ -77,8 +78,8 @@ def test_every_algorithm_with_every_kind_of_input(
     algorithm: Any, inputs: Polynomial, versions: tuple[str, str]
 ) -> None:
     chosen: Algorithm = algorithm(inputs)
-    system = pair(*versions).build(start_time=0, stop_time="1.003", step_size="1/60")
-    assert_same_bits(*both(system, algorithm=chosen))
+    times = {"start_time": 0, "stop_time": "1.003", "step_size": "1/60"}
+    assert_same_bits(*both(pair(*versions).build(), algorithm=chosen, **times))
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
@@ -154,8 +155,8 @@ def test_a_run_is_the_same_twenty_times() -> None:
 def test_blocks_of_rows_leave_no_seam() -> None:
     """More rows than a block has room for, and a last block that is not full."""
     n = 15_000  # of 40 bytes: two blocks and a part
-    system = pair("fmi2", "fmi3").build(start_time=0, stop_time=2, step_size=f"1/{n // 2}")
-    expected, found = both(system)
+    times = {"start_time": 0, "stop_time": 2, "step_size": f"1/{n // 2}"}
+    expected, found = both(pair("fmi2", "fmi3").build(), **times)
     assert len(found) == n + 1
     assert_same_bits(expected, found)
     assert np.all(np.diff(found.time) > 0)
@@ -168,7 +169,7 @@ def test_threads_change_no_bit(threads: int) -> None:
         builder.add(f"d{i}", reference_path(f"fmi{2 + i % 2}/Dahlquist.fmu"), {"k": 1.0 + i})
     for i in range(6):
         builder.connect(f"d{i}.x", f"d{(i + 1) % 6}.u", factor=0.5 + 0.1 * i)
-    system = builder.build(start_time=0, stop_time=5, step_size="0.01")
+    system = builder.build(start_time=0, stop_time=5, step_size=0.01)
     expected = simulate(system, backend=Backend.REFERENCE)
     for _ in range(5):
         found = simulate(system, backend=Backend.NATIVE, threads=threads)
@@ -180,7 +181,7 @@ def test_a_fault_is_told_alike_by_threads() -> None:
     for name in ("a", "b", "c"):
         fault = {"fault": 3 if name != "a" else 0, "faultTime": 0.5}
         builder.add(name, reference_path("fmi3/Faulty.fmu"), fault)
-    system = builder.build(start_time=0, stop_time=1, step_size="1/16")
+    system = builder.build(start_time=0, stop_time=1, step_size=1 / 16)
     said = []
     for threads in (1, 3):
         with pytest.raises(SimulationError, match="fmi3DoStep of 'b' returned fmi3Error") as raised:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, reference
 
-from fmimaster import cli
+from fmimaster.commands import demo
 from fmimaster.errors import Interrupted
 from fmimaster.simulation import Simulation
 
@@ -105,7 +105,7 @@ def test_a_defect_is_told_as_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     def fail(_: object) -> int:
         raise ZeroDivisionError("of the unexpected kind")
 
-    monkeypatch.setattr(cli.demo, "run", fail)
+    monkeypatch.setattr(demo, "run", fail)
     outcome = run("demo")
     assert outcome.status == 3
     assert outcome.err.startswith(
@@ -138,7 +138,7 @@ def test_ctrl_c_before_a_run_has_status_130(run: Run, monkeypatch: pytest.Monkey
     def interrupted(_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.demo, "run", interrupted)
+    monkeypatch.setattr(demo, "run", interrupted)
     outcome = run("demo")
     assert (outcome.status, outcome.err) == (130, "fmimaster: error: Interrupted.\n")
 

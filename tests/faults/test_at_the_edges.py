@@ -24,7 +24,7 @@ from fmimaster.system.states import Call
 
 Simulate = Callable[..., Results]
 
-EVENT_MODE = {"has_event_mode": True, "might_return_early_from_do_step": True}
+EVENT_MODE: Any = {"has_event_mode": True, "might_return_early_from_do_step": True}
 INTEGER = {"type": DataType.INT32}
 each = pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.FASTEST])
 

@@ -121,7 +121,7 @@ def test_a_shared_event_without_trigger_is_refused_by_event_clocks(
 def test_an_algorithm_and_an_event_clock_that_do_not_go_together_are_refused(
     simulate: Simulate,
 ) -> None:
-    units = {"a": fall(), "b": fall()}
+    units: Any = {"a": fall(), "b": fall()}
     with pytest.raises(OptionError, match=r"The event clock Check is for .*, not for Jacobi"):
         run(simulate, Check(), **units)
     for algorithm in (Sequential(), AutomaticSequence()):
@@ -130,7 +130,7 @@ def test_an_algorithm_and_an_event_clock_that_do_not_go_together_are_refused(
 
 
 def test_a_shared_event_without_trigger_is_for_look_ahead(simulate: Simulate) -> None:
-    passing = {"step": lambda v, h: setattr(v, "x", v.x - h), "trigger": None}
+    passing: Any = {"step": lambda v, h: setattr(v, "x", v.x - h), "trigger": None}
     assert len(run(simulate, LookAhead(), a=fall(**passing), b=fall(**passing))) > 1
 
 
@@ -169,7 +169,7 @@ def test_members_that_differ_by_rounding_agree(simulate: Simulate) -> None:
 def test_an_event_that_is_still_on_after_it_has_happened_is_told(
     simulate: Simulate, clock: EventClock
 ) -> None:
-    idle = {"reset": lambda v: None}
+    idle: Any = {"reset": lambda v: None}
     with pytest.raises(SimulationError) as caught:
         run(simulate, clock, a=fall(**idle), b=fall(**idle))
     message = str(caught.value)

@@ -236,6 +236,7 @@ def test_an_interrupted_run_keeps_its_rows_and_frees_all(
         run.run(press_ctrl_c)
     results = caught.value.results
     assert results is not None
+    assert caught.value.time is not None
     assert results.time[-1] == caught.value.time > 0.0
     assert results.time.tolist() == [k / 2 for k in range(len(results))]
     assert [i.frees for unit in made.values() for i in unit.instances] == [1, 1, 1]

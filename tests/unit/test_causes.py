@@ -42,7 +42,7 @@ STEPS = (Steps(0.0, 0.4, GRID, 4), Steps(0.4, 0.5, PREDICTED))
 
 @pytest.fixture
 def explained() -> Results:
-    columns = {"a.v": [0.0, 1.0, -1.0], "b.y": [[1.0, 2.0]] * 3}
+    columns: dict[str, list[Any]] = {"a.v": [0.0, 1.0, -1.0], "b.y": [[1.0, 2.0]] * 3}
     return Results(time=[0.0, 0.5, 0.5], columns=columns, events=[COLLISION], steps=STEPS)
 
 

@@ -91,8 +91,8 @@ def bench(connections: list[str] | None = None, **units: PythonFmu) -> Bench:
     return made
 
 
-def steps(b: Bench, name: str) -> list[tuple[float, float]]:
-    """Begin and size of each step."""
+def steps(b: Bench, name: str) -> list[tuple[float, Any]]:
+    """Start and approximate size of each step."""
     return [(t, pytest.approx(h)) for t, h in b.instances[name].called(Call.DO_STEP)]
 
 
@@ -368,7 +368,7 @@ def clocked() -> Bench:
         },
         has_event_mode=True,
     )
-    links = [
+    links: list[str | tuple[str, Mapping[str, Any]]] = [
         "s.tick -> t.tick",
         "s.tick -> t.other",
         ("s.y -> t.w", {"factor": 2.0, "offset": 1.0}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,8 @@ def systems(draw: st.DrawFn) -> tuple[dict[str, PythonFmu], list[str]]:
     )  # of outputs: an output uses inputs fed by smaller ranks only
     outputs = [(f"m{i}", f"y{k}") for i in range(n) for k in (0, 1)]
     for i in range(n):
-        inputs, depends = {}, {}
+        inputs: dict[str, float] = {}
+        depends: dict[str, list[str]] = {}
         for k in (0, 1):
             mine = rank[2 * i + k]
             sources = [
@@ -158,15 +160,12 @@ def systems(draw: st.DrawFn) -> tuple[dict[str, PythonFmu], list[str]]:
                 depends[f"y{k}"].append(f"u{k}{j}")
                 connections.append(f"{unit}.{y} -> m{i}.u{k}{j}")
 
-        def value(v: Any, names: tuple[str, ...], base: int) -> float:
-            return base + sum(getattr(v, name) for name in names)
+        def value(names: tuple[str, ...], base: int, v: Any) -> float:
+            return base + sum(float(getattr(v, name)) for name in names)
 
         units[f"m{i}"] = PythonFmu(
             inputs=inputs,
-            outputs={
-                y: lambda v, names=tuple(on), base=10 * i + int(y[1]): value(v, names, base)
-                for y, on in depends.items()
-            },
+            outputs={y: partial(value, tuple(on), 10 * i + int(y[1])) for y, on in depends.items()},
             depends=depends,
         )
     return units, connections

@@ -87,15 +87,13 @@ def test_no_input_is_given_a_value_that_its_source_has_not_said_before(undeclare
 
     def heard(name: str, f: Callable[[Any], float]) -> Callable[[Any], float]:
         def output(v: Any) -> float:
-            said.setdefault(name, []).append(f(v))
+            said.setdefault(name, []).append(100 + f(v))
             return said[name][-1]
 
         return output
 
     for n, unit in units.items():
-        unit.outputs = {
-            y: heard(f"{n}.{y}", lambda v, f=f: 100 + f(v)) for y, f in unit.outputs.items()
-        }
+        unit.outputs = {y: heard(f"{n}.{y}", f) for y, f in unit.outputs.items()}
     bench = initialized(units, ARTIFICIAL, {"A.u1": 1.0})
     for target, source in (("B.u", "A.y1"), ("A.u2", "B.y")):
         instance, _, name = target.partition(".")
@@ -105,7 +103,7 @@ def test_no_input_is_given_a_value_that_its_source_has_not_said_before(undeclare
 
 
 def test_texts_and_arrays_are_exchanged_too() -> None:
-    attributes = {"s": {"type": DataType.STRING}, "m": {"shape": (2, 2)}}
+    attributes: dict[str, dict[str, Any]] = {"s": {"type": DataType.STRING}, "m": {"shape": (2, 2)}}
     source = PythonFmu(
         outputs={"s": lambda v: "open", "m": lambda v: [[1, 2], [3, 4]]}, attributes=attributes
     )
@@ -163,7 +161,7 @@ def test_a_loop_that_does_not_converge_is_an_error_that_names_its_variables(
     assert len(caught.value.results) == 0
 
 
-def boolean(f: Callable[[bool], bool], **inputs: bool) -> PythonFmu:
+def boolean(f: Callable[..., bool], **inputs: bool) -> PythonFmu:
     attributes = {name: {"type": DataType.BOOLEAN} for name in ("u", "y", *inputs)}
     return PythonFmu(
         inputs={"u": False},
@@ -187,7 +185,7 @@ def test_a_ring_of_a_negation_never_comes_to_rest() -> None:  # B1
 def test_a_latch_rests_where_its_start_value_lets_it(
     s: int, r: int, start: int, q: int
 ) -> None:  # B2
-    latch = boolean(lambda u, s, r: s or (u and not r), s=bool(s), r=bool(r))
+    latch = boolean(lambda u, s, r: bool(s or (u and not r)), s=bool(s), r=bool(r))
     units = {"a": latch, "b": boolean(lambda u: u)}
     bench = initialized(units, RING, {"a.u": start, "b.u": start})
     assert bench.value("a.y") == bool(q)
@@ -258,14 +256,21 @@ def test_the_stop_time_is_always_told_and_the_tolerance_if_there_is_one(
     assert unit.instances[0].called(Call.ENTER_INITIALIZATION_MODE) == [(0.5, 2.0, tolerance)]
 
 
-def test_all_instances_get_their_start_values_before_any_is_initialized() -> None:
+def test_all_instances_get_their_start_values_before_any_is_initialized(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     order: list[str] = []
+
+    def noted(name: str, call: Callable[[Call, Any], Any]) -> Callable[[Call, Any], Any]:
+        def noted_call(c: Call, what: Any) -> Any:
+            order.append(f"{name} {c.value}")
+            return call(c, what)
+
+        return noted_call
+
     units = {name: PythonFmu(parameters={"k": 0.0}) for name in "ab"}
     bench = Bench(units, (), {"a.k": 1.0, "b.k": 1.0})
     for name, instance in bench.instances.items():
-        call = instance._call
-        instance._call = (  # type: ignore[method-assign]
-            lambda c, what, name=name, call=call: order.append(f"{name} {c.value}") or call(c, what)
-        )
+        monkeypatch.setattr(instance, "_call", noted(name, instance._call))
     bench.initialize()
     assert order[:3] == ["a Set (start value)", "b Set (start value)", "a EnterInitializationMode"]

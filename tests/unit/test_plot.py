@@ -139,8 +139,9 @@ def test_a_reference_is_drawn_below_the_results(masses: Results) -> None:
 def test_communication_points_are_ticks_at_the_bottom(masses: Results) -> None:
     figure = masses.plot("upper.x", communication_points=True)
     (ticks,) = figure.axes[0].collections
-    assert [path.vertices[0, 0] for path in ticks.get_paths()] == [0.0, 1.0, 2.0]
-    assert all(path.vertices[:, 1].max() < 0.05 for path in ticks.get_paths())
+    corners = [np.asarray(path.vertices) for path in ticks.get_paths()]
+    assert [c[0, 0] for c in corners] == [0.0, 1.0, 2.0]
+    assert all(c[:, 1].max() < 0.05 for c in corners)
     assert legend(figure) == ["communication points"]
 
 

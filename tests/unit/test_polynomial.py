@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import cos, factorial, sin
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_the_polynomial_goes_through_its_points_with_their_derivatives(
     points: int, derivatives: int
 ) -> None:
     times = [1.0, 0.9, 0.75][:points]
-    derivatives_of_sine = [sin, cos, lambda t: -sin(t)]
+    derivatives_of_sine: list[Callable[[float], float]] = [sin, cos, lambda t: -sin(t)]
     samples = [[np.array([f(t)]) for f in derivatives_of_sine[: derivatives + 1]] for t in times]
     coefficients = hermite(times, samples, 1.0)
     for t, sample in zip(times, samples, strict=True):
@@ -72,9 +73,9 @@ def test_the_sine_is_extrapolated_with_the_errors_of_events_md(
     derivatives: int, value: object, slope: object
 ) -> None:
     # through (sin, cos, -sin) at 0 and -0.1, extrapolated to 0.1
-    derivatives_of_sine = [sin, cos, lambda t: -sin(t)][: derivatives + 1]
+    derivatives_of_sine: list[Callable[[float], float]] = [sin, cos, lambda t: -sin(t)]
     times = [0.0, -0.1]
-    samples = [[np.array([f(t)]) for f in derivatives_of_sine] for t in times]
+    samples = [[np.array([f(t)]) for f in derivatives_of_sine[: derivatives + 1]] for t in times]
     c = hermite(times, samples, 0.0)
     assert abs(evaluate(c, 0.1)[0] - sin(0.1)) == value
     assert abs(evaluate(c, 0.1, 1)[0] - cos(0.1)) == slope

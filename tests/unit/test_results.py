@@ -250,5 +250,7 @@ def test_statistics_of_a_run_too_short_to_be_timed_have_no_share() -> None:
 
 
 def test_statistics_pickle() -> None:
-    statistics = Statistics(1, 1, 0, 0.5, (InstanceStatistics("a", 1, 0.25),), ("w",))
+    statistics = Statistics(
+        1, 1, 0, 0.5, instances=(InstanceStatistics("a", 1, 0.25),), warnings=("w",)
+    )
     assert pickle.loads(pickle.dumps(statistics)) == statistics

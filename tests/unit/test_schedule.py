@@ -34,20 +34,20 @@ def model(*, fixed: bool = False, internal: float | None = None, **experiment: A
 def test_the_users_word_comes_first() -> None:
     models = {"a": model(start_time=5, stop_time=6, step_size=0.5)}
     s = make_schedule(models, Experiment(1, 2, 0.25), start_time=0, stop_time="3", step_size="1/10")
-    assert (s.start, s.stop, s.rule.exact_size) == (0, 3, Fraction(1, 10))
+    assert (s.start, s.stop, s.rule.exact_size) == (Fraction(0), Fraction(3), Fraction(1, 10))
     assert s.notes == ()
 
 
 def test_the_systems_word_comes_before_the_fmus() -> None:
     models = {"a": model(start_time=5, stop_time=6, step_size=0.5)}
     s = make_schedule(models, Experiment(1, 2, 0.25))
-    assert (s.start, s.stop, s.rule.exact_size) == (1, 2, Fraction(1, 4))
+    assert (s.start, s.stop, s.rule.exact_size) == (Fraction(1), Fraction(2), Fraction(1, 4))
 
 
 def test_what_nobody_else_says_is_taken_from_the_fmus_and_noted() -> None:
     models = {"a": model(start_time=1, stop_time=3, step_size=0.5), "b": model(step_size=0.25)}
     s = make_schedule(models, SILENT)
-    assert (s.start, s.stop, s.rule.exact_size) == (1, 3, Fraction(1, 4))
+    assert (s.start, s.stop, s.rule.exact_size) == (Fraction(1), Fraction(3), Fraction(1, 4))
     assert s.notes == (
         "stop time 3 s from the default experiment of 'a'",
         "step size 0.25 s from 'b', the smallest that an FMU suggests",

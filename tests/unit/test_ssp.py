@@ -446,7 +446,7 @@ def test_values_are_read_from_inside_the_archive_and_the_component(tmp_path: Pat
         '<ssd:ParameterBinding source="p/out.ssv"/>',
         '<ssd:ParameterBinding source="extra/in.ssv" sourceBase="component"/>',
     )
-    content = {
+    content: dict[str, str | bytes] = {
         "SystemStructure.ssd": ssd(elements(component("a", inside))),
         "p/out.ssv": values(parameter("x", "1"), parameter("y", "1")),
         "a.fmu": fmu,
@@ -596,14 +596,14 @@ OMS = (
 FOREIGN = '<ssc:Annotation type="com.example"><anything/></ssc:Annotation>'
 
 
-def annotations(*inside: str) -> str:
+def annotated(*inside: str) -> str:
     return f"<ssd:Annotations>{''.join(inside)}</ssd:Annotations>"
 
 
 def experiment(*inside: str) -> str:
     return (
         '<ssd:DefaultExperiment startTime="1" stopTime="2.5">'
-        f"{annotations(*inside)}</ssd:DefaultExperiment>"
+        f"{annotated(*inside)}</ssd:DefaultExperiment>"
     )
 
 
@@ -616,8 +616,8 @@ def test_our_annotation_gives_the_step_size_wherever_it_stands(tmp_path: Path) -
     description = read(tmp_path, ssd(after=experiment(OURS)))
     assert description.experiment == Experiment(1.0, 2.5, step_size=0.5)
     assert description.notes == ()
-    assert read(tmp_path, ssd(annotations(OURS))).experiment.step_size == 0.5
-    assert read(tmp_path, ssd(after=annotations(OURS))).experiment.step_size == 0.5
+    assert read(tmp_path, ssd(annotated(OURS))).experiment.step_size == 0.5
+    assert read(tmp_path, ssd(after=annotated(OURS))).experiment.step_size == 0.5
 
 
 @pytest.mark.parametrize(
@@ -634,7 +634,7 @@ def test_our_annotation_gives_the_step_size_wherever_it_stands(tmp_path: Path) -
 def test_the_step_size_of_another_tool_is_taken_with_a_note(
     tmp_path: Path, annotation: str, step_size: float, note: str
 ) -> None:
-    for text in (ssd(after=experiment(annotation)), ssd(annotations(annotation))):
+    for text in (ssd(after=experiment(annotation)), ssd(annotated(annotation))):
         description = read(tmp_path, text)
         assert description.experiment.step_size == step_size
         assert len(description.notes) == 1
@@ -642,20 +642,20 @@ def test_the_step_size_of_another_tool_is_taken_with_a_note(
 
 
 def test_ours_wins_over_that_of_other_tools(tmp_path: Path) -> None:
-    description = read(tmp_path, ssd(annotations(OMS), experiment(OSP, OURS)))
+    description = read(tmp_path, ssd(annotated(OMS), experiment(OSP, OURS)))
     assert description.experiment.step_size == 0.5
     assert len(description.notes) == 2
 
 
 def test_the_step_size_of_a_nested_system_is_not_that_of_the_whole(tmp_path: Path) -> None:
-    nested = f'<ssd:System name="n">{annotations(OMS)}</ssd:System>'
+    nested = f'<ssd:System name="n">{annotated(OMS)}</ssd:System>'
     description = read(tmp_path, ssd(elements(nested)))
     assert description.experiment.step_size is None
     assert "annotations of type 'org.openmodelica' here are left aside" in description.notes[0]
 
 
 def test_foreign_annotations_get_one_note_for_each_type(tmp_path: Path) -> None:
-    parts = [component(name, annotations(FOREIGN)) for name in "abc"]
+    parts = [component(name, annotated(FOREIGN)) for name in "abc"]
     notes = read(tmp_path, ssd(elements(*parts))).notes
     assert len(notes) == 1
     assert (
@@ -667,7 +667,7 @@ def test_foreign_annotations_get_one_note_for_each_type(tmp_path: Path) -> None:
 @pytest.mark.parametrize("step_size", ["0", "-1", "nan", "inf"])
 def test_a_step_size_that_is_none_is_refused(tmp_path: Path, step_size: str) -> None:
     with pytest.raises(FileError, match=r"attribute 'stepSize' of Simulation is .* above 0"):
-        read(tmp_path, ssd(annotations(OURS.replace("0.5", step_size))))
+        read(tmp_path, ssd(annotated(OURS.replace("0.5", step_size))))
 
 
 def test_a_malformed_time_is_told_with_its_line(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_after_an_interruption_the_next_goal_is_the_next_grid_point(
     base = TimeBase.of([start, step, after])
     g = Grid(base, base.ticks(start), base.ticks(step))
     here = base.instant(base.ticks(start + after))
-    end = Fraction(g.after(here).ticks, base.resolution)
+    end = Fraction(g.after(here).ticks) / base.resolution
     assert (end - start) % step == 0
     assert start + after < end <= start + after + step
 
@@ -96,7 +96,7 @@ def test_after_an_interruption_the_next_goal_is_the_next_grid_point(
 def test_after_a_time_that_was_found_the_next_goal_is_the_next_grid_point(
     found: float, step: Fraction
 ) -> None:
-    end = Fraction(grid(step).after(Instant(found)).ticks, grid(step).base.resolution)
+    end = Fraction(grid(step).after(Instant(found)).ticks) / grid(step).base.resolution
     assert end % step == 0
     assert Fraction(found) < end <= Fraction(found) + step
 
