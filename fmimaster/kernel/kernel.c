@@ -158,15 +158,15 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
             k->at[i] = reached;
             return stop(k, c, answer->discarded ? FM_DISCARDED : FM_EARLY);
         }
-        memset(k->asking, 0, (size_t)k->n_instances); /* who asked at a later time has not come to it */
+        memset(k->requests, 0, (size_t)k->n_instances); /* those are for events at later times */
         k->limit = reached;
         if (answer->discarded)
-            k->asking[i] = 1; /* it stands beyond the limit until it is aligned */
+            k->requests[i] = 1; /* it stands beyond the limit until it is aligned */
         else
             k->at[i] = reached;
     }
     if (answer->event && c->most)
-        k->asking[i] = 1;
+        k->requests[i] = 1;
     return FM_RAN;
 }
 
@@ -265,49 +265,70 @@ RARE static int update(fm_kernel *k, const fm_instruction *c)
     int status = instance->update(instance->self, &answer, &function);
     if (status > FM_WARNING)
         return fail(k, c, status, function);
-    k->wants_update |= answer.wants_update;
+    k->wants_another |= answer.wants_update;
     k->terminate |= answer.terminate;
     k->next_events[c->instance] = answer.next_event_time;
     return FM_RAN;
 }
 
-/* Nobody has returned early, or asked for anything. */
-static void new_pass(fm_kernel *k)
+/* No instance has returned early or requests anything. */
+static void begin_execution(fm_kernel *k)
 {
     k->limit = k->end;
-    k->wants_update = 0;
-    memset(k->asking, 0, (size_t)k->n_instances);
+    k->wants_another = 0;
+    memset(k->requests, 0, (size_t)k->n_instances);
 }
 
-static int anyone_asks(const fm_kernel *k)
+static int any_request(const fm_kernel *k)
 {
     for (int i = 0; i < k->n_instances; i++)
-        if (k->asking[i])
+        if (k->requests[i])
             return 1;
     return 0;
 }
 
-/* Early returns of two passes that are no farther apart count as the same: SAME_LIMIT of reference.py. */
+/* Early returns of two passes that are no farther apart count as the same: SAME_LIMIT of reference/control.py. */
 static const double SAME_LIMIT = 1e-9;
 
-RARE static void begin_passes(fm_kernel *k)
+static void begin_pass(fm_kernel *k, const fm_passes *p)
 {
-    fm_copy_outputs(k, k->before, k->outputs);
-    k->limit_before = k->end;
-    memset(k->asking_before, 0, (size_t)k->n_instances);
-    new_pass(k);
+    fm_copy_outputs(k, p->outputs_before, k->outputs);
+    k->limit = p->limit_at_first;
+    k->wants_another = 0;
+    memcpy(k->requests, p->requests_at_first, (size_t)k->n_instances);
 }
 
-/* Whether what is repeated has come to rest; if not, the next pass begins. */
-RARE static int at_rest(fm_kernel *k, int count, int least, double tolerance)
+RARE static void begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c)
 {
-    k->change = count > 1 ? fm_largest_change(k) : INFINITY;
-    if (count >= least && k->change <= tolerance && fabs(k->limit - k->limit_before) <= SAME_LIMIT &&
-        !memcmp(k->asking, k->asking_before, (size_t)k->n_instances) && !k->wants_update)
+    p->repeat = c;
+    p->count = 0;
+    p->wanted_at_first = k->wants_another;
+    p->limit_at_first = p->limit_before = k->limit;
+    memcpy(p->requests_at_first, k->requests, (size_t)k->n_instances);
+    memcpy(p->requests_before, k->requests, (size_t)k->n_instances);
+    begin_pass(k, p);
+}
+
+/* Whether the passes have converged. If not, what this one led to is noted for the next one. */
+RARE static int converged(fm_kernel *k, fm_passes *p, double tolerance)
+{
+    p->count++;
+    k->change = p->count > 1 ? fm_largest_change(k, p->outputs_before) : INFINITY;
+    if (p->count >= p->repeat->least && k->change <= tolerance && fabs(k->limit - p->limit_before) <= SAME_LIMIT &&
+        !memcmp(k->requests, p->requests_before, (size_t)k->n_instances) && !k->wants_another) {
+        k->wants_another = p->wanted_at_first;
         return 1;
-    k->limit_before = k->limit;
-    memcpy(k->asking_before, k->asking, (size_t)k->n_instances);
+    }
+    p->limit_before = k->limit;
+    memcpy(p->requests_before, k->requests, (size_t)k->n_instances);
     return 0;
+}
+
+RARE static int call(fm_kernel *k, const fm_instruction *c)
+{
+    int status = c->hook->call(c->hook->self, k);
+    k->wants_another |= status == FM_AGAIN;
+    return status == FM_ERROR ? fail(k, c, status, "a hook") : FM_RAN;
 }
 
 static void sample(fm_kernel *k)
@@ -327,14 +348,13 @@ static void sample(fm_kernel *k)
 
 HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, double end)
 {
-    int count = 0, status = FM_RAN;
-    const fm_instruction *repeat = 0;
+    int status = FM_RAN;
     k->code = code;
     k->begin = begin;
     k->end = end;
     k->terminate = 0;
     if (k->limit != end || k->has_events)
-        new_pass(k);
+        begin_execution(k);
     for (const fm_instruction *c = code; c->op != FM_END; c++) {
         switch (c->op) {
         case FM_MOVE: move(k, c); break;
@@ -351,28 +371,22 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
             break;
         case FM_SAVE: status = save(k, c); break;
         case FM_RESTORE: status = restore(k, c); break;
-        case FM_KEEP: fm_keep(k, &k->buffers[c->place]); break;
-        case FM_RECALL: fm_recall(k, &k->buffers[c->place]); break;
+        case FM_KEEP: fm_keep(k, c->place); break;
+        case FM_RECALL: fm_recall(k, c->place); break;
         case FM_REMEMBER: fm_remember(k); break;
         case FM_FORGET: fm_forget(k); break;
-        case FM_REPEAT:
-            repeat = c;
-            count = 0;
-            begin_passes(k);
-            break;
+        case FM_REPEAT: begin_passes(k, &k->passes[c->place], c); break;
         case FM_UNTIL:
-            count++;
-            if (at_rest(k, count, repeat->least, c->at))
+            if (converged(k, &k->passes[c->place], c->at))
                 break;
-            if (count >= repeat->most) {
+            if (k->passes[c->place].count >= k->passes[c->place].repeat->most) {
                 k->stop_instance = -1;
                 k->stop_instruction = c->line;
                 k->stop_time = begin;
                 return FM_NOT_CONVERGED;
             }
-            fm_copy_outputs(k, k->before, k->outputs);
-            new_pass(k);
-            c = repeat;
+            begin_pass(k, &k->passes[c->place]);
+            c = k->passes[c->place].repeat;
             break;
         case FM_MODE: status = enter(k, c); break;
         case FM_SAMPLE: sample(k); break;
@@ -395,7 +409,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
             break;
         case FM_UPDATE: status = update(k, c); break;
         case FM_TICK: k->active[c->place] = 1; break;
-        case FM_CALL: status = c->hook->call(c->hook->self, k) ? fail(k, c, FM_ERROR, "a hook") : FM_RAN; break;
+        case FM_CALL: status = call(k, c); break;
         case FM_MOVE_TRIGGERS: fm_move_triggers(c); break;
         case FM_SET_TRIGGERS: status = set_triggers(k, c); break;
         case FM_GET_CLOCKS: status = get_clocks(k, c); break;
@@ -419,7 +433,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
             }
         }
     }
-    return k->terminate || k->limit != end || (k->has_events && anyone_asks(k)) ? FM_HAPPENED : FM_RAN;
+    return k->terminate || k->limit != end || (k->has_events && any_request(k)) ? FM_HAPPENED : FM_RAN;
 }
 
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)

@@ -12,7 +12,8 @@ enum fm_status {
     FM_DISCARD = 2,
     FM_ERROR = 3,
     FM_FATAL = 4,
-    FM_MISSING = 5 /* the library does not have the function */
+    FM_MISSING = 5, /* the library does not have the function */
+    FM_AGAIN = 6    /* a hook asks for another pass */
 };
 
 /* Types of variables, in the order of fmimaster.system.model.DataType. */
@@ -139,7 +140,7 @@ typedef struct {
     double held; /* fraction of the interval whose value is held; NAN for none */
 } fm_fit;
 
-/* What CALL calls: FM_OK, or FM_ERROR. */
+/* What CALL calls: returns FM_OK, FM_AGAIN, or FM_ERROR. */
 typedef struct fm_kernel fm_kernel;
 typedef struct {
     int (*call)(void *self, fm_kernel *kernel);
@@ -171,6 +172,7 @@ typedef struct {
     size_t bytes, stride;
 } fm_column;
 
+#define FM_MOST_NESTED 4    /* REPEATs inside each other */
 #define FM_MOST_POINTS 8    /* of a polynomial */
 #define FM_MOST_NODES 64    /* values and derivatives of it */
 #define FM_MEASURE_EVERY 64 /* attempts: the clock costs a tenth of a small FMU's step */
@@ -183,6 +185,15 @@ void fm_pool_free(fm_pool *pool);
 void fm_pool_rest(fm_pool *pool);
 void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n);
 #define FM_MOST_TASKS 32767
+
+/* A REPEAT under way: with what each pass begins, and what the pass before led to. */
+typedef struct {
+    const fm_instruction *repeat;
+    int count, wanted_at_first;
+    double limit_at_first, limit_before;
+    uint8_t *requests_at_first, *requests_before;
+    void *outputs_before[FM_TYPES];
+} fm_passes;
 
 /* What a STEP came to, until it is put together with those beside it. */
 typedef struct {
@@ -202,7 +213,6 @@ struct fm_kernel {
     void *outputs[FM_TYPES];
     size_t output_sizes[FM_TYPES];
     const fm_copy *buffers, *history; /* the history: newest first */
-    void *before[FM_TYPES];
     const double *nominals[FM_TYPES]; /* of Float64 and Float32 */
     double *read;
     int n_history;
@@ -213,10 +223,12 @@ struct fm_kernel {
     int64_t *stepped; /* the number of the step that led each instance to its state; goes back with it */
     int64_t *place_stepped;
 
-    /* events: the earliest early return, who asks for one, and the same in the pass before */
-    double limit, limit_before;
-    uint8_t *asking, *asking_before;
-    int wants_update, has_events; /* whether anyone can ask for an event */
+    /* events: the earliest early return, and which instances request one; the same as they were kept with a buffer */
+    double limit, *kept_limit;
+    uint8_t *requests, *kept_requests; /* n_instances; n_buffers * n_instances */
+    int wants_another;                 /* whether an instance or a hook asks for another pass */
+    int has_events;                    /* whether any instance can request an event */
+    fm_passes passes[FM_MOST_NESTED];
     uint8_t *active;     /* per trigger */
     double *next_events; /* [s] per instance, INFINITY for none */
     int64_t *steps, *restores, *events; /* calls per instance */
@@ -270,11 +282,11 @@ double fm_as_double(int type, const void *p);
 void fm_convert(const fm_move *move);
 void fm_move_triggers(const fm_instruction *c);
 void fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *source);
-void fm_keep(const fm_kernel *k, const fm_copy *copy);
-void fm_recall(const fm_kernel *k, const fm_copy *copy);
+void fm_keep(fm_kernel *k, int buffer);
+void fm_recall(fm_kernel *k, int buffer);
 void fm_remember(const fm_kernel *k);
 void fm_forget(const fm_kernel *k);
-double fm_largest_change(const fm_kernel *k);
+double fm_largest_change(const fm_kernel *k, void *const *before);
 
 /* polynomial.c: FIT, and SET of inputs that follow polynomials. */
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c);

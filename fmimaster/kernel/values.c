@@ -83,16 +83,28 @@ void fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *sourc
             memcpy(target[t], source[t], k->output_sizes[t] * fm_size[t]);
 }
 
-void fm_keep(const fm_kernel *k, const fm_copy *copy)
+static void copy_to(const fm_kernel *k, const fm_copy *copy)
 {
     fm_copy_outputs(k, copy->outputs, k->outputs);
     memcpy(copy->read, k->read, sizeof(double) * (size_t)k->n_instances);
 }
 
-void fm_recall(const fm_kernel *k, const fm_copy *copy)
+void fm_keep(fm_kernel *k, int buffer)
 {
+    size_t n = (size_t)k->n_instances;
+    copy_to(k, &k->buffers[buffer]);
+    k->kept_limit[buffer] = k->limit;
+    memcpy(k->kept_requests + (size_t)buffer * n, k->requests, n);
+}
+
+void fm_recall(fm_kernel *k, int buffer)
+{
+    size_t n = (size_t)k->n_instances;
+    const fm_copy *copy = &k->buffers[buffer];
     fm_copy_outputs(k, k->outputs, copy->outputs);
-    memcpy(k->read, copy->read, sizeof(double) * (size_t)k->n_instances);
+    memcpy(k->read, copy->read, sizeof(double) * n);
+    k->limit = fmin(k->kept_limit[buffer], k->end);
+    memcpy(k->requests, k->kept_requests + (size_t)buffer * n, n);
 }
 
 void fm_remember(const fm_kernel *k)
@@ -101,7 +113,7 @@ void fm_remember(const fm_kernel *k)
         fm_copy_outputs(k, k->history[b].outputs, k->history[b - 1].outputs);
         memcpy(k->history[b].read, k->history[b - 1].read, sizeof(double) * (size_t)k->n_instances);
     }
-    fm_keep(k, k->history);
+    copy_to(k, k->history);
 }
 
 void fm_forget(const fm_kernel *k)
@@ -112,7 +124,7 @@ void fm_forget(const fm_kernel *k)
 }
 
 /* Largest change of an output since the pass before: fmimaster/run/convergence.py. */
-double fm_largest_change(const fm_kernel *k)
+double fm_largest_change(const fm_kernel *k, void *const *before)
 {
     double largest = 0.0;
     for (int t = 0; t < FM_TYPES; t++) {
@@ -120,7 +132,7 @@ double fm_largest_change(const fm_kernel *k)
         if (!n)
             continue;
         if (t > FM_FLOAT32) {
-            if (memcmp(k->before[t], k->outputs[t], n * fm_size[t]))
+            if (memcmp(before[t], k->outputs[t], n * fm_size[t]))
                 return INFINITY;
             continue;
         }
@@ -128,10 +140,10 @@ double fm_largest_change(const fm_kernel *k)
             double value, difference;
             if (t == FM_FLOAT64) {
                 value = fabs(((double *)k->outputs[t])[i]);
-                difference = fabs(((double *)k->outputs[t])[i] - ((double *)k->before[t])[i]);
+                difference = fabs(((double *)k->outputs[t])[i] - ((double *)before[t])[i]);
             } else {
                 value = (double)fabsf(((float *)k->outputs[t])[i]);
-                difference = (double)fabsf(((float *)k->outputs[t])[i] - ((float *)k->before[t])[i]);
+                difference = (double)fabsf(((float *)k->outputs[t])[i] - ((float *)before[t])[i]);
             }
             double change = difference / (value > k->nominals[t][i] ? value : k->nominals[t][i]);
             if (isnan(change))

@@ -15,11 +15,10 @@ from fmimaster.program.instructions import (
     Move,
     Program,
     Recall,
-    Repeat,
     Restore,
     Save,
     Step,
-    Until,
+    closings,
 )
 
 
@@ -151,15 +150,20 @@ class _Walk:
 
 def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:
     """Indices in the order of execution, the body of each REPEAT twice."""
-    k, begin, again = 0, 0, False
-    while k < len(instructions):
-        if isinstance(instructions[k], Repeat):
-            begin, again = k, True
-        elif isinstance(instructions[k], Until) and again:
-            k, again = begin, False
-        else:
-            yield k
-        k += 1
+    ends = closings(instructions)
+
+    def part(first: int, last: int) -> Iterator[int]:
+        k = first
+        while k < last:
+            if k in ends:
+                yield from part(k + 1, ends[k])
+                yield from part(k + 1, ends[k])
+                k = ends[k]
+            else:
+                yield k
+            k += 1
+
+    return part(0, len(instructions))
 
 
 def _delay(route: Route, end: float, take: _Take, steps: list[tuple[int, Step]]) -> Delay:

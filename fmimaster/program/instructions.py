@@ -8,16 +8,25 @@ in Python (:mod:`fmimaster.run.reference`) is the specification by example.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 
 from fmimaster.plan.layout import Group
 from fmimaster.system.states import State
 
+MOST_NESTED = 4
+"""REPEATs inside each other: the kernel has room for so many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """Base of all instructions."""
+
+    @property
+    def subject(self) -> int | None:
+        """Index of the instance that it works on; None if it works on none or on all."""
+        return next((getattr(self, f.name) for f in fields(self) if f.name == "instance"), None)
 
     def __str__(self) -> str:
         """Its name and its operands; the last ones are left out while they have their defaults."""
@@ -129,14 +138,17 @@ class Restore(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Keep(Instruction):
-    """Outputs of all instances, and when each was read → buffer."""
+    """Outputs of all instances, and when each was read → buffer; the limit and the event requests too."""
 
     buffer: int
 
 
 @dataclass(frozen=True, slots=True)
 class Recall(Instruction):
-    """Outputs of all instances, and when each was read ← buffer."""
+    """Outputs of all instances, and when each was read ← buffer; the limit and the event requests too.
+
+    So what has been tried since the KEEP leaves nothing. In a later execution the limit is at most its end.
+    """
 
     buffer: int
 
@@ -153,10 +165,10 @@ class Forget(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Instruction):
-    """The instructions down to the matching UNTIL, again and again; not nested.
+    """The instructions down to the matching UNTIL, again and again; it nests.
 
-    At least ``least`` passes are done. A run that has done ``most`` passes without coming to rest stops: not converged.
-    Each pass begins with the limit at the end of the interval, and with nobody who asks for an event or an update.
+    At least ``least`` passes are done. A program that has done ``most`` passes without an end stops: not converged. Each
+    pass begins with the limit and the event requests as they were at the REPEAT, and with no wish for another pass.
     """
 
     least: int
@@ -165,13 +177,16 @@ class Repeat(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Until(Instruction):
-    """End of a REPEAT: leave if nobody wants another update, the limit differs by at most 1e-9 s from that of the pass
-    before (for the first pass: from the end of the interval), the same instances ask for an event as then (at first:
-    none), and no output has changed by more than the tolerance since the pass before.
+    """End of a REPEAT: leave it if
+
+    * no UPDATE and no hook in this pass has asked for another one,
+    * the limit differs by at most 1e-9 s from that after the pass before (for the first pass: at the REPEAT),
+    * the same instances request an event as then,
+    * no output has changed by more than the tolerance since the pass before.
 
     The change of a floating point output counts relative to the larger of its nominal value and its magnitude, all
-    other outputs must be equal. The first pass is never at rest, since there is none to compare it with; ``inf`` asks
-    for nothing but the number of passes.
+    other outputs must be equal. In the first pass all outputs have changed, since there is none to compare it with; with
+    the tolerance ``inf`` outputs do not count. After it, an enclosing REPEAT finds its own wishes as they were.
     """
 
     tolerance: float
@@ -208,7 +223,10 @@ class Tick(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Call(Instruction):
-    """The hook of that number (:class:`fmimaster.program.hook.Hook`) works on the value store."""
+    """The hook of that number works on the value store, and can ask for another pass of the innermost REPEAT.
+
+    See :class:`fmimaster.program.hook.Hook`.
+    """
 
     hook: int
 
@@ -227,3 +245,25 @@ class Program:
 
     def __bool__(self) -> bool:
         return bool(self.instructions)
+
+
+def nesting(instructions: Sequence[Instruction]) -> dict[int, int]:
+    """Index of each REPEAT and UNTIL → how many others it is inside of."""
+    depths, outer = dict[int, int](), list[int]()
+    for first, last in sorted(closings(instructions).items()):
+        outer = [end for end in outer if end > first]
+        depths[first] = depths[last] = len(outer)
+        outer.append(last)
+    return depths
+
+
+def closings(instructions: Sequence[Instruction]) -> dict[int, int]:
+    """Index of each REPEAT → index of the UNTIL that closes it; without those that have no partner."""
+    found, open_ = {}, list[int]()
+    for k, instruction in enumerate(instructions):
+        match instruction:
+            case Repeat():
+                open_.append(k)
+            case Until() if open_:
+                found[open_.pop()] = k
+    return found

@@ -28,6 +28,7 @@ from fmimaster.program.instructions import (
     Tick,
     Until,
     Update,
+    closings,
 )
 
 _MOST_NAMES = 8
@@ -72,15 +73,16 @@ def moved(route: Route, plan: Plan) -> str:
 
 
 def _rows(program: Program, plan: Plan) -> Iterator[Row]:
-    depth = 0
-    for instruction in program.instructions:
-        depth -= isinstance(instruction, Until)
+    depth, ends = 0, closings(program.instructions)
+    closed = set(ends.values())
+    for k, instruction in enumerate(program.instructions):
+        depth -= k in closed
         name = "  " * depth + type(instruction).__name__.upper()
-        instance = getattr(instruction, "instance", None)
+        instance = instruction.subject
         who = "" if instance is None else plan.instances[instance].name
         operand, remark = _WORDS.get(type(instruction), _nothing)(instruction, plan)
         yield name, who, operand, remark
-        depth += isinstance(instruction, Repeat)
+        depth += k in ends
 
 
 def _nothing(_instruction: Instruction, _plan: Plan) -> tuple[str, str]:

@@ -15,7 +15,11 @@ from kernels import FOLDER, Build, TestServer, build, compiler
 from fmimaster.run.native.header import OPERATIONS
 
 HERE = Path(__file__).parent
-INSTRUCTIONS = ("tests/unit/test_executors.py", "tests/unit/test_executors_at_events.py")
+INSTRUCTIONS = (
+    "tests/unit/test_executors.py",
+    "tests/unit/test_executors_at_events.py",
+    "tests/unit/test_inputs.py",
+)
 AGREEMENT = (*INSTRUCTIONS, "tests/agreement/test_real_fmus.py")
 """The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
 
@@ -38,17 +42,17 @@ WRONG = {
     "FIT": ("column[i + 1] - column[i]", "column[i] - column[i + 1]"),
     "SET": ("return transfer(k, c);", "return FM_RAN;"),
     "SET after MOVE": ("return set(k, c + 1);", "return FM_RAN;"),
-    "SET of polynomials": ("k->told[i] = 1;", "k->told[i] = 0;"),
+    "SET of polynomials": ("k->follows[i] = 1;", "k->follows[i] = 0;"),
     "GET": ("k->read[c->instance] = k->at[c->instance];", "k->read[c->instance] = k->begin;"),
     "STEP": ("return c->at == 1.0 ? k->end : ", "return "),
     "STEP that ends early": ("k->terminate |= answer->terminate;", ""),
     "SAVE": ("k->place_at[c->place] = k->at[c->instance];", "k->place_at[c->place] = k->end;"),
     "RESTORE": ("k->at[c->instance] = k->place_at[c->place];", "k->at[c->instance] = k->begin;"),
-    "KEEP": ("copy_outputs(k, &k->buffers[buffer * FM_TYPES], k->outputs);", ""),
-    "RECALL": ("copy_outputs(k, k->outputs, &k->buffers[buffer * FM_TYPES]);", ""),
+    "KEEP": ("    copy_to(k, &k->buffers[buffer]);", ""),
+    "RECALL": ("fm_copy_outputs(k, k->outputs, copy->outputs);", ""),
     "REMEMBER": ("for (int b = k->n_history - 1; b > 0; b--)", "for (int b = 1; b < 1; b++)"),
-    "FORGET": ("k->buffer_read[b][i] = NAN;", "k->buffer_read[b][i] = 0.0;"),
-    "REPEAT": ("count >= least &&", "count > least &&"),
+    "FORGET": ("k->history[b].read[i] = NAN;", "k->history[b].read[i] = 0.0;"),
+    "REPEAT": ("p->count >= p->repeat->least &&", "p->count > p->repeat->least &&"),
     "UNTIL": ("value > k->nominals[t][i] ? value", "value < k->nominals[t][i] ? value"),
     "MODE": (
         "instance->enter(instance->self, c->group,",
@@ -62,7 +66,7 @@ WRONG = {
     "STEP with a limit": ("fmin(end_of(k, c), k->limit)", "end_of(k, c)"),
     "STEP that returns early": ("k->limit = reached;", ""),
     "STEP that asks for an event": ("if (answer->event && c->most)", "if (0)"),
-    "STEP that is discarded": ("k->asking[i] = 1; /* it stands", "; /* it stands"),
+    "STEP that is discarded": ("k->requests[i] = 1; /* it stands", "; /* it stands"),
     "STEP that stops outside": ("here < reached && reached", "here < reached + 1e9 && reached"),
     "ALIGN": ("if (k->at[c->instance] <= k->limit)", "if (1)"),
     "ALIGN that fails": ("if (k->at[c->instance] > k->limit) {", "if (0) {"),
@@ -71,20 +75,25 @@ WRONG = {
         "if (0)",
     ),
     "UNTIL with a limit": (
-        "k->limit_before) <= SAME_LIMIT",
-        "k->limit_before) <= 1e9 * SAME_LIMIT",
+        "p->limit_before) <= SAME_LIMIT",
+        "p->limit_before) <= 1e9 * SAME_LIMIT",
     ),
     "UNTIL with events": (
-        "!memcmp(k->asking, k->asking_before, (size_t)k->n_instances) &&",
+        "!memcmp(k->requests, p->requests_before, (size_t)k->n_instances) &&",
         "",
     ),
-    "UNTIL with updates": ("&& !k->wants_update)", ")"),
-    "REPEAT with a limit": (
-        "copy_outputs(k, k->before, k->outputs);\n            new_pass(k);",
-        "copy_outputs(k, k->before, k->outputs);",
+    "UNTIL with updates": ("&& !k->wants_another)", ")"),
+    "REPEAT with a limit": ("k->limit = p->limit_at_first;", "k->limit = k->end;"),
+    "REPEAT after a request": (
+        "memcpy(k->requests, p->requests_at_first, (size_t)k->n_instances);",
+        "memset(k->requests, 0, (size_t)k->n_instances);",
     ),
+    "REPEAT in a REPEAT": ("k->wants_another = p->wanted_at_first;", ""),
+    "RECALL of a limit": ("k->limit = fmin(k->kept_limit[buffer], k->end);", "k->limit = k->end;"),
+    "RECALL in a later execution": ("fmin(k->kept_limit[buffer], k->end)", "k->kept_limit[buffer]"),
+    "RECALL of requests": ("memcpy(k->requests, k->kept_requests + (size_t)buffer * n, n);", ""),
     "UPDATE": ("k->next_events[c->instance] = answer.next_event_time;", ""),
-    "UPDATE that wants another one": ("k->wants_update |= answer.wants_update;", ""),
+    "UPDATE that wants another one": ("k->wants_another |= answer.wants_update;", ""),
     "TICK": ("k->active[c->place] = 1;", "k->active[0] = 1;"),
     "MOVE of triggers": ("*t->active |= *t->sources[s];", "*t->active = *t->sources[s];"),
     "MOVE of what comes along": ("*t->active && m < t->n_moves", "m < t->n_moves"),
@@ -94,7 +103,10 @@ WRONG = {
         "status = get_clocks(k, c);",
         "status = k->fits > 1 ? get_clocks(k, c) : FM_RAN;",
     ),
-    "CALL": ("k->call(k->python, c->place)", "k->call(k->python, 0)"),
+    "CALL": ("c->hook->call(c->hook->self, k);", "FM_OK;"),
+    "CALL that asks for another pass": ("k->wants_another |= status == FM_AGAIN;", ""),
+    "FIT that is held": ("k->begin + f->held *", "k->end + f->held *"),
+    "FIT through the history": ("&k->history[b - f->n_buffers]", "&k->history[0]"),
     "FIT with a near point": (
         "(samples[at - 1] - before)",
         "(before - samples[at - 1])",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from python_fmu import Bench, PythonFmu
 
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.plan.policy import EventUse, Policy
-from fmimaster.program.hook import FunctionHook
+from fmimaster.program.hook import FunctionHook, Hook
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.store import ValueStore
 from fmimaster.run.registers import Counted
@@ -583,3 +584,107 @@ def test_of_two_near_points_the_newer_one_counts() -> None:
     one = fitted({0: -0.01}, "FIT t 0.0 3 1 (0)")
     two = fitted({0: -0.01, 1: -0.015}, "FIT t 0.0 3 1 (0,1)")
     assert two.value("t.y") == one.value("t.y")
+
+
+# REPEAT in a REPEAT, KEEP and RECALL with early returns --------------------------------------------------------------
+
+
+def test_a_pass_begins_with_the_limit_and_the_requests_of_the_repeat() -> None:
+    """b is not stepped over the early return of a, which came before the REPEAT."""
+    b = bench(a=early(0.4), b=ramp())
+    outcome = b.run(
+        "STEP a 1.0\nSAVE b 0\nREPEAT 2 2\nRESTORE b 0\nSTEP b 1.0\nUNTIL inf", 0.0, 1.0
+    )
+    assert outcome == Outcome(0.4, event_requests=(0,))
+    assert steps(b, "b") == [(0.0, 0.4)] * 2
+
+
+def test_an_inner_repeat_leaves_the_early_return_of_the_outer_one() -> None:
+    program = """
+        SAVE a 0
+        SAVE b 1
+        REPEAT 2 2
+        RESTORE a 0
+        RESTORE b 1
+        STEP a 1.0
+        SAVE b 2
+        REPEAT 3 3
+        RESTORE b 2
+        STEP b 1.0
+        UNTIL inf
+        UNTIL inf
+    """
+    b = bench(a=early(0.4), b=ramp())
+    assert b.run(program, 0.0, 1.0) == Outcome(0.4, event_requests=(0,))
+    assert len(steps(b, "a")) == 2
+    assert steps(b, "b") == [(0.0, 0.4)] * 6
+
+
+def test_an_early_return_in_an_inner_repeat_is_forgotten_by_the_next_outer_pass() -> None:
+    """The second early return comes later: the first one must not hold the instance back."""
+    times = chain([0.3], repeat(0.6))
+    program = "SAVE a 0\nREPEAT 3 9\nREPEAT 1 9\nRESTORE a 0\nSTEP a 1.0\nUNTIL inf\nUNTIL inf"
+    b = bench(a=early(lambda v: next(times)), b=ramp())
+    outcome = b.run(program + "\nSTEP b 1.0", 0.0, 1.0)
+    assert outcome == Outcome(0.6, event_requests=(0,))
+    assert (
+        len(steps(b, "a")) == 3 + 2 + 2
+    )  # inner passes go on until the early return stays where it is
+    assert steps(b, "b") == [(0.0, 0.6)]
+
+
+def test_what_is_recalled_leaves_nothing_of_an_undone_try() -> None:
+    b = bench(a=early(0.4), b=ramp())
+    outcome = b.run("SAVE a 0\nKEEP 0\nSTEP a 1.0\nRESTORE a 0\nRECALL 0\nSTEP b 1.0", 0.0, 1.0)
+    assert outcome == Outcome(1.0)
+    assert steps(b, "b") == [(0.0, 1.0)]
+
+
+def test_what_is_recalled_brings_an_early_return_back() -> None:
+    b = bench(a=early(0.4), b=ramp())
+    tried = "SAVE b 0\nSTEP a 1.0\nKEEP 1\nKEEP 0\nRECALL 1\nSTEP b 1.0"
+    assert b.run(tried, 0.0, 1.0) == Outcome(0.4, event_requests=(0,))
+    assert steps(b, "b") == [(0.0, 0.4)]
+
+
+def test_a_limit_that_is_recalled_later_is_at_most_the_end() -> None:
+    b = bench(a=ramp())
+    b.run("SAVE a 0\nKEEP 0\nSTEP a 1.0", 0.0, 1.0)
+    assert b.run("RESTORE a 0\nRECALL 0", 0.0) == Outcome(0.0)
+
+
+class Asking(Hook):
+    """Asks for so many further passes."""
+
+    name = "asking"
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def __call__(self, store: ValueStore) -> bool:
+        self.times -= 1
+        return self.times >= 0
+
+
+def test_a_repeat_goes_on_while_a_hook_asks_for_another_pass() -> None:
+    b = Bench({"a": ramp()}, hooks=[Asking(4)])
+    b.initialize()
+    since = len(b.instances["a"].called(Call.GET))
+    b.run("REPEAT 1 9\nCALL 0\nGET a outputs\nUNTIL inf")
+    assert len(b.instances["a"].called(Call.GET)) - since == 5
+
+
+def test_the_wish_of_a_hook_belongs_to_the_innermost_repeat() -> None:
+    """The outer one does a second pass, since its own hook has asked for it; the inner one is over by then."""
+    b = Bench({"a": ramp()}, hooks=[Asking(1), Asking(2)])
+    b.initialize()
+    since = len(b.instances["a"].called(Call.GET))
+    b.run("REPEAT 1 9\nCALL 0\nREPEAT 1 9\nCALL 1\nGET a outputs\nUNTIL inf\nUNTIL inf")
+    assert len(b.instances["a"].called(Call.GET)) - since == 3 + 1
+
+
+def test_hooks_know_the_interval() -> None:
+    seen = []
+    b = hooked(lambda store: seen.append(store.interval))
+    b.run("CALL 0", 0.25, 0.75)
+    assert seen == [(0.25, 0.75)]

@@ -33,6 +33,7 @@ from fmimaster.program.instructions import (
     Tick,
     Until,
     Update,
+    nesting,
 )
 from fmimaster.run.native.header import OPERATIONS, STATES
 from fmimaster.run.native.hooks import lend_hook
@@ -80,8 +81,9 @@ class Encoder:
         return self.known.get(id(program)) or self._encode(program)
 
     def _encode(self, program: Program) -> Encoded:
+        depths = nesting(program.instructions)
         entries = [
-            {**fields, "line": line}
+            {**fields, "line": line} | ({"place": depths[line]} if line in depths else {})
             for line, instruction in enumerate(program.instructions)
             for fields in self._entries_of(instruction)
         ]

@@ -82,8 +82,7 @@ class NativeExecutor:
         self._encode = Encoder(lender, self._entries, self._context, hooks)
         self._known = self._encode.known
         self._requests = np.zeros(len(instances), np.uint8)
-        k.asking = lender.bytes(self._requests)
-        k.asking_before = lender.lent(ffi.new("uint8_t[]", len(instances)))
+        k.requests = lender.bytes(self._requests)
         self._seconds = np.zeros(len(instances))
         k.seconds = lender.doubles(self._seconds)
         self._chunk = 16

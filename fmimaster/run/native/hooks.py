@@ -20,11 +20,11 @@ def _call(self: Any, kernel: Any) -> int:
     context, hook = ffi.from_handle(self)
     context.store.interval = kernel.begin, kernel.end
     try:
-        hook(context.store)
+        again = hook(context.store)
     except BaseException as error:  # Ctrl-C too: it is raised again where the kernel was called
         context.raised = error
         return int(lib.FM_ERROR)
-    return int(lib.FM_OK)
+    return int(lib.FM_AGAIN if again else lib.FM_OK)
 
 
 ffi.def_extern("fm_python_call")(_call)

@@ -76,6 +76,7 @@ class Lender:
         k.results = self.lent(ffi.new("fm_result[]", max(len(entries), 1)))
         self._lend_registers(registers)
         self._lend_outputs()
+        self._lend_passes()
         self._lend_courses()
         self._lend_routes()
         self._lend_rows(rows)
@@ -85,13 +86,13 @@ class Lender:
         k.at, k.place_at = self.doubles(r.at), self.doubles(r.place_at)
         k.stepped, k.place_stepped = self.integers(r.stepped), self.integers(r.place_stepped)
         k.follows = self.lent(ffi.from_buffer("int[]", r.follows_polynomials))
+        k.kept_limit, k.kept_requests = self.doubles(r.kept_limit), self.bytes(r.kept_requests)
         k.next_events = self.doubles(r.next_events)
         k.steps, k.restores, k.events = map(self.integers, r.calls)
 
     def _lend_outputs(self) -> None:
         k, store = self.kernel, self.store
         nominals = nominals_of_outputs(self.plan)
-        before, _ = store.copy_of_outputs()
         k.n_history = len(store.history)
         k.history, k.buffers = map(self._lent_copies, (store.history, store.buffers))
         k.read, k.active = self.doubles(store.read), self.bytes(store.active)
@@ -101,9 +102,18 @@ class Lender:
             t = TYPES[kind]
             k.output_sizes[t] = len(array)
             k.outputs[t] = self.lent(ffi.from_buffer(array))
-            k.before[t] = self.lent(ffi.from_buffer(before[kind]))
             if kind.is_float:
                 k.nominals[t] = self.doubles(nominals[kind])
+
+    def _lend_passes(self) -> None:
+        """Room for what REPEATs compare."""
+        n = max(len(self.plan.instances), 1)
+        for passes in self.kernel.passes:
+            passes.requests_at_first = self.lent(ffi.new("uint8_t[]", n))
+            passes.requests_before = self.lent(ffi.new("uint8_t[]", n))
+            for kind, array in self.store.outputs.items():
+                if kind.dtype != object:
+                    passes.outputs_before[TYPES[kind]] = self.lent(ffi.from_buffer(array.copy()))
 
     def _lent_copies(self, copies: Sequence[OutputCopy]) -> Any:
         """Copies of the outputs."""

@@ -18,10 +18,11 @@ def repeat(m: Machine, instruction: Repeat, body: list[Action], until: Until, li
     """REPEAT with its body and its UNTIL, which is at ``line``."""
 
     def act() -> None:
-        change, limit, requests = np.inf, m.end, set[int]()
+        limit_at_first, requests_at_first, wanted = m.limit, m.requests, m.wants_another
+        change, limit, requests = np.inf, limit_at_first, requests_at_first
         for count in range(1, instruction.most + 1):
             before, _ = m.store.copy_of_outputs()
-            m.limit, m.requests, m.wants_another = m.end, set(), False
+            m.limit, m.requests, m.wants_another = limit_at_first, set(requests_at_first), False
             for step in body:
                 step()
             # the first pass has none to be compared with
@@ -29,8 +30,9 @@ def repeat(m: Machine, instruction: Repeat, body: list[Action], until: Until, li
             same = abs(m.limit - limit) <= SAME_LIMIT and m.requests == requests
             is_done = count >= instruction.least and change <= until.tolerance
             if is_done and same and not m.wants_another:
+                m.wants_another = wanted
                 return
-            limit, requests = m.limit, set(m.requests)
+            limit, requests = m.limit, m.requests
         raise Stopped(Stop(Reason.NOT_CONVERGED, -1, line, m.begin, change))
 
     return act
@@ -88,6 +90,6 @@ def call(m: Machine, instruction: Call, _: int) -> Action:
     hook = m.hooks[instruction.hook]
 
     def act() -> None:
-        hook(m.store)
+        m.wants_another |= hook(m.store)
 
     return act

@@ -38,6 +38,7 @@ from fmimaster.program.instructions import (
     Tick,
     Until,
     Update,
+    closings,
 )
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.run.executor import Experiment, make_store
@@ -142,27 +143,24 @@ class ReferenceExecutor:
 
     def _translated(self, program: Program) -> tuple[Program, list[Action]]:
         """The program as functions; kept together with it, since it is known by its identity."""
-        self._actions[id(program)] = program, self._translate(program.instructions, 0)
-        return self._actions[id(program)]
+        instructions, m = program.instructions, self._machine
+        ends = closings(instructions)
 
-    def _translate(self, instructions: Sequence[Instruction], first: int) -> list[Action]:
-        actions: list[Action] = []
-        k = 0
-        while k < len(instructions):
-            instruction = instructions[k]
-            if isinstance(instruction, Repeat):
-                n = next(n for n, i in enumerate(instructions[k:]) if isinstance(i, Until))
-                until = instructions[k + n]
-                assert isinstance(until, Until)
-                body = self._translate(instructions[k + 1 : k + n], first + k + 1)
-                actions.append(
-                    control.repeat(self._machine, instruction, body, until, first + k + n)
-                )
-                k += n
-            else:
-                actions.append(_CASES[type(instruction)](self._machine, instruction, first + k))
-            k += 1
-        return actions
+        def translated(first: int, last: int) -> list[Action]:
+            actions, k = list[Action](), first
+            while k < last:
+                match instructions[k], instructions[ends.get(k, k)]:
+                    case Repeat() as repeat, Until() as until:
+                        body = translated(k + 1, ends[k])
+                        k = ends[k]
+                        actions.append(control.repeat(m, repeat, body, until, k))
+                    case instruction, _:
+                        actions.append(_CASES[type(instruction)](m, instruction, k))
+                k += 1
+            return actions
+
+        self._actions[id(program)] = program, translated(0, len(instructions))
+        return self._actions[id(program)]
 
 
 _CASES: dict[type[Instruction], Callable[..., Action]] = {

@@ -70,8 +70,8 @@ class Machine:
     def begin_execution(self, begin: float, end: float) -> None:
         """Start a program over an interval: no instance has returned early or requests anything."""
         self.begin, self.end, self.limit = begin, end, end
-        self.wants_another = self.terminate = False
-        self.requests.clear()
+        self.requests, self.wants_another, self.terminate = set(), False, False
+        self.store.interval = begin, end
 
     def part(self, segment: Segment) -> NDArray[Any]:
         """The part of the store that a segment is."""

@@ -48,7 +48,7 @@ def _answered(
         if not least < reached < there:
             reason = Reason.DISCARDED if answer.discarded else Reason.EARLY
             raise Stopped(Stop(reason, i, line, reached, messages=answer.messages))
-        m.requests.clear()  # those are for events at later times
+        m.requests = set()  # those are for events at later times
         m.limit = reached
         if answer.discarded:
             m.requests.add(i)  # it stands beyond the limit until it is aligned

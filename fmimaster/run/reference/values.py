@@ -155,12 +155,27 @@ def get(m: Machine, instruction: Get, _: int) -> Action:
 
 def keep(m: Machine, instruction: Keep, _: int) -> Action:
     """KEEP."""
-    return lambda: m.store.keep(instruction.buffer)
+    buffer, registers = instruction.buffer, m.registers
+
+    def act() -> None:
+        m.store.keep(buffer)
+        registers.kept_limit[buffer] = m.limit
+        registers.kept_requests[buffer] = 0
+        registers.kept_requests[buffer, list(m.requests)] = 1
+
+    return act
 
 
 def recall(m: Machine, instruction: Recall, _: int) -> Action:
     """RECALL."""
-    return lambda: m.store.recall(instruction.buffer)
+    buffer, registers = instruction.buffer, m.registers
+
+    def act() -> None:
+        m.store.recall(buffer)
+        m.limit = min(registers.kept_limit.item(buffer), m.end)
+        m.requests = set(registers.kept_requests[buffer].nonzero()[0].tolist())
+
+    return act
 
 
 def remember(m: Machine, _instruction: Remember, _: int) -> Action:

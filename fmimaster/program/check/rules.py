@@ -1,23 +1,16 @@
-"""Rejects a program that breaks FMI or forgets something, before any FMU is called.
-
-The program is walked with the plan at hand, as a verifier walks bytecode: what is known of each instance is where it
-stands in the interval, in which state it is, and whether its inputs and outputs are up to date. The body of each REPEAT
-is walked twice. What a check cannot prove is that iterations converge.
-"""
+"""What each instruction needs, and what is known after it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from fmimaster.errors import ProgramError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.check.knowledge import NO_GROUPS, Knowledge, Known
 from fmimaster.program.instructions import (
     Align,
     Fit,
-    Forget,
     Get,
     Instruction,
     Keep,
@@ -26,20 +19,17 @@ from fmimaster.program.instructions import (
     Parallel,
     Program,
     Recall,
-    Remember,
-    Repeat,
     Restore,
-    Sample,
     Save,
     Set,
     Step,
     Tick,
-    Until,
     Update,
 )
 from fmimaster.program.instructions import (
     Call as CallHook,
 )
+from fmimaster.program.polynomial import MOST_COEFFICIENTS, MOST_POINTS
 from fmimaster.system.states import Call, State, after, call_between, states_that_allow
 
 _SETS = {
@@ -53,174 +43,72 @@ _SETS = {
 _INPUTS = (Group.CONTINUOUS, Group.DISCRETE)
 
 
-@dataclass
-class _Instance:
-    """What is known of an instance at one point of the program."""
-
-    state: State
-    at: float = 0.0
-    moved: set[Group] = field(default_factory=set)
-    """Groups of inputs whose values in the store belong to where the instance stands."""
-    given: set[Group] = field(default_factory=set)
-    """Groups of inputs that the FMU has been given there."""
-    ahead_of: int = -1
-    """An instance that may have returned early, while this one may stand beyond it; -1 for none."""
-    stamp: int = 0
-    """Changes with all that can change its outputs; comes back with a state that is restored."""
-    read: int = -1
-    """Stamp when its outputs in the store were read; -1 if that was never."""
-
-    @property
-    def is_read(self) -> bool:
-        """Whether the outputs in the store are those of the instance as it is."""
-        return self.read == self.stamp
-
-    def known(self) -> tuple[object, ...]:
-        """What a second pass of a REPEAT must find as the first did."""
-        return self.state, self.at, self.moved, self.given, self.is_read, self.ahead_of
-
-
-def check(
-    program: Program,
-    plan: Plan,
-    *,
-    begin: State,
-    end: State,
-    who: Mapping[int, float] | None = None,
-    history: bool = False,
-) -> None:
-    """Check a program.
+class Rules:
+    """One method per instruction: refuses it, or notes what is known after it.
 
     Parameters
     ----------
-    begin, end : State
-        States of all instances before and after it.
-    who : instance → fraction
-        Where the instances must stand at the end of the program, as a fraction of the interval. An instance that is
-        missing must stand at 0, where all of them begin; without the argument that are all.
+    program : Program
+    knowledge : Knowledge
     history : bool
         Whether there is a history.
-
-    Raises
-    ------
-    ProgramError
-        With the number of the instruction, the name of the instance, and what is wrong.
     """
-    walk = _Walk(program, plan, begin, {} if who is None else who, history)
-    walk.run(0, len(program.instructions))
-    walk.finish(end)
 
-
-class _Walk:
-    def __init__(
-        self, program: Program, plan: Plan, begin: State, who: Mapping[int, float], history: bool
-    ) -> None:
-        self.history = history
+    def __init__(self, program: Program, knowledge: Knowledge, history: bool) -> None:
         self.program = program
-        self.plan = plan
-        self.ends = [who.get(i, 0.0) for i in range(len(plan.instances))]
-        """Where each instance must stand at the end."""
-        read = 0 if begin is State.STEP_MODE else -1
-        self.instances = [_Instance(begin, read=read) for _ in plan.instances]
-        self.stamps = 0
-        self.places: dict[int, tuple[int, _Instance]] = {}
-        self.kept: dict[int, list[int]] = {}
-        """Buffer → stamps of the outputs in it."""
+        self.plan: Plan = knowledge.plan
+        self.knowledge = knowledge
+        self.instances = knowledge.instances
+        self.history = history
         self.line = 0
-        self.cases: dict[type[Instruction], Callable[..., None]] = {
-            Move: self.move,
-            Fit: self.fit,
-            Set: self.set,
-            Get: self.get,
-            Step: self.step,
-            Align: self.align,
-            Save: self.save,
-            Restore: self.restore,
-            Keep: self.keep,
-            Recall: self.recall,
-            Mode: self.mode,
-            Parallel: self.parallel,
-            Sample: self.sample,
-            Update: self.update,
-            Tick: self.tick,
-            CallHook: self.call_hook,
-            Remember: self.remember,
-            Forget: self.forget,
-        }
+        """Index of the instruction that is looked at."""
 
     def fail(self, message: str) -> None:
+        """Refuse the program at this instruction."""
         raise ProgramError(f"Program '{self.program.name}', instruction {self.line}: {message}")
 
     def name(self, instance: int) -> str:
+        """Name of an instance, for messages."""
         return f"'{self.plan.instances[instance].name}'"
 
-    def run(self, first: int, last: int) -> None:
-        """Walk the instructions from first to before last."""
-        at = first
-        while at < last:
-            self.line = at
-            instruction = self.program.instructions[at]
-            if isinstance(instruction, Repeat):
-                close = self.closing(at, last)
-                self.repeat(instruction, at, close)
-                at = close
-            elif isinstance(instruction, Until):
-                self.fail("UNTIL without REPEAT")
-            else:
-                if (i := getattr(instruction, "instance", 0)) >= len(self.instances) or i < 0:
-                    self.fail(f"there is no instance {i}")
-                self.cases[type(instruction)](instruction)
-            at += 1
+    def note(self, i: int, **changes: object) -> None:
+        """Something else is known of an instance."""
+        self.instances[i] = replace(self.instances[i], **changes)  # type: ignore[arg-type]
 
-    def closing(self, at: int, last: int) -> int:
-        """Index of the UNTIL that closes the REPEAT at ``at``."""
-        for k in range(at + 1, last):
-            if isinstance(self.program.instructions[k], Repeat):
-                self.line = k
-                self.fail("a REPEAT inside a REPEAT")
-            if isinstance(self.program.instructions[k], Until):
-                return k
-        self.fail("REPEAT without UNTIL")
-        raise AssertionError
-
-    def repeat(self, instruction: Repeat, at: int, close: int) -> None:
-        if not 1 <= instruction.least <= instruction.most:
-            self.fail(f"REPEAT {instruction.least} {instruction.most}: expected 1 <= least <= most")
-        self.run(at + 1, close)
-        once = deepcopy(self.instances)
-        self.run(at + 1, close)
-        self.line = close
-        for i, (first, second) in enumerate(zip(once, self.instances, strict=True)):
-            if first.known() != second.known():
-                self.fail(
-                    f"a second pass leaves {self.name(i)} elsewhere than the first: at "
-                    f"{second.at:g} instead of {first.at:g}, or with other inputs or outputs known"
-                )
-
-    # The instructions
+    def has_instance(self, instruction: Instruction) -> None:
+        """Whether there is the instance that an instruction works on."""
+        i = instruction.subject
+        if i is not None and not 0 <= i < len(self.instances):
+            self.fail(f"there is no instance {i}")
 
     def move(self, instruction: Move) -> None:
         if instruction.group is Group.TRIGGERS:
             self.has_triggers(instruction.instance)
             return
         self.has_inputs(instruction.instance, instruction.group)
-        self.instances[instruction.instance].moved.add(instruction.group)
+        i = instruction.instance
+        self.note(i, moved=self.instances[i].moved | {instruction.group})
 
     def fit(self, instruction: Fit) -> None:
         i = instruction.instance
         self.has_inputs(i, Group.CONTINUOUS)
+        points, derivatives = instruction.points, instruction.derivatives
+        if points > MOST_POINTS or points * (derivatives + 1) > MOST_COEFFICIENTS:
+            self.fail(
+                f"polynomials through {points} points with {derivatives} derivatives are more than can be fitted"
+            )
         if not self.plan.instances[i].takes_polynomials:
             self.fail(
                 f"{self.name(i)} cannot take polynomials (canInterpolateInputs and providesIntermediateUpdate are false)"
             )
         for buffer in instruction.buffers:
-            if buffer not in self.kept:
+            if buffer not in self.knowledge.kept:
                 self.fail(f"buffer {buffer} is used, but nothing has been kept in it")
         if instruction.history and not self.history:
             self.fail("there is no history")
         if instruction.held is not None and not 0.0 <= instruction.held <= 1.0:
             self.fail(f"held at {instruction.held:g}: expected a fraction of the interval")
-        self.instances[i].moved.add(Group.CONTINUOUS)
+        self.note(i, moved=self.instances[i].moved | {Group.CONTINUOUS})
 
     def has_inputs(self, i: int, group: Group) -> None:
         if group not in _INPUTS:
@@ -238,7 +126,7 @@ class _Walk:
             self.has_triggers(i)
             has_event_mode = self.plan.instances[i].event_mode
             self.call(i, Call.SET_TRIGGER if has_event_mode else Call.SET_INPUT)
-            self.changed(i)
+            self.knowledge.changed(i)
             return
         if group is Group.SETTINGS:
             self.call(i, self.call_of_settings(i))
@@ -254,9 +142,9 @@ class _Walk:
                     f"{group.name.lower()} inputs of {self.name(i)} are set, but were not moved before: "
                     "the values in the store are old"
                 )
-            self.instances[i].given.add(group)
+            self.note(i, given=self.instances[i].given | {group})
         if self.instances[i].state in (State.INITIALIZATION_MODE, State.EVENT_MODE):
-            self.changed(i)
+            self.knowledge.changed(i)
         elif group is Group.DISCRETE and self.plan.instances[i].event_mode:
             self.fail(
                 f"discrete inputs of {self.name(i)} are set outside of Event Mode, which it uses"
@@ -280,7 +168,7 @@ class _Walk:
                 f"outputs of {self.name(i)} are read after its inputs were set and before it is stepped; "
                 "FMI forbids that in Step Mode"
             )
-        self.instances[i].read = self.instances[i].stamp
+        self.note(i, read=self.instances[i].stamp)
 
     def step(self, instruction: Step) -> None:
         i, end = instruction.instance, instruction.end
@@ -299,24 +187,16 @@ class _Walk:
                 self.fail(
                     f"{self.name(i)} is stepped, but its {group.name.lower()} inputs were not set"
                 )
-        instance.at = end
-        instance.moved.clear()
-        instance.given.clear()
-        self.changed(i)
-        if self.plan.instances[i].may_return_early:
-            discards = not self.plan.instances[i].event_mode
-            for j, other in enumerate(self.instances):
-                if other.at > 0.0 and (j != i or discards):
-                    other.ahead_of = i
+        self.knowledge.stepped(i, end)
 
     def align(self, instruction: Align) -> None:
         i, place = instruction.instance, instruction.place
         self.saved(i, place)
-        self.instances[i].ahead_of = -1
+        self.knowledge.aligned(i)
 
     def update(self, instruction: Update) -> None:
         self.call(instruction.instance, Call.UPDATE_DISCRETE_STATES)
-        self.changed(instruction.instance)
+        self.knowledge.changed(instruction.instance)
 
     def tick(self, instruction: Tick) -> None:
         if not 0 <= instruction.trigger < len(self.plan.triggers):
@@ -325,33 +205,26 @@ class _Walk:
     def call_hook(self, instruction: CallHook) -> None:
         del instruction  # what a hook does cannot be checked
 
-    def changed(self, i: int) -> None:
-        """The instance has other outputs from now on."""
-        self.stamps += 1
-        self.instances[i].stamp = self.stamps
-
     def save(self, instruction: Save) -> None:
         i = instruction.instance
         self.able(i, "saved")
         self.call(i, Call.GET_FMU_STATE)
         if self.instances[i].given:
             self.fail(f"{self.name(i)} is saved between setting its inputs and stepping it")
-        self.places[instruction.place] = (i, deepcopy(self.instances[i]))
+        self.knowledge.places[instruction.place] = (i, self.instances[i])
 
     def restore(self, instruction: Restore) -> None:
         i = instruction.instance
-        saved = self.saved(i, instruction.place)
-        self.instances[i] = _Instance(
-            saved.state, saved.at, stamp=saved.stamp, read=self.instances[i].read
-        )
+        self.knowledge.restored(i, self.saved(i, instruction.place))
 
-    def saved(self, i: int, place: int) -> _Instance:
+    def saved(self, i: int, place: int) -> Known:
         """What is known of an instance that is restored from a place."""
         self.able(i, "restored")
         self.call(i, Call.SET_FMU_STATE)
-        if place not in self.places or self.places[place][0] != i:
+        places = self.knowledge.places
+        if place not in places or places[place][0] != i:
             self.fail(f"{self.name(i)} is restored from place {place}, where it was never saved")
-        return self.places[place][1]
+        return places[place][1]
 
     def able(self, instance: int, what: str) -> None:
         if not self.plan.instances[instance].model.capabilities.can_get_and_set_fmu_state:
@@ -361,13 +234,18 @@ class _Walk:
             )
 
     def keep(self, instruction: Keep) -> None:
-        self.kept[instruction.buffer] = [instance.read for instance in self.instances]
+        self.knowledge.kept[instruction.buffer] = list(self.instances)
 
     def recall(self, instruction: Recall) -> None:
-        if instruction.buffer not in self.kept:
+        if instruction.buffer not in self.knowledge.kept:
             self.fail(f"buffer {instruction.buffer} is recalled, but nothing has been kept in it")
-        for instance, read in zip(self.instances, self.kept[instruction.buffer], strict=True):
-            instance.read = read
+        for i, then in enumerate(self.knowledge.kept[instruction.buffer]):
+            if self.plan.instances[i].may_return_early and self.instances[i].at != then.at:
+                self.fail(
+                    f"buffer {instruction.buffer} is recalled with the limit that was kept, but {self.name(i)}, which may "
+                    f"return early, stands at {self.instances[i].at:g} instead of {then.at:g}"
+                )
+            self.note(i, read=then.read)
 
     def mode(self, instruction: Mode) -> None:
         i, goal = instruction.instance, instruction.state
@@ -387,9 +265,7 @@ class _Walk:
             )
         else:
             self.call(i, call)
-            self.instances[i].state = goal
-            self.instances[i].given.clear()
-            self.instances[i].moved.clear()
+            self.note(i, state=goal, moved=NO_GROUPS, given=NO_GROUPS)
 
     def parallel(self, instruction: Parallel) -> None:
         first = self.line + 1
@@ -402,7 +278,7 @@ class _Walk:
 
     def sample(self, _: Instruction) -> None:
         for i, instance in enumerate(self.instances):
-            if instance.at != self.ends[i]:
+            if instance.at != self.knowledge.ends[i]:
                 self.fail(
                     f"a row is taken for the end of the interval, but {self.name(i)} stands at {instance.at:g}"
                 )
@@ -432,19 +308,20 @@ class _Walk:
             )
 
     def finish(self, end: State) -> None:
+        """The end of the program, where all instances must be in a state."""
         self.line = len(self.program.instructions)
         for i, instance in enumerate(self.instances):
             if instance.state is not end:
                 self.fail(
                     f"at the end {self.name(i)} is in {instance.state.value}, not in {end.value}"
                 )
-            if instance.at != self.ends[i]:
+            if instance.at != self.knowledge.ends[i]:
                 self.fail(
-                    f"at the end {self.name(i)} stands at {instance.at:g}, not at {self.ends[i]:g}"
+                    f"at the end {self.name(i)} stands at {instance.at:g}, not at {self.knowledge.ends[i]:g}"
                 )
-            if instance.ahead_of >= 0:
+            if (early := self.knowledge.ahead_of(i)) >= 0:
                 self.fail(
-                    f"{self.name(instance.ahead_of)} may return early, but {self.name(i)} has been stepped and is never "
+                    f"{self.name(early)} may return early, but {self.name(i)} has been stepped and is never "
                     "aligned"
                 )
         if end is State.STEP_MODE:

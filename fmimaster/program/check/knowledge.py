@@ -1,0 +1,117 @@
+"""What is known of instances, places and buffers at one point of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.system.states import State
+
+NO_GROUPS: frozenset[Group] = frozenset()
+NEVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of an instance; a value, so that a copy costs nothing."""
+
+    state: State
+    at: float = 0.0
+    """Where it stands, as a fraction of the interval."""
+    moved: frozenset[Group] = NO_GROUPS
+    """Groups of inputs whose values in the store belong to where the instance stands."""
+    given: frozenset[Group] = NO_GROUPS
+    """Groups of inputs that the FMU has been given there."""
+    stamp: int = 0
+    """Changes with all that can change its outputs; comes back with a state that is restored."""
+    read: int = NEVER
+    """Stamp when its outputs in the store were read."""
+    since: int = 0
+    """Count of steps when it left the start of the interval, or when it was last aligned or restored."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the outputs in the store are those of the instance as it is."""
+        return self.read == self.stamp
+
+
+@dataclass(frozen=True, slots=True)
+class _Return:
+    """A step that may have ended early: of which instance, and how many steps were done then."""
+
+    instance: int
+    step: int
+
+
+class Knowledge:
+    """What is known at one point of a program.
+
+    Parameters
+    ----------
+    begin : State
+        Of all instances at first.
+    who : instance → fraction
+        Where the instances must stand at the end.
+    """
+
+    def __init__(self, plan: Plan, begin: State, who: Mapping[int, float]) -> None:
+        self.plan = plan
+        read = 0 if begin is State.STEP_MODE else NEVER
+        self.instances = [Known(begin, read=read) for _ in plan.instances]
+        self.ends = [who.get(i, 0.0) for i in range(len(plan.instances))]
+        self.places: dict[int, tuple[int, Known]] = {}
+        """Place → instance, and what was known of it."""
+        self.kept: dict[int, list[Known]] = {}
+        """Buffer → what was known of all instances."""
+        self._stamps = 0
+        self._steps = 0
+        self._returns: list[_Return] = []
+        """The last steps of two different instances that may have ended early, the newest first."""
+
+    def changed(self, i: int) -> None:
+        """The instance has other outputs from now on."""
+        self._stamps += 1
+        self.instances[i] = replace(self.instances[i], stamp=self._stamps)
+
+    def stepped(self, i: int, end: float) -> None:
+        """The instance has done a step."""
+        known = self.instances[i]
+        since = self._steps if known.at == 0.0 else known.since
+        self._steps += 1
+        self.instances[i] = replace(known, at=end, moved=NO_GROUPS, given=NO_GROUPS, since=since)
+        self.changed(i)
+        if self.plan.instances[i].may_return_early:
+            others = [r for r in self._returns if r.instance != i]
+            self._returns = [_Return(i, self._steps), *others[:1]]
+
+    def aligned(self, i: int) -> None:
+        """The instance does not stand beyond an early return."""
+        self.instances[i] = replace(self.instances[i], since=self._steps)
+
+    def restored(self, i: int, saved: Known) -> None:
+        """The instance is as it was saved; the outputs in the store stay."""
+        read = self.instances[i].read
+        self.instances[i] = Known(
+            saved.state, saved.at, stamp=saved.stamp, read=read, since=self._steps
+        )
+
+    def ahead_of(self, i: int) -> int:
+        """An instance that may have returned early, while this one may stand beyond it; -1 for none.
+
+        It may itself, if it discards a step at an event: then it stands at the end of the step.
+        """
+        known = self.instances[i]
+        for r in self._returns:
+            discards = not self.plan.instances[i].event_mode
+            if known.at > 0.0 and r.step > known.since and (r.instance != i or discards):
+                return r.instance
+        return -1
+
+    def repeatable(self) -> list[tuple[object, ...]]:
+        """What a second pass of a REPEAT must find as the first did, per instance."""
+        return [
+            (k.state, k.at, k.moved, k.given, k.is_read, self.ahead_of(i))
+            for i, k in enumerate(self.instances)
+        ]

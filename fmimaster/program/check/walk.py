@@ -1,0 +1,138 @@
+"""The walk over a program with the plan at hand, as a verifier walks bytecode.
+
+What is known of each instance is where it stands in the interval, in which state it is, and whether its inputs and outputs
+are up to date. The body of each REPEAT is walked twice. What a check cannot prove is that iterations converge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fmimaster.plan.plan import Plan
+from fmimaster.program.check.knowledge import Knowledge
+from fmimaster.program.check.rules import Rules
+from fmimaster.program.instructions import (
+    MOST_NESTED,
+    Align,
+    Call,
+    Fit,
+    Forget,
+    Get,
+    Instruction,
+    Keep,
+    Mode,
+    Move,
+    Parallel,
+    Program,
+    Recall,
+    Remember,
+    Repeat,
+    Restore,
+    Sample,
+    Save,
+    Set,
+    Step,
+    Tick,
+    Until,
+    Update,
+    closings,
+)
+from fmimaster.system.states import State
+
+
+def check(
+    program: Program,
+    plan: Plan,
+    *,
+    begin: State,
+    end: State,
+    who: Mapping[int, float] | None = None,
+    history: bool = False,
+) -> None:
+    """Check a program.
+
+    Parameters
+    ----------
+    begin, end : State
+        States of all instances before and after it.
+    who : instance → fraction
+        Where the instances must stand at the end of the program, as a fraction of the interval. An instance that is
+        missing must stand at 0, where all of them begin; without the argument that are all.
+    history : bool
+        Whether there is a history.
+
+    Raises
+    ------
+    ProgramError
+        With the number of the instruction, the name of the instance, and what is wrong.
+    """
+    rules = Rules(program, Knowledge(plan, begin, {} if who is None else who), history)
+    _Walk(program, rules).run(0, len(program.instructions))
+    rules.finish(end)
+
+
+class _Walk:
+    def __init__(self, program: Program, rules: Rules) -> None:
+        self.instructions = program.instructions
+        self.rules = rules
+        self.closings = closings(program.instructions)
+        self.depth = 0
+        self.cases: dict[type[Instruction], Callable[..., None]] = {
+            Move: rules.move,
+            Fit: rules.fit,
+            Set: rules.set,
+            Get: rules.get,
+            Step: rules.step,
+            Align: rules.align,
+            Save: rules.save,
+            Restore: rules.restore,
+            Keep: rules.keep,
+            Recall: rules.recall,
+            Mode: rules.mode,
+            Parallel: rules.parallel,
+            Sample: rules.sample,
+            Update: rules.update,
+            Tick: rules.tick,
+            Call: rules.call_hook,
+            Remember: rules.remember,
+            Forget: rules.forget,
+        }
+
+    def run(self, first: int, last: int) -> None:
+        """Walk the instructions from first to before last."""
+        at = first
+        while at < last:
+            self.rules.line = at
+            match self.instructions[at]:
+                case Repeat() as repeat:
+                    at = self.repeat(repeat, at)
+                case Until():
+                    self.rules.fail("UNTIL without REPEAT")
+                case instruction:
+                    self.rules.has_instance(instruction)
+                    self.cases[type(instruction)](instruction)
+            at += 1
+
+    def repeat(self, repeat: Repeat, at: int) -> int:
+        """Walk what is repeated twice; returns the index of its UNTIL."""
+        least, most, rules = repeat.least, repeat.most, self.rules
+        if at not in self.closings:
+            rules.fail("REPEAT without UNTIL")
+        if self.depth == MOST_NESTED:
+            rules.fail(f"more than {MOST_NESTED} REPEATs inside each other")
+        if not 1 <= least <= most:
+            rules.fail(f"REPEAT {least} {most}: expected 1 <= least <= most")
+        until = self.closings[at]
+        self.depth += 1
+        self.run(at + 1, until)
+        once, first = rules.knowledge.repeatable(), list(rules.instances)
+        self.run(at + 1, until)
+        self.depth -= 1
+        rules.line = until
+        for i, known in enumerate(rules.knowledge.repeatable()):
+            if known != once[i]:
+                rules.fail(
+                    f"a second pass leaves {rules.name(i)} elsewhere than the first: at "
+                    f"{rules.instances[i].at:g} instead of {first[i].at:g}, or with other inputs or outputs known"
+                )
+        return until

@@ -1,0 +1,107 @@
+"""Algorithms inside each other around events: an event is neither stepped over nor requested by a try that was undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from python_fmu import Bench, PythonFmu
+
+from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
+from fmimaster.fmu.instance import StepAnswer
+from fmimaster.plan.plan import EventUse, Plan, Policy
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.outcome import Outcome
+from fmimaster.program.polynomial import FIRST_ORDER
+
+pytestmark = pytest.mark.usefixtures("each_executor")
+
+EVENT = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Halves(Algorithm):
+    """The base twice, over each half of the interval."""
+
+    base: Algorithm
+
+    @property
+    def handles_early_returns(self) -> bool:
+        """As the base."""
+        return self.base.handles_early_returns
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        for half in (0.0, 0.5):
+            with p.over(half, half + 0.5):
+                self.base.emit(plan, p)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubled(Algorithm):
+    """One whole step, undone, and two halves of it."""
+
+    base: Algorithm
+
+    @property
+    def handles_early_returns(self) -> bool:
+        """As the base."""
+        return self.base.handles_early_returns
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        places = p.save(range(len(plan.instances)))
+        begin = p.keep()
+        self.base.emit(plan, p)
+        p.restore(places)
+        p.recall(begin)
+        Halves(self.base).emit(plan, p)
+
+
+def integrate(v: Any, h: float) -> None:
+    v.x += h
+
+
+def falling(shortest: float) -> PythonFmu:
+    """Returns early at EVENT and requests an event, but not in steps that are shorter than this."""
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        if h > shortest and v.t < EVENT < v.t + h:
+            integrate(v, EVENT - v.t)
+            return StepAnswer(EVENT, early=True, event=True)
+        return integrate(v, h)
+
+    return ramp(step, has_event_mode=True, might_return_early_from_do_step=True)
+
+
+def ramp(step: Callable[[Any, float], StepAnswer | None], **more: Any) -> PythonFmu:
+    outputs = {"y": lambda v: v.x}
+    return PythonFmu(inputs={"u": 0.0}, states={"x": 0.0}, outputs=outputs, step=step, **more)
+
+
+def run(algorithm: Algorithm, shortest: float = 0.0) -> tuple[Outcome, list[float]]:
+    """Outcome of one attempt, and the times at which both instances stand."""
+    b = Bench(
+        {"falling": falling(shortest), "other": ramp(integrate)},
+        ["falling.y -> other.u", "other.y -> falling.u"],
+        algorithm=algorithm,
+        use=EventUse(policy=Policy.ANNOUNCE, early_return=True, event_mode=True),
+    )
+    b.initialize()
+    outcome = b.run(b.programs.variants[0].attempt, 0.0, 1.0)
+    return outcome, [i.values.t for i in b.instances.values()]
+
+
+WAVEFORM = Waveform(Aligned(Jacobi(FIRST_ORDER)))
+
+
+@pytest.mark.parametrize("algorithm", [WAVEFORM, Halves(WAVEFORM), Doubled(WAVEFORM)], ids=str)
+def test_no_instance_is_stepped_over_the_event(algorithm: Algorithm) -> None:
+    assert run(algorithm) == (Outcome(EVENT, event_requests=(0,)), [EVENT, EVENT])
+
+
+def test_a_try_that_was_undone_requests_nothing() -> None:
+    """The whole step ends early, the halves do not."""
+    assert run(Doubled(WAVEFORM), shortest=0.5) == (Outcome(1.0), [1.0, 1.0])
