@@ -60,7 +60,10 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
         "stepLoops": [_loop(loop, plan) for loop in plan.step_loops],
         "connections": [_connection(d, plan) for d in delays(prepared.programs.attempt, plan)],
         "notes": list(prepared.notes),
-        "programs": {p.name: listing(p, plan).splitlines() for p in _programs(prepared.programs)},
+        "programs": {
+            p.name: listing(p, plan, prepared.programs.hooks).splitlines()
+            for p in _programs(prepared.programs)
+        },
     }
 
 

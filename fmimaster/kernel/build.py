@@ -5,7 +5,16 @@ from pathlib import Path
 from cffi import FFI
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ("kernel.c", "values.c", "polynomial.c", "fmu.c", "fmi2.c", "fmi3.c", "workers.c")
+SOURCES = (
+    "kernel.c",
+    "values.c",
+    "polynomial.c",
+    "hooks.c",
+    "fmu.c",
+    "fmi2.c",
+    "fmi3.c",
+    "workers.c",
+)
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-pthread"]
 """No contraction to fused operations: the interpreter in Python must give the same bits."""
 

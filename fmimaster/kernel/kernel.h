@@ -292,6 +292,15 @@ double fm_largest_change(const fm_kernel *k, void *const *before);
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c);
 int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function);
 
+/* hooks.c: the hooks that are written in C, each with its data. */
+typedef struct {
+    int n, buffer, target;
+    double absolute, relative, divisor;
+    const int64_t *slots;
+    const double *nominals;
+} fm_weighted_change_data;
+int fm_weighted_change(void *self, fm_kernel *kernel);
+
 /* FMI functions that an FMU's table calls, FMI 2.0 and 3.0; the names are given by fm_function_name. */
 enum fm_function {
     FM_GET_FLOAT64, FM_GET_FLOAT32, FM_GET_INT8, FM_GET_UINT8, FM_GET_INT16, FM_GET_UINT16, FM_GET_INT32, FM_GET_UINT32,

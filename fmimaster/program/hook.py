@@ -14,7 +14,7 @@ from fmimaster.program.store import ValueStore
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """The same hook in C, which the kernel calls without Python.
+    """The same hook in C, which the kernel calls without Python: a function and its data.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Twin:
     """
 
     name: str
-    numbers: Mapping[str, float] = field(default_factory=dict)
+    numbers: Mapping[str, int | float] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 

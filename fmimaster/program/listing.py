@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isinf
 from typing import Any
 
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
     Call,
@@ -38,11 +39,11 @@ Row = tuple[str, str, str, str]
 """Name of the instruction, of the instance, operand, remark."""
 
 
-def listing(program: Program, plan: Plan) -> str:
+def listing(program: Program, plan: Plan, hooks: Sequence[Hook] = ()) -> str:
     """A program as text: the first thing to look at when a result surprises.
 
     Each line has the number of the instruction, its name, the instance, what of it, and then in words which values are
-    meant. What is repeated is indented.
+    meant. What is repeated is indented. With the hooks of the programs, CALL has the name of what it calls.
 
     Examples
     --------
@@ -52,7 +53,7 @@ def listing(program: Program, plan: Plan) -> str:
         1 SET   upper  continuous  u_x, u_v
         2 STEP  upper  to 1
     """
-    rows = list(_rows(program, plan))
+    rows = list(_rows(program, plan, hooks))
     widths = [max((len(row[k]) for row in rows), default=0) for k in range(3)]
     number = len(str(len(rows) - 1))
     lines = []
@@ -72,7 +73,7 @@ def moved(route: Route, plan: Plan) -> str:
     return f"{route.link.input.name} <- {shifted}"
 
 
-def _rows(program: Program, plan: Plan) -> Iterator[Row]:
+def _rows(program: Program, plan: Plan, hooks: Sequence[Hook]) -> Iterator[Row]:
     depth, ends = 0, closings(program.instructions)
     closed = set(ends.values())
     for k, instruction in enumerate(program.instructions):
@@ -81,6 +82,9 @@ def _rows(program: Program, plan: Plan) -> Iterator[Row]:
         instance = instruction.subject
         who = "" if instance is None else plan.instances[instance].name
         operand, remark = _WORDS.get(type(instruction), _nothing)(instruction, plan)
+        match instruction:
+            case Call(hook) if hook < len(hooks):
+                remark = hooks[hook].name
         yield name, who, operand, remark
         depth += k in ends
 
@@ -136,7 +140,7 @@ def _tick(instruction: Tick, plan: Plan) -> tuple[str, str]:
 
 
 def _call(instruction: Call, _plan: Plan) -> tuple[str, str]:
-    return f"hook {instruction.hook}", "a Python function of the algorithm"
+    return f"hook {instruction.hook}", "of the algorithm"
 
 
 def _buffer(instruction: Keep | Recall, _plan: Plan) -> tuple[str, str]:

@@ -205,7 +205,8 @@ def test_programs_around_events_are_those_of_the_listing(name: str) -> None:
     attempt = (programs.restart or programs.variants[0]).attempt
     written = {p.name: p for p in (attempt, event, programs.renew)}
     text = text_of(programs) + "\n# the attempt without history, an event, renewal\n"
-    text += "\n\n".join(listing(program, plan) for program in written.values()) + "\n"
+    texts = [listing(program, plan, programs.hooks) for program in written.values()]
+    text += "\n\n".join(texts) + "\n"
     path = LISTINGS / f"{name}-stopping.txt"
     if os.environ.get("FMIMASTER_WRITE_LISTINGS"):
         path.write_text(text)

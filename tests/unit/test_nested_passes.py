@@ -11,7 +11,8 @@ from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.fmu.instance import StepAnswer
-from fmimaster.plan.plan import EventUse, Plan, Policy
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.polynomial import FIRST_ORDER
@@ -71,7 +72,8 @@ def falling(shortest: float) -> PythonFmu:
         if h > shortest and v.t < EVENT < v.t + h:
             integrate(v, EVENT - v.t)
             return StepAnswer(EVENT, early=True, event=True)
-        return integrate(v, h)
+        integrate(v, h)
+        return None
 
     return ramp(step, has_event_mode=True, might_return_early_from_do_step=True)
 

@@ -1,19 +1,56 @@
-"""Hooks as the kernel calls them."""
+"""Hooks as the kernel calls them: in C where there is a twin, else through one function in Python."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import Hook, Twin
 from fmimaster.run.native.instances import Context
 from fmimaster.run.native.lending import Lender
 
 
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A hook in C.
+
+    Attributes
+    ----------
+    call : function of the kernel
+    data : str
+        Name of the structure that it takes. Its fields have the names of the twin's numbers and arrays.
+    """
+
+    call: Any
+    data: str
+
+
+TWINS: Mapping[str, _Function] = {
+    "weighted change": _Function(lib.fm_weighted_change, "fm_weighted_change_data"),
+}
+"""The hooks that are written in C, by the names of their twins."""
+
+
 def lend_hook(lender: Lender, context: Context, hook: Hook) -> Any:
     """A hook, to be called by the kernel."""
-    handle = lender.lent(ffi.new_handle((context, hook)))
-    return lender.lent(ffi.new("fm_hook *", (lib.fm_python_call, handle)))
+    twin = hook.twin(lender.store)
+    if twin is None:
+        handle = lender.lent(ffi.new_handle((context, hook)))
+        return lender.lent(ffi.new("fm_hook *", (lib.fm_python_call, handle)))
+    function = TWINS[twin.name]
+    return lender.lent(ffi.new("fm_hook *", (function.call, _lend_data(lender, twin, function))))
+
+
+def _lend_data(lender: Lender, twin: Twin, function: _Function) -> Any:
+    """The numbers and arrays of a twin as the structure that its function takes."""
+    types = {name: field.type.cname for name, field in ffi.typeof(function.data).fields}
+    fields: dict[str, Any] = dict(twin.numbers)
+    for name, array in twin.arrays.items():
+        elements = types[name].replace("const ", "").replace(" *", "[]")
+        fields[name] = lender.lent(ffi.from_buffer(elements, array))
+    return lender.lent(ffi.new(f"{function.data} *", fields))
 
 
 def _call(self: Any, kernel: Any) -> int:

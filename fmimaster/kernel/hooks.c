@@ -1,0 +1,23 @@
+/* Hooks in C: twins of hooks in Python, with the same operations in the same order. */
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include "kernel.h"
+
+#include <math.h>
+
+/* fmimaster/program/weighted_change.py */
+int fm_weighted_change(void *self, fm_kernel *k)
+{
+    const fm_weighted_change_data *d = self;
+    double *now = k->outputs[FM_FLOAT64], total = 0.0;
+    const double *then = k->buffers[d->buffer].outputs[FM_FLOAT64];
+    for (int i = 0; i < d->n; i++) {
+        int64_t slot = d->slots[i];
+        double part = (now[slot] - then[slot]) / (d->absolute * d->nominals[i] + d->relative * fabs(now[slot]));
+        total += part * part;
+    }
+    now[d->target] = sqrt(total / d->n) / d->divisor;
+    return FM_OK;
+}
