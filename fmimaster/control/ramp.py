@@ -18,6 +18,8 @@ class Ramped(NamedTuple):
     base: TimeBase
     step: int
     """Ticks of the largest step."""
+    size: float
+    """Its length in s."""
     previous: float = 0.0
     """Length of the last step in s; 0 at the start and after an event."""
 
@@ -49,12 +51,12 @@ class Ramp(StepRule[Ramped]):
     def begin(self, base: TimeBase, start: int) -> Ramped:
         """No step before."""
         del start
-        return Ramped(base, base.ticks(self.exact_size))
+        step = base.ticks(self.exact_size)
+        return Ramped(base, step, step / base.resolution)
 
     def propose(self, now: Instant, memory: Ramped) -> Goal:
         """The end of the next step."""
-        base, step, previous = memory
-        size = step / base.resolution
+        base, step, size, previous = memory
         longest = self.growth * previous if previous else self.first * size
         if longest < size:
             return Goal(Instant(now.seconds + longest), RAMP)
@@ -65,9 +67,12 @@ class Ramp(StepRule[Ramped]):
     def decide(
         self, memory: Ramped, now: Instant, length: float, error: float
     ) -> tuple[Ramped, None]:
-        """Remember the length."""
+        """Remember the length; not anew where the next step has the full size in any case."""
         del now, error
-        return Ramped(memory.base, memory.step, length), None
+        base, step, size, previous = memory
+        if previous and self.growth * length >= size and self.growth * previous >= size:
+            return memory, None
+        return Ramped(base, step, size, length), None
 
     def restart(self, memory: Ramped) -> Ramped:
         """Short steps again."""

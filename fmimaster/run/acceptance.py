@@ -45,7 +45,7 @@ class Acceptance:
         self._indicators = indicators
         self._changes = changes
         self._events = events
-        self._remembers = rule.grid(state.memory) is None
+        self._decides_after = rule.grid(state.memory) is None and not rule.rejects
         self._size = base.ticks(rule.exact_size) / base.resolution
         self._names = [instance.name for instance in plan.instances]
 
@@ -92,7 +92,7 @@ class Acceptance:
         begin = s.time.seconds
         s.step_log.add(begin, end.seconds, cause)
         s.previous = end.seconds - begin
-        if self._remembers and not self._rule.rejects:
+        if self._decides_after:
             s.memory, _ = self._rule.decide(s.memory, s.time, s.previous, 0.0)
         s.time, s.retry, s.index = end, None, 0
         s.steps += 1

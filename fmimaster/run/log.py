@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from fmimaster.causes import GRID, Cause, Event, Kind, Steps
 
+_ON_GRID = Kind.GRID
 SAME_SIZE = 1e-9
 """Steps whose sizes differ by no more than this part are alike: they are differences of times."""
 
@@ -34,7 +35,7 @@ class StepLog:
         """Take up steps of one size."""
         size = end - begin if count == 1 else (end - begin) / count
         if (cause is self.cause or cause == self.cause) and (
-            cause.kind is Kind.GRID or -SAME_SIZE * size <= size - self.size <= SAME_SIZE * size
+            cause.kind is _ON_GRID or abs(size - self.size) <= SAME_SIZE * size
         ):
             self.end = end
             self.count += count

@@ -75,6 +75,8 @@ class Stepper:
         )
         has_event_mode = any(instance.event_mode for instance in plan.instances)
         self._may_have_events = clock is not None or has_event_mode
+        self._only = programs.variants[0] if choose is None and programs.restart is None else None
+        """The variant of all steps, if there is but one."""
         self._grid: Grid | None = None
         """The grid of which stretches can be left to the executor: nothing need be asked in between."""
         if clock is None and choose is None and not (rule.rejects or changes.inputs):
@@ -96,7 +98,7 @@ class Stepper:
             goal = self._goals.find(until)
             outcome: Outcome | None = None
             if goal.end.seconds > s.time.seconds:  # FMI: a step has a positive length
-                variant = self._variant(goal)
+                variant = self._only or self._variant(goal)
                 goal, outcome = self._attempt(goal, until, variant)
                 if outcome is None:
                     self._acceptance.committed(goal.end, goal.cause)

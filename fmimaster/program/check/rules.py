@@ -131,7 +131,7 @@ class Rules:
         if group is Group.SETTINGS:
             self.call(i, self.call_of_settings(i))
             if self.instances[i].state is State.INITIALIZATION_MODE:
-                self.changed(i)
+                self.knowledge.changed(i)
             return
         if group not in _SETS:
             self.fail(f"{group.name.lower()} of {self.name(i)} cannot be set")
