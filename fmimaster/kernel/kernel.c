@@ -450,13 +450,14 @@ int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *c
     return stopped ? stopped : execute(k, commit, end, end);
 }
 
-int fm_repeat(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, const double *times, int n,
-              int *done)
+int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
+              const double *times, int n, int *done)
 {
     int stopped;
-    for (int i = 0;; i++) {
+    for (int i = 0, next = 0;; i++) {
         k->measuring = i % FM_MEASURE_EVERY == 0;
-        stopped = execute(k, attempt, times[i], times[i + 1]);
+        stopped = execute(k, attempts[next], times[i], times[i + 1]);
+        next = next + 1 == n_attempts ? 0 : next + 1;
         *done = i;
         if (stopped || i + 2 == n || k->row_capacity - k->n_rows == 1)
             break;

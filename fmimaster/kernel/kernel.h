@@ -270,11 +270,11 @@ int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end);
 /* Attempt an interval, and commit it if nothing happened. Returns an fm_stop. */
 int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, double begin, double end);
 
-/* Attempt and commit the intervals between n times while nothing happens; *done of them are committed, the next one is
- * attempted and not committed. Comes back early when the next row is the last that has room, or an attempt did not
+/* Attempt and commit the intervals between n times while nothing happens; attempts are a pattern of programs that is gone
+ * through again and again. *done intervals are committed, the next one is attempted and not committed. Comes back early when the next row is the last that has room, or an attempt did not
  * simply succeed. Returns an fm_stop of the last attempt. */
-int fm_repeat(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, const double *times, int n,
-              int *done);
+int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
+              const double *times, int n, int *done);
 
 /* values.c: sizes in bytes by type, conversions, copies of the outputs. */
 extern const size_t fm_size[];

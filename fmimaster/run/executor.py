@@ -53,7 +53,7 @@ class Executor(Protocol):
 
     def repeat(
         self,
-        attempt: Program,
+        attempts: Sequence[Program],
         commit: Program,
         times: Sequence[float] | NDArray[np.float64],
     ) -> tuple[int, Outcome]:
@@ -61,6 +61,8 @@ class Executor(Protocol):
 
         Parameters
         ----------
+        attempts : at least one
+            A pattern: the k-th interval is attempted by ``attempts[k % len(attempts)]``, counted anew in each call.
         times : at least two, increasing, in s
 
         Returns

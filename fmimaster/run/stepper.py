@@ -155,7 +155,7 @@ class Stepper:
         s = self.state
         begin, first = s.time.seconds, goal.end
         times = np.concatenate([[begin, first.seconds], between])
-        done, outcome = self.executor.repeat(variant.attempt, self.programs.commit, times)
+        done, outcome = self.executor.repeat([variant.attempt], self.programs.commit, times)
         s.steps += done
         s.attempts += done + 1
         if done:

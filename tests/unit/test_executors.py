@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from python_fmu import Bench, PythonFmu
+from python_fmu import Bench, PythonFmu, parse
 
 from fmimaster.program.outcome import Outcome, Reason
 from fmimaster.run.choice import Backend
@@ -384,7 +384,7 @@ def test_the_wish_to_end_does_not_outlast_the_program() -> None:
 
 
 def repeated(b: Bench, times: list[float]) -> tuple[int, Outcome]:
-    return b.executor.repeat(b.programs.attempt, b.programs.commit, times)
+    return b.executor.repeat([b.programs.attempt], b.programs.commit, times)
 
 
 def test_the_last_interval_comes_back_uncommitted() -> None:
@@ -402,6 +402,17 @@ def test_it_comes_back_at_the_first_attempt_that_does_not_simply_succeed() -> No
     units["a"].fails_at = len(b.instances["a"].log) + 3  # step, get, step
     count, outcome = repeated(b, [0.0, 1.0, 2.0, 3.0])
     assert (count, outcome) == (1, Outcome(2.0, terminate=True))
+
+
+def test_a_pattern_of_programs_is_gone_through_again_and_again() -> None:
+    """a steps in each interval, b in each third one, over three of them."""
+    b = bench()
+    both = parse(f"{STEP_A}\nSTEP b 1.0\nGET b outputs", b.plan)
+    only = parse(STEP_A, b.plan)
+    times = [k / 8 for k in range(9)]
+    assert b.executor.repeat([only, only, both], b.programs.commit, times) == (7, Outcome(1.0))
+    assert b.instances["b"].called(Call.DO_STEP) == [(0.0, 3 / 8), (3 / 8, 3 / 8)]
+    assert len(b.instances["a"].called(Call.DO_STEP)) == 8
 
 
 @only_by_the_interpreter

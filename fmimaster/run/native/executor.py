@@ -88,6 +88,8 @@ class NativeExecutor:
         self._chunk = 16
         self._attempts = self._measured = 0
         self._done = ffi.new("int *")
+        self._codes: list[Any] = []
+        self._code_table: Any = None
         self._automatic = n_threads == AUTOMATIC
         if n_threads > 1:
             self._start_threads(n_threads)
@@ -155,20 +157,21 @@ class NativeExecutor:
 
     def repeat(
         self,
-        attempt: Program,
+        attempts: Sequence[Program],
         commit: Program,
         times: Sequence[float] | NDArray[np.float64],
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
         if len(times) == 2:  # a single step needs no arrays
-            return 0, self.run(attempt, times[0], times[1])
+            return 0, self.run(attempts[0], times[0], times[1])
         done = self._done
         n = min(len(times), self._chunk + 1)
         points = np.ascontiguousarray(times[:n], dtype=np.float64)
         since = perf_counter()
         stop = lib.fm_repeat(
             self.kernel,
-            self._encode(attempt).code,
+            self._pattern(attempts),
+            len(attempts),
             self._encode(commit).code,
             ffi.from_buffer("double[]", points),
             n,
@@ -184,6 +187,13 @@ class NativeExecutor:
         if self._automatic:
             self._decide_on_threads()
         return done[0], self._outcome(stop)
+
+    def _pattern(self, attempts: Sequence[Program]) -> Any:
+        """The encoded programs of a pattern; the last one is known."""
+        codes = [self._encode(attempt).code for attempt in attempts]
+        if self._codes != codes:
+            self._codes, self._code_table = codes, ffi.new("fm_instruction *[]", codes)
+        return self._code_table
 
     def _outcome(self, stop: int) -> Outcome:
         k = self.kernel

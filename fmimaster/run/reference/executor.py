@@ -118,7 +118,7 @@ class ReferenceExecutor:
 
     def repeat(
         self,
-        attempt: Program,
+        attempts: Sequence[Program],
         commit: Program,
         times: Sequence[float] | NDArray[np.float64],
     ) -> tuple[int, Outcome]:
@@ -127,7 +127,7 @@ class ReferenceExecutor:
         points = np.asarray(times).tolist()
         k = 0
         while True:
-            outcome = self.run(attempt, points[k], points[k + 1])
+            outcome = self.run(attempts[k % len(attempts)], points[k], points[k + 1])
             if (
                 k + 2 == len(points)
                 or outcome.stopped
