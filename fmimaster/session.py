@@ -134,7 +134,10 @@ class Session:
                 f"iteration outputs still change by {outcome.stopped.change:.3g} (relative). Give better start values, "
                 "or break the loop."
             )
-        return not outcome.terminate
+        if outcome.terminate:
+            return False
+        self.stepper.begin()
+        return True
 
     def _endless_start(self, change: float) -> SimulationError:
         """The error for updates in Event Mode that do not end before the first step."""

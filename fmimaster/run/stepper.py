@@ -82,6 +82,10 @@ class Stepper:
         if clock is None and choose is None and not (rule.rejects or changes.inputs):
             self._grid = rule.grid(state.memory)
 
+    def begin(self) -> None:
+        """Look at what belongs to the start, after all instances were initialized."""
+        self.events.begin()
+
     def advance(self, until: Instant) -> Iterator[None]:
         """Step until an instant is reached or an FMU ends the run; yields after each stretch of steps, after each
         event, and after some single steps.
@@ -92,7 +96,6 @@ class Stepper:
             If a step failed and cannot be tried again, or if events accumulate.
         """
         s = self.state
-        self.events.begin()
         unseen = 0
         while s.time < until:
             goal = self._goals.find(until)

@@ -67,8 +67,9 @@ class Executor:
         return None
 
     def repeat(
-        self, attempt: Program, commit: Program, times: Sequence[float]
+        self, attempts: Sequence[Program], commit: Program, times: Sequence[float]
     ) -> tuple[int, Outcome]:
+        (attempt,) = attempts
         for k in range(len(times) - 1):
             outcome = self.run(attempt, times[k], times[k + 1])
             quiet = not (outcome.stopped or outcome.terminate)
@@ -100,6 +101,7 @@ def stepped(
     memory = rule.begin(base, base.ticks(times[0]))
     state = RunState(instant(times[0]), Timeline.of(map(instant, times[3:])), memory)
     stepper = Stepper(plan, PROGRAMS, executor, rule, base, state)  # type: ignore[arg-type]
+    stepper.begin()
     list(stepper.advance(instant(times[1])))
     return stepper, executor
 
