@@ -7,8 +7,17 @@ from typing import ClassVar
 
 import pytest
 
-from fmimaster import Backend, Cause, GaussSeidel, Kind, Polynomial, StepRule, SystemBuilder
-from fmimaster import reference_path, simulate
+from fmimaster import (
+    Backend,
+    Cause,
+    GaussSeidel,
+    Kind,
+    Polynomial,
+    StepRule,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
 from fmimaster.causes import STEP_SIZE
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.step_context import StepContext
