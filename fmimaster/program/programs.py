@@ -27,6 +27,7 @@ class EventPrograms(Protocol):
         early
             Whether an early return is the cause, for algorithms to which that makes a difference.
         """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

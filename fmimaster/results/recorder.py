@@ -27,6 +27,7 @@ class Column(Protocol):
     @property
     def column(self) -> slice:
         """Its elements in the block of its type."""
+        ...
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -35,6 +36,7 @@ class Column(Protocol):
     @property
     def present(self) -> tuple[Hashable, tuple[int, ...]] | None:
         """Type and elements of the flags of which one must be true, or there is no value; None if there is always one."""
+        ...
 
 
 MOST_ROWS_RESERVED = 10_000_000
