@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
-from python_fmu import PythonFmu, plan_of
+from python_fmu import PythonFmu, describe, plan_of
 
+from fmimaster.algorithms import Jacobi, assemble
 from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Group
+from fmimaster.plan.make import make_plan
 from fmimaster.plan.plan import Plan
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import Causality, DataType, Initial, Variability
+from fmimaster.system.resolve import resolve
 
 
 def source(**options: Any) -> PythonFmu:
@@ -170,3 +174,34 @@ def test_a_glob_that_fits_nothing_is_refused_with_a_suggestion() -> None:
 def test_binaries_are_not_recorded() -> None:
     unit = PythonFmu(outputs={"b": lambda v: b""}, attributes={"b": {"type": DataType.BINARY}})
     assert recorded(plan_of({"s": unit})) == []
+
+
+# Large systems --------------------------------------------------------------------------------------------------------
+
+
+def work(n: int, **options: Any) -> int:
+    """How many Python calls, and steps of generators, the plan and the programs of a ring of n instances take."""
+    unit = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: 0.0}, **options)
+    units = {f"i{k}": unit for k in range(n)}
+    connections = [f"i{k}.y -> i{(k + 1) % n}.u" for k in range(n)]
+    resolved = resolve(describe(units, connections), dict.fromkeys(units, unit.model))
+    names = [f"i{k}.y" for k in range(n)]
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        assemble(make_plan(resolved, outputs=names), Jacobi())
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("options", [{}, {"depends": {"y": ["u"]}}, {"has_event_mode": True}])
+def test_the_work_of_planning_grows_with_the_size_of_the_system_and_no_faster(
+    options: dict[str, Any],
+) -> None:
+    assert work(400, **options) < 2.2 * work(200, **options)

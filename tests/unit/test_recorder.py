@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from python_fmu import PythonFmu, plan_of
+from python_fmu import PythonFmu, describe, plan_of
 
 from fmimaster.errors import NotANumberError
+from fmimaster.plan.layout import Group, Signal, make_layout
+from fmimaster.plan.recorded import Chosen, place_columns
 from fmimaster.program.store import ValueStore
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.recorder import Recorder
 from fmimaster.run.rows import RowBlock
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Variability
+from fmimaster.system.resolve import resolve
 
 
 class Column(NamedTuple):
@@ -194,3 +197,48 @@ def test_recorded_variables_may_lie_anywhere_in_the_store() -> None:
     block = RowBlock(plan, store)
     block.append(0.0)
     assert block.take()[1][DataType.FLOAT64].tolist() == [[1.0, 4.0]]
+
+
+# Values that are absent -----------------------------------------------------------------------------------------------
+
+
+def test_a_clocked_value_is_masked_where_no_clock_of_its_is_active() -> None:
+    """And its cells in a CSV file are empty; a whole column without values is nothing special."""
+    clocked = Column("w", "float", slice(0, 2), (2,), present=("clock", (0, 2)))
+    text = StringIO()
+    kept, streamed = Recorder([clocked]), Recorder([clocked], writer=CsvWriter(text))
+    times, values = np.array([0.0, 1.0, 2.0]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    clocks = np.array([[False, True, False], [True, False, False], [False, False, True]])
+    for recorder in (kept, streamed):
+        recorder.take(times, {"float": values, "clock": clocks})
+    results = kept.results()
+    assert np.ma.getmaskarray(results["w"]).tolist() == [[True, True], [False, False], [False] * 2]
+    assert results["w"][1:].tolist() == [[3.0, 4.0], [5.0, 6.0]]
+    assert text.getvalue() == '"time","w[1]","w[2]"\n0.0,,\n1.0,3.0,4.0\n2.0,5.0,6.0\n'
+
+
+def test_clocked_variables_and_signals_have_places_of_their_own() -> None:
+    """Outputs and signals come first, since they are copied together; then what is read at events only."""
+    clock = {"type": DataType.CLOCK}
+    unit = PythonFmu(
+        outputs={"tick": lambda v: True, "w": lambda v: 1.0, "y": lambda v: 2.0},
+        attributes={"tick": clock, "w": {"variability": Variability.DISCRETE, "clocks": ("tick",)}},
+    )
+    by_name = {v.name: v for v in unit.model.variables}
+    members = {
+        Group.OUTPUTS: [by_name["y"]],
+        Group.CLOCKED: [by_name["w"]],
+        Group.CLOCKS: [by_name["tick"]],
+    }
+    layout = make_layout([members], [Signal("power", "W")])
+    assert layout.output_sizes == {DataType.FLOAT64: 2, DataType.CLOCK: 0}
+    resolved = resolve(describe({"a": unit}), {"a": unit.model})
+    chosen = [
+        Chosen(None, "power", "power", is_output=True),
+        Chosen(0, "a.w", "w", is_output=True),
+        Chosen(0, "a.y", "y", is_output=True),
+    ]
+    columns, rows = place_columns(resolved.components, chosen, layout)
+    assert rows == {DataType.FLOAT64: (1, 2, 0), DataType.CLOCK: (0,)}
+    assert [c.present for c in columns] == [None, (DataType.CLOCK, (0,)), None]
+    assert [c.column for c in columns] == [slice(k, k + 1) for k in range(3)]
