@@ -20,11 +20,11 @@ from systems import ring
 
 from fmimaster import Simulation, reference_path
 from fmimaster.algorithms import Jacobi
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.instant import Goal
-from fmimaster.control.schedule import Schedule
 from fmimaster.control.grid import Grid
+from fmimaster.control.instant import Goal
+from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import Ramp
+from fmimaster.control.schedule import Schedule
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import Polynomial

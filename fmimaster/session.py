@@ -60,7 +60,7 @@ class Session:
                 component,
                 planned.name,
                 InstanceOptions(
-                    polynomial_inputs=i in self.programs.interpolated,
+                    polynomial_inputs=i in self.programs.polynomial_inputs,
                     event_mode=planned.event_mode,
                     early_return=planned.event_mode and planned.may_return_early,
                 ),

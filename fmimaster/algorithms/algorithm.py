@@ -56,7 +56,7 @@ class Algorithm(ABC):
         return [i for i in members if i != only or not plan.instances[i].event_mode]
 
     def policies(self, order: StepOrder) -> tuple[Mapping[int, Policy], ...]:
-        """For each variant, what the instances do at their own events; none: what the event clock says."""
+        """For each variant, what the instances do at their own events; none: the policy of the event clock."""
         del order
         return ()
 
@@ -70,8 +70,8 @@ class Algorithm(ABC):
         return context.variant
 
     def leader(self, order: StepOrder) -> int | None:
-        """The instance whose inputs are extrapolated while the others know its course, so that shared events are judged
-        by the others; None if there is no such difference."""
+        """The instance whose inputs are extrapolated while those of the others are interpolated: then the others decide
+        on shared events. None if there is no such instance."""
         del order
         return None
 

@@ -63,18 +63,18 @@ def assemble(
     for attempt in every:
         _check_attempt(attempt, undoes, history)
 
-    first = {*attempts[0].interpolated, *(() if again is None else again.interpolated)}
-    told = [
-        fmu_settings(plan, k, attempt.interpolated if k else first)
+    first = {*attempts[0].polynomial_inputs, *(() if again is None else again.polynomial_inputs)}
+    settings = [
+        fmu_settings(plan, k, attempt.polynomial_inputs if k else first)
         for k, attempt in enumerate(attempts)
     ]
-    initialize = _initialize(plan, initialization or Initialization(), p, told[0])
+    initialize = _initialize(plan, initialization or Initialization(), p, settings[0])
     commit, renew, terminate = _common_programs(plan, p)
 
-    def finished(attempt: _Attempt, settings: FmuSettings) -> Variant:
+    def finished(attempt: _Attempt, values: FmuSettings) -> Variant:
         tell = Program("tell", ())
         if len(variants) > 1:
-            tell = emit_settings(plan, p, settings)
+            tell = emit_settings(plan, p, values)
             check(
                 tell,
                 plan,
@@ -92,8 +92,8 @@ def assemble(
 
     return Programs(
         initialize=initialize,
-        variants=tuple(map(finished, attempts, told)),
-        restart=None if again is None else finished(again, told[0]),
+        variants=tuple(map(finished, attempts, settings)),
+        restart=None if again is None else finished(again, settings[0]),
         commit=commit,
         renew=renew,
         terminate=terminate,
@@ -101,8 +101,8 @@ def assemble(
         n_buffers=p.n_buffers,
         history=history,
         hooks=p.hooks,
-        interpolated=frozenset(p.fitted),
-        notes=told[0].notes,
+        polynomial_inputs=frozenset(p.polynomial_inputs),
+        notes=settings[0].notes,
     )
 
 
@@ -113,8 +113,8 @@ class _Attempt:
     plan: Plan
     program: Program
     rollback: Program
-    interpolated: frozenset[int]
-    """Instances whose inputs it gives by polynomials."""
+    polynomial_inputs: frozenset[int]
+    """Instances whose inputs are polynomials."""
     event_hook: Hook | None
     leader: int | None
 

@@ -65,8 +65,8 @@ class AutomaticSequence(Algorithm):
         """The sequences with the one and with the other instance first."""
         if len(order.names) != 2:
             raise OptionError(
-                f"AutomaticSequence is for two instances; there are {len(order.names)}. Use Sequential, and say who is "
-                "first."
+                f"AutomaticSequence is for two instances; there are {len(order.names)}. Use Sequential, and name the "
+                "first one."
             )
         one, other = (
             Sequential(name, self.extrapolation, self.interpolation, self.synchronised)

@@ -41,14 +41,14 @@ class FmuSettings(Hook):
         return False
 
 
-def fmu_settings(plan: Plan, k: int, interpolated: Collection[int]) -> FmuSettings:
+def fmu_settings(plan: Plan, k: int, polynomial_inputs: Collection[int]) -> FmuSettings:
     """The settings of a variant.
 
     Parameters
     ----------
     k : int
         Number of the variant.
-    interpolated
+    polynomial_inputs
         Instances whose inputs come as polynomials.
 
     Raises
@@ -58,7 +58,7 @@ def fmu_settings(plan: Plan, k: int, interpolated: Collection[int]) -> FmuSettin
     """
     values, instances, notes = [], set(), []
     for i, planned in enumerate(plan.instances):
-        policy, fitted = planned.policies[k], i in interpolated
+        policy, fitted = planned.policies[k], i in polynomial_inputs
         if len(planned.policies) > 1 or policy is not Policy.EXECUTE or fitted:
             wanted = settings(planned.model, policy, fitted)
         else:

@@ -34,8 +34,8 @@ class Initialization:
             Parameters that the run must set, besides the start values of the user.
         """
         instances = range(len(plan.instances))
-        told = frozenset[int]() if settings is None else settings.instances
-        if settings is not None and told:
+        chosen = frozenset[int]() if settings is None else settings.instances
+        if settings is not None and chosen:
             p.call(settings)
         for i in instances:
             if plan.layout.segments(i, Group.STRUCTURAL):
@@ -43,12 +43,12 @@ class Initialization:
                 p.set(i, Group.STRUCTURAL)
                 p.mode(i, State.INSTANTIATED)
             p.set(i, Group.START)
-            if i in told:
+            if i in chosen:
                 p.set(i, Group.SETTINGS)
         for i in instances:
             p.mode(i, State.INITIALIZATION_MODE)
             p.set(i, Group.INITIAL)
-            if i in told and can_be_set_in_initialization_mode(plan, i):
+            if i in chosen and can_be_set_in_initialization_mode(plan, i):
                 p.set(i, Group.SETTINGS)
         with p.at_an_event():
             p.settle(most=self.most_sweeps, tolerance=self.tolerance)

@@ -87,6 +87,8 @@ class Sequential(Algorithm):
         """Write one attempt."""
         first, *others = self.sequence(plan.step_order)
         p.want_begin()
+        if not self.synchronised:
+            p.keep_begin()  # for the hook at events
         places = p.save(self.goes_back(plan))
         p.inputs(first, self.extrapolation)
         p.step(first)

@@ -32,7 +32,7 @@ class AlgebraicLoop:
     """In the order in which they are evaluated."""
     variables: tuple[Node, ...]
     assumed: bool
-    """Whether it exists only because an FMU does not say on what its outputs depend."""
+    """Whether it exists only because an FMU does not declare on what its outputs depend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ def dependency_arcs(
         arcs.setdefault((link.source, link.output.name), []).append((link.target, link.input.name))
         arcs.setdefault((link.target, link.input.name), [])
     for i, model in enumerate(models):
-        said = model.initial_dependencies if initial else model.dependencies
-        unsaid = model.assumed_initial_dependencies if initial else model.assumed_dependencies
-        for output, inputs in said.items():
-            if output in unsaid and not assumed:
+        declared = model.initial_dependencies if initial else model.dependencies
+        undeclared = model.assumed_initial_dependencies if initial else model.assumed_dependencies
+        for output, inputs in declared.items():
+            if output in undeclared and not assumed:
                 continue
             for name in inputs:
                 if (i, name) in arcs and (i, output) in arcs:

@@ -31,12 +31,12 @@ class Group(IntEnum):
     OUTPUTS = 5
     """Variables that feed others or are recorded."""
     TRIGGERS = 6
-    """Input clocks, or counters in their place, with the inputs that they bring along; set at events."""
+    """Input clocks, or counters in their place, with the inputs that are set together with them, at events."""
     CLOCKS = 7
     """Output clocks that feed input clocks; read at events."""
     SETTINGS = 8
-    """Parameters that say what an FMU does at its own events, and that its inputs come as coefficients; set before the run,
-    and when the variant of the algorithm changes."""
+    """Parameters for what an FMU does at its own events, and for inputs that come as coefficients; set before the run, and
+    when the variant of the algorithm changes."""
     CLOCKED = 9
     """Outputs that have a value only while a clock of theirs is active; read at events."""
 

@@ -130,7 +130,7 @@ def without_untriggered(system: ResolvedSystem) -> ResolvedSystem:
     for c in system.components:
         kept = tuple(e for e in c.model.events if e.trigger or e.scope is Scope.SHARED)
         dropped = [e.name for e in c.model.events if e not in kept]
-        notes += [f"'{c.name}' sees to its event '{n}' itself: it has no trigger" for n in dropped]
+        notes += [f"'{c.name}' executes its event '{n}' itself: it has no trigger" for n in dropped]
         # an FMU that leaves its events to the importer would never execute this one
         policy = c.model.event_policy if kept or not dropped else None
         model = replace(c.model, events=kept, event_policy=policy)

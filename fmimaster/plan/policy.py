@@ -53,9 +53,9 @@ def stops_at_events(model: Model, policy: Policy) -> bool:
 
 
 def settings(
-    model: Model, policy: Policy = Policy.EXECUTE, interpolated: bool = False
+    model: Model, policy: Policy = Policy.EXECUTE, polynomial_inputs: bool = False
 ) -> dict[str, int | None]:
-    """Parameters that select a policy, and that say that inputs come as coefficients; None for as the FMU starts."""
+    """Parameters for a policy, and for inputs that come as coefficients; None for the value with which the FMU starts."""
     found: dict[str, int | None] = {}
     if (p := model.event_policy) is not None:
         values = {
@@ -66,7 +66,7 @@ def settings(
         found[p.parameter] = values[policy]
     for polynomial in model.input_polynomials:
         if polynomial.parameter is not None:
-            found[polynomial.parameter] = polynomial.value if interpolated else None
+            found[polynomial.parameter] = polynomial.value if polynomial_inputs else None
     return found
 
 

@@ -53,7 +53,7 @@ class Emitter:
         How many points of the history the polynomials need that were written.
     begin_buffer : int or None
         Of the last program: the buffer of the outputs at the start of its interval, if it keeps them.
-    fitted : set of int
+    polynomial_inputs : set of int
         Instances whose inputs are given by polynomials in any program so far.
     hooks : list of Hook
         What CALL calls, by number.
@@ -75,7 +75,7 @@ class Emitter:
         self.wanted_history = 0
         self.n_places = 0
         self.n_buffers = 0
-        self.fitted: set[int] = set()
+        self.polynomial_inputs: set[int] = set()
         self.begin_buffer: int | None = None
         self._at_an_event = False
         self.hooks = [] if hooks is None else hooks
@@ -94,7 +94,7 @@ class Emitter:
     def wanted_derivatives(self) -> dict[int, int]:
         """Instance → derivatives that are known of those inputs that it takes as coefficients, if any was fitted."""
         found = {}
-        for i in sorted(self.fitted):
+        for i in sorted(self.polynomial_inputs):
             taken = {p.input: p for p in self.plan.instances[i].model.input_polynomials}
             known = [
                 min(len(route.derivatives), self.most_coefficients(i) - 1)
@@ -169,7 +169,7 @@ class Emitter:
         buffers: tuple[int, ...] = ()
         if points > 1 and (self._wants_begin or not polynomial.history):
             buffers = self._begins(instance)
-        self.fitted.add(instance)
+        self.polynomial_inputs.add(instance)
         fit = Fit(instance, begin, points, polynomial.derivatives, buffers, history, held)
         self._write(fit)
 
@@ -186,7 +186,7 @@ class Emitter:
             self._write(Move(instance, Group.DISCRETE))
 
     def move_triggers(self, instance: int) -> None:
-        """Triggers that connected clocks make active, and what comes along."""
+        """Triggers that connected clocks make active, and their payload."""
         if self._has(instance, Group.TRIGGERS):
             self._write(Move(instance, Group.TRIGGERS))
 
@@ -328,7 +328,7 @@ class Emitter:
     # History and results
 
     def remember(self) -> None:
-        """The outputs become the newest point of the history; nothing if no algorithm wants one."""
+        """The outputs become the newest point of the history; nothing if there is none."""
         if self.history:
             self._write(Remember())
 

@@ -42,7 +42,7 @@ class Variant:
     event: EventPrograms
     """What happens at events while this variant is in use."""
     first: int | None
-    """The instance whose inputs are extrapolated, so that shared events are judged by the others; None if all are."""
+    """The instance whose inputs are extrapolated, so that the others decide on shared events; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Programs:
     history: int
     hooks: Sequence[Hook]
     """What CALL calls, by number."""
-    interpolated: frozenset[int] = frozenset()
+    polynomial_inputs: frozenset[int] = frozenset()
     """Instances whose inputs come as polynomials at any time."""
     notes: tuple[str, ...] = ()
     """Parameters of FMUs that the run sets."""

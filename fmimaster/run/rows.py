@@ -18,8 +18,8 @@ LEAST_ROWS, MOST_ROWS = 100, 10_000
 """Rows of such a block, whatever their size: enough to make handing on cheap, few enough to be timely."""
 
 SPARE_ROWS = 128
-"""A full block still takes so many: 16 single steps and the event after them, which may bring a row for each of 100
-updates, are done before the block is handed on."""
+"""A full block has room for so many more: 16 single steps and the event after them, with a row for each of 100 updates,
+that are done before the block is handed on."""
 
 
 class RowBlock:
