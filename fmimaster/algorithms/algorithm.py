@@ -69,6 +69,10 @@ class Algorithm(ABC):
         """Number of the variant that the next step takes."""
         return context.variant
 
+    def ends(self, plan: Plan) -> Mapping[int, float]:
+        """Where :meth:`emit` brings each instance, as a fraction of the interval; one that is missing is not stepped."""
+        return dict.fromkeys(plan.members, 1.0)
+
     def leader(self, order: StepOrder) -> int | None:
         """The instance whose inputs are extrapolated while those of the others are interpolated: then the others decide
         on shared events. None if there is no such instance."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -71,9 +71,13 @@ def assemble(
     initialize = _initialize(plan, initialization or Initialization(), p, settings[0])
     commit, renew, terminate = _common_programs(plan, p)
 
+    differ = any(len(i.policies) > 1 for i in plan.instances) or any(
+        values.values != settings[0].values for values in settings
+    )
+
     def finished(attempt: _Attempt, values: FmuSettings) -> Variant:
         tell = Program("tell", ())
-        if len(variants) > 1:
+        if differ:
             tell = emit_settings(plan, p, values)
             check(
                 tell,
@@ -115,6 +119,8 @@ class _Attempt:
     rollback: Program
     polynomial_inputs: frozenset[int]
     """Instances whose inputs are polynomials."""
+    ends: Mapping[int, float]
+    """Where it brings each instance, as a fraction of the interval."""
     event_hook: Hook | None
     leader: int | None
 
@@ -138,6 +144,7 @@ def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Att
         attempt,
         rollback,
         frozenset(i.instance for i in attempt.instructions if isinstance(i, Fit)),
+        algorithm.ends(plan),
         None if begin is None else algorithm.event_hook(plan, begin),
         algorithm.leader(plan.step_order),
     )
@@ -145,8 +152,7 @@ def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Att
 
 def _check_attempt(attempt: _Attempt, undoes: bool, history: int) -> None:
     ready, plan = State.STEP_MODE, attempt.plan
-    whole = dict.fromkeys(plan.members, 1.0)
-    check(attempt.program, plan, begin=ready, end=ready, who=whole, history=bool(history))
+    check(attempt.program, plan, begin=ready, end=ready, who=attempt.ends, history=bool(history))
     if undoes:
         instructions = attempt.program.instructions + attempt.rollback.instructions
         both = Program("rollback", instructions)
@@ -188,7 +194,7 @@ def _common_programs(plan: Plan, p: Emitter) -> tuple[Program, Program, Program]
 def _plan_of_variant(plan: Plan, k: int) -> Plan:
     """The plan while a variant is in use: instances that ignore events do not stop at them."""
     instances = tuple(
-        replace(i, may_return_early=i.may_return_early and i.policies[k] is not Policy.IGNORE)
+        replace(i, may_return_early=i.may_return_early and i.policy(k) is not Policy.IGNORE)
         for i in plan.instances
     )
     return replace(plan, instances=instances)

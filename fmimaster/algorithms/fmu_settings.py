@@ -58,7 +58,7 @@ def fmu_settings(plan: Plan, k: int, polynomial_inputs: Collection[int]) -> FmuS
     """
     values, instances, notes = [], set(), []
     for i, planned in enumerate(plan.instances):
-        policy, fitted = planned.policies[k], i in polynomial_inputs
+        policy, fitted = planned.policy(k), i in polynomial_inputs
         if len(planned.policies) > 1 or policy is not Policy.EXECUTE or fitted:
             wanted = settings(planned.model, policy, fitted)
         else:

@@ -31,7 +31,11 @@ class InstancePlan:
     may_return_early: bool = False
     """Whether it may end a step early, at an event of its own."""
     policies: tuple[Policy, ...] = ()
-    """What it does at its own events, in each variant of the algorithm."""
+    """What it does at its own events: in each variant of the algorithm, or a single one for all."""
+
+    def policy(self, variant: int) -> Policy:
+        """What it does at its own events in one variant."""
+        return self.policies[min(variant, len(self.policies) - 1)]
 
     @property
     def takes_polynomials(self) -> bool:

@@ -38,7 +38,7 @@ class Variant:
     rollback: Program
     """Undoes the attempt; empty if none can be undone."""
     tell: Program
-    """Sets the parameters of the FMUs that differ between variants; empty if there is only one."""
+    """Sets the parameters of the FMUs that differ between variants; empty if none does."""
     event: EventPrograms
     """What happens at events while this variant is in use."""
     first: int | None

@@ -32,6 +32,7 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.algorithms import Initialization
+from fmimaster.control.step_context import StepContext
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
@@ -195,6 +196,57 @@ def test_a_fast_instance_takes_small_steps_with_the_course_of_the_slow_one(
     assert results["fast.x"].tolist() == [0.0, 0.375, 1.75]
 
 
+# Steps of its own -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Only(GaussSeidel):
+    """Gauss-Seidel of some instances; the others stay where they are."""
+
+    names: tuple[str, ...] = ()
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        part = tuple(i for i in plan.trigger_sequence if plan.instances[i].name in self.names)
+        super().emit(replace(plan, trigger_sequence=part), p)
+
+    def ends(self, plan: Plan) -> dict[int, float]:
+        return {i: 1.0 for i in plan.members if plan.instances[i].name in self.names}
+
+
+@dataclass(frozen=True)
+class EverySecond(Algorithm):
+    """One instance steps in each step of the run, the other one over every two of them."""
+
+    fast: str
+    slow: str
+
+    def variants(self, plan: Plan) -> tuple[Algorithm, ...]:
+        return Only(names=(self.fast,)), Only(names=(self.fast, self.slow))
+
+    def choose(self, context: StepContext) -> int:
+        return 1 - round(context.goal.end.seconds / context.size) % 2
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        self.variants(plan)[0].emit(plan, p)
+
+
+def test_an_attempt_may_bring_some_instances_to_the_end_and_leave_the_others_behind(
+    simulate: Simulate, backend: Backend
+) -> None:
+    results = simulate(
+        {"fast": adder(), "slow": adder()},
+        ["fast.y -> slow.u", "slow.y -> fast.u"],
+        algorithm=EverySecond("fast", "slow"),
+        stop_time=4,
+        step_size=1,
+        backend=backend,
+    )
+    assert results["fast.y"].tolist() == [1, 2, 3, 7, 11]
+    assert results["slow.y"].tolist() == [1, 1, 4, 4, 15]
+    assert results.statistics is not None
+    assert [i.calls for i in results.statistics.instances] == [4, 2]
+
+
 # Signals of the run ---------------------------------------------------------------------------------------------------
 
 
@@ -242,6 +294,43 @@ def test_a_hook_writes_a_signal_that_is_a_column_of_the_results(
     assert results["total"].tolist() == [0.0, 4.0, 8.0, 16.0]
     assert results.units == {"total": "kg"}
     assert set(results.names) == ({"a.y", "total"} if outputs else {"a.y", "b.y", "total"})
+
+
+@dataclass(frozen=True)
+class Counter(Hook):
+    """Counts in a signal how often it is called."""
+
+    name: str
+    signal: int
+
+    def __call__(self, store: ValueStore) -> bool:
+        store.values[DataType.FLOAT64][self.signal] += 1.0
+        return False
+
+
+class Converging(Jacobi):
+    """Jacobi, repeated until the outputs have converged, with the number of all passes as a signal."""
+
+    __slots__ = ()
+
+    def signals(self) -> tuple[Signal, ...]:
+        return (Signal("passes"),)
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        places = p.save(plan.members)
+        with p.repeat(least=1, most=5, tolerance=1e-9):
+            p.restore(places)
+            super().emit(plan, p)
+            p.call(Counter("passes", plan.layout.signals["passes"][1]))
+
+
+def test_an_iteration_converges_though_a_signal_changes_in_each_pass(
+    simulate: Simulate, backend: Backend
+) -> None:
+    results = simulate(
+        {"a": adder()}, algorithm=Converging(), stop_time=3, step_size=1, backend=backend
+    )
+    assert results["passes"].tolist() == [0.0, 2.0, 4.0, 6.0]
 
 
 # Plan once, emit once -------------------------------------------------------------------------------------------------
