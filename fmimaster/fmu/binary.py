@@ -251,6 +251,13 @@ class BinaryInstance(Instance):
 
         return set_polynomials
 
+    # The experiment
+
+    def tolerance(self, given: float | None) -> tuple[bool, float]:
+        """Whether there is a tolerance for Initialization Mode, and which: the FMU's own if none is given."""
+        chosen = self.model.default_experiment.tolerance if given is None else given
+        return chosen is not None, chosen or 0.0
+
     # FMU states
 
     def save(self, place: int) -> None:
@@ -272,7 +279,7 @@ class BinaryInstance(Instance):
             return
         self._freed = True
         lent = [ctypes.c_void_p(address) for address in self.lent_places()]
-        for state in (*self._places.values(), *lent):
+        for state in (*(self._places[place] for place in sorted(self._places)), *lent):
             self.function(self.state_function("Free"))(self.component, ctypes.byref(state))
         function = self.function("FreeInstance")
         function.restype = None  # type: ignore[attr-defined]

@@ -66,22 +66,14 @@ static int set_polynomials(void *self, const uint32_t *references, size_t n, int
     if (fmu->n_coefficients)
         return fm_set_coefficients(fmu, n, degree, derivatives, function);
     void *address = fm_find(fmu, FM_SET_INPUT_DERIVATIVES, function);
-    (void)time;
+    (void)references, (void)time;
     if (!address)
         return FM_MISSING;
-    double zero[64] = {0};
-    for (int d = 1; d <= fmu->most_orders; d++) {
-        for (size_t i = 0; i < n && i < 64; i++)
-            fmu->orders[i] = d;
-        for (size_t first = 0; first < n; first += 64) {
-            size_t count = n - first < 64 ? n - first : 64;
-            const double *values = d <= degree ? &derivatives[(size_t)d * n + first] : zero;
-            int status = ((derivatives_t)address)(fmu->component, references + first, count, fmu->orders, values);
-            if (status > FM_WARNING)
-                return status;
-        }
-    }
-    return FM_OK;
+    for (int d = 1; d <= fmu->most_orders; d++)
+        for (size_t w = 0; w < n; w++)
+            fmu->rates[(size_t)(d - 1) * n + w] = d <= degree ? derivatives[(size_t)d * n + w] : 0.0;
+    return ((derivatives_t)address)(fmu->component, fmu->rate_references, (size_t)fmu->most_orders * n, fmu->orders,
+                                    fmu->rates);
 }
 
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)

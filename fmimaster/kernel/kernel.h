@@ -329,8 +329,10 @@ typedef struct {
     int has_saved, initialized;
     int n_coefficients; /* 0: polynomials are told by the means of the FMI version */
     const fm_coefficients *coefficients;
-    int *orders;            /* FMI 2.0: room for the orders of input derivatives */
-    int most_orders;
+    int most_orders; /* FMI 2.0: derivatives of inputs, of all continuous inputs for each order */
+    const uint32_t *rate_references;
+    const int *orders;
+    double *rates;
     fm_instance *python;    /* for what C cannot do: polynomials of FMI 3.0 */
     double tolerance;       /* of the FMU's own default experiment, if nobody gives another */
     int tolerance_defined;

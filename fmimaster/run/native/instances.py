@@ -24,9 +24,6 @@ from fmimaster.system.states import State
 
 _STATE_OF = {number: state for state, number in STATES.items()}
 
-MOST_ORDERS = 64
-"""FMI 2.0: inputs whose derivatives are set in one call."""
-
 
 @dataclass
 class Context:
@@ -218,13 +215,23 @@ class FmuEntry(Entry):
         places = fmu.places = self._lent("void *[]", max(n_places, 1))
         binding.lend_places(lambda: [int(ffi.cast("uintptr_t", p)) for p in places if p])
         model = python.instance.model
-        fmu.orders = self._lent("int[]", MOST_ORDERS)
-        fmu.most_orders = model.capabilities.max_input_derivative_order
         tolerance = model.default_experiment.tolerance
         fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None
         fmu.python = python.entry
         self._version.table(fmu, self.entry)
+        self._lend_rates(model.capabilities.max_input_derivative_order)
         self._lend_coefficients()
+
+    def _lend_rates(self, most_orders: int) -> None:
+        """FMI 2.0: references and orders of the derivatives of all continuous inputs, and room for them."""
+        segments = self._python.context.plan.layout.segments(self._python.index, Group.CONTINUOUS)
+        references = [r for s in segments for r in s.value_references] * most_orders
+        n, fmu = len(references), self._fmu
+        orders = [order for order in range(1, most_orders + 1) for _ in range(n // most_orders)]
+        fmu.most_orders = most_orders
+        fmu.rate_references, fmu.orders = self._lent("uint32_t[]", n), self._lent("int[]", n)
+        fmu.rate_references[0:n], fmu.orders[0:n] = references, orders
+        fmu.rates = self._lent("double[]", n)
 
     def _lend_coefficients(self) -> None:
         """Inputs that take the coefficients of polynomials."""

@@ -1,0 +1,146 @@
+"""The kernel and the interpreter in Python make the same FMI calls with the same arguments, in the same order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
+
+from call_trace import traced
+from command_line import changed
+
+from fmimaster import (
+    FIRST_ORDER,
+    HOLD,
+    Backend,
+    GaussSeidel,
+    Jacobi,
+    Polynomial,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
+from fmimaster.algorithms import Algorithm, Aligned, Sequential, Waveform
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.locate import Locate
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import Ramp
+
+Calls = list[tuple[Any, ...]]
+
+
+def calls(system: Any, backend: Backend, **settings: Any) -> Calls:
+    """Instance, function and arguments of each FMI call of a run."""
+    with traced() as trace:
+        simulate(system, backend=backend, **settings)
+    return trace.calls
+
+
+def assert_same_calls(system: Any, *, among: set[str], **settings: Any) -> None:
+    """Both backends make the same calls; functions with these names are among them."""
+    expected = calls(system, Backend.REFERENCE, **settings)
+    found = calls(system, Backend.NATIVE, **settings)
+    assert Counter(c[:2] for c in found) == Counter(c[:2] for c in expected)
+    for k, (one, other) in enumerate(zip(found, expected, strict=True)):
+        assert one == other, f"call {k}"
+    assert among <= {name for _, name, *_ in expected}
+
+
+def pair(first: str, second: str) -> SystemBuilder:
+    builder = SystemBuilder("pair")
+    builder.add("a", reference_path(f"{first}/Dahlquist.fmu"), {"k": 1.0})
+    builder.add("b", reference_path(f"{second}/Dahlquist.fmu"), {"k": 3.0})
+    builder.connect("b.x", "a.u", factor=2.0, offset=0.1)
+    builder.connect("a.dx", "b.u", factor=-1.0)
+    return builder
+
+
+@pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
+@pytest.mark.parametrize("inputs", [HOLD, FIRST_ORDER, Polynomial(2, 1), Polynomial(3, 0)], ids=str)
+@pytest.mark.parametrize("algorithm", [Jacobi, GaussSeidel])
+def test_steps_and_inputs(algorithm: Any, inputs: Polynomial, versions: tuple[str, str]) -> None:
+    system = pair(*versions).build(start_time=0, stop_time=0.505, step_size=1 / 60)
+    among = {f"{version}DoStep" for version in versions}
+    if inputs is not HOLD and versions == ("fmi2", "fmi2"):
+        among |= {"fmi2SetRealInputDerivatives"}
+    assert_same_calls(system, algorithm=algorithm(inputs), among=among)
+
+
+@pytest.mark.parametrize("own", [None, 1e-4])
+@pytest.mark.parametrize("tolerance", [None, 1e-5])
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_the_experiment(
+    version: str, tolerance: float | None, own: float | None, tmp_path: Path
+) -> None:
+    """Without a tolerance of the run an FMU gets that of its own default experiment."""
+    path = changed(
+        reference_path(f"{version}/Dahlquist.fmu"),
+        tmp_path / "Dahlquist.fmu",
+        description=lambda text: text.replace(
+            "<DefaultExperiment", "<DefaultExperiment" + (f' tolerance="{own}"' if own else "")
+        ),
+    )
+    among = {"fmi2SetupExperiment" if version == "fmi2" else "fmi3EnterInitializationMode"}
+    settings = {"stop_time": 1, "step_size": "1/4", "tolerance": tolerance}
+    assert_same_calls(path, among=among, **settings)
+    given = tolerance or own
+    (entered,) = (c[2:4] for c in calls(path, Backend.NATIVE, **settings) if c[1] in among)
+    assert entered == (given is not None, given or 0.0)
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_every_type(version: str) -> None:
+    path = reference_path(f"{version}/Feedthrough.fmu")
+    names = [
+        n for n in simulate(path, stop_time=1, step_size=1).names if not n.startswith("String")
+    ]
+    builder = SystemBuilder("chain")
+    builder.add("first", path, {"Int32_input": 3, "Boolean_input": True})
+    builder.add("second", path)
+    for name in names:
+        builder.connect(f"first.{name}", f"second.{name.replace('_output', '_input')}")
+    recorded = [f"{component}.{name}" for component in ("first", "second") for name in names]
+    among = {f"{version}SetBoolean"} | ({"fmi3SetFloat32"} if version == "fmi3" else set())
+    settings = {"stop_time": 1, "step_size": "1/4", "output_variables": recorded}
+    assert_same_calls(builder, among=among, **settings)
+
+
+QUINTIC = Polynomial(2, 2)
+EVENTS: dict[str, tuple[Algorithm, Any, EventClock]] = {
+    "E2": (Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2), 0.1, EarlyReturn()),
+    "PZ": (Jacobi(QUINTIC), Ramp(0.1), Predictive()),
+    "C5": (Sequential("upper", QUINTIC, synchronised=True), 0.1, Check()),
+}
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
+@pytest.mark.parametrize("name", EVENTS)
+def test_events(name: str, version: str) -> None:
+    algorithm, step_size, clock = EVENTS[name]
+    among = {"fmi2": {"fmi2SetInteger"}, "fmi3": {"fmi3UpdateDiscreteStates", "fmi3SetClock"}}
+    assert_same_calls(
+        reference_path(f"systems/two-mass-b1-{version}.ssp"),
+        among=among.get(version, among["fmi2"] | among["fmi3"]),
+        algorithm=algorithm,
+        step_size=step_size,
+        event_clock=clock,
+    )
+
+
+@pytest.mark.parametrize(("version", "step"), [("fmi3", "0.1"), ("fmi2", Locate("0.1"))])
+def test_going_back(version: str, step: Locate | str) -> None:
+    among = {"fmi2": {"fmi2SetFMUstate"}, "fmi3": {"fmi3UpdateDiscreteStates"}}[version]
+    path = reference_path(f"systems/thermostat-{version}.ssp")
+    settings = {"step_size": step, "stop_time": 20}
+    assert_same_calls(path, among=among, **settings)
+
+
+def test_superdense_time() -> None:
+    settings = {"stop_time": 3.5, "step_size": "0.3", "start_values": {"test": 2}}
+    among = {"fmi3EnterEventMode", "fmi3EnterStepMode"}
+    path = reference_path("fmi3/Superdense.fmu")
+    assert_same_calls(path, among=among, event_mode=True, **settings)
