@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,14 +149,9 @@ def test_a_run_with_events_makes_no_call_that_is_not_allowed(
     monkeypatch: pytest.MonkeyPatch, backend: Backend
 ) -> None:
     """FMUs of FMI 2.0 and 3.0 from compiled code; the results are the same bits without the guard."""
-    settings = {
-        "step_size": 0.01,
-        "stop_time": 4.0,
-        "backend": backend,
-        "event_clock": EarlyReturn(),
-    }
+    more: Any = {"backend": backend, "event_clock": EarlyReturn()}
     system = reference("systems/two-mass-b3-mixed.ssp")
-    alone = Simulation(system, **settings).run()
+    alone = Simulation(system, step_size=0.01, stop_time=4.0, **more).run()
     instantiate = Loader.instantiate
     made = []
 
@@ -166,7 +162,7 @@ def test_a_run_with_events_makes_no_call_that_is_not_allowed(
         return made[-1]
 
     monkeypatch.setattr(Loader, "instantiate", guarded)
-    watched = Simulation(system, **settings).run()
+    watched = Simulation(system, step_size=0.01, stop_time=4.0, **more).run()
     assert watched.events
     assert [g.state for g in made] == [State.TERMINATED] * 2
     assert all(np.array_equal(watched[name], alone[name], equal_nan=True) for name in alone.columns)
