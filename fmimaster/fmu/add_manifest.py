@@ -1,4 +1,4 @@
-"""Adding the manifest of a layered standard to an FMU that was exported without: a copy, to try it out."""
+"""Adding the manifest of a layered standard to an FMU that was exported without it: a copy, for trials."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def add_manifest(
     fmu
         An FMU as an archive.
     manifest
-        The manifest as a file, such as :func:`fmimaster.fmu.extensions.events.write_manifest` makes it; its attribute
-        ``fmi-ls-name`` says where it belongs.
+        The manifest as a file, such as :func:`fmimaster.fmu.extensions.events_writer.write_manifest` makes it; its
+        attribute ``fmi-ls-name`` is the name of its folder.
     output
         The FMU to be written. Nothing else of the FMU changes, so that every other tool can use it as before.
 
@@ -38,7 +38,7 @@ def add_manifest(
     FileError
         If the FMU cannot be read, the manifest is malformed, or ``output`` is the FMU itself or cannot be written.
     ModelError
-        If the manifest does not fit to the FMU. Nothing is written then.
+        If the manifest does not fit the FMU. Nothing is written then.
     """
     fmu, output = Path(fmu), Path(output)
     name = parse_xml(manifest, "the manifest").get(f"{{{NAMESPACE}}}fmi-ls-name")

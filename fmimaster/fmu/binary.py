@@ -26,7 +26,7 @@ OK, WARNING, DISCARD, ERROR, FATAL = range(5)
 STATUS = ("OK", "Warning", "Discard", "Error", "Fatal", "Pending")
 _KEPT_MESSAGES = 20
 _FAILURES = ("logStatusDiscard", "logStatusError", "logStatusFatal")
-"""Categories of log messages by the standards that tell why a call did not succeed."""
+"""Categories of log messages, by the standards, with the reason why a call did not succeed."""
 
 
 class MessageLog:
@@ -68,7 +68,7 @@ class BinaryInstance(Instance):
         self.time: float | None = None
         self._places: dict[int, ctypes.c_void_p] = {}
         self.lent_places: Callable[[], list[int]] = list
-        """Addresses of FMU states that somebody else has saved, and that are to be freed with the instance."""
+        """Addresses of FMU states that the kernel has saved; they are freed with the instance."""
         self._keep_alive: list[Any] = []
         self._freed = False
 
@@ -143,7 +143,7 @@ class BinaryInstance(Instance):
             self.fail(name, status)
 
     def ask_for_failures(self, true: Any) -> None:
-        """Ask the FMU to log why it discards a step or fails, if it has these categories; harmless if it refuses."""
+        """Switch on the messages about discarded steps and failures, if the FMU has these categories; it may refuse."""
         categories = [c.encode() for c in self.model.log_categories if c in _FAILURES]
         if categories:
             array = (ctypes.c_char_p * len(categories))(*categories)
@@ -158,7 +158,7 @@ class BinaryInstance(Instance):
         size = "" if step is None else f" (step {step:.6g} s)"
         said = "".join(f"\n  {self.name}: {m}" for m in list(self.messages.last)[-5:])
         advice = {
-            DISCARD: "The step cannot be done as asked. Try a smaller step size.",
+            DISCARD: "The step cannot be completed. Try a smaller step size.",
             FATAL: "The FMU cannot be used any more in this process.",
         }.get(status, "Check its inputs, parameters and step size.")
         raise CallError(

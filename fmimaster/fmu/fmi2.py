@@ -83,7 +83,7 @@ class Fmi2Instance(BinaryInstance):
         return read if verb == "Get" else write
 
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function that hands over coefficients, or the time derivatives of these inputs."""
+        """A function that sets coefficients, or the time derivatives of these inputs."""
         if self.model.input_polynomials:
             return self.coefficients(references)
         highest = self.model.capabilities.max_input_derivative_order
@@ -127,7 +127,7 @@ class Fmi2Instance(BinaryInstance):
         self.call("ExitInitializationMode")
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
-        """Step from ``time`` by ``size``; a discarded step is asked how far it came and whether it ends the run."""
+        """Step from ``time`` by ``size``; after Discard, the status of the FMU gives the time reached."""
         self.time = time
         # saved states are kept: a step may be undone
         status = self._do_step(self.component, time, size, not self._places)
@@ -156,7 +156,7 @@ class Fmi2Instance(BinaryInstance):
 
 _LOGS: WeakValueDictionary[bytes, MessageLog] = WeakValueDictionary()
 """Instance name → log. fmpy formats the messages of all FMUs in one C function with one receiver, so there can be one
-receiver only, and it tells the instances apart by their names."""
+receiver only, and it distinguishes the instances by their names."""
 
 
 def _receive(_environment: Any, instance: bytes, status: int, category: bytes, text: bytes) -> None:
@@ -180,8 +180,10 @@ def _lasting_callbacks() -> Any:
 
 
 def _callbacks() -> Any:
-    """The callbacks, with us as the receiver of messages: whoever uses fmpy in this process may have put another one in our
-    place, which may be gone by now."""
+    """The callbacks, with us as the receiver of messages.
+
+    Other code that uses fmpy in this process may have set another receiver, which may not exist any more.
+    """
     callbacks = _lasting_callbacks()
     receiver = fmi2CallbackFunctions()
     receiver.logger = _LOGGER

@@ -122,8 +122,8 @@ class Fmi3Instance(BinaryInstance):
         return read if verb == "Get" else write
 
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function that hands over coefficients, or keeps the signal for Intermediate Update Mode, in which the FMU
-        asks for values."""
+        """A function that sets coefficients, or keeps the signal for Intermediate Update Mode, in which the FMU
+        requests values."""
         if self.model.input_polynomials:
             return self.coefficients(references)
         values = np.zeros(len(references))

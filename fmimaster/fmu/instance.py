@@ -1,4 +1,4 @@
-"""What the rest of the program sees of a simulation unit: one class, in the words of FMI 3.0."""
+"""A simulation unit as all other modules use it: one class, in the words of FMI 3.0."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class InstanceOptions:
     """How an instance will be used, as it must be known when it is made."""
 
     logging_on: bool = False
-    """Whether it is asked to log all it can."""
+    """Whether it logs all that it can."""
     polynomial_inputs: bool = False
     """Whether its inputs will be given as polynomials."""
     event_mode: bool = False
@@ -38,7 +38,7 @@ class InstanceOptions:
 
 @dataclass(frozen=True, slots=True)
 class StepAnswer:
-    """What ``DoStep`` said if it was not simply "done"."""
+    """The answer of ``DoStep``, if the step was not simply completed."""
 
     last_successful_time: float
     discarded: bool = False
@@ -46,14 +46,14 @@ class StepAnswer:
     early: bool = False
     """Whether it ended the step before its end, at ``last_successful_time``."""
     event: bool = False
-    """Whether it asks for an event."""
+    """Whether it requests an event."""
     messages: tuple[str, ...] = ()
     """The last messages that the unit has logged, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateAnswer:
-    """What ``UpdateDiscreteStates`` said."""
+    """The answer of ``UpdateDiscreteStates``."""
 
     wants_update: bool = False
     terminate: bool = False
@@ -125,7 +125,7 @@ class Instance(ABC):
 
     @property
     def binding(self) -> Binding:
-        """How the kernel calls it: through its methods, unless it says otherwise."""
+        """How the kernel calls it: through its methods, unless a subclass has another binding."""
         return IN_PYTHON
 
     # Values
@@ -141,7 +141,7 @@ class Instance(ABC):
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function (time, signal) that gives these inputs as polynomials, from ``time`` over the next step.
 
-        Only for a model whose capabilities say that it can take polynomials.
+        Only for a model whose capabilities declare that it takes polynomials.
         """
         raise self._lacks("polynomials of inputs", "inputs that are polynomials")
 

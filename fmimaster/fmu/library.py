@@ -1,4 +1,4 @@
-"""One FMU file: unpacked once, loaded once, instantiated as often as wanted."""
+"""One FMU file: unpacked once, loaded once, instantiated as often as needed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MACHINES = {
 """Processors by their number in the header of an ELF file (e_machine)."""
 
 NOT_NEEDED = ("documentation/", "sources/")
-"""Folders of an FMU that a simulation has no use for; not unpacking them halves the time of loading a small FMU."""
+"""Folders of an FMU that a simulation does not need; not unpacking them halves the time of loading a small FMU."""
 
 _LOADING = threading.Lock()
 """fmpy changes the working directory of the process while it loads a library."""
@@ -65,7 +65,7 @@ class FmuFile:
     interface : Interface
         By which the FMU is used.
     whole : bool
-        Whether what a simulation has no use for, such as its sources, is unpacked too.
+        Whether the folders that a simulation does not need, such as its sources, are unpacked too.
 
     Raises
     ------
@@ -128,11 +128,11 @@ class FmuFile:
         try:
             instance = self._kind[1](fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
-            said = " ".join(messages.last) or (
+            reason = " ".join(messages.last) or (
                 "It gave no message; fmi_logging (--fmi-logging) may bring one."
             )
             raise ModelError(
-                f"'{self.source}' cannot be instantiated as '{name}': {error}. The FMU says: {said} Often a licence, a "
+                f"'{self.source}' cannot be instantiated as '{name}': {error}. The FMU says: {reason} Often a licence, a "
                 "resource file or another program is missing."
             ) from error
         self._instances.append(instance)

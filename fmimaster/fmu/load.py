@@ -20,9 +20,9 @@ class Loader:
     Parameters
     ----------
     logging_on : bool
-        Whether FMUs are asked to log all they can; else errors only.
+        Whether FMUs log all that they can; else errors only.
     whole : bool
-        Whether FMUs are unpacked with what a simulation has no use for.
+        Whether FMUs are unpacked with the folders that a simulation does not need.
     """
 
     def __init__(self, *, logging_on: bool = False, whole: bool = False) -> None:

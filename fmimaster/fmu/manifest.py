@@ -1,7 +1,7 @@
 """Manifests of FMI layered standards: how an extension finds its own in an FMU.
 
-A layered standard has a folder ``extra/<its name>/`` in the FMU. In it a file ``fmi-ls-manifest.xml`` says the name, the
-version, and whatever else the standard likes (FMI 3.0, 2.6). A maintenance release of FMI 2.0 brought the folder there too.
+A layered standard has a folder ``extra/<its name>/`` in the FMU. In it a file ``fmi-ls-manifest.xml`` holds the name, the
+version, and what the standard adds (FMI 3.0, 2.6). A maintenance release of FMI 2.0 has the folder too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Manifest:
 
 
 def find_manifest(fmu: UnpackedFmu, ending: str) -> Manifest | None:
-    """The manifest whose name has this ending, whoever publishes it; None if the FMU has none.
+    """The manifest whose name has this ending, whatever its publisher; None if the FMU has none.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def find_manifest(fmu: UnpackedFmu, ending: str) -> Manifest | None:
     Raises
     ------
     FileError
-        If it is malformed. A malformed manifest of another standard is left aside.
+        If it is malformed. A malformed manifest of another standard is ignored.
     ModelError
         If there are two of them, or its version is not of the form major.minor.patch.
     """

@@ -1,4 +1,4 @@
-"""Reading a manifest against a model: names, roles of variables, spelling. All that is wrong is collected."""
+"""Reading a manifest with the model at hand: names, roles of variables, spelling. All errors are collected."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class ManifestReader:
     Attributes
     ----------
     problems, notes : list of str
-        What breaks a rule, and what is only worth knowing, each with file and line.
+        What breaks a rule, and what is only unusual, each with file and line.
     """
 
     attributes: ClassVar[Mapping[str, set[str]]] = {}
     """Element → its attributes; each layered standard has its own."""
     known_version: ClassVar[tuple[int, int]] = (0, 1)
-    """Latest version that is known; what a later one adds is left aside with a note."""
+    """Latest version that is known; what a later one adds is ignored, with a note."""
 
     def __init__(self, manifest: Manifest, model: Model) -> None:
         self.manifest = manifest
@@ -68,7 +68,7 @@ class ManifestReader:
         Parameters
         ----------
         what : str
-            What names it, for messages: ``"Indicator of event 'collision'"``.
+            The place that names it, for messages: ``"Indicator of event 'collision'"``.
         """
         name = text_of(element, attribute)
         self.check_role(element, name, role, f"{what}: {attribute}")

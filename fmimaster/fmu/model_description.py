@@ -1,4 +1,4 @@
-"""modelDescription.xml → Model: read by fmpy, said in FMI 3.0 words."""
+"""modelDescription.xml → Model, in the words of FMI 3.0: read by fmpy, and by ``xml_attributes.py`` where fmpy does not."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FMI3_TYPES = {t.value: t for t in DataType} | {"Enumeration": DataType.INT64}
 def read_model(folder: Path, where: str, interface: Interface = Interface.CO_SIMULATION) -> Model:
     """Read the model description of an unpacked FMU that is used by this interface.
 
-    The XML is read safely first, so that fmpy never meets a document with entities.
+    The XML is read safely first, so that fmpy never reads a document with entities.
 
     Raises
     ------
@@ -101,15 +101,17 @@ def _model(md: ModelDescription, unread: Mapping[str, VariableAttributes]) -> Mo
     names: dict[str, set[str]] = {}  # of a variable and its aliases
     for v in md.modelVariables:
         names.setdefault((v.alias or v).name, set()).add(v.name)
-    dependencies, said = _dependencies(md.outputs, variables, names)
-    initial, initially_said = _dependencies(md.initialUnknowns, variables, names)
+    dependencies, declared_for = _dependencies(md.outputs, variables, names)
+    initial, initially_declared = _dependencies(md.initialUnknowns, variables, names)
     listed = {name for unknown in md.initialUnknowns for name in names[unknown.variable.name]}
     for variable in variables:
         if variable.name in initial and variable.name not in listed:
             # an output with a start value is known; one that should be listed and is not depends as in Step Mode
             known = variable.initial is Initial.EXACT
             initial[variable.name] = frozenset() if known else dependencies[variable.name]
-            initially_said |= {variable.name} if known or variable.name in said else set()
+            initially_declared |= (
+                {variable.name} if known or variable.name in declared_for else set()
+            )
     return Model(
         name=str(md.modelName),
         fmi_version=Version(str(md.fmiVersion)),
@@ -118,8 +120,8 @@ def _model(md: ModelDescription, unread: Mapping[str, VariableAttributes]) -> Mo
         variables=variables,
         dependencies=dependencies,
         initial_dependencies=initial,
-        assumed_dependencies=frozenset(dependencies) - said,
-        assumed_initial_dependencies=frozenset(initial) - initially_said,
+        assumed_dependencies=frozenset(dependencies) - declared_for,
+        assumed_initial_dependencies=frozenset(initial) - initially_declared,
         dependency_kinds=_dependency_kinds(md.outputs, dependencies, names),
         event_indicators=tuple(u.variable.name for u in md.eventIndicators),
         default_experiment=_experiment(md),
@@ -132,16 +134,16 @@ def _model(md: ModelDescription, unread: Mapping[str, VariableAttributes]) -> Mo
 def _dependencies(
     unknowns: Iterable[Unknown], variables: Sequence[Variable], names: Mapping[str, set[str]]
 ) -> tuple[dict[str, frozenset[str]], set[str]]:
-    """Dependencies of outputs on inputs, and the outputs for which they are said; else it is all inputs."""
+    """Dependencies of outputs on inputs, and the outputs for which they are declared; the others depend on all inputs."""
     inputs = frozenset(v.name for v in variables if v.causality is Causality.INPUT)
     found = {v.name: inputs for v in variables if v.causality is Causality.OUTPUT}
-    said: set[str] = set()
+    declared_for: set[str] = set()
     for unknown in unknowns:
         if unknown.dependencies is not None:
             for name in found.keys() & names[unknown.variable.name]:
                 found[name] = frozenset(v.name for v in unknown.dependencies) & inputs
-                said.add(name)
-    return found, said
+                declared_for.add(name)
+    return found, declared_for
 
 
 def _dependency_kinds(

@@ -1,4 +1,4 @@
-"""What FMUs print: turned from the standard output of the process to the log while they run."""
+"""Output of FMUs: redirected from the standard output of the process to the log while they run."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LONGEST_LINE = 8192
 
 @contextmanager
 def fmu_output_to_log(component: str = "") -> Iterator[None]:
-    """Turn file descriptor 1 to the log: each line that is printed there becomes a message of level INFO.
+    """Redirect file descriptor 1 to the log: each line that is printed there becomes a message of level INFO.
 
-    A thread reads along, so that output of any length does not stop the FMU, provided that it is called without Python's
-    lock, as ctypes and cffi do. At the end the descriptor is what it was before, also if it was closed.
+    A thread reads at the same time, so that output of any length does not block the FMU, provided that it is called
+    without Python's lock, as ctypes and cffi do. At the end the descriptor is what it was before, also if it was closed.
 
     Parameters
     ----------
     component : str
-        Who is running, where that is one only; empty otherwise.
+        Name of the component that runs, if it is only one; empty otherwise.
     """
     _flush()
     before = _duplicate()
@@ -58,7 +58,7 @@ def fmu_output_to_log(component: str = "") -> Iterator[None]:
 
 
 def _duplicate() -> int | None:
-    """Another descriptor of the standard output; None if it is closed, and then its place is taken."""
+    """Another descriptor of the standard output; None if it is closed; its number is then in use."""
     try:
         return os.dup(_STDOUT)
     except OSError:
@@ -92,7 +92,7 @@ def _log(prefix: str, line: bytes) -> None:
 
 
 def _flush() -> None:
-    """Hand on what Python and C hold back, so that it arrives where it was meant for."""
+    """Flush the buffers of Python and C, so that their content goes to the present descriptor."""
     with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
         sys.stdout.flush()
     # a library with a C runtime of its own is not reached

@@ -28,11 +28,11 @@ class Table:
     Parameters
     ----------
     time : shape (n,), non-decreasing, in s
-        A repeated time is a jump; from there on the later row counts.
+        Two rows with the same time define a discontinuity; from there on the later row is valid.
     columns : name → shape (n,)
     types : name → DataType
         Floating point signals are interpolated linearly, all others keep their value until the next row; before the
-        first and after the last row the nearest value counts. A column without a type is Float64.
+        first and after the last row the nearest value is used. A column without a type is Float64.
 
     A Float64 column ``u`` has a second output ``der(u)``, its slope to the right, so that it can be extrapolated.
     """

@@ -63,7 +63,7 @@ def read_variables(root: Element) -> dict[str, VariableAttributes]:
     Raises
     ------
     FileError
-        If a number is none, or the variability of an interval is not known.
+        If a number cannot be read, or the variability of an interval is not known.
     """
     found = {}
     for variables in children(root, "ModelVariables"):

@@ -50,10 +50,10 @@ class Archive(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
     def unpack(self, target: Path, leave_out: tuple[str, ...] = ()) -> None:
-        """Write all files into a folder that is new or empty, but those whose names begin with one of ``leave_out``.
+        """Write all files into a folder that is new or empty, but those whose names start with one of ``leave_out``.
 
         Raises
         ------

@@ -27,7 +27,7 @@ class SystemBuilder:
     """Builds a system of components and connections, one call for each.
 
     Variables are named ``"component.variable"``. Whether they exist, and which of two is the input,
-    is asked of the FMUs when the system is planned.
+    is read from the FMUs when the system is planned.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class SystemBuilder:
         for other in self._components:
             if name.startswith(other + ".") or other.startswith(name + "."):
                 raise DescriptionError(
-                    f"Components '{name}' and '{other}' cannot be told from a component and its "
+                    f"Components '{name}' and '{other}' cannot be distinguished from a component and its "
                     "variable. Rename one of them."
                 )
         self._components[name] = Component(name, Source(Path(source)))
@@ -127,7 +127,7 @@ class SystemBuilder:
         name
             Its name in the system.
         members
-            ``"component.event"`` for each member; the FMUs say which events they have.
+            ``"component.event"`` for each member; the FMUs declare which events they have.
 
         Examples
         --------

@@ -66,7 +66,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A connection between two connectors; which of them is the source is decided by what they are."""
+    """A connection between two connectors; which of them is the source follows from their causalities."""
 
     start: Endpoint
     end: Endpoint
@@ -82,7 +82,7 @@ class Parameter:
     """A start value for a variable of a component.
 
     ``value`` is a number, a truth value, a text (parsed by the type of the variable; several elements of an array are
-    separated by blanks), or a tuple of them. ``where`` says who gave it, for messages.
+    separated by blanks), or a tuple of them. ``where`` is its origin, for messages.
     """
 
     name: str
@@ -132,7 +132,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """How long to simulate and how fine; None for what is not said. Times in s."""
+    """How long to simulate and how fine; None for what is not given. Times in s."""
 
     start_time: float | None = None
     stop_time: float | None = None
@@ -149,7 +149,7 @@ class SystemDescription:
     source: Path | None = None
     """File it was read from."""
     notes: tuple[str, ...] = ()
-    """What was taken in another way than written, and what was left aside: one sentence each."""
+    """What was read in another way than written, and what was ignored: one sentence each."""
 
     is_single_fmu: bool = False
     """Whether it is nothing but one FMU: then its variables are named without its name."""

@@ -1,4 +1,4 @@
-"""What an FMU says of itself, in one form for FMI 2.0 and 3.0: the words are those of FMI 3.0."""
+"""The model description of an FMU in one form for FMI 2.0 and 3.0, in the words of FMI 3.0."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Variability(Enum):
 
 
 class Initial(Enum):
-    """How the initial value of a variable comes about (FMI 3.0, 2.4.7.5)."""
+    """How the initial value of a variable is determined (FMI 3.0, 2.4.7.5)."""
 
     EXACT = "exact"
     APPROX = "approx"
@@ -139,7 +139,7 @@ class Unit:
 
     name: str
     exponents: tuple[int, ...] | None = None
-    """Of kg, m, s, A, K, mol, cd, rad; None where the FMU names the unit without explaining it."""
+    """Of kg, m, s, A, K, mol, cd, rad; None where the FMU names the unit without its base units."""
     factor: float = 1.0
     offset: float = 0.0
 
@@ -214,7 +214,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class DefaultExperiment:
-    """Experiment that the FMU suggests; None for what it does not say. Times in s."""
+    """Experiment that the FMU suggests; None for what it does not give. Times in s."""
 
     start_time: float | None = None
     stop_time: float | None = None
@@ -223,7 +223,7 @@ class DefaultExperiment:
 
 
 class Scope(Enum):
-    """Whom an event concerns."""
+    """Whether an event belongs to one FMU, or to several of a system."""
 
     PRIVATE = "private"
     SHARED = "shared"
@@ -240,7 +240,7 @@ class Indicator:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What one member of a shared event tells the others: the left limit of an output, taken by an input."""
+    """What one member of a shared event gives to another: the left limit of an output, for an input."""
 
     output: str
     input: str
@@ -259,15 +259,15 @@ class EventDeclaration:
     scope: Scope
     indicators: tuple[Indicator, ...]
     announce: str | None = None
-    """Output by which the FMU says that the event has occurred: a Clock, or an Integer that counts."""
+    """Output by which the FMU announces that the event has occurred: a Clock, or an Integer that counts."""
     trigger: str | None = None
-    """Input by which the importer lets the event happen: a Clock, or an Integer that counts."""
+    """Input by which the importer makes the event occur: a Clock, or an Integer that counts."""
     payload: tuple[Payload, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EventPolicy:
-    """A parameter that says what the FMU does at its own events."""
+    """A parameter that selects what the FMU does at its own events."""
 
     parameter: str
     execute: int
@@ -288,17 +288,17 @@ class InputPolynomial:
     derivative: str | None = None
     """Input whose polynomial is the time derivative."""
     parameter: str | None = None
-    """Parameter that must have ``value`` for the coefficients to count."""
+    """Parameter that must have ``value`` for the coefficients to be used."""
     value: int | None = None
 
 
 @dataclass(frozen=True)
 class Model:
-    """What one FMU says of itself; FMI 2.0 facts in FMI 3.0 words.
+    """The model description of one FMU; that of FMI 2.0 in the words of FMI 3.0.
 
     Dependencies map the name of each output to the names of the inputs that it depends on directly, in Step Mode and in
-    Initialization Mode. Where the FMU does not say on what an output depends, it counts as depending on every input, and
-    is in ``assumed_dependencies`` or ``assumed_initial_dependencies``.
+    Initialization Mode. Where the FMU does not declare on what an output depends, it is assumed to depend on every
+    input, and is in ``assumed_dependencies`` or ``assumed_initial_dependencies``.
     """
 
     name: str
@@ -329,7 +329,7 @@ class Model:
     generation_tool: str = ""
     description: str = ""
     notes: tuple[str, ...] = ()
-    """What of the FMU was left aside, and what is odd about it: one sentence each."""
+    """What of the FMU is ignored or unusual: one sentence each."""
     _by_name: dict[str, Variable] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """From a description to facts: which output feeds which input, and which start values each component gets.
 
 Nested systems are opened, names are looked up in the models, directions, types, shapes and units are settled. What
-was decided on the way is said in notes.
+was decided is in notes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Link:
 
 @dataclass(frozen=True)
 class ResolvedComponent:
-    """A component with its model and all start values that someone gave."""
+    """A component with its model and all start values that were given."""
 
     name: str
     source: Source
@@ -80,7 +80,7 @@ class ResolvedSharedEvent:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSystem:
-    """A flat system: components, links, and the inputs that nobody feeds."""
+    """A flat system: components, links, and the inputs that no output feeds."""
 
     components: tuple[ResolvedComponent, ...]
     links: tuple[Link, ...]
@@ -96,7 +96,7 @@ def resolve(
     overrides: Mapping[str, Any] | None = None,
     allow_lossy_conversions: bool = False,
 ) -> ResolvedSystem:
-    """Settle what a description means for these models.
+    """Determine what a description means for these models.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _shared_events(
 
 
 def _contradictions(name: str, component: Component, model: Model) -> Iterator[str]:
-    """What the connectors of a description say otherwise than the FMU; the FMU is right."""
+    """Where the connectors of a description differ from the FMU; the FMU counts."""
     for connector in component.connectors:
         variable = model.variable(connector.name)
         if variable is None:

@@ -1,4 +1,4 @@
-"""Shared events of a description → the events of the FMUs, and what the members tell each other."""
+"""Shared events of a description → the events of the FMUs, and the payloads that the members exchange."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EventMember:
 
 @dataclass(frozen=True, slots=True)
 class PayloadEnds:
-    """An output whose left limit an input of another member takes."""
+    """An output whose left limit is the value for an input of another member."""
 
     source: int
     output: Variable
@@ -114,12 +114,12 @@ def _event(name: str, component: str, model: Model, where: str) -> EventDeclarat
 def payload_ends(
     shared: SharedEvent, members: Sequence[EventMember], models: Mapping[str, Model]
 ) -> Iterator[PayloadEnds]:
-    """What the members tell each other: the k-th payload of one for another goes to the k-th of that for the one.
+    """Payloads that the members exchange: the k-th payload of one for another goes to the k-th of that for the one.
 
     Raises
     ------
     DescriptionError
-        If the numbers differ, a variable is missing, or a payload names nobody.
+        If the numbers differ, a variable is missing, or a payload names no member.
     """
     where = f"Shared event '{shared.name}'"
     names = [name for name, _ in shared.members]
@@ -148,7 +148,7 @@ def _payload(member: EventMember, partner: str) -> tuple[Payload, ...]:
 
 
 def _is_named(component: str, member: str) -> bool:
-    """An FMU knows the names of its partners, not of the systems around them."""
+    """Manifests hold the names of partners, without those of the systems around them."""
     return component == member or component.endswith("." + member)
 
 

@@ -79,7 +79,7 @@ def read_system(path: Path | str) -> SystemDescription:
     Raises
     ------
     FileError
-        If there is nothing to read, or a file is not what its name says.
+        If there is nothing to read, or a file is not of the type that its name implies.
     DescriptionError
         If names do not fit together, or something is used that is not supported.
     """

@@ -35,12 +35,12 @@ class Document:
         self.source = source
         self.notes: list[str] = []
         self.read_annotations: list[Element] = []
-        """Those that are understood; a note tells of the others."""
+        """Annotations that are understood; there is a note for each other one."""
         self.root = self._parse(read_file(source), str(source), "SystemStructureDescription")
         self.units = read_units(self.root)
 
     def note(self, element: Element, text: str) -> None:
-        """Say something about an element."""
+        """Add a note about an element."""
         self.notes.append(f"{location(element)}: {text}")
 
     def locate(self, element: Element) -> Source:

@@ -1,4 +1,4 @@
-"""Shared events of an SSD: an annotation of the system, which other tools leave aside."""
+"""Shared events of an SSD: an annotation of the system, which other tools ignore."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, children, local_name, location, text_of
 
 ANNOTATION = "org.fmimaster.fmi-ls-events"
-"""Type of the annotation that is written; any type with the same last part is read, whoever publishes it."""
+"""Type of the annotation that is written; any type with the same last part is read, whatever its publisher."""
 _ENDING = ".fmi-ls-events"
 
 

@@ -17,14 +17,14 @@ _STEP_SIZES = (
 )
 """Where tools write the step size: type of annotation, element in it, attribute.
 
-The first that is there is taken."""
+The first that is there is used."""
 
 
 def read_experiment(document: Document) -> Experiment:
     """Start and stop time, and the step size from an annotation of ours or of a tool that is known.
 
     Annotations of the root system, of the default experiment and of the whole description count.
-    All others are left aside, with a note for each type.
+    All others are ignored, with a note for each type.
     """
     root = document.root
     default = child(root, "DefaultExperiment")
@@ -47,7 +47,7 @@ def read_experiment(document: Document) -> Experiment:
 
 
 def _step_size(document: Document) -> tuple[float | None, Element | None]:
-    """Step size in s and the annotation that says it."""
+    """Step size in s and the annotation that holds it."""
     inside = [
         (annotation, element)
         for path in (("DefaultExperiment",), ("System",), ())

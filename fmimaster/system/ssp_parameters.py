@@ -128,7 +128,7 @@ def _mapped(
 ) -> Iterator[Parameter]:
     """Parameters under the names of a mapping.
 
-    Those that it does not mention are not applied; SSP 2.0 says so, 1.0 is silent.
+    Those that it does not mention are not applied; SSP 2.0 requires it, 1.0 does not define it.
     """
     _check_type(mapping, "application/x-ssp-parameter-mapping")
     if mapping.get("source"):

@@ -1,4 +1,4 @@
-"""Start values from all who may give them, checked and made into values of the variables' types."""
+"""Start values from all sources, checked and converted to the types of the variables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def start_values(
     wiring: Wiring,
     given: Mapping[str, Any],
 ) -> dict[str, dict[str, Parameter]]:
-    """Component → variable → who gives it which start value; the description's, then the user's, which win.
+    """Component → variable → its start value and where it is from; those of the user override those of the description.
 
     A name is that of a component's variable, or of a connector of a system: then the value goes to all that the connector
     feeds.
@@ -32,7 +32,7 @@ def start_values(
     models
         Full component name → model.
     given
-        ``"component.variable"`` → value; in a system of one component the variable's name alone will do.
+        ``"component.variable"`` → value; in a system of one component the name of the variable is enough.
 
     Raises
     ------
@@ -54,7 +54,9 @@ def start_values(
             found[component][variable] = replace(parameter, name=variable)
             continue
         fed = wiring.fed_by(parameter.name)
-        if not fed and only and description.is_single_fmu:  # is told below, with the near ones
+        if (
+            not fed and only and description.is_single_fmu
+        ):  # the error comes below, with the near names
             found[only][parameter.name] = parameter
         elif not fed:
             raise DescriptionError(
@@ -69,7 +71,7 @@ def start_values(
 
 
 def _described(system: System, prefix: str) -> Iterator[Parameter]:
-    """Parameters with their full names, from the inside out: a system's win over those of its elements."""
+    """Parameters with their full names, from the inside out: those of a system override those of its elements."""
     for component in system.components:
         for parameter in component.parameters:
             yield replace(parameter, name=f"{prefix}{component.name}.{parameter.name}")

@@ -1,6 +1,6 @@
 """Conversion between units by their base units, never by their names.
 
-A unit says ``base = factor * value + offset`` in powers of kg, m, s, A, K, mol, cd, rad (FMI 3.0,
+A unit means ``base = factor * value + offset`` in powers of kg, m, s, A, K, mol, cd, rad (FMI 3.0,
 2.4.4). Two units measure the same if their powers are equal. The power of rad is left out of the
 comparison: an angle has no dimension, and models do not agree on whether to write it.
 """
@@ -26,7 +26,7 @@ class Match(Enum):
     EQUAL = "equal"
     CONVERTED = "converted"
     UNKNOWN = "unknown"
-    """At least one side does not say what it is; values are passed as they are."""
+    """At least one side has no unit, or one without base units; values are passed as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,14 @@ class UnitMatch:
     match: Match
     transformation: Transformation = _IDENTITY
     note: str = ""
-    """What a reader should know; empty if nothing."""
+    """A note for the user; empty if there is none."""
 
 
 def convert_units(source: Unit | None, target: Unit | None, where: str) -> UnitMatch:
     """Transformation of a value in the source's unit to one in the target's.
 
     Equal units give exactly the identity. A unit that one side does not name or explain is not
-    guessed: values are passed as they are, and ``match`` says so.
+    guessed: values are passed as they are, and the result notes it.
 
     Parameters
     ----------

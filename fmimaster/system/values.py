@@ -1,4 +1,4 @@
-"""Values that a user gives, made into values of a variable's type, or refused with a reason."""
+"""Values that a user gives, converted to the type of a variable, or refused with a reason."""
 
 from __future__ import annotations
 

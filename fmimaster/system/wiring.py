@@ -37,7 +37,7 @@ class Wiring:
         self._check_parameters()
 
     def into(self, component: str, variable: str) -> Edge:
-        """What feeds an input, over the connectors of systems on the way; the input itself if nobody does."""
+        """What feeds an input, over the connectors of systems on the way; the input itself if there is none."""
         way = Edge((component, variable), Transformation(), False, "")
         passed = set()
         while way.source in self._into:
@@ -122,7 +122,7 @@ class Wiring:
         )
 
     def _gives(self, system: System, path: str, end: Endpoint, text: str) -> bool | None:
-        """Whether this end is the source of the value; None if its kind is not said."""
+        """Whether this end is the source of the value; None if its kind is not declared."""
         if not end.element:
             if not system.connectors:
                 self.notes.append(

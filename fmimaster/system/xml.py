@@ -1,7 +1,7 @@
 """XML that is read safely: no network, no document type, no entities.
 
-Elements and attributes are looked up by their local names: files in the wild use prefixes that they
-do not declare, and in the formats read here a local name means one thing wherever it may stand.
+Elements and attributes are looked up by their local names: files of many tools use prefixes that they
+do not declare, and in the formats read here a local name means the same at every place.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def parse_xml(text: bytes, where: str) -> Element:
     Raises
     ------
     FileError
-        If the document is malformed (file, line and column are told) or has a document type, whose
+        If the document is malformed (the message has file, line and column) or has a document type, whose
         entities could reach other files or grow without end.
     """
     root, errors = _parse(text, where)
@@ -103,7 +103,9 @@ def parse_lenient_xml(text: bytes, where: str) -> tuple[Element, tuple[str, ...]
     if others:
         raise _malformed(others[0], where)
     first: dict[str, int] = {}
-    for error in undeclared:  # libxml2 says "Namespace prefix osp on Algorithm is not defined"
+    for (
+        error
+    ) in undeclared:  # the message of libxml2 is "Namespace prefix osp on Algorithm is not defined"
         first.setdefault(error.message.split()[2], error.line)
     notes = tuple(
         f"{where}, line {line}: prefix '{prefix}' is not declared; its elements are read by their "
@@ -131,12 +133,12 @@ class _Prolog:
         raise StopIteration
 
     def close(self) -> None:
-        """The end, without any element; the parser proper will complain."""
+        """The end, without any element; the parser itself reports it."""
 
 
 def _parse(text: bytes, where: str) -> tuple[Element | None, list[Any]]:
     """Root, or None and the parser's errors."""
-    with suppress(StopIteration, etree.XMLSyntaxError):  # what is malformed is told below
+    with suppress(StopIteration, etree.XMLSyntaxError):  # malformed XML is reported below
         prolog: Any = _Prolog(where)
         etree.fromstring(text, etree.XMLParser(target=prolog, **_OPTIONS))
     parser = etree.XMLParser(**_OPTIONS)

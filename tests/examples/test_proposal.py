@@ -14,7 +14,8 @@ from lxml import etree
 
 from fmimaster.errors import ModelError
 from fmimaster.fmu.add_manifest import add_manifest
-from fmimaster.fmu.extensions.events import EventManifest, write_manifest
+from fmimaster.fmu.extensions.events import EventManifest
+from fmimaster.fmu.extensions.events_writer import write_manifest
 from fmimaster.fmu.library import FmuFile
 from fmimaster.system.description import SharedEvent, Source
 from fmimaster.system.model import (

@@ -87,7 +87,9 @@ def test_a_component_needs_a_name_of_its_own(builder: SystemBuilder) -> None:
 
 @pytest.mark.parametrize("name", ["motor.w", "load"])
 def test_a_component_must_not_look_like_a_variable(builder: SystemBuilder, name: str) -> None:
-    with pytest.raises(DescriptionError, match="cannot be told from a component and its variable"):
+    with pytest.raises(
+        DescriptionError, match="cannot be distinguished from a component and its variable"
+    ):
         builder.add(name, "other.fmu")
 
 

@@ -11,7 +11,8 @@ from event_fmus import ATTRIBUTES, EVENTS, EXTRA, VARIABLES, event_fmu, manifest
 
 from fmimaster.errors import FileError, ModelError, OptionError
 from fmimaster.fmu.add_manifest import add_manifest
-from fmimaster.fmu.extensions.events import EventManifest, write_manifest
+from fmimaster.fmu.extensions.events import EventManifest
+from fmimaster.fmu.extensions.events_writer import write_manifest
 from fmimaster.fmu.library import FmuFile
 from fmimaster.system.description import Source
 from fmimaster.system.model import (
@@ -262,7 +263,7 @@ def test_a_local_that_can_be_read_may_be_an_indicator(tmp_path: Path) -> None:
 def test_a_private_event_has_no_payload(tmp_path: Path) -> None:
     inside = '<Indicator name="x"/><Payload output="v" input="collision.w"/>'
     [found] = problems(tmp_path, event(inside))
-    assert "event 'e' is private and has a Payload, which nobody would give it. Remove" in found
+    assert "event 'e' is private and has a Payload, which no other member gives it. Remove" in found
 
 
 def test_a_private_event_may_have_a_trigger(tmp_path: Path) -> None:

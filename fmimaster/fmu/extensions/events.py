@@ -5,15 +5,12 @@ The manifest names variables of the model description, in FMI 2.0 and 3.0 alike.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from lxml import etree  # type: ignore[import-untyped,unused-ignore]
-
-from fmimaster.errors import FileError, ModelError, OptionError, did_you_mean
-from fmimaster.fmu.manifest import NAMESPACE, UnpackedFmu, find_manifest
+from fmimaster.errors import FileError, ModelError, did_you_mean
+from fmimaster.fmu.manifest import UnpackedFmu, find_manifest
 from fmimaster.fmu.manifest_reader import ManifestReader, Role
 from fmimaster.system.model import (
     Causality,
@@ -33,12 +30,11 @@ ENDING = ".fmi-ls-events"
 NAME = "org.fmimaster" + ENDING
 VERSION = (0, 1)
 """Major and minor version that is read and written."""
-_DESCRIPTION = "Event indicator sets, shared events, look-ahead"
 
 
 @dataclass(frozen=True, slots=True)
 class EventManifest:
-    """What the manifest of one FMU says."""
+    """The content of the manifest of one FMU."""
 
     events: tuple[EventDeclaration, ...] = ()
     policy: EventPolicy | None = None
@@ -54,7 +50,7 @@ def extend(fmu: UnpackedFmu, model: Model) -> Model:
     FileError
         If the manifest is malformed.
     ModelError
-        If it breaks a rule; all that is wrong is told.
+        If it breaks a rule; the message lists all that is wrong.
     """
     manifest = find_manifest(fmu, ENDING)
     if manifest is not None and manifest.version[0] != VERSION[0]:
@@ -68,15 +64,15 @@ def extend(fmu: UnpackedFmu, model: Model) -> Model:
         events = tuple(_of_event_indicators(model)) if model.event_indicators else ()
         return replace(model, events=events) if events else model
     reader = _Reader(manifest, model)
-    said = reader.read()
+    content = reader.read()
     if reader.problems:
         raise ModelError(*reader.problems)
     return replace(
         model,
-        events=said.events,
-        event_policy=said.policy,
-        look_ahead=said.look_ahead,
-        input_polynomials=said.input_polynomials,
+        events=content.events,
+        event_policy=content.policy,
+        look_ahead=content.look_ahead,
+        input_polynomials=content.input_polynomials,
         notes=(*model.notes, *reader.notes),
     )
 
@@ -146,7 +142,7 @@ class _Reader(ManifestReader):
     known_version = VERSION
 
     def read(self) -> EventManifest:
-        """What it says; not to be used if there are problems."""
+        """Its content; not to be used if there are problems."""
         root = self.manifest.root
         found: dict[str, list[Element]] = {}
         for element in root:
@@ -184,7 +180,7 @@ class _Reader(ManifestReader):
         if scope == "private" and payload:
             self.wrong(
                 element,
-                f"{what} is private and has a Payload, which nobody would give it. Remove the Payload, or make the "
+                f"{what} is private and has a Payload, which no other member gives it. Remove the Payload, or make the "
                 "event shared",
             )
         indicators = tuple(self._indicator(i, what) for i in children(element, "Indicator"))
@@ -246,7 +242,7 @@ class _Reader(ManifestReader):
         if (value is None) != (element.get("parameter") is None):
             self.wrong(
                 element,
-                f"{what} has one of parameter and value. Expected both, or none if the coefficients always count",
+                f"{what} has one of parameter and value. Expected both, or none if the coefficients are always used",
             )
         return InputPolynomial(
             self.variable(element, "input", _POLYNOMIAL_INPUT, what),
@@ -269,8 +265,8 @@ class _Reader(ManifestReader):
             self.wrong(
                 element,
                 f"{what}: coefficients='{stem}' is no variable of the FMU, and there is no "
-                f"'{stem}[0]'.{did_you_mean(stem, known)} Expected an array of {_COEFFICIENT.words}, or the common begin "
-                "of scalar ones that are numbered from [0]",
+                f"'{stem}[0]'.{did_you_mean(stem, known)} Expected an array of {_COEFFICIENT.words}, or the common start "
+                "of the names of scalar ones that are numbered from [0]",
             )
         elif array is not None and len(array.dimensions) != 1:
             self.wrong(
@@ -289,7 +285,7 @@ class _Reader(ManifestReader):
             power += 1
 
     def _check_events(self, elements: list[Element], events: list[EventDeclaration]) -> None:
-        if len(elements) != len(events):  # one cannot be read, which has been told
+        if len(elements) != len(events):  # one cannot be read, and is among the problems
             return
         names: set[str] = set()
         triggers: dict[str, str] = {}
@@ -327,74 +323,3 @@ class _Reader(ManifestReader):
                     )
                 elif name is not None:
                     seen.add(name)
-
-
-# Writing --------------------------------------------------------------------------------------------------------------
-
-
-def write_manifest(said: EventManifest) -> bytes:
-    """The manifest as a file; reading it gives the same again.
-
-    Raises
-    ------
-    OptionError
-        If coefficients of an input polynomial are neither one array nor scalars ``stem[0]``, ``stem[1]``, ….
-    """
-    root: Any = etree.Element("fmiLayeredStandardManifest", nsmap={"fmi-ls": NAMESPACE})
-    root.set(f"{{{NAMESPACE}}}fmi-ls-name", NAME)
-    root.set(f"{{{NAMESPACE}}}fmi-ls-version", f"{VERSION[0]}.{VERSION[1]}.0")
-    root.set(f"{{{NAMESPACE}}}fmi-ls-description", _DESCRIPTION)
-    for event in said.events:
-        element = _add(
-            root,
-            "Event",
-            name=event.name,
-            scope=event.scope.value,
-            announce=event.announce,
-            trigger=event.trigger,
-        )
-        for i in event.indicators:
-            _add(element, "Indicator", name=i.name, derivative=i.derivative)
-        for p in event.payload:
-            _add(element, "Payload", output=p.output, input=p.input, member=p.member)
-    if said.policy is not None:
-        policy = said.policy
-        values = {
-            "execute": policy.execute,
-            "announce": policy.announce,
-            "ignore": policy.ignore,
-        }
-        _add(root, "Policy", parameter=policy.parameter, **values)
-    if said.look_ahead is not None:
-        _add(root, "LookAhead", next=said.look_ahead)
-    for polynomial in said.input_polynomials:
-        _add(
-            root,
-            "InputPolynomial",
-            input=polynomial.input,
-            derivative=polynomial.derivative,
-            coefficients=_stem(polynomial),
-            parameter=polynomial.parameter,
-            value=polynomial.value,
-        )
-    text: bytes = etree.tostring(root, xml_declaration=True, encoding="UTF-8", pretty_print=True)
-    return text
-
-
-def _add(parent: Any, tag: str, /, **attributes: str | int | None) -> Any:
-    """A new element; attributes that are None are left out."""
-    said = {key: str(value) for key, value in attributes.items() if value is not None}
-    return etree.SubElement(parent, tag, said)
-
-
-def _stem(polynomial: InputPolynomial) -> str:
-    names = polynomial.coefficients
-    if len(names) == 1 and not names[0].endswith("[0]"):
-        return names[0]
-    stem = re.sub(r"\[0\]$", "", names[0]) if names else ""
-    if not names or names != tuple(f"{stem}[{k}]" for k in range(len(names))):
-        raise OptionError(
-            f"The coefficients {names} of the input polynomial of '{polynomial.input}' have no common name. Expected one "
-            "array, or scalars with the names stem[0], stem[1], …."
-        )
-    return stem
