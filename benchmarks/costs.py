@@ -221,7 +221,6 @@ def threads(repetitions: int) -> Cost:
 
         def wall(n: int) -> float:
             results = replace(simulation(system, Backend.NATIVE), threads=n).run()
-            assert results.statistics is not None
             return results.statistics.seconds
 
         a, b = medians(repetitions, lambda: wall(1), lambda: wall(2))

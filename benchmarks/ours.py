@@ -39,7 +39,6 @@ def measure(
         cpu.append(time.process_time())
 
     results = simulation(system, backend, algorithm).run(progress)
-    assert results.statistics is not None
     wall = results.statistics.seconds
     used = cpu[-1] - cpu[0] if len(cpu) > 2 else wall
     return Measured(wall, used, stacked(system, results) if rows else None)

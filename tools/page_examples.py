@@ -1,0 +1,52 @@
+"""Writes the Python code of the README and of the documentation into files, for a type checker.
+
+    python tools/page_examples.py FOLDER
+
+Each page gets a folder. Its ``page.py`` has all ``python`` blocks of the page at the lines where the page has them. A
+Python block with ``title="name.py"`` is a file of that name beside it. Blocks after ``<!-- not run: reason -->`` are left
+out, as in tests/examples/test_documentation.py.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+_BLOCK = re.compile(r"^```python(?: title=\"(?P<title>[^\"]+)\")?[^\n]*\n(?P<text>.*?)^```$", re.M | re.S)
+_NOT_RUN = re.compile(r"<!-- not run: .+ -->\s*$")
+
+
+def files(page: Path) -> Iterator[tuple[str, str]]:
+    """Names and contents of the files of a page."""
+    content = page.read_text(encoding="utf-8")
+    lines = [""] * content.count("\n")
+    for found in _BLOCK.finditer(content):
+        if _NOT_RUN.search(content[: found.start()]):
+            continue
+        if found["title"]:
+            yield found["title"], found["text"]
+            continue
+        first = content.count("\n", 0, found.start("text"))
+        text = found["text"].splitlines()
+        lines[first : first + len(text)] = text
+    if any(lines):
+        yield "page.py", "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the files of all pages."""
+    target = Path(sys.argv[1])
+    for page in PAGES:
+        folder = target / page.relative_to(ROOT).with_suffix("")
+        for name, text in files(page):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
