@@ -17,7 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-_BLOCK = re.compile(r"^```python(?: title=\"(?P<title>[^\"]+)\")?[^\n]*\n(?P<text>.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(
+    r"^```python(?: title=\"(?P<title>[^\"]+)\")?[^\n]*\n(?P<text>.*?)^```$", re.M | re.S
+)
 _NOT_RUN = re.compile(r"<!-- not run: .+ -->\s*$")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 from matplotlib import rc_context
@@ -22,7 +23,7 @@ STEPS = (10, 20, 40, 80, 160, 320)
 GREY = "0.35"
 
 
-def example() -> object:
+def example() -> ModuleType:
     """The example, which is a file and not a module of a package."""
     spec = spec_from_file_location("strang", HERE.parent / "examples" / "strang.py")
     assert spec is not None

@@ -107,7 +107,6 @@ class _Reached:
 
 
 def _summary(results: Results, reached: _Reached) -> list[str]:
-    assert results.statistics is not None
     lines = results.statistics.lines()
     if reached.now < reached.stop:
         lines.append(

@@ -59,7 +59,7 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
     elif arguments.output_file:
         if not _streams(arguments):
             write_csv(results, arguments.output_file)
-        rows = results.statistics.rows if results.statistics else len(results)
+        rows = results.statistics.rows
         told.append(f"{count(rows, 'row')} written to {arguments.output_file}")
         if needs_explanation(results.events, results.steps):
             told.append(

@@ -70,9 +70,10 @@ class Indicators:
 
     def present(self) -> list[float]:
         """All Float64 outputs, as they were when they were asked for first since the last change."""
-        if self._present is None:
-            self._present = self._outputs.tolist()
-        return self._present
+        present = self._present
+        if present is None:
+            present = self._present = self._outputs.tolist()
+        return present
 
     def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
         """Float64 outputs at the newest accepted point that is farther than ``nearest`` away, and its time in s."""

@@ -116,14 +116,20 @@ def _first_time_all_reached(polynomials: Sequence[Cubic], horizon: float) -> flo
 
 def _falling_roots(p: Cubic, horizon: float) -> list[float]:
     """Where a polynomial comes down to 0 within the horizon: at most once in each piece between its extrema."""
-    from scipy.optimize import brentq  # late: it takes a third of the time of `import fmimaster`
-
     points = [0.0, *sorted(t for t in _extrema(p) if 0.0 < t < horizon), horizon]
     return [
-        brentq(lambda s: _value(p, s), low, high, xtol=1e-15, rtol=1e-15)
+        _root(p, low, high)
         for low, high in pairwise(points)
         if _value(p, low) > 0.0 >= _value(p, high)
     ]
+
+
+def _root(p: Cubic, low: float, high: float) -> float:
+    """Where a polynomial is 0 between two times at which its signs differ."""
+    from scipy.optimize import brentq  # late: it takes a third of the time of `import fmimaster`
+
+    find: Any = brentq  # it has no types, and default values that pyright takes for types
+    return float(find(lambda s: _value(p, s), low, high, xtol=1e-15, rtol=1e-15))
 
 
 def _extrema(p: Cubic) -> list[float]:

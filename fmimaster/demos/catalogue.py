@@ -21,10 +21,12 @@ class Stage(Protocol):
     @property
     def folder(self) -> Path:
         """For the files."""
+        ...
 
     @property
     def version(self) -> str:
         """Which FMUs, if a demo has several versions; the first one is taken if it is empty."""
+        ...
 
     def simulate(self, simulation: Simulation, keep: Callable[[Results], list[str]]) -> None:
         """Simulate, with progress; ``keep`` writes the rows and returns what to tell of it."""
@@ -42,18 +44,22 @@ class Demo(Protocol):
     @property
     def name(self) -> str:
         """By which it is called."""
+        ...
 
     @property
     def title(self) -> str:
         """One line."""
+        ...
 
     @property
     def text(self) -> str:
         """What happens, in a sentence or two."""
+        ...
 
     @property
     def versions(self) -> tuple[str, ...]:
         """Names of its versions, if it has several."""
+        ...
 
     def show(self, stage: Stage) -> None:
         """Run it; writes at least ``<name>.csv`` and ``<name>.png``."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import cos, inf, sin
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +120,7 @@ class TwoMassReference:
     ) -> tuple[float, str] | None:
         from scipy.optimize import brentq  # slow to import
 
+        find: Any = brentq  # it has no types, and default values that pyright takes for types
         names = ["collision", "ceiling"] + (["floor"] if self._floor is not None else [])
 
         def largest(name: str, t: float) -> float:
@@ -131,7 +133,7 @@ class TwoMassReference:
             for name in names:
                 low = t if t > begin else np.nextafter(t, inf)  # an event has just happened
                 if largest(name, low) > 0 >= largest(name, after):
-                    found = brentq(
+                    found = find(
                         lambda u, n=name: largest(n, u), low, after, xtol=1e-15, rtol=1e-15
                     )
                     if found < first:

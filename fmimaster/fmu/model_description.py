@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fmpy.model_description import ModelDescription, ModelVariable, Unknown, read_model_description
 
@@ -103,7 +103,7 @@ def _model(md: ModelDescription, unread: Mapping[str, VariableAttributes]) -> Mo
         names.setdefault((v.alias or v).name, set()).add(v.name)
     dependencies, declared_for = _dependencies(md.outputs, variables, names)
     initial, initially_declared = _dependencies(md.initialUnknowns, variables, names)
-    listed = {name for unknown in md.initialUnknowns for name in names[unknown.variable.name]}
+    listed = {name for unknown in md.initialUnknowns for name in names[_name_of(unknown)]}
     for variable in variables:
         if variable.name in initial and variable.name not in listed:
             # an output with a start value is known; one that should be listed and is not depends as in Step Mode
@@ -123,12 +123,18 @@ def _model(md: ModelDescription, unread: Mapping[str, VariableAttributes]) -> Mo
         assumed_dependencies=frozenset(dependencies) - declared_for,
         assumed_initial_dependencies=frozenset(initial) - initially_declared,
         dependency_kinds=_dependency_kinds(md.outputs, dependencies, names),
-        event_indicators=tuple(u.variable.name for u in md.eventIndicators),
+        event_indicators=tuple(_name_of(u) for u in md.eventIndicators),
         default_experiment=_experiment(md),
         log_categories=tuple(str(c.name) for c in md.logCategories),
         generation_tool=md.generationTool or "",
         description=md.description or "",
     )
+
+
+def _name_of(unknown: Unknown) -> str:
+    """Name of the variable that an entry of ModelStructure is about."""
+    assert unknown.variable is not None  # fmpy has resolved the references
+    return str(unknown.variable.name)
 
 
 def _dependencies(
@@ -140,7 +146,7 @@ def _dependencies(
     declared_for: set[str] = set()
     for unknown in unknowns:
         if unknown.dependencies is not None:
-            for name in found.keys() & names[unknown.variable.name]:
+            for name in found.keys() & names[_name_of(unknown)]:
                 found[name] = frozenset(v.name for v in unknown.dependencies) & inputs
                 declared_for.add(name)
     return found, declared_for
@@ -158,7 +164,7 @@ def _dependency_kinds(
         # the two lists are of different length in some FMUs
         pairs = zip(unknown.dependencies or (), unknown.dependenciesKind or (), strict=False)
         kinds = {v.name: known[kind] for v, kind in pairs if kind in known}
-        for name in dependencies.keys() & names[unknown.variable.name]:
+        for name in dependencies.keys() & names[_name_of(unknown)]:
             if of_inputs := {i: k for i, k in kinds.items() if i in dependencies[name]}:
                 found[name] = of_inputs
     return found
@@ -197,6 +203,7 @@ def _variable(
 
     unit_name = attribute("unit")
     nominal = _float(attribute("nominal"))
+    clocks: list[ModelVariable] = cast(Any, v.clocks) or []  # by their annotation, integers
     items = declared.items if declared is not None else []
     dimensions = tuple(
         d.start if d.start is not None else str(d.variable.name) for d in v.dimensions
@@ -217,7 +224,7 @@ def _variable(
         max=_float(attribute("max")) if kind.is_float else None,
         derivative_of=v.derivative.name if isinstance(v.derivative, ModelVariable) else None,
         enumeration={str(i.name): int(i.value) for i in items if i.value} or None,
-        clocks=tuple(c.name for c in v.clocks or ()),
+        clocks=tuple(c.name for c in clocks),
         clock=attributes.clock,
         previous=by_reference.get(attributes.previous),
         # of an alias as well, this would ask for one variable twice

@@ -142,7 +142,7 @@ def event_key(events: Sequence[Event]) -> list[tuple[str, Line2D]]:
         True: "shared events" if few else "shared events (long ticks at the top)",
         False: "private events" if few else "private events (short ticks at the top)",
     }
-    tick = {"linestyle": "", "marker": "|", "color": _GREY}
+    tick: dict[str, Any] = {"linestyle": "", "marker": "|", "color": _GREY}
     return [
         (words[shared], Line2D([], [], **(style if few else tick)))
         for shared, style in _EVENT_STYLES.items()

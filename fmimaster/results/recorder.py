@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fmimaster.errors import NotANumberError
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.results import Results
-from fmimaster.results.statistics import Statistics
+from fmimaster.results.statistics import NO_RUN, Statistics
 
 Block = Mapping[Any, NDArray[Any]]
 """Type → values of shape (rows, elements)."""
@@ -105,13 +105,13 @@ class Recorder:
             )
         self._append(times, block)
 
-    def results(self, statistics: Statistics | None = None) -> Results:
+    def results(self, statistics: Statistics = NO_RUN) -> Results:
         """All rows so far."""
         values = {kind: table[: self._kept] for kind, table in self._values.items()}
         return self._table(self._times[: self._kept], values, statistics)
 
     def _table(
-        self, times: NDArray[np.float64], values: Block, statistics: Statistics | None = None
+        self, times: NDArray[np.float64], values: Block, statistics: Statistics = NO_RUN
     ) -> Results:
         columns = {
             c.name: _values(c, values, len(times)) if c.type in values else np.empty((0, *c.shape))

@@ -65,3 +65,7 @@ class Statistics:
                 lines.append(f"{name:<{first}}" + "".join(cells))
         lines += [f"warning: {warning}" for warning in self.warnings]
         return lines + [f"note: {note}" for note in self.notes]
+
+
+NO_RUN = Statistics(steps=0, attempts=0, rejections=0, seconds=0.0)
+"""Of a table that does not come from a run."""

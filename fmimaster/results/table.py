@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fmimaster.causes import Event, Steps
 from fmimaster.errors import OptionError, did_you_mean
-from fmimaster.results.statistics import Statistics
+from fmimaster.results.statistics import NO_RUN, Statistics
 
 Self = TypeVar("Self", bound="Table")
 
@@ -37,7 +37,7 @@ class Table:
     index : shape (n,)
         Superdense index: 0 for the first row at a time, 1, 2, … for later ones; counted if None.
     statistics
-        What the run has cost; None if the table does not come from a run.
+        What the run has cost; :data:`NO_RUN` if the table does not come from a run.
     metadata
         What else is worth keeping, as text.
     events, steps
@@ -49,7 +49,7 @@ class Table:
     columns: Mapping[str, NDArray[Any]]
     units: Mapping[str, str]
     index: NDArray[np.int64]
-    statistics: Statistics | None
+    statistics: Statistics
     metadata: Mapping[str, str]
     events: tuple[Event, ...]
     steps: tuple[Steps, ...]
@@ -61,7 +61,7 @@ class Table:
         columns: Mapping[str, ArrayLike],
         units: Mapping[str, str] = MappingProxyType({}),
         index: ArrayLike | None = None,
-        statistics: Statistics | None = None,
+        statistics: Statistics = NO_RUN,
         metadata: Mapping[str, str] = MappingProxyType({}),
         events: Iterable[Event] = (),
         steps: Iterable[Steps] = (),

@@ -41,9 +41,11 @@ class Executor(Protocol):
     @property
     def seconds(self) -> Sequence[float]:
         """Wall time per instance spent in DoStep, in s."""
+        ...
 
     def run(self, program: Program, begin: float, end: float) -> Outcome:
         """Execute a program over the interval from begin to end, in s."""
+        ...
 
     def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
         """Attempt one interval, and commit it if nothing happened: None. Else the outcome, which is not yet committed."""
@@ -71,6 +73,7 @@ class Executor(Protocol):
         at the last interval, when the next row is the last that has room, after some wall time, or when an attempt did
         not simply succeed.
         """
+        ...
 
 
 def make_store(plan: Plan, n_buffers: int, history: int = 0) -> ValueStore:

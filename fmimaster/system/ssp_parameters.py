@@ -116,8 +116,8 @@ def _value(element: Element, kind: type) -> Any:
     if kind is str:
         return text
     elements = text.split() or [text]
-    values: tuple[Any, ...] = tuple(parse_text(element, "value", kind, each) for each in elements)
-    return values if len(values) > 1 else values[0]
+    values: list[Any] = [parse_text(element, "value", kind, each) for each in elements]
+    return tuple(values) if len(values) > 1 else values[0]
 
 
 def _mapped(

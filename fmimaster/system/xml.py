@@ -59,12 +59,15 @@ class Element(Protocol):
     @property
     def attrib(self) -> Mapping[str, str]:
         """Attributes by name."""
+        ...
 
     def iter(self) -> Iterator[Element]:
         """This element and all below it."""
+        ...
 
     def __iter__(self) -> Iterator[Element]:
         """Elements directly below."""
+        ...
 
 
 def parse_xml(text: bytes, where: str) -> Element:

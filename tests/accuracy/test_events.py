@@ -99,7 +99,6 @@ def run(
     error = np.abs(results["upper.x"][last] - exact[:, 0])
     error += np.abs(results["lower.x"][last] - exact[:, 2])
     s = results.statistics
-    assert s is not None
     return Run(
         results,
         float(np.sqrt(np.mean(error**2))),

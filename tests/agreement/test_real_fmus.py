@@ -57,7 +57,6 @@ def assert_same_bits(expected: Results, found: Results) -> None:
 
 def calls(results: Results) -> list[tuple[int, int, int]]:
     """Steps, restored states and Event Modes of each instance."""
-    assert results.statistics is not None
     return [(i.calls, i.restores, i.events) for i in results.statistics.instances]
 
 

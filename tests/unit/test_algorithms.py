@@ -136,7 +136,6 @@ def test_rows_do_not_depend_on_how_they_are_cut_into_blocks(
     r = simulate(*pair(), algorithm=algorithm, stop_time=2.5, step_size="1/1000")
     assert r.time.tolist() == [k / 1000 for k in range(2501)]
     assert r["clock.t"].tolist() == r.time.tolist()
-    assert r.statistics is not None
     assert (r.statistics.steps, r.statistics.rejections) == (2500, 0)
 
 

@@ -10,6 +10,7 @@ import pytest
 from fmimaster.errors import FileError, OptionError
 from fmimaster.results.csv import CsvWriter, read_csv, write_csv
 from fmimaster.results.results import Results
+from fmimaster.results.table import Table
 
 
 def written(results: Results) -> str:
@@ -28,7 +29,7 @@ def cells(values: object) -> list[str]:
     return [line.partition(",")[2] for line in written(one_column(values)).splitlines()[1:]]
 
 
-def reading(path: Path, text: str) -> Results:
+def reading(path: Path, text: str) -> Table:
     path.write_bytes(text.encode())
     return read_csv(path)
 
