@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from unittest import mock
 
 from ours import measure, simulation, whole
 from slow import slow_fmu
@@ -21,10 +20,9 @@ from systems import ring
 from fmimaster import Simulation, reference_path
 from fmimaster.algorithms import Jacobi
 from fmimaster.control.grid import Grid
-from fmimaster.control.instant import Goal
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import Ramp
-from fmimaster.control.schedule import Schedule
+from fmimaster.control.step_rule import FixedStep
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import Polynomial
@@ -45,11 +43,13 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedGrid(Grid):
-    """The same grid, but as a rule that decides anew at every step: its goals are not quiet stretches of the grid."""
+class Asked(FixedStep):
+    """The same steps, but the rule does not say that they lie on a grid: it is asked at every step."""
 
-    def _goal(self, k: int) -> Goal:
-        return Goal(self.point(k), "asked")
+    def grid(self, memory: Grid) -> Grid | None:
+        """None: no stretch of the grid is left to the kernel."""
+        del memory
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +87,9 @@ def medians(repetitions: int, *runs: Callable[[], float]) -> list[float]:
 def controller(repetitions: int, part: int) -> Cost:
     """A rule in Python that is asked at every step, over the loop without, per macro step."""
     system = ring(2, 2, steps=200_000 // part, goal=0)
-
-    def asked() -> float:
-        grid = Schedule.grid.fget  # type: ignore[attr-defined]
-
-        def one_by_one(schedule: Schedule) -> AskedGrid:
-            quiet = grid(schedule)
-            return AskedGrid(quiet.base, quiet.start, quiet.step)
-
-        with mock.patch.object(Schedule, "grid", property(one_by_one)):
-            return whole(system)
-
-    a, b = medians(repetitions, lambda: whole(system), asked)
+    a, b = medians(
+        repetitions, lambda: whole(system), lambda: whole(system, step_size=Asked(system.step))
+    )
     value = (b - a) / system.steps * 1e6
     remark = (
         "two coupled; CPU time; the stepper asks the rule and calls the kernel for each single step"

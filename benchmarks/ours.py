@@ -9,18 +9,24 @@ from systems import Measured, System
 
 from fmimaster import Simulation
 from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.control.step_rule import FixedStep
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 
 
-def simulation(system: System, backend: Backend, algorithm: Algorithm | None = None) -> Simulation:
+def simulation(
+    system: System,
+    backend: Backend,
+    algorithm: Algorithm | None = None,
+    step_size: FixedStep | None = None,
+) -> Simulation:
     """The system with its fixed step."""
     return Simulation(
         system.described(),
         algorithm=algorithm or Jacobi(),
         start_time=0,
         stop_time=system.stop,
-        step_size=system.step,
+        step_size=step_size or system.step,
         backend=backend,
     )
 
@@ -44,10 +50,10 @@ def measure(
     return Measured(wall, used, stacked(system, results) if rows else None)
 
 
-def whole(system: System, *, algorithm: Algorithm | None = None) -> float:
+def whole(system: System, *, step_size: FixedStep | None = None) -> float:
     """CPU time of a whole run with the kernel, with loading and results, in s."""
     begin = time.process_time()
-    simulation(system, Backend.NATIVE, algorithm).run()
+    simulation(system, Backend.NATIVE, step_size=step_size).run()
     return time.process_time() - begin
 
 
