@@ -121,7 +121,7 @@ class Trace:
             return None
         key = id(instance), full
         if key not in self._kept:
-            types = [_TYPES.get(role, role) for role in signature]
+            types: list[Any] = [_TYPES.get(role, role) for role in signature]
             prototype = ctypes.CFUNCTYPE(c_int, c_void_p, *types)
             real = prototype(address)
             self._kept[key] = prototype(self._noted(instance.name, full, signature, real)), instance
@@ -147,7 +147,7 @@ class Trace:
         self, who: str, signature: Signature, arguments: tuple[Any, ...], element: Any
     ) -> Iterator[Any]:
         """Arguments as plain values; numbers of values come as bytes, so that each bit counts."""
-        sizes = dict(zip(signature, arguments, strict=False))
+        sizes: dict[Any, Any] = dict(zip(signature, arguments, strict=False))
         for role, argument in zip(signature, arguments, strict=True):
             if role in (REFERENCES, ORDERS):
                 yield tuple(argument[: sizes[COUNT]])

@@ -44,6 +44,9 @@ class Predictive(EventClock):
     policy: ClassVar[Policy] = Policy.IGNORE
     fires: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        import scipy.optimize  # noqa: F401: 0.3 s, which no step of a run shall wait for
+
     def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
         """The first event that the extrapolations meet before the goal."""
         time, (end, _) = now.seconds, goal.end
@@ -126,7 +129,9 @@ def _falling_roots(p: Cubic, horizon: float) -> list[float]:
 
 def _root(p: Cubic, low: float, high: float) -> float:
     """Where a polynomial is 0 between two times at which its signs differ."""
-    from scipy.optimize import brentq  # late: it takes a third of the time of `import fmimaster`
+    from scipy.optimize import (
+        brentq,
+    )  # imported above; with the module, it would take a third of `import fmimaster`
 
     find: Any = brentq  # it has no types, and default values that pyright takes for types
     return float(find(lambda s: _value(p, s), low, high, xtol=1e-15, rtol=1e-15))

@@ -1,5 +1,5 @@
-"""RunState, the registers, the value store and the FMU states are all that changes during a run: with them it goes on in the
-same bits."""
+"""RunState, the registers, the value store and the FMU states are all that changes during a run: with them it goes on
+in the same bits."""
 
 from __future__ import annotations
 
