@@ -135,8 +135,10 @@ typedef struct {
 
 /* What a polynomial is fitted to: the outputs, these buffers, and so much of the history that there are n copies. */
 typedef struct {
-    int points, derivatives, n_buffers, n_copies;
+    int rows; /* coefficients of the largest polynomial */
+    int n_buffers, n_copies;
     const int *buffers;
+    const int *points, *derivatives; /* per input of the instance */
     double held; /* fraction of the interval whose value is held; NAN for none */
 } fm_fit;
 

@@ -75,15 +75,16 @@ static const fm_copy *earlier(const fm_kernel *k, const fm_fit *f, int b)
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
 {
     const fm_fit *f = c->fit;
-    int i = c->instance, order = f->derivatives + 1, most = f->points * order;
+    int i = c->instance, most = f->rows;
     int first = k->route_begin[i], n = k->route_begin[i + 1] - first;
     double centre = k->begin + c->at * (k->end - k->begin), nearest = NEAREST * (k->end - k->begin);
     double *nodes = k->scratch, *samples = nodes + most, *work = samples + most, *part = work + 2 * most;
     memset(k->coefficients[i], 0, sizeof(double) * (size_t)(most * n));
     for (int w = 0; w < n; w++) {
         const fm_route *route = &k->routes[first + w];
-        int j = route->source_instance, used = route->n_derivatives < f->derivatives ? 1 : order;
-        int wanted = used < order ? 1 : f->points, points = 0, near = -2;
+        int is_held = route->n_derivatives < f->derivatives[w];
+        int j = route->source_instance, used = is_held ? 1 : f->derivatives[w] + 1;
+        int wanted = is_held ? 1 : f->points[w], points = 0, near = -2;
         double times[FM_MOST_POINTS];
         void *const *chosen[FM_MOST_POINTS];
         for (int b = -1; b < f->n_copies && points + (near != -2) < wanted; b++) {

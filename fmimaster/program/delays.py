@@ -122,8 +122,8 @@ class _Walk:
                     take = _Take(line, self.read.get(route.link.source, 0.0))
                     self.takes.setdefault(target, {})[route.link.input.name] = take
             case Fit(target):
-                for route in self.plan.routes.get((target, Group.CONTINUOUS), ()):
-                    take = self._fitted(route, instruction, line)
+                for k, route in enumerate(self.plan.routes.get((target, Group.CONTINUOUS), ())):
+                    take = self._fitted(route, k, instruction, line)
                     self.takes.setdefault(target, {})[route.link.input.name] = take
             case Step(target, end):
                 self.at[target] = end
@@ -140,12 +140,13 @@ class _Walk:
             case Recall(buffer):
                 self.read = dict(self.buffers[buffer])
 
-    def _fitted(self, route: Route, fit: Fit, line: int) -> _Take:
-        """A source that publishes too few derivatives is held."""
+    def _fitted(self, route: Route, k: int, fit: Fit, line: int) -> _Take:
+        """The value of the k-th route; one whose source publishes too few derivatives is held."""
         read = self.read.get(route.link.source, 0.0)
-        if len(route.derivatives) < fit.derivatives:
+        points, derivatives = fit.of_route(k)
+        if len(route.derivatives) < derivatives:
             return _Take(line, read)
-        return _Take(line, read, fit.points, fit.derivatives, fit.held is not None)
+        return _Take(line, read, points, derivatives, fit.held is not None)
 
 
 def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:

@@ -60,7 +60,8 @@ class Fit(Instruction):
     Each goes through the source's output as it is in the store, then through the first of the buffers in which that
     source was read at another time, then with ``history`` through the first points of the history likewise, until there
     are ``points`` of them; at each point it takes as many derivatives of the output as the source publishes, at most
-    ``derivatives``. An input whose source publishes too few is held at its present value.
+    ``derivatives``. An input whose source publishes too few is held at its present value. Both numbers are the same for
+    all routes to the instance, or a tuple with one for each.
 
     A copy of the outputs that is nearer to the newest point than 1/50 of the interval gives one derivative more there
     instead of a point, by the difference of the highest derivatives: a polynomial through both would be ill-conditioned.
@@ -72,11 +73,26 @@ class Fit(Instruction):
 
     instance: int
     at: float
-    points: int
-    derivatives: int
+    points: int | tuple[int, ...]
+    derivatives: int | tuple[int, ...]
     buffers: tuple[int, ...]
     history: bool = False
     held: float | None = None
+
+    def of_route(self, k: int) -> tuple[int, int]:
+        """Points and derivatives for the k-th route to the instance."""
+        points, derivatives = self.points, self.derivatives
+        return (
+            points[k] if isinstance(points, tuple) else points,
+            derivatives[k] if isinstance(derivatives, tuple) else derivatives,
+        )
+
+    @property
+    def rows(self) -> int:
+        """Coefficients of the largest of the polynomials."""
+        lengths = [len(n) for n in (self.points, self.derivatives) if isinstance(n, tuple)]
+        sizes = (self.of_route(k) for k in range(max(lengths, default=1)))
+        return max(points * (derivatives + 1) for points, derivatives in sizes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,5 +213,7 @@ def _group(group: Group) -> str:
     return group.name.lower()
 
 
-def _count(number: int, noun: str) -> str:
+def _count(number: int | tuple[int, ...], noun: str) -> str:
+    if isinstance(number, tuple):  # one for each input
+        return f"{', '.join(map(str, number))} {noun}s"
     return f"{number} {noun}{'s' if number != 1 else ''}"

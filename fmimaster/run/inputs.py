@@ -13,7 +13,7 @@ from fmimaster.plan.layout import Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Fit
 from fmimaster.program.polynomial import NEAREST, Polynomials, evaluate, hermite
-from fmimaster.program.store import ValueStore
+from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.system.model import DataType
 
 
@@ -70,35 +70,13 @@ def fitted(
     """Polynomials of all routes of an instance over an interval; those of one source go through the same points."""
     centre = begin + fit.at * (end - begin)
     nearest = NEAREST * (end - begin)
-    degree = fit.points * (fit.derivatives + 1) - 1
-    coefficients = np.zeros((degree + 1, sum(w.target.stop - w.target.start for w in routes)))
+    coefficients = np.zeros((fit.rows, sum(w.target.stop - w.target.start for w in routes)))
     earlier = [store.buffers[b] for b in fit.buffers] + (store.history if fit.history else [])
     at = 0
-    for route in routes:
+    for k, route in enumerate(routes):
         n = route.target.stop - route.target.start
-        j = route.link.source
-        points = [(store.read[j], store.outputs)]
-        near: list[tuple[Any, Any]] = []
-        for values, read in earlier:
-            if len(points) + len(near) == fit.points or not np.isfinite(read[j]):
-                continue
-            distances = [abs(read[j] - t) for t, _ in points]
-            if min(distances) > nearest:
-                points.append((read[j], values))
-            elif len(points) == 1 and distances[0] > 0.0:
-                near = near or [(read[j], values)]
-        slots = [route.source, *route.derivatives[: fit.derivatives]]
-        if len(slots) <= fit.derivatives:
-            points, near, slots = points[:1], [], slots[:1]
-        types = [route.source_type] + [DataType.FLOAT64] * (len(slots) - 1)
-        samples = [
-            [values[kind][slot].astype(float) for kind, slot in zip(types, slots, strict=True)]
-            for _, values in points
-        ]
-        for time, values in near:
-            before = values[types[-1]][slots[-1]].astype(float)
-            samples[0].append((samples[0][-1] - before) / (points[0][0] - time))
-        part = hermite([t for t, _ in points], samples, centre)
+        times, samples = _points(route, store, earlier, fit.of_route(k), nearest)
+        part = hermite(times, samples, centre)
         part *= route.transformation.factor
         part[0] += route.transformation.offset
         coefficients[: len(part), at : at + n] = part
@@ -107,3 +85,46 @@ def fitted(
         middle = begin + fit.held * (end - begin)
         coefficients = evaluate(coefficients, middle - centre)[np.newaxis]
     return Polynomials(coefficients, centre)
+
+
+def _points(
+    route: Route,
+    store: ValueStore,
+    earlier: Sequence[OutputCopy],
+    wanted: tuple[int, int],
+    nearest: float,
+) -> tuple[list[float], list[list[NDArray[np.float64]]]]:
+    """Times of the points that a polynomial goes through, and value and derivatives of the output at each.
+
+    Parameters
+    ----------
+    earlier
+        Copies of the outputs, beside those in the store.
+    wanted
+        Numbers of points and of derivatives.
+    nearest
+        Points that are nearer to each other, in s, are one.
+    """
+    j, (n_points, n_derivatives) = route.link.source, wanted
+    points = [(store.read[j], store.outputs)]
+    near: list[tuple[Any, Any]] = []
+    for values, read in earlier:
+        if len(points) + len(near) == n_points or not np.isfinite(read[j]):
+            continue
+        distances = [abs(read[j] - t) for t, _ in points]
+        if min(distances) > nearest:
+            points.append((read[j], values))
+        elif len(points) == 1 and distances[0] > 0.0:
+            near = near or [(read[j], values)]
+    slots = [route.source, *route.derivatives[:n_derivatives]]
+    if len(slots) <= n_derivatives:
+        points, near, slots = points[:1], [], slots[:1]
+    types = [route.source_type] + [DataType.FLOAT64] * (len(slots) - 1)
+    samples = [
+        [values[kind][slot].astype(float) for kind, slot in zip(types, slots, strict=True)]
+        for _, values in points
+    ]
+    for time, values in near:
+        before = values[types[-1]][slots[-1]].astype(float)
+        samples[0].append((samples[0][-1] - before) / (points[0][0] - time))
+    return [t for t, _ in points], samples

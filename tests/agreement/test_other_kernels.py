@@ -106,6 +106,7 @@ WRONG = {
     "CALL": ("c->hook->call(c->hook->self, k);", "FM_OK;"),
     "CALL that asks for another pass": ("k->wants_another |= status == FM_AGAIN;", ""),
     "FIT that is held": ("k->begin + f->held *", "k->end + f->held *"),
+    "FIT by route": ("is_held ? 1 : f->points[w]", "is_held ? 1 : f->points[0]"),
     "FIT through the history": ("&k->history[b - f->n_buffers]", "&k->history[0]"),
     "FIT with a near point": (
         "(samples[at - 1] - before)",

@@ -360,6 +360,31 @@ def test_a_held_fraction_is_the_value_of_the_polynomial_there(bench: tuple[Bench
     assert {u for _, u in bench[1].courses[1]} == {1.0 + 2.0 * 1.5 * H}
 
 
+def test_each_route_can_have_points_and_derivatives_of_its_own() -> None:
+    """A line through two points, the same line by its derivative, and a value that is held."""
+    courses = []
+
+    def step(v: Any, h: float) -> None:
+        courses.append([v.course(name, v.t + h) for name in "abc"])
+
+    source = PythonFmu(
+        outputs={"y": lambda v: 1.0 + 2.0 * v.t, "dy": lambda v: 2.0},
+        attributes={"dy": {"derivative_of": "y"}},
+    )
+    probe = PythonFmu(
+        inputs={"a": 0.0, "b": 0.0, "c": 0.0}, step=step, provides_intermediate_update=True
+    )
+    connections = ["s.y -> probe.a", "s.y -> probe.b", "s.y -> probe.c"]
+    b = Bench({"s": source, "probe": probe}, connections, n_buffers=1, history=2)
+    b.initialize()
+    b.run("REMEMBER")
+    program = JACOBI.replace("FIT probe 0.0 2 0 () true", "FIT probe 0.0 (2,1,1) (0,1,0) () true")
+    for k in range(2):
+        b.run(program, k * H, (k + 1) * H)
+    end = 1.0 + 2.0 * 2 * H
+    assert courses[1] == [approx(end, rel=1e-14), approx(end, rel=1e-14), 1.0 + 2.0 * H]
+
+
 def test_after_a_polynomial_a_value_can_be_held_again(bench: tuple[Bench, Probe]) -> None:
     bench[0].run(JACOBI, 0.0, H)
     bench[0].run(JACOBI, H, 2 * H)

@@ -92,11 +92,18 @@ class Rules:
     def fit(self, instruction: Fit) -> None:
         i = instruction.instance
         self.has_inputs(i, Group.CONTINUOUS)
-        points, derivatives = instruction.points, instruction.derivatives
-        if points > MOST_POINTS or points * (derivatives + 1) > MOST_COEFFICIENTS:
-            self.fail(
-                f"polynomials through {points} points with {derivatives} derivatives are more than can be fitted"
-            )
+        routes = self.plan.routes[i, Group.CONTINUOUS]
+        for numbers in (instruction.points, instruction.derivatives):
+            if isinstance(numbers, tuple) and len(numbers) != len(routes):
+                self.fail(
+                    f"{len(numbers)} numbers of points or derivatives for {len(routes)} connected inputs of {self.name(i)}"
+                )
+        for points, derivatives in {instruction.of_route(k) for k in range(len(routes))}:
+            size = points * (derivatives + 1)
+            if not 1 <= points <= MOST_POINTS or not 1 <= size <= MOST_COEFFICIENTS:
+                self.fail(
+                    f"no polynomial can be fitted through {points} points with {derivatives} derivatives"
+                )
         if not self.plan.instances[i].takes_polynomials:
             self.fail(
                 f"{self.name(i)} cannot take polynomials (canInterpolateInputs and providesIntermediateUpdate are false)"

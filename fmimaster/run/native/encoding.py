@@ -160,9 +160,12 @@ class Encoder:
     def _fit(self, fit: Fit) -> Fields:
         lender, n = self._lender, len(fit.buffers)
         n_copies = n + (len(lender.store.history) if fit.history else 0)
-        numbers = lender.lent(ffi.new("int[]", fit.buffers))
+        routes = self.plan.routes[fit.instance, Group.CONTINUOUS]
+        elements = [fit.of_route(k) for k, route in enumerate(routes) for _ in range(route.size)]
+        lists = (fit.buffers, [points for points, _ in elements], [order for _, order in elements])
+        numbers = [lender.lent(ffi.new("int[]", n)) for n in lists]
         held = nan if fit.held is None else fit.held
-        fields = (fit.points, fit.derivatives, n, n_copies, numbers, held)
+        fields = (fit.rows, n, n_copies, *numbers, held)
         lender.kernel.fits = True
         self._make_scratch(fit)
         return {
@@ -175,7 +178,7 @@ class Encoder:
         """Room to fit polynomials in, and for the derivatives of all inputs of an instance."""
         segments = self.plan.layout.segments(fit.instance, Group.CONTINUOUS)
         n = sum(s.stop - s.start for s in segments)
-        size = (n + 5) * (fit.points * (fit.derivatives + 1) + 1)
+        size = (n + 5) * (fit.rows + 1)
         if size > self._scratch:
             self._scratch = size
             self._lender.kernel.scratch = self._lender.doubles(np.zeros(size))
