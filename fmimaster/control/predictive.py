@@ -45,7 +45,7 @@ class Predictive(EventClock):
     fires: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        import scipy.optimize  # noqa: F401: 0.3 s, which no step of a run shall wait for
+        import scipy.optimize  # noqa: F401 (it takes 0.3 s, which no step of a run may wait for)
 
     def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
         """The first event that the extrapolations meet before the goal."""
