@@ -7,6 +7,7 @@ from cffi import FFI
 HERE = Path(__file__).resolve().parent
 SOURCES = (
     "kernel.c",
+    "control.c",
     "values.c",
     "polynomial.c",
     "hooks.c",

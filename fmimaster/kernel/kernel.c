@@ -27,28 +27,13 @@ HOT static void move(fm_kernel *k, const fm_instruction *c)
         k->degree[c->instance] = -1;
 }
 
-static int stop(fm_kernel *k, const fm_instruction *c, int why)
-{
-    k->stop_instance = c->instance;
-    k->stop_instruction = c->line;
-    k->stop_time = k->at[c->instance];
-    return why;
-}
-
-RARE static int fail(fm_kernel *k, const fm_instruction *c, int status, const char *function)
-{
-    k->failure_status = status;
-    k->failure_function = function;
-    return stop(k, c, FM_FAILED);
-}
-
 RARE static int set_all_polynomials(fm_kernel *k, const fm_instruction *c)
 {
     for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
         const char *function = 0;
         int status = fm_set_polynomials(k, c->instance, v, &function);
         if (status > FM_WARNING)
-            return fail(k, c, status, function);
+            return fm_fail(k, c, status, function);
     }
     return FM_RAN;
 }
@@ -59,7 +44,7 @@ HOT static int transfer(fm_kernel *k, const fm_instruction *c)
     for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
         int status = v->transfer(v);
         if (status > FM_WARNING)
-            return fail(k, c, status, v->function);
+            return fm_fail(k, c, status, v->function);
     }
     return FM_RAN;
 }
@@ -84,33 +69,6 @@ HOT static int get(fm_kernel *k, const fm_instruction *c)
     if (status == FM_RAN)
         k->read[c->instance] = k->at[c->instance];
     return status;
-}
-
-RARE static int get_clocks(fm_kernel *k, const fm_instruction *c)
-{
-    for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
-        int status = v->transfer(v);
-        if (status > FM_WARNING)
-            return fail(k, c, status, v->function);
-    }
-    return FM_RAN;
-}
-
-RARE static int set_triggers(fm_kernel *k, const fm_instruction *c)
-{
-    for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
-        if (!*t->active)
-            continue;
-        if (t->counter)
-            ++*t->counter;
-        for (const fm_segment *v = t->segments, *last = v + t->n_segments; v < last; v++) {
-            int status = v->transfer(v);
-            if (status > FM_WARNING)
-                return fail(k, c, status, v->function);
-        }
-        *t->active = 0;
-    }
-    return FM_RAN;
 }
 
 static double now(void)
@@ -148,7 +106,7 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
     double here = k->at[i], reached = answer->last_successful_time;
     int is_inside = c->least && here < reached && reached < there;
     if (r->status > FM_DISCARD)
-        return fail(k, c, r->status, r->function);
+        return fm_fail(k, c, r->status, r->function);
     k->terminate |= answer->terminate;
     k->at[i] = there;
     if (answer->terminate) {
@@ -156,7 +114,7 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
     } else if (answer->discarded || (answer->early && reached != there)) {
         if (!is_inside) {
             k->at[i] = reached;
-            return stop(k, c, answer->discarded ? FM_DISCARDED : FM_EARLY);
+            return fm_stop_at(k, c, answer->discarded ? FM_DISCARDED : FM_EARLY);
         }
         memset(k->requests, 0, (size_t)k->n_instances); /* those are for events at later times */
         k->limit = reached;
@@ -225,7 +183,7 @@ RARE static int save(fm_kernel *k, const fm_instruction *c)
     const char *function = 0;
     int status = instance->save(instance->self, c->place, &function);
     if (status > FM_WARNING)
-        return fail(k, c, status, function);
+        return fm_fail(k, c, status, function);
     k->place_at[c->place] = k->at[c->instance];
     k->place_stepped[c->place] = k->stepped[c->instance];
     return FM_RAN;
@@ -239,35 +197,10 @@ RARE static int restore(fm_kernel *k, const fm_instruction *c)
         return FM_RAN; /* it has not moved */
     int status = instance->restore(instance->self, c->place, &function);
     if (status > FM_WARNING)
-        return fail(k, c, status, function);
+        return fm_fail(k, c, status, function);
     k->at[c->instance] = k->place_at[c->place];
     k->stepped[c->instance] = k->place_stepped[c->place];
     k->restores[c->instance]++;
-    return FM_RAN;
-}
-
-RARE static int enter(fm_kernel *k, const fm_instruction *c)
-{
-    const fm_instance *instance = &k->instances[c->instance];
-    const char *function = 0;
-    int status = instance->enter(instance->self, c->group, k->experiment, &function);
-    if (status > FM_WARNING)
-        return fail(k, c, status, function);
-    k->events[c->instance] += c->group == FM_EVENT_MODE;
-    return FM_RAN;
-}
-
-RARE static int update(fm_kernel *k, const fm_instruction *c)
-{
-    const fm_instance *instance = &k->instances[c->instance];
-    const char *function = 0;
-    fm_update answer = {INFINITY, 0, 0};
-    int status = instance->update(instance->self, &answer, &function);
-    if (status > FM_WARNING)
-        return fail(k, c, status, function);
-    k->wants_another |= answer.wants_update;
-    k->terminate |= answer.terminate;
-    k->next_events[c->instance] = answer.next_event_time;
     return FM_RAN;
 }
 
@@ -285,50 +218,6 @@ static int any_request(const fm_kernel *k)
         if (k->requests[i])
             return 1;
     return 0;
-}
-
-/* Early returns of two passes that are no farther apart count as the same: SAME_LIMIT of reference/control.py. */
-static const double SAME_LIMIT = 1e-9;
-
-static void begin_pass(fm_kernel *k, const fm_passes *p)
-{
-    fm_copy_outputs(k, p->outputs_before, k->outputs);
-    k->limit = p->limit_at_first;
-    k->wants_another = 0;
-    memcpy(k->requests, p->requests_at_first, (size_t)k->n_instances);
-}
-
-RARE static void begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c)
-{
-    p->repeat = c;
-    p->count = 0;
-    p->wanted_at_first = k->wants_another;
-    p->limit_at_first = p->limit_before = k->limit;
-    memcpy(p->requests_at_first, k->requests, (size_t)k->n_instances);
-    memcpy(p->requests_before, k->requests, (size_t)k->n_instances);
-    begin_pass(k, p);
-}
-
-/* Whether the passes have converged. If not, what this one led to is noted for the next one. */
-RARE static int converged(fm_kernel *k, fm_passes *p, double tolerance)
-{
-    p->count++;
-    k->change = p->count > 1 ? fm_largest_change(k, p->outputs_before) : INFINITY;
-    if (p->count >= p->repeat->least && k->change <= tolerance && fabs(k->limit - p->limit_before) <= SAME_LIMIT &&
-        !memcmp(k->requests, p->requests_before, (size_t)k->n_instances) && !k->wants_another) {
-        k->wants_another = p->wanted_at_first;
-        return 1;
-    }
-    p->limit_before = k->limit;
-    memcpy(p->requests_before, k->requests, (size_t)k->n_instances);
-    return 0;
-}
-
-RARE static int call(fm_kernel *k, const fm_instruction *c)
-{
-    int status = c->hook->call(c->hook->self, k);
-    k->wants_another |= status == FM_AGAIN;
-    return status == FM_ERROR ? fail(k, c, status, "a hook") : FM_RAN;
 }
 
 static void sample(fm_kernel *k)
@@ -375,9 +264,9 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
         case FM_RECALL: fm_recall(k, c->place); break;
         case FM_REMEMBER: fm_remember(k); break;
         case FM_FORGET: fm_forget(k); break;
-        case FM_REPEAT: begin_passes(k, &k->passes[c->place], c); break;
+        case FM_REPEAT: fm_begin_passes(k, &k->passes[c->place], c); break;
         case FM_UNTIL:
-            if (converged(k, &k->passes[c->place], c->at))
+            if (fm_converged(k, &k->passes[c->place], c->at))
                 break;
             if (k->passes[c->place].count >= k->passes[c->place].repeat->most) {
                 k->stop_instance = -1;
@@ -385,10 +274,10 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
                 k->stop_time = begin;
                 return FM_NOT_CONVERGED;
             }
-            begin_pass(k, &k->passes[c->place]);
+            fm_begin_pass(k, &k->passes[c->place]);
             c = k->passes[c->place].repeat;
             break;
-        case FM_MODE: status = enter(k, c); break;
+        case FM_MODE: status = fm_enter(k, c); break;
         case FM_SAMPLE: sample(k); break;
         case FM_PARALLEL:
             if (k->pool && c->least <= FM_MOST_TASKS) {
@@ -402,17 +291,17 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
             break;
         case FM_ALIGNED:
             if (k->at[c->instance] > k->limit) { /* it stopped before the same event again */
-                stop(k, c, FM_EARLY);
+                fm_stop_at(k, c, FM_EARLY);
                 k->stop_time = k->limit;
                 return FM_EARLY;
             }
             break;
-        case FM_UPDATE: status = update(k, c); break;
+        case FM_UPDATE: status = fm_update_states(k, c); break;
         case FM_TICK: k->active[c->place] = 1; break;
-        case FM_CALL: status = call(k, c); break;
+        case FM_CALL: status = fm_call_hook(k, c); break;
         case FM_MOVE_TRIGGERS: fm_move_triggers(c); break;
-        case FM_SET_TRIGGERS: status = set_triggers(k, c); break;
-        case FM_GET_CLOCKS: status = get_clocks(k, c); break;
+        case FM_SET_TRIGGERS: status = fm_set_triggers(k, c); break;
+        case FM_GET_CLOCKS: status = fm_get_clocks(k, c); break;
         case FM_STEP_LIMITED: status = step_limited(k, c); break;
         case FM_MOVE_SET:
             while ((status = move_set(k, c)) == FM_RAN && c[2].op == FM_MOVE_SET)

@@ -303,6 +303,18 @@ typedef struct {
 } fm_weighted_change_data;
 int fm_weighted_change(void *self, fm_kernel *kernel);
 
+/* control.c: a program stops, returns an fm_stop; what happens at events; passes of a REPEAT. */
+int fm_stop_at(fm_kernel *k, const fm_instruction *c, int why);
+int fm_fail(fm_kernel *k, const fm_instruction *c, int status, const char *function);
+int fm_get_clocks(fm_kernel *k, const fm_instruction *c);
+int fm_set_triggers(fm_kernel *k, const fm_instruction *c);
+int fm_enter(fm_kernel *k, const fm_instruction *c);
+int fm_update_states(fm_kernel *k, const fm_instruction *c);
+int fm_call_hook(fm_kernel *k, const fm_instruction *c);
+void fm_begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c);
+void fm_begin_pass(fm_kernel *k, const fm_passes *p);
+int fm_converged(fm_kernel *k, fm_passes *p, double tolerance);
+
 /* FMI functions that an FMU's table calls, FMI 2.0 and 3.0; the names are given by fm_function_name. */
 enum fm_function {
     FM_GET_FLOAT64, FM_GET_FLOAT32, FM_GET_INT8, FM_GET_UINT8, FM_GET_INT16, FM_GET_UINT16, FM_GET_INT32, FM_GET_UINT32,

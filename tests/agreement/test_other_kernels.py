@@ -100,8 +100,8 @@ WRONG = {
     "SET of triggers": ("*t->active = 0;", ""),
     "SET of counters": ("++*t->counter;", "*t->counter += 0;"),
     "GET of clocks": (
-        "status = get_clocks(k, c);",
-        "status = k->fits > 1 ? get_clocks(k, c) : FM_RAN;",
+        "status = fm_get_clocks(k, c);",
+        "status = k->fits > 1 ? fm_get_clocks(k, c) : FM_RAN;",
     ),
     "CALL": ("c->hook->call(c->hook->self, k);", "FM_OK;"),
     "CALL that asks for another pass": ("k->wants_another |= status == FM_AGAIN;", ""),

@@ -1,0 +1,120 @@
+/* What is repeated, and what happens at events: the cases of fmimaster/run/reference/control.py, and how a program stops. */
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include "kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+int fm_stop_at(fm_kernel *k, const fm_instruction *c, int why)
+{
+    k->stop_instance = c->instance;
+    k->stop_instruction = c->line;
+    k->stop_time = k->at[c->instance];
+    return why;
+}
+
+int fm_fail(fm_kernel *k, const fm_instruction *c, int status, const char *function)
+{
+    k->failure_status = status;
+    k->failure_function = function;
+    return fm_stop_at(k, c, FM_FAILED);
+}
+
+int fm_get_clocks(fm_kernel *k, const fm_instruction *c)
+{
+    for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
+        int status = v->transfer(v);
+        if (status > FM_WARNING)
+            return fm_fail(k, c, status, v->function);
+    }
+    return FM_RAN;
+}
+
+int fm_set_triggers(fm_kernel *k, const fm_instruction *c)
+{
+    for (const fm_trigger *t = c->triggers, *end = t + c->n; t < end; t++) {
+        if (!*t->active)
+            continue;
+        if (t->counter)
+            ++*t->counter;
+        for (const fm_segment *v = t->segments, *last = v + t->n_segments; v < last; v++) {
+            int status = v->transfer(v);
+            if (status > FM_WARNING)
+                return fm_fail(k, c, status, v->function);
+        }
+        *t->active = 0;
+    }
+    return FM_RAN;
+}
+
+int fm_enter(fm_kernel *k, const fm_instruction *c)
+{
+    const fm_instance *instance = &k->instances[c->instance];
+    const char *function = 0;
+    int status = instance->enter(instance->self, c->group, k->experiment, &function);
+    if (status > FM_WARNING)
+        return fm_fail(k, c, status, function);
+    k->events[c->instance] += c->group == FM_EVENT_MODE;
+    return FM_RAN;
+}
+
+int fm_update_states(fm_kernel *k, const fm_instruction *c)
+{
+    const fm_instance *instance = &k->instances[c->instance];
+    const char *function = 0;
+    fm_update answer = {INFINITY, 0, 0};
+    int status = instance->update(instance->self, &answer, &function);
+    if (status > FM_WARNING)
+        return fm_fail(k, c, status, function);
+    k->wants_another |= answer.wants_update;
+    k->terminate |= answer.terminate;
+    k->next_events[c->instance] = answer.next_event_time;
+    return FM_RAN;
+}
+
+/* Early returns of two passes that are no farther apart count as the same: SAME_LIMIT of reference/control.py. */
+static const double SAME_LIMIT = 1e-9;
+
+void fm_begin_pass(fm_kernel *k, const fm_passes *p)
+{
+    fm_copy_outputs(k, p->outputs_before, k->outputs);
+    k->limit = p->limit_at_first;
+    k->wants_another = 0;
+    memcpy(k->requests, p->requests_at_first, (size_t)k->n_instances);
+}
+
+void fm_begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c)
+{
+    p->repeat = c;
+    p->count = 0;
+    p->wanted_at_first = k->wants_another;
+    p->limit_at_first = p->limit_before = k->limit;
+    memcpy(p->requests_at_first, k->requests, (size_t)k->n_instances);
+    memcpy(p->requests_before, k->requests, (size_t)k->n_instances);
+    fm_begin_pass(k, p);
+}
+
+/* Whether the passes have converged. If not, what this one led to is noted for the next one. */
+int fm_converged(fm_kernel *k, fm_passes *p, double tolerance)
+{
+    p->count++;
+    k->change = p->count > 1 ? fm_largest_change(k, p->outputs_before) : INFINITY;
+    if (p->count >= p->repeat->least && k->change <= tolerance && fabs(k->limit - p->limit_before) <= SAME_LIMIT &&
+        !memcmp(k->requests, p->requests_before, (size_t)k->n_instances) && !k->wants_another) {
+        k->wants_another = p->wanted_at_first;
+        return 1;
+    }
+    p->limit_before = k->limit;
+    memcpy(p->requests_before, k->requests, (size_t)k->n_instances);
+    return 0;
+}
+
+int fm_call_hook(fm_kernel *k, const fm_instruction *c)
+{
+    int status = c->hook->call(c->hook->self, k);
+    k->wants_another |= status == FM_AGAIN;
+    return status == FM_ERROR ? fm_fail(k, c, status, "a hook") : FM_RAN;
+}
