@@ -1,5 +1,5 @@
-/* The interpreter of programs. Each case does what the docstring of its instruction says, in the order of the methods of
- * ReferenceExecutor. */
+/* The interpreter of programs: the loop over instructions, and what small FMUs need at each step. Each case does what the
+ * docstring of its instruction says, as the function of that name in fmimaster/run/reference does. */
 
 #include <stdint.h>
 #include <stddef.h>
@@ -162,7 +162,7 @@ static void one_of_steps(void *context, int i)
     step_beside(s->k, s->first + i, there, r);
 }
 
-/* The STEPs after a PARALLEL. Who fails first in the order of the program is told, as if they had been done in turn. */
+/* The STEPs after a PARALLEL. The first failure in the order of the program counts, as if they had been done in turn. */
 RARE static int parallel(fm_kernel *k, const fm_instruction *c)
 {
     struct steps s = {k, c + 1};
@@ -314,9 +314,9 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
     }
     if (k->limit != end && !k->terminate) {
         for (int i = 0; i < k->n_instances; i++) {
-            if (k->at[i] > k->limit) { /* it was brought to an early return, and somebody came back still earlier */
+            if (k->at[i] > k->limit) { /* it stands at an early return, and another instance returned still earlier */
                 k->stop_instance = i;
-                k->stop_instruction = -1; /* none of them: nobody brought it back */
+                k->stop_instruction = -1; /* found at the end: no instruction brought it back */
                 k->stop_time = k->limit;
                 return FM_EARLY;
             }

@@ -3,7 +3,7 @@
  * The kernel knows a value store, programs, and for each instance a table of functions and an opaque pointer. It does not
  * know FMUs, files, units, names, controllers, or Python. All arrays are borrowed; it allocates when it is made and never
  * during a run. What an instruction means stands in fmimaster/program/instructions.py; the interpreter in Python is
- * fmimaster/run/reference.py, and the two agree bit for bit. */
+ * fmimaster/run/reference/, and the two agree bit for bit. */
 
 /* Status of FMI functions, and what the kernel adds. */
 enum fm_status {
@@ -16,24 +16,24 @@ enum fm_status {
     FM_AGAIN = 6    /* a hook asks for another pass */
 };
 
-/* Types of variables, in the order of fmimaster.system.model.DataType. */
+/* Types of variables: FM_ and the name in fmimaster.system.model.DataType. */
 enum fm_type {
     FM_FLOAT64, FM_FLOAT32, FM_INT8, FM_UINT8, FM_INT16, FM_UINT16, FM_INT32, FM_UINT32, FM_INT64, FM_UINT64,
     FM_BOOLEAN, FM_STRING, FM_BINARY, FM_CLOCK
 };
 
-/* Operations, in the order of the methods of ReferenceExecutor, and what only the kernel has. */
+/* Operations: FM_ and the name of the instruction, by which Python finds them; and what only the kernel has. */
 enum fm_op {
     FM_MOVE, FM_FIT, FM_SET, FM_GET, FM_STEP, FM_SAVE, FM_RESTORE, FM_KEEP, FM_RECALL, FM_REMEMBER, FM_FORGET,
     FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL, FM_ALIGN, FM_UPDATE, FM_TICK, FM_CALL,
     FM_MOVE_SET, /* a MOVE and the SET that comes next; the SET is in the program too, but skipped */
     FM_MOVE_TRIGGERS, FM_SET_TRIGGERS, FM_GET_CLOCKS, /* MOVE, SET and GET of these groups */
-    FM_STEP_LIMITED, /* a STEP where somebody may return early */
+    FM_STEP_LIMITED, /* a STEP in a system in which an instance may return early */
     FM_ALIGNED,      /* after what an ALIGN does */
     FM_END
 };
 
-/* States that FM_MODE leads to, in the order of fmimaster.system.states.State. */
+/* States that FM_MODE leads to: FM_ and the name in fmimaster.system.states.State. */
 enum fm_state {
     FM_INSTANTIATED, FM_CONFIGURATION_MODE, FM_INITIALIZATION_MODE, FM_STEP_MODE, FM_TERMINATED, FM_EVENT_MODE
 };
@@ -60,7 +60,7 @@ typedef struct {
     int wants_update, terminate;
 } fm_update;
 
-/* What FMUs are told when they enter Initialization Mode. */
+/* Arguments of the call that enters Initialization Mode. */
 typedef struct {
     double start, stop, tolerance;
     int stop_defined, tolerance_defined;
@@ -240,7 +240,7 @@ struct fm_kernel {
     double *centre;
     int *degree;
     int *follows; /* whether the instance has been given a polynomial */
-    int fits;  /* whether any program has a FIT: else nobody need look at these */
+    int fits;  /* whether any program has a FIT: else these are not looked at */
     double *scratch; /* largest n * (degree + 1) * 4 */
 
     /* rows */
@@ -333,7 +333,7 @@ typedef struct {
     fm_segment segment;
 } fm_coefficients;
 
-/* An FMU that somebody else has loaded and instantiated. */
+/* An FMU, loaded and instantiated elsewhere. */
 typedef struct {
     void *component;
     void *do_step;          /* one of the functions, at hand */
@@ -341,14 +341,14 @@ typedef struct {
     void *const *functions; /* FM_FUNCTIONS addresses, shared by all instances of a library; null where it lacks one */
     void **places;          /* saved FMU states */
     int has_saved, initialized;
-    int n_coefficients; /* 0: polynomials are told by the means of the FMI version */
+    int n_coefficients; /* 0: polynomials are set by the means of the FMI version */
     const fm_coefficients *coefficients;
     int most_orders; /* FMI 2.0: derivatives of inputs, of all continuous inputs for each order */
     const uint32_t *rate_references;
     const int *orders;
     double *rates;
     fm_instance *python;    /* for what C cannot do: polynomials of FMI 3.0 */
-    double tolerance;       /* of the FMU's own default experiment, if nobody gives another */
+    double tolerance;       /* of the FMU's own default experiment, used if no other is given */
     int tolerance_defined;
 } fm_fmu;
 

@@ -98,7 +98,7 @@ class Fit(Instruction):
 @dataclass(frozen=True, slots=True)
 class Set(Instruction):
     """Group in the store → FMU. Continuous inputs take the value of their polynomial where the instance stands, and the
-    FMU is told of the rest of the polynomial by the means it has.
+    FMU gets the rest of the polynomial by the means it has.
 
     Of the group TRIGGERS: active triggers with what comes along; a counter counts up. None is active afterwards.
     """

@@ -33,7 +33,7 @@ from fmimaster.program.instructions import (
 )
 
 _MOST_NAMES = 8
-"""So many variables are named in one line; of more, the number is told."""
+"""So many variables are named in one line; of more, the line has the number."""
 
 Row = tuple[str, str, str, str]
 """Name of the instruction, of the instance, operand, remark."""

@@ -12,7 +12,7 @@ class Reason(Enum):
 
     DISCARDED = "the FMU discarded the step"
     EARLY = "the FMU returned early at a time outside of the step"
-    NOT_CONVERGED = "an iteration did not come to rest"
+    NOT_CONVERGED = "an iteration did not converge"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from fmimaster.run.rows import RowBlock
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What FMUs are told when they enter Initialization Mode; times in s."""
+    """What FMUs get when they enter Initialization Mode; times in s."""
 
     start: float
     stop: float | None = None
