@@ -124,18 +124,17 @@ def resolve(
     links, open_inputs = [], []
     for target, found in enumerate(components):
         for variable in found.model.with_causality(Causality.INPUT):
-            edge = wiring.into(found.name, variable.name)
-            element, connector = edge.source
-            output = (
-                components[index[element]].model.variable(connector) if element in index else None
-            )
-            if output is None or output is variable:
-                root = connector if not element else ""
-                open_inputs.append(OpenInput(target, variable, root, edge.transformation))
+            way = wiring.into(found.name, variable.name)
+            start = way.start
+            source = index.get(start.element)
+            output = None if source is None else components[source].model.variable(start.connector)
+            if source is None or output is None or output is variable:
+                root = "" if start.element else start.connector
+                open_inputs.append(OpenInput(target, variable, root, way.transformation))
                 continue
-            link = Link(index[element], output, target, variable, edge.transformation)
-            suppress = edge.suppress_unit_conversion
-            links.append(_converted(link, edge.text, suppress, allow_lossy_conversions))
+            link = Link(source, output, target, variable, way.transformation)
+            text, suppress = wiring.text(found.name, variable.name), way.suppress_unit_conversion
+            links.append(_converted(link, text, suppress, allow_lossy_conversions))
     contradictions = [
         note
         for name, component in description.components()

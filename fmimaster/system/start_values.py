@@ -64,9 +64,11 @@ def start_values(
                 "connector of a system that feeds something."
                 f"{did_you_mean(parameter.name.partition('.')[0], models)}"
             )
-        for (component, variable), way in fed:
-            both = parameter.transformation.then(way)
-            found[component][variable] = replace(parameter, name=variable, transformation=both)
+        for way in fed:
+            end, both = way.end, parameter.transformation.then(way.transformation)
+            found[end.element][end.connector] = replace(
+                parameter, name=end.connector, transformation=both
+            )
     return found
 
 

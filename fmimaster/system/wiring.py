@@ -1,63 +1,61 @@
-"""Connections of nested systems, as arcs from the connector that gives a value to the one that takes it."""
+"""Connections of nested systems, from the connector that gives a value to the one that takes it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 from fmimaster.errors import DescriptionError, did_you_mean
-from fmimaster.system.description import Connection, Endpoint, System, Transformation
+from fmimaster.system.description import Connection, Endpoint, System
 from fmimaster.system.model import Causality, Model
 
 SINKS = (Causality.INPUT, Causality.PARAMETER, Causality.STRUCTURAL_PARAMETER)
 """Causalities that take a value; all others give one."""
 
-Vertex = tuple[str, str]
-"""Full name of an element (empty for the root system) and name of a connector."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Where a value comes from, what happens to it on the way, and the connection in words."""
-
-    source: Vertex
-    transformation: Transformation
-    suppress_unit_conversion: bool
-    text: str
-
 
 class Wiring:
-    """All connections of a system and its nested systems, by the vertex that they feed."""
+    """All connections of a system and its nested systems, by the endpoint that they feed.
+
+    Endpoints have full names here: ``"system.component"``, empty for the root system.
+    """
 
     def __init__(self, root: System, models: Mapping[str, Model]) -> None:
         self.models = models
         self.notes: list[str] = []
-        self._into: dict[Vertex, Edge] = {}
+        self._into: dict[Endpoint, Connection] = {}
+        self._texts: dict[Endpoint, str] = {}
+        """The connections as the user wrote them, for messages."""
         self._read(root, "")
         self._check_parameters()
 
-    def into(self, component: str, variable: str) -> Edge:
-        """What feeds an input, over the connectors of systems on the way; the input itself if there is none."""
-        way = Edge((component, variable), Transformation(), False, "")
+    def into(self, component: str, variable: str) -> Connection:
+        """The connection from the source of an input, over the connectors of systems on the way; from the input itself if
+        nothing feeds it."""
+        end = Endpoint(component, variable)
+        way = Connection(end, end)
         passed = set()
-        while way.source in self._into:
-            if way.source in passed:
+        while way.start in self._into:
+            if way.start in passed:
                 raise DescriptionError(
-                    f"{way.text}: the way to '{component}.{variable}' runs in a circle over connectors of systems and "
-                    "has no output at its begin. Connect an output of a component."
+                    f"{self._texts[end]}: the way to '{end}' runs in a circle over connectors of systems and "
+                    "has no output at its start. Connect an output of a component."
                 )
-            passed.add(way.source)
-            edge = self._into[way.source]
-            way = Edge(
-                edge.source,
-                edge.transformation.then(way.transformation),
-                way.suppress_unit_conversion or edge.suppress_unit_conversion,
-                way.text or edge.text,
+            passed.add(way.start)
+            before = self._into[way.start]
+            way = Connection(
+                before.start,
+                end,
+                before.transformation.then(way.transformation),
+                way.suppress_unit_conversion or before.suppress_unit_conversion,
             )
         return way
 
-    def fed_by(self, connector: str) -> list[tuple[Vertex, Transformation]]:
-        """Variables of components that a connector of a system feeds, and what happens to a value on the way.
+    def text(self, component: str, variable: str) -> str:
+        """The connection that feeds an input, as the user wrote it, for messages."""
+        return self._texts[Endpoint(component, variable)]
+
+    def fed_by(self, connector: str) -> list[Connection]:
+        """The connections from a connector of a system to the variables of components that it feeds.
 
         Parameters
         ----------
@@ -65,10 +63,9 @@ class Wiring:
             Its full name, ``"system.connector"``; for the root system the connector's name alone.
         """
         element, _, name = connector.rpartition(".")
-        ways = [(vertex, self.into(*vertex)) for vertex in self._into if vertex[0] in self.models]
-        return [
-            (vertex, way.transformation) for vertex, way in ways if way.source == (element, name)
-        ]
+        ends = [end for end in self._into if end.element in self.models]
+        ways = [self.into(end.element, end.connector) for end in ends]
+        return [way for way in ways if way.start == Endpoint(element, name)]
 
     def _read(self, system: System, path: str) -> None:
         for connection in system.connections:
@@ -78,14 +75,14 @@ class Wiring:
 
     def _check_parameters(self) -> None:
         """Refuse outputs that feed parameters, also over connectors of systems."""
-        for element, connector in self._into:
-            variable = self.models[element].variable(connector) if element in self.models else None
+        for end in self._into:
+            model = self.models.get(end.element)
+            variable = None if model is None else model.variable(end.connector)
             if variable is None or variable.causality is Causality.INPUT:
                 continue
-            way = self.into(element, connector)
-            if way.source[0] in self.models:
+            if self.into(end.element, end.connector).start.element in self.models:
                 raise DescriptionError(
-                    f"{way.text}: '{element}.{connector}' is a parameter; it takes a start value, not an output. Set it "
+                    f"{self._texts[end]}: '{end}' is a parameter; it takes a start value, not an output. Set it "
                     "in the component's parameters."
                 )
 
@@ -108,18 +105,15 @@ class Wiring:
             self.notes.append(
                 f"{text} is written from input to output; taken as '{source} -> {target}'."
             )
-        fed = (_join(path, target.element), target.connector)
+        fed = Endpoint(_join(path, target.element), target.connector)
         if fed in self._into:
             raise DescriptionError(
-                f"{text}: '{target}' is already fed by {self._into[fed].text}. Remove one of the two: an input can "
+                f"{text}: '{target}' is already fed by {self._texts[fed]}. Remove one of the two: an input can "
                 "have one source only."
             )
-        self._into[fed] = Edge(
-            (_join(path, source.element), source.connector),
-            connection.transformation,
-            connection.suppress_unit_conversion,
-            text,
-        )
+        start = Endpoint(_join(path, source.element), source.connector)
+        self._into[fed] = replace(connection, start=start, end=fed)
+        self._texts[fed] = text
 
     def _gives(self, system: System, path: str, end: Endpoint, text: str) -> bool | None:
         """Whether this end is the source of the value; None if its kind is not declared."""
