@@ -20,7 +20,6 @@ from fmimaster.simulation import Simulation
 
 QUINTIC = Polynomial(2, 2)
 """Through values and two derivatives at the last two communication points."""
-VERSIONS = ("mixed", "fmi2", "fmi3")
 
 
 @dataclass(frozen=True, slots=True)
