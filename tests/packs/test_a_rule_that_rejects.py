@@ -7,20 +7,11 @@ from typing import ClassVar
 
 import pytest
 
-from fmimaster import (
-    Backend,
-    Cause,
-    GaussSeidel,
-    Kind,
-    Polynomial,
-    StepRule,
-    SystemBuilder,
-    reference_path,
-    simulate,
-)
-from fmimaster.causes import STEP_SIZE
+from fmimaster import Backend, GaussSeidel, Polynomial, StepRule, SystemBuilder, simulate
+from fmimaster.causes import STEP_SIZE, Cause, Kind
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.step_context import StepContext
+from fmimaster.reference_files import reference_path
 
 
 @dataclass(frozen=True, slots=True)
