@@ -134,14 +134,19 @@ def make_layout(
 
 
 def _segments(variables: list[Variable], sizes: dict[DataType, int]) -> tuple[Segment, ...]:
+    by_type: dict[DataType, list[Variable]] = {}
+    for variable in variables:
+        by_type.setdefault(variable.type, []).append(variable)
     segments = []
-    for kind in DataType:
-        chosen = tuple(v for v in variables if v.type is kind)
-        if chosen:
-            start = sizes.get(kind, 0)
-            sizes[kind] = start + sum(v.size for v in chosen)
-            segments.append(Segment(kind, start, sizes[kind], chosen))
+    for kind in sorted(by_type, key=_ORDER.__getitem__):
+        chosen = tuple(by_type[kind])
+        start = sizes.get(kind, 0)
+        sizes[kind] = start + sum(v.size for v in chosen)
+        segments.append(Segment(kind, start, sizes[kind], chosen))
     return tuple(segments)
+
+
+_ORDER = {kind: k for k, kind in enumerate(DataType)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,10 @@ def _instance(
 def without_events(system: ResolvedSystem) -> ResolvedSystem:
     """The system without the events that its FMUs declare; clock connections stay."""
     components = tuple(
-        replace(c, model=replace(c.model, events=(), look_ahead=None)) for c in system.components
+        replace(c, model=replace(c.model, events=(), look_ahead=None))
+        if c.model.events or c.model.look_ahead is not None
+        else c
+        for c in system.components
     )
     return replace(system, components=components, shared_events=())
 

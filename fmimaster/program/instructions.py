@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
+from functools import cache
+from typing import Any, cast
 
 from fmimaster.plan.layout import Group
 from fmimaster.system.states import State
@@ -26,7 +28,7 @@ class Instruction:
     @property
     def subject(self) -> int | None:
         """Index of the instance that it works on; None if it works on none or on all."""
-        return next((getattr(self, f.name) for f in fields(self) if f.name == "instance"), None)
+        return cast(Any, self).instance if _has_instance(type(self)) else None
 
     def __str__(self) -> str:
         """Its name and its operands; the last ones are left out while they have their defaults."""
@@ -34,6 +36,11 @@ class Instruction:
         while operands and operands[-1][1] is not MISSING and operands[-1][0] == operands[-1][1]:
             operands.pop()
         return " ".join([type(self).__name__.upper(), *(_text(operand) for operand, _ in operands)])
+
+
+@cache
+def _has_instance(kind: Any) -> bool:
+    return any(f.name == "instance" for f in fields(kind))
 
 
 def _text(operand: object) -> str:

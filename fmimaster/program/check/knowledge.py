@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
@@ -13,8 +13,7 @@ NO_GROUPS: frozenset[Group] = frozenset()
 NEVER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """What is known of an instance; a value, so that a copy costs nothing."""
 
     state: State
@@ -37,8 +36,7 @@ class Known:
         return self.read == self.stamp
 
 
-@dataclass(frozen=True, slots=True)
-class _Return:
+class _Return(NamedTuple):
     """A step that may have ended early: of which instance, and how many steps were done then."""
 
     instance: int
@@ -73,14 +71,14 @@ class Knowledge:
     def changed(self, i: int) -> None:
         """The instance has other outputs from now on."""
         self._stamps += 1
-        self.instances[i] = replace(self.instances[i], stamp=self._stamps)
+        self.instances[i] = self.instances[i]._replace(stamp=self._stamps)
 
     def stepped(self, i: int, end: float) -> None:
         """The instance has done a step."""
         known = self.instances[i]
         since = self._steps if known.at == 0.0 else known.since
         self._steps += 1
-        self.instances[i] = replace(known, at=end, moved=NO_GROUPS, given=NO_GROUPS, since=since)
+        self.instances[i] = known._replace(at=end, moved=NO_GROUPS, given=NO_GROUPS, since=since)
         self.changed(i)
         if self.plan.instances[i].may_return_early:
             others = [r for r in self._returns if r.instance != i]
@@ -88,7 +86,7 @@ class Knowledge:
 
     def aligned(self, i: int) -> None:
         """The instance does not stand beyond an early return."""
-        self.instances[i] = replace(self.instances[i], since=self._steps)
+        self.instances[i] = self.instances[i]._replace(since=self._steps)
 
     def restored(self, i: int, saved: Known) -> None:
         """The instance is as it was saved; the outputs in the store stay."""

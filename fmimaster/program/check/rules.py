@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 from fmimaster.errors import ProgramError
 from fmimaster.plan.layout import Group
@@ -71,9 +71,9 @@ class Rules:
         """Name of an instance, for messages."""
         return f"'{self.plan.instances[instance].name}'"
 
-    def note(self, i: int, **changes: object) -> None:
+    def note(self, i: int, **changes: Any) -> None:
         """Something else is known of an instance."""
-        self.instances[i] = replace(self.instances[i], **changes)  # type: ignore[arg-type]
+        self.instances[i] = self.instances[i]._replace(**changes)
 
     def has_instance(self, instruction: Instruction) -> None:
         """Whether there is the instance that an instruction works on."""
