@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
-from functools import cache
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from fmimaster.plan.layout import Group
 from fmimaster.system.states import State
@@ -25,10 +24,16 @@ MOST_NESTED = 4
 class Instruction:
     """Base of all instructions."""
 
+    _has_instance: ClassVar[bool] = False
+
     @property
     def subject(self) -> int | None:
         """Index of the instance that it works on; None if it works on none or on all."""
-        return cast(Any, self).instance if _has_instance(type(self)) else None
+        return cast(Any, self).instance if self._has_instance else None
+
+    def __init_subclass__(cls) -> None:
+        """Note once whether the instruction works on an instance: programs of many are walked often."""
+        cls._has_instance = "instance" in cls.__annotations__
 
     def __str__(self) -> str:
         """Its name and its operands; the last ones are left out while they have their defaults."""
@@ -36,11 +41,6 @@ class Instruction:
         while operands and operands[-1][1] is not MISSING and operands[-1][0] == operands[-1][1]:
             operands.pop()
         return " ".join([type(self).__name__.upper(), *(_text(operand) for operand, _ in operands)])
-
-
-@cache
-def _has_instance(kind: Any) -> bool:
-    return any(f.name == "instance" for f in fields(kind))
 
 
 def _text(operand: object) -> str:
