@@ -24,6 +24,7 @@ from fmimaster.results.results import Results
 from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run.choice import choose_executor
 from fmimaster.run.executor import Executor, Experiment
+from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
@@ -85,7 +86,7 @@ class Session:
         memory = rule.begin(base, base.ticks(schedule.start))
         self.state = RunState(self.start, timeline, memory)
         algorithm = settings.algorithm
-        self.stepper = Stepper(
+        loop = Loop(
             plan,
             self.programs,
             self.executor,
@@ -95,6 +96,7 @@ class Session:
             settings.event_clock,
             algorithm.choose if len(self.programs.variants) > 1 else None,
         )
+        self.stepper = Stepper(loop)
         self.stepper.events.prepare()
         self.seconds = 0.0
 

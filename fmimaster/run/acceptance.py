@@ -3,51 +3,36 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
 
 from fmimaster.causes import Cause, Kind
-from fmimaster.control.indicators import NONE, Indicators
-from fmimaster.control.instant import Goal, Instant, TimeBase
+from fmimaster.control.indicators import NONE
+from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.step_context import StepContext
-from fmimaster.control.step_rule import StepRule
-from fmimaster.plan.plan import Plan
 from fmimaster.program.outcome import Outcome
-from fmimaster.program.programs import Programs, Variant
+from fmimaster.program.programs import Variant
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
-from fmimaster.run.executor import Executor
 from fmimaster.run.failures import step_failure
-from fmimaster.run.state import RunState
+from fmimaster.run.loop import Loop
 
 
 class Acceptance:
     """Accepts steps, or undoes them: the one place for errors that are too large, for changes that are located, for
     discarded steps and for iterations that do not converge."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        programs: Programs,
-        executor: Executor,
-        rule: StepRule[Any],
-        base: TimeBase,
-        state: RunState,
-        indicators: Indicators,
-        changes: Changes,
-        events: EventHandler,
-    ) -> None:
-        self._plan = plan
-        self._programs = programs
-        self._executor = executor
-        self._rule = rule
-        self._base = base
-        self._state = state
-        self._indicators = indicators
+    def __init__(self, loop: Loop, changes: Changes, events: EventHandler) -> None:
+        self._plan = loop.plan
+        self._programs = loop.programs
+        self._executor = loop.executor
+        self._rule = rule = loop.rule
+        self._base = loop.base
+        self._state = loop.state
+        self._indicators = loop.indicators
+        self._names = loop.names
         self._changes = changes
         self._events = events
-        self._decides_after = rule.grid(state.memory) is None and not rule.rejects
-        self._size = base.ticks(rule.exact_size) / base.resolution
-        self._names = [instance.name for instance in plan.instances]
+        self._decides_after = rule.grid(loop.state.memory) is None and not rule.rejects
+        self._size = loop.base.ticks(rule.exact_size) / loop.base.resolution
 
     def accept(self, goal: Goal, outcome: Outcome, variant: Variant) -> bool:
         """Whether a step in which something has happened is accepted; if so, it is committed.

@@ -9,16 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmimaster.causes import Cause, Event, Kind
-from fmimaster.control.event_clock import EventClock
-from fmimaster.control.indicators import NONE, Indicators
+from fmimaster.control.indicators import NONE
 from fmimaster.control.locate import CHANGE
-from fmimaster.control.step_rule import StepRule
 from fmimaster.plan.events import concerned
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program
-from fmimaster.program.programs import Programs
 from fmimaster.run.changes import Changes
-from fmimaster.run.executor import Executor
 from fmimaster.run.failures import (
     accumulating,
     endless,
@@ -28,7 +24,7 @@ from fmimaster.run.failures import (
     unknown_event,
 )
 from fmimaster.run.log import Late
-from fmimaster.run.state import RunState
+from fmimaster.run.loop import Loop
 from fmimaster.system.model import Scope
 
 AT_EVENT = 1e-9
@@ -60,27 +56,17 @@ class EventHandler:
     The program of each combination is found once. What is remembered is in the state of the run.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        programs: Programs,
-        executor: Executor,
-        rule: StepRule[Any],
-        state: RunState,
-        clock: EventClock | None,
-        indicators: Indicators,
-        changes: Changes,
-    ) -> None:
-        self._plan = plan
-        self._variants = programs.variants
-        self._executor = executor
-        self._rule = rule
-        self._state = state
-        self._clock = clock
-        self._indicators = indicators
+    def __init__(self, loop: Loop, changes: Changes) -> None:
+        self._plan = loop.plan
+        self._variants = loop.programs.variants
+        self._executor = loop.executor
+        self._rule = loop.rule
+        self._state = loop.state
+        self._clock = loop.clock
+        self._indicators = loop.indicators
+        self._names = loop.names
         self._changes = changes
-        self._names = [instance.name for instance in plan.instances]
-        self._event_modes = [instance.event_mode for instance in plan.instances]
+        self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._planned: dict[tuple[frozenset[int], frozenset[int], bool, int], _Planned] = {}
 
     def prepare(self) -> None:

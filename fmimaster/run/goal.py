@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fmimaster.causes import STOP_TIME, Cause, Kind
-from fmimaster.control.event_clock import EventClock
-from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
-from fmimaster.control.step_rule import StepRule
-from fmimaster.plan.plan import Plan
-from fmimaster.run.executor import Executor
-from fmimaster.run.state import RunState
+from fmimaster.run.loop import Loop
 
 SLIVER = 1e-9
 """A step that would leave less than this part of itself until the stop time goes to the stop time."""
@@ -25,21 +18,13 @@ IMPOSED_POINT = Cause(Kind.IMPOSED_POINT)
 class Goals:
     """Finds the end of the next step."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        executor: Executor,
-        rule: StepRule[Any],
-        state: RunState,
-        clock: EventClock | None,
-        indicators: Indicators,
-    ) -> None:
-        self._names = [instance.name for instance in plan.instances]
-        self._executor = executor
-        self._rule = rule
-        self._state = state
-        self._clock = clock
-        self._indicators = indicators
+    def __init__(self, loop: Loop) -> None:
+        self._names = loop.names
+        self._executor = loop.executor
+        self._rule = loop.rule
+        self._state = loop.state
+        self._clock = loop.clock
+        self._indicators = loop.indicators
 
     def find(self, until: Instant) -> Goal:
         """The end of the next step, at the latest ``until``, with its cause."""

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.causes import GRID
-from fmimaster.control.event_clock import EventClock
 from fmimaster.control.grid import Grid
-from fmimaster.control.indicators import Indicators
-from fmimaster.control.instant import Goal, Instant, TimeBase
-from fmimaster.control.step_context import StepContext
-from fmimaster.control.step_rule import StepRule
-from fmimaster.plan.plan import Plan
+from fmimaster.control.instant import Goal, Instant
 from fmimaster.program.outcome import Outcome
-from fmimaster.program.programs import Programs, Variant
+from fmimaster.program.programs import Variant
 from fmimaster.run.acceptance import Acceptance
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
-from fmimaster.run.executor import Executor
 from fmimaster.run.goal import Goals
-from fmimaster.run.state import RunState
+from fmimaster.run.loop import Loop
 
 OFTEN = 16
 """After so many single steps the loop lets others have their turn: far fewer than a block of rows has room for."""
-
-Choose = Callable[[StepContext], int]
-"""Which variant of the algorithm does the next step."""
 
 
 class Stepper:
@@ -38,49 +28,27 @@ class Stepper:
     A step ends at the earliest instant that anything asks for, with a cause. A quiet stretch of the grid is left to the
     executor, which comes back with an attempt that is not yet committed. Events happen after a step was accepted, so that
     nothing of an event is ever undone.
-
-    Parameters
-    ----------
-    rule, base : StepRule, TimeBase
-        ``state.memory`` holds what the rule remembers at the start.
-    clock : EventClock or None
-    choose : function or None
-        For algorithms with several variants.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        programs: Programs,
-        executor: Executor,
-        rule: StepRule[Any],
-        base: TimeBase,
-        state: RunState,
-        clock: EventClock | None = None,
-        choose: Choose | None = None,
-    ) -> None:
-        self.programs = programs
-        self.executor = executor
-        self.state = state
-        self.indicators = Indicators(plan, executor.store, programs.history)
-        self._rule = rule
-        self._choose = choose
-        changes = Changes(plan, executor.store, state)
-        self.events = EventHandler(
-            plan, programs, executor, rule, state, clock, self.indicators, changes
-        )
-        self._goals = Goals(plan, executor, rule, state, clock, self.indicators)
-        self._acceptance = Acceptance(
-            plan, programs, executor, rule, base, state, self.indicators, changes, self.events
-        )
-        has_event_mode = any(instance.event_mode for instance in plan.instances)
-        self._may_have_events = clock is not None or has_event_mode
+    def __init__(self, loop: Loop) -> None:
+        self.state = loop.state
+        self.indicators = loop.indicators
+        self._programs = programs = loop.programs
+        self._executor = loop.executor
+        self._rule = rule = loop.rule
+        self._choose = choose = loop.choose
+        changes = Changes(loop.plan, loop.executor.store, loop.state)
+        self.events = EventHandler(loop, changes)
+        self._goals = Goals(loop)
+        self._acceptance = Acceptance(loop, changes, self.events)
+        has_event_mode = any(instance.event_mode for instance in loop.plan.instances)
+        self._may_have_events = loop.clock is not None or has_event_mode
         self._only = programs.variants[0] if choose is None and programs.restart is None else None
         """The variant of all steps, if there is but one."""
         self._grid: Grid | None = None
         """The grid of which stretches can be left to the executor: nothing need be asked in between."""
-        if clock is None and choose is None and not (rule.rejects or changes.inputs):
-            self._grid = rule.grid(state.memory)
+        if loop.clock is None and choose is None and not (rule.rejects or changes.inputs):
+            self._grid = rule.grid(loop.state.memory)
 
     def begin(self) -> None:
         """Look at what belongs to the start, after all instances were initialized."""
@@ -123,14 +91,14 @@ class Stepper:
 
     def _variant(self, goal: Goal) -> Variant:
         """The variant that does the next step; the FMUs are prepared for it if it is another one than before."""
-        s, programs = self.state, self.programs
+        s, programs = self.state, self._programs
         if self._choose is not None:
             chosen = self._choose(self._acceptance.context(goal))
             if chosen != s.variant:
                 s.variant = chosen
                 tell = programs.variants[chosen].tell
                 if tell:
-                    self.executor.run(tell, s.time.seconds, s.time.seconds)
+                    self._executor.run(tell, s.time.seconds, s.time.seconds)
                     self.indicators.renew()
         if programs.restart is not None and s.previous == 0.0:
             return programs.restart
@@ -141,15 +109,15 @@ class Stepper:
         yet committed; None for the outcome if it is."""
         s, program = self.state, variant.attempt
         begin, grid = s.time.seconds, self._grid
-        if grid is not None and goal.cause is GRID and variant is not self.programs.restart:
+        if grid is not None and goal.cause is GRID and variant is not self._programs.restart:
             last = min(until, s.timeline.after(s.time), Instant(s.next_event))
-            between = grid.seconds_between(goal.end, last, self.executor.rows.capacity)
+            between = grid.seconds_between(goal.end, last, self._executor.rows.capacity)
             if len(between):
                 return self._stretch(goal, grid, variant, between)
         s.attempts += 1
         if self._rule.rejects:
-            return goal, self.executor.run(program, begin, goal.end.seconds)
-        return goal, self.executor.step(program, self.programs.commit, begin, goal.end.seconds)
+            return goal, self._executor.run(program, begin, goal.end.seconds)
+        return goal, self._executor.step(program, self._programs.commit, begin, goal.end.seconds)
 
     def _stretch(
         self, goal: Goal, grid: Grid, variant: Variant, between: NDArray[np.float64]
@@ -158,7 +126,7 @@ class Stepper:
         s = self.state
         begin, first = s.time.seconds, goal.end
         times = np.concatenate([[begin, first.seconds], between])
-        done, outcome = self.executor.repeat([variant.attempt], self.programs.commit, times)
+        done, outcome = self._executor.repeat([variant.attempt], self._programs.commit, times)
         s.steps += done
         s.attempts += done + 1
         if done:

@@ -19,6 +19,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program, Step
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.programs import Programs, Variant
+from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import Stepper
 from fmimaster.run.timeline import Timeline
@@ -100,7 +101,7 @@ def stepped(
     rule = FixedStep(times[2])
     memory = rule.begin(base, base.ticks(times[0]))
     state = RunState(instant(times[0]), Timeline.of(map(instant, times[3:])), memory)
-    stepper = Stepper(plan, PROGRAMS, executor, rule, base, state)  # type: ignore[arg-type]
+    stepper = Stepper(Loop(plan, PROGRAMS, executor, rule, base, state))  # type: ignore[arg-type]
     stepper.begin()
     list(stepper.advance(instant(times[1])))
     return stepper, executor

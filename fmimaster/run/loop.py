@@ -1,0 +1,51 @@
+"""What the parts of the loop over time share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fmimaster.control.event_clock import EventClock
+from fmimaster.control.indicators import Indicators
+from fmimaster.control.instant import TimeBase
+from fmimaster.control.step_context import StepContext
+from fmimaster.control.step_rule import StepRule
+from fmimaster.plan.plan import Plan
+from fmimaster.program.programs import Programs
+from fmimaster.run.executor import Executor
+from fmimaster.run.state import RunState
+
+Choose = Callable[[StepContext], int]
+"""Which variant of the algorithm does the next step."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """What the loop over time works with: made once for a run.
+
+    Parameters
+    ----------
+    rule, base : StepRule, TimeBase
+        ``state.memory`` holds what the rule remembers at the start.
+    clock : EventClock or None
+    choose : function or None
+        For algorithms with several variants.
+    """
+
+    plan: Plan
+    programs: Programs
+    executor: Executor
+    rule: StepRule[Any]
+    base: TimeBase
+    state: RunState
+    clock: EventClock | None = None
+    choose: Choose | None = None
+    indicators: Indicators = field(init=False)
+    names: tuple[str, ...] = field(init=False)
+    """Of all instances."""
+
+    def __post_init__(self) -> None:
+        indicators = Indicators(self.plan, self.executor.store, self.programs.history)
+        object.__setattr__(self, "indicators", indicators)
+        object.__setattr__(self, "names", tuple(i.name for i in self.plan.instances))
