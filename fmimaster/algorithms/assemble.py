@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -71,33 +71,11 @@ def assemble(
     initialize = _initialize(plan, initialization or Initialization(), p, settings[0])
     commit, renew, terminate = _common_programs(plan, p)
 
-    differ = any(len(i.policies) > 1 for i in plan.instances) or any(
-        values.values != settings[0].values for values in settings
-    )
-
-    def finished(attempt: _Attempt, values: FmuSettings) -> Variant:
-        tell = Program("tell", ())
-        if differ:
-            tell = emit_settings(plan, p, values)
-            check(
-                tell,
-                plan,
-                begin=State.STEP_MODE,
-                end=State.STEP_MODE,
-                history=bool(history),
-            )
-        return Variant(
-            attempt.program,
-            attempt.rollback,
-            tell,
-            Events(plan, history, p.hooks, p.derivatives, attempt.event_hook),
-            attempt.leader,
-        )
-
+    told = [s if _differ(plan, settings) else None for s in settings]
     return Programs(
         initialize=initialize,
-        variants=tuple(map(finished, attempts, settings)),
-        restart=None if again is None else finished(again, settings[0]),
+        variants=tuple(_variant(plan, p, *pair) for pair in zip(attempts, told, strict=True)),
+        restart=None if again is None else _variant(plan, p, again, told[0]),
         commit=commit,
         renew=renew,
         terminate=terminate,
@@ -108,6 +86,23 @@ def assemble(
         polynomial_inputs=frozenset(p.polynomial_inputs),
         notes=settings[0].notes,
     )
+
+
+def _differ(plan: Plan, settings: Sequence[FmuSettings]) -> bool:
+    """Whether parameters of FMUs differ between the variants of the algorithm."""
+    return any(len(i.policies) > 1 for i in plan.instances) or any(
+        values.values != settings[0].values for values in settings
+    )
+
+
+def _variant(plan: Plan, p: Emitter, attempt: _Attempt, values: FmuSettings | None) -> Variant:
+    """A variant, with the program that sets these parameters before its steps."""
+    tell = Program("tell", ())
+    if values is not None:
+        tell, ready = emit_settings(plan, p, values), State.STEP_MODE
+        check(tell, plan, begin=ready, end=ready, history=bool(p.history))
+    events = Events(plan, p.history, p.hooks, p.derivatives, attempt.event_hook)
+    return Variant(attempt.program, attempt.rollback, tell, events, attempt.leader)
 
 
 @dataclass(frozen=True, slots=True)
