@@ -1,4 +1,4 @@
-"""Why steps end and events happen: values that go from the loop to the results as they are."""
+"""Why steps end and events happen: the loop makes these values, and the results hold them unchanged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Cause(NamedTuple):
 
     kind: Kind
     who: tuple[str, ...] = ()
-    """Names of instances; of an event for PREDICTED and LOOK_AHEAD. Empty where the kind says all."""
+    """Names of instances; of an event for PREDICTED and LOOK_AHEAD. Empty where the kind needs none."""
 
     def __str__(self) -> str:
         return self.kind.value.format(" and ".join(self.who)).strip()
@@ -59,7 +59,7 @@ GRID, STEP_SIZE, RAMP, STOP_TIME = map(
 """Causes without names, made once."""
 
 NEED_NO_WORDS = frozenset({Kind.GRID, Kind.STOP_TIME})
-"""A run in which all steps end for these causes, and without events, has nothing to explain."""
+"""A run in which all steps end for these causes, and without events, needs no explanation."""
 
 
 @dataclass(frozen=True, slots=True)

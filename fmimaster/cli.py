@@ -5,7 +5,7 @@
 ========  ==========================================================
  0         done
  1         ``validate`` has found errors
- 2         what was asked for cannot be done; the message says why
+ 2         the request cannot be carried out; the message gives the reason
  3         a defect of fmimaster; ``--debug`` shows where
  130       interrupted by Ctrl-C or SIGTERM
 ========  ==========================================================
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises
     ------
     SystemExit
-        For ``--help``, ``--version`` and arguments that cannot be understood.
+        For ``--help``, ``--version`` and arguments that are not valid.
     """
     parser = _parser()
     parsed = parser.parse_args(arguments)
@@ -92,7 +92,7 @@ def _told(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):  # "fmimaster ... | head"
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # else it is told again at the exit
+        )  # else the error is reported again at the exit
         return 0
     words = "".join(traceback.format_exception_only(error)).strip()
     return _error(
@@ -110,7 +110,7 @@ def _error(message: str, status: int) -> int:
 
 
 class _Parser(ArgumentParser):
-    """Tells an error in one line, and takes ``-1e-3`` for a number."""
+    """Prints an error in one line, and takes ``-1e-3`` for a number."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
@@ -156,7 +156,7 @@ class _StandardError(logging.Handler):
 
 @contextmanager
 def _logging(arguments: Namespace) -> Iterator[None]:
-    """Send the log to the standard error and, if asked for, to a file, for as long as a command runs."""
+    """Send the log to the standard error and, if requested, to a file, while a command runs."""
     log = logging.getLogger("fmimaster")
     level, propagate = log.level, log.propagate
     shown = logging.INFO if arguments.verbose or arguments.fmi_logging else logging.WARNING

@@ -4,7 +4,7 @@
 
     FmimasterError
     ├── InputError              what was given cannot be used; nothing has been simulated
-    │   ├── FileError           a file is missing, unreadable, unsafe, or not what its name says
+    │   ├── FileError           a file is missing, unreadable, unsafe, or not of the type of its name
     │   ├── ModelError          an FMU cannot be used: its model description, its binary, its capabilities
     │   ├── DescriptionError    a system description contradicts itself or its FMUs
     │   └── OptionError         an option or an argument has no meaning here
@@ -12,11 +12,11 @@
     └── SimulationError         a run was begun and could not be ended; holds what was computed
         ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
         ├── NotANumberError      an output became NaN
-        ├── ConvergenceError    an iteration did not come to rest
+        ├── ConvergenceError    an iteration did not converge
         ├── ZenoError           events accumulate before a finite time
         └── Interrupted         the user pressed Ctrl-C; a KeyboardInterrupt as well
 
-Each message says what happened and where, what was expected, and what to do. The facts are attributes as well.
+Each message states what happened and where, what was expected, and what to do. The facts are attributes as well.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class InputError(FmimasterError):
 
 
 class FileError(InputError):
-    """A file is missing, unreadable, unsafe, or not what its name says."""
+    """A file is missing, unreadable, unsafe, or not of the type of its name."""
 
 
 class ModelError(InputError):
@@ -62,7 +62,7 @@ class OptionError(InputError):
 
 
 class ProgramError(FmimasterError):
-    """A co-simulation algorithm wrote a program that breaks FMI or forgets something."""
+    """A co-simulation algorithm wrote a program that breaks FMI or is incomplete."""
 
 
 class SimulationError(FmimasterError):
@@ -119,7 +119,7 @@ class NotANumberError(SimulationError):
 
 
 class ConvergenceError(SimulationError):
-    """An iteration did not come to rest."""
+    """An iteration did not converge."""
 
 
 class ZenoError(SimulationError):
@@ -128,7 +128,7 @@ class ZenoError(SimulationError):
     Attributes
     ----------
     limit : float
-        That time in s, as far as it can be told.
+        An estimate of that time in s.
     """
 
     def __init__(self, message: str, *, time: float, limit: float) -> None:
@@ -137,7 +137,7 @@ class ZenoError(SimulationError):
 
 
 class Interrupted(SimulationError, KeyboardInterrupt):
-    """The user pressed Ctrl-C; a KeyboardInterrupt as well, so that nothing else takes it for an ordinary error."""
+    """The user pressed Ctrl-C; a KeyboardInterrupt as well, so that no other code handles it as an ordinary error."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -37,7 +37,7 @@ class Prepared:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was decided where the user had left it open."""
+        """Choices that were made where the user gave none."""
         return (*self.plan.notes, *self.programs.notes, *self.schedule.notes)
 
 

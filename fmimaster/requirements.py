@@ -1,4 +1,4 @@
-"""What does not go together is refused here, by the attributes of algorithms, event clocks, step-size rules and plans."""
+"""Refuses combinations that are not possible, by attributes of algorithms, event clocks, step-size rules and plans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fmimaster.system.model import Scope
 
 
 def refuse_settings(algorithm: Algorithm, clock: EventClock | None) -> None:
-    """Raise if an algorithm and an event clock do not go together.
+    """Raise if an algorithm and an event clock cannot be combined.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def _refuse_fixed_steps(plan: Plan, clock: EventClock) -> None:
     for planned in plan.instances:
         if not planned.model.capabilities.can_handle_variable_communication_step_size:
             raise OptionError(
-                f"The event clock {type(clock).__name__} asks for steps of different sizes, but '{planned.name}' cannot "
+                f"The event clock {type(clock).__name__} needs steps of different sizes, but '{planned.name}' cannot "
                 "vary its step size (canHandleVariableCommunicationStepSize is false). Leave the event clock out."
             )
 
@@ -81,8 +81,8 @@ def _refuse_untriggered(plan: Plan) -> None:
             )
         if event.scope is Scope.SHARED and len(event.members) < 2:
             raise DescriptionError(
-                f"The event '{event.name}' is shared, but the system does not say with whom. Add a SharedEvent to the "
-                "system description: builder.share_event(name, members...)."
+                f"The event '{event.name}' is shared, but the system does not declare its members. Add a SharedEvent to "
+                "the system description:  builder.share_event(name, members...)."
             )
 
 

@@ -153,10 +153,10 @@ class Session:
         ]
         why = (
             "; ".join(nan)
-            or f"an FMU wants another update, or outputs still change by {change:.3g} (relative)"
+            or f"an FMU requests another update, or outputs still change by {change:.3g} (relative)"
         )
         return ConvergenceError(
-            f"The event at the start, t = {self.start.seconds:.12g} s, does not come to an end: {why}. Look for a discrete "
+            f"The event at the start, t = {self.start.seconds:.12g} s, does not end: {why}. Look for a discrete "
             "loop without delay, and check start values."
         )
 
@@ -175,7 +175,7 @@ class Session:
 
     @contextmanager
     def _recorded(self) -> Iterator[None]:
-        """Hand on the rows that are left, also when a call failed: a NaN in them explains the failure better."""
+        """Pass on the remaining rows, also when a call failed: a NaN in them explains the failure better."""
         try:
             yield
         except SimulationError as error:
@@ -194,7 +194,7 @@ class Session:
         self.executor.run(self.programs.terminate, self.state.time.seconds, self.state.time.seconds)
 
     def results(self) -> Results:
-        """All rows so far, with what they have cost."""
+        """All rows so far, with the statistics of the run."""
         steps, attempts = self.state.steps, self.state.attempts
         statistics = Statistics(
             steps=steps,

@@ -34,8 +34,8 @@ class Settings:
         FixedStep, Ramp, FreeStep, Locate. A text may be a fraction: ``"1/60"``. A number or text is a fixed step, or what
         the event clock is usually used with: FreeStep with LookAhead and EarlyReturn, Ramp with Predictive.
     event_clock : EventClock
-        What says when a state event is near: LookAhead, Predictive, EarlyReturn, Check. Without one, FMUs see to their
-        events themselves.
+        What predicts or detects state events: LookAhead, Predictive, EarlyReturn, Check. Without one, FMUs handle
+        their events themselves.
     event_mode : bool
         Whether Event Mode of FMI 3.0 is used. If left out: where clocks are connected, or an event clock fires events.
     start_values : name → value
@@ -47,18 +47,18 @@ class Settings:
     output_interval : float, in s
         Record the first row at or after each multiple only, and the last one.
     tolerance : float
-        What the FMUs are told; if left out, each FMU's own default.
+        Relative tolerance passed to the FMUs; if left out, each FMU's own default.
     allow_lossy_conversions : bool
         Whether a connection may convert between types where a value can be lost.
     allow_nan : bool
         Whether outputs may be NaN.
     fmi_logging : bool
-        Whether FMUs are asked to log all they can.
+        Whether all logging of the FMUs is switched on.
     backend : Backend
         The kernel in C or the interpreter in Python; they give the same bits.
     threads : int
         How many threads step instances at the same time, where the algorithm allows it and the executor is native; 0
-        leaves it to a measurement. The results are the same.
+        chooses by a measurement. The results are the same.
     """
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]

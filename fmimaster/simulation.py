@@ -1,4 +1,4 @@
-"""The front door: a system and how to simulate it, as one value that can be planned and run."""
+"""The main entry point: a system and how to simulate it, as one value that can be planned and run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Simulation(Settings):
         progress
             Called now and then.
         output_file : path or text stream
-            A CSV file to which the rows are written while the run goes on; they are not kept then, but the last block of
+            A CSV file to which the rows are written during the run; they are not kept then, but the last block of
             them, so that a run of any length needs little memory. What is kept is each event, and each step that is not
             one of many alike: some hundred bytes for each.
 

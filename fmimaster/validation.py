@@ -52,7 +52,7 @@ class Finding:
     severity: Severity
     what: str
     advice: str = ""
-    """What to do; empty where ``what`` says it or there is nothing to be done."""
+    """What to do; empty where ``what`` contains it or nothing is to be done."""
 
 
 def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
@@ -79,7 +79,7 @@ def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
 def _components(
     description: SystemDescription, loader: Loader
 ) -> tuple[list[Finding], dict[str, Model]]:
-    """What is to be said of each file, and the models of the components that can be read."""
+    """The findings of each file, and the models of the components that can be read."""
     findings: list[Finding] = []
     models: dict[str, Model] = {}
     seen: set[Source] = set()
@@ -110,7 +110,7 @@ def _fmu(fmu: FmuFile, place: str) -> Iterator[Finding]:
 
 
 def _rules(fmu: FmuFile, place: str) -> Iterator[Finding]:
-    advice = "It may run all the same. Tell the FMU's vendor."
+    advice = "It may run all the same. Report it to the FMU's vendor."
     for problem in validate_fmu(str(fmu.folder)):
         yield Finding(f"{place}/modelDescription.xml", Severity.WARNING, _sentence(problem), advice)
 
@@ -126,7 +126,7 @@ def _binary(fmu: FmuFile, place: str) -> Iterator[Finding]:
 def _facts(model: Model, place: str) -> Iterator[Finding]:
     if model.assumed_dependencies and model.with_causality(Causality.INPUT):
         names = _names(v.name for v in model.variables if v.name in model.assumed_dependencies)
-        what = f"It is not said on which inputs these outputs depend: {names}. They count as depending on all."
+        what = f"The FMU does not declare on which inputs these outputs depend: {names}. They count as depending on all."
         advice = (
             "Loops that follow from it are marked as assumed. Export the FMU with dependencies."
         )
@@ -176,7 +176,7 @@ def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iter
     except InputError as error:
         yield Finding(place, Severity.ERROR, str(error))
         return
-    of_fmus = {note for model in models.values() for note in model.notes}  # told with each FMU
+    of_fmus = {note for model in models.values() for note in model.notes}  # reported with each FMU
     notes = [note for note in plan.notes if note not in of_fmus]
     yield from (Finding(place, Severity.NOTE, _sentence(note)) for note in notes)
     for link in plan.links:
@@ -210,7 +210,7 @@ def _unlinked_events(system: ResolvedSystem) -> Iterator[Finding]:
             members.append(("other", "event"))
         annotation = " ".join(write_shared_events([SharedEvent(name, tuple(members))]).split())
         calls = ", ".join(f'"{text}"' for text in (name, *ends))
-        what = f"Event '{name}' is shared, but the system does not say with whom: it is not synchronised."
+        what = f"Event '{name}' is shared, but the system does not declare its members: it is not synchronised."
         advice = (
             f"Add to the Annotations of the System: {annotation.replace('> <', '><')} In Python: "
             f"system.share_event({calls})."
@@ -219,7 +219,7 @@ def _unlinked_events(system: ResolvedSystem) -> Iterator[Finding]:
 
 
 def _loops(plan: Plan, place: str) -> Iterator[Finding]:
-    """A loop in both modes is told once for each: what happens to it differs."""
+    """A loop in both modes is reported once for each: it is handled differently."""
     for loop in plan.initial_loops:
         what = f"Algebraic loop at initialization{_assumed(loop)}: {_members(loop, plan)}."
         yield Finding(
@@ -235,7 +235,9 @@ def _loops(plan: Plan, place: str) -> Iterator[Finding]:
 
 def _assumed(loop: AlgebraicLoop) -> str:
     return (
-        ", assumed, because an FMU does not say on what its outputs depend" if loop.assumed else ""
+        ", assumed, because an FMU does not declare on what its outputs depend"
+        if loop.assumed
+        else ""
     )
 
 
@@ -281,7 +283,7 @@ def _part(system: System, chosen: Iterator[bool]) -> System:
 
 
 def _sentence(text: str) -> str:
-    """With a full stop, and no more than one blank between words; its begin may be a unit, so it stays as it is."""
+    """With a full stop, and no more than one blank between words; its first letter stays, as it may be that of a unit."""
     text = " ".join(text.split())
     return text if text.endswith((".", "!", "?")) else f"{text}."
 

@@ -1,4 +1,4 @@
-"""``fmimaster demo``: run what is ready, write tables and figures."""
+"""``fmimaster demo``: run a ready-made system, write tables and figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fmimaster.errors import FileError, OptionError, did_you_mean
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 
-HELP = "Run something ready-made, write tables and figures; without a name, list what there is."
+HELP = "Run a ready-made system, write tables and figures; without a name, list all demos."
 
 
 def add_arguments(parser: ArgumentParser) -> None:

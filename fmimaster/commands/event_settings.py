@@ -28,7 +28,7 @@ STEP_RULES: Mapping[str, type[StepRule[Any]]] = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """What has to do with events."""
+    """The options for events."""
     add = parser.add_argument
     clocks = f"when to stop for an event: {', '.join(map(option_name, EVENT_CLOCKS))}; with settings as NAME:KEY=VALUE,..."
     add("--event-clock", metavar="NAME", help=clocks)
@@ -37,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "used, if left out)"
     )
     add("--step-rule", metavar="RULE", help=rules)
-    sweeps = "repeat each step, with inputs that know how it went, at least until the K-th time"
+    sweeps = "do each step at least K times, with inputs interpolated over the completed step"
     add("--sweeps", type=int, metavar="K", help=sweeps)
     mode = "use Event Mode of FMI 3.0, or do not (as the system and the event clock need it, if left out)"
     add("--event-mode", "--event-mode-used", action=BooleanOptionalAction, help=mode)
@@ -59,7 +59,7 @@ def event_clock(arguments: Namespace) -> EventClock | None:
 
 
 def step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
-    """The step size, by the rule that is asked for."""
+    """The step size, by the requested rule."""
     size: str | None = arguments.step_size
     if arguments.step_rule is None:
         return size
@@ -73,7 +73,7 @@ def step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
 
 
 def swept(algorithm: Algorithm, sweeps: int | None) -> Algorithm:
-    """The algorithm, repeated over each step if sweeps are asked for."""
+    """The algorithm, repeated over each step if sweeps are requested."""
     if sweeps is None:
         return algorithm
     if sweeps < 1:

@@ -1,4 +1,4 @@
-"""What ``info`` tells, as plain data: the keys are part of the interface, tests/cli/test_info.py holds them."""
+"""The output of ``info`` as plain data: the keys are part of the interface, tests/cli/test_info.py holds them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fmimaster.system.values import parse_value
 
 
 def fmu_facts(fmu: FmuFile) -> dict[str, Any]:
-    """What one FMU says of itself; the names of values are those of the FMI 3.0 attributes."""
+    """The properties of one FMU; the names of values are those of the FMI 3.0 attributes."""
     model = fmu.model
     return {
         "file": str(fmu.source),
@@ -50,7 +50,7 @@ def fmu_facts(fmu: FmuFile) -> dict[str, Any]:
 
 
 def system_facts(description: SystemDescription, loader: Loader) -> dict[str, Any]:
-    """What a system is made of, as it is described; an FMU that cannot be used is told with its error."""
+    """The parts of a system, as it is described; an FMU that cannot be used is listed with its error."""
     return {
         "file": str(description.source),
         "name": description.system.name,
@@ -124,7 +124,7 @@ def _start(v: Variable) -> list[Any] | None:
         return None
     try:
         values = parse_value(v, v.start[0] if len(v.start) == 1 else v.start, "")
-    except InputError:  # 'validate' finds fault with it
+    except InputError:  # 'validate' reports it
         return list(map(str, v.start))
     return [value.hex() if isinstance(value, bytes) else value for value in values.tolist()]
 

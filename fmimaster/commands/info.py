@@ -1,4 +1,4 @@
-"""``fmimaster info``: what an FMU says of itself, or what a system is made of."""
+"""``fmimaster info``: the properties of an FMU, or the parts of a system."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fmimaster.commands.text import aligned, count, section, shortened, write, w
 from fmimaster.fmu.load import Loader
 from fmimaster.system.ssp import read_system
 
-HELP = "Show what an FMU says of itself, or what a system is made of."
+HELP = "Show the properties of an FMU, or the parts of a system."
 
 _MOST_ROWS = 25
-"""Lines of one section: a page shall remain a page."""
+"""Most lines of one section, so that the output stays short."""
 
 _SECTIONS = {
     "input": "Inputs",
@@ -72,7 +72,7 @@ def _fmu_page(facts: dict[str, Any]) -> list[str]:
 
 
 def _events(facts: dict[str, Any]) -> list[str]:
-    """What the FMU says of its events, in its manifest or by its event indicators."""
+    """The events that the FMU declares, in its manifest or by its event indicators."""
     rows = [row for event in facts["events"] for row in _event_rows(event)]
     lines = section("Events", shortened(aligned(rows), _MOST_ROWS))
     if (policy := facts["eventPolicy"]) is not None:
@@ -86,7 +86,7 @@ def _events(facts: dict[str, Any]) -> list[str]:
 
 
 def _event_rows(event: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """A row for each thing that is said of an event; the first one has its name."""
+    """A row for each declared property of an event; the first one has its name."""
     said: list[tuple[str, str]] = []
     for i in event["indicators"]:
         derivative = f", derivative {i['derivative']}" if i["derivative"] else ""
@@ -95,7 +95,7 @@ def _event_rows(event: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     said += [("triggered by", event["trigger"])] if event["trigger"] else []
     for p in event["payload"]:
         of = f" from {p['member']}" if p["member"] else ""
-        said += [("tells", p["output"]), ("is told", p["input"] + of)]
+        said += [("sends", p["output"]), ("receives", p["input"] + of)]
     head = (event["name"], event["scope"])
     for row in said:
         yield *head, *row
@@ -116,7 +116,7 @@ def _head(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("file", facts["file"]),
         ("FMI version", facts["fmiVersion"]),
         ("interfaces", ", ".join(facts["interfaces"])),
-        ("made by", facts["generationTool"] or "not said"),
+        ("made by", facts["generationTool"] or "not declared"),
         ("model identifier", facts["modelIdentifier"]),
         ("instantiation token", facts["instantiationToken"]),
         ("platforms", ", ".join(platforms) or "none: it has no binary"),
@@ -147,7 +147,7 @@ def _depends(on: dict[str, Any]) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "not said" if value is None else f"{value:g}"
+    return "not declared" if value is None else f"{value:g}"
 
 
 def _words(name: str) -> str:

@@ -68,7 +68,7 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
 
 
 def _said_by(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
-    """Who decided start, stop and step: the command line, the system, or what a note tells."""
+    """The origin of start, stop and step: the command line, the system, the default, or a choice that a note reports."""
     given, described = simulation, prepared.description.experiment
     both = {
         "start": (given.start_time, described.start_time, "default"),
@@ -139,7 +139,7 @@ def _page(facts: dict[str, Any]) -> list[str]:
 def _times(times: dict[str, Any]) -> list[tuple[str, ...]]:
     words = {"default": "by default", "note": "see the notes"}
     rows: list[tuple[str, ...]] = [
-        (what, f"{times[what]:.12g} s", words.get(by, f"said by the {by}"))
+        (what, f"{times[what]:.12g} s", words.get(by, f"from the {by}"))
         for what, by in times["saidBy"].items()
     ]
     if times["points"]:
@@ -154,7 +154,7 @@ def _times(times: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _loops(loops: list[dict[str, Any]]) -> list[str]:
-    assumed = " (assumed, because an FMU does not say on what its outputs depend)"
+    assumed = " (assumed, because an FMU does not declare on what its outputs depend)"
     return [
         f"  {', '.join(loop['variables'])}{assumed if loop['assumed'] else ''}" for loop in loops
     ]

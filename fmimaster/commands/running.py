@@ -1,4 +1,4 @@
-"""Running a simulation from the command line: progress, clean standard output, and what is left of a failed run."""
+"""Running a simulation from the command line: progress, clean standard output, and the rows of a failed run."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def simulate_and_keep(
     show_progress: bool,
     output_file: str | None = None,
 ) -> Results:
-    """Simulate, hand the rows to ``keep``, and tell what the run has cost.
+    """Simulate, pass the rows to ``keep``, and print the statistics of the run.
 
     Parameters
     ----------
     keep
-        Writes the rows, also those of a run that failed; returns what to tell of it.
+        Writes the rows, also those of a run that failed; returns lines to print.
     show_progress : bool
         Whether a bar may be shown; it is if the standard error is a terminal.
     output_file
-        CSV file that is written while the run goes on; ``keep`` gets the last block of rows only.
+        CSV file that is written during the run; ``keep`` gets the last block of rows only.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
 
 
 def ranges(results: Results) -> list[str]:
-    """A line for each column: its values at the begin and the end, the smallest and the largest."""
+    """A line for each column: its values at the start and the end, the smallest and the largest."""
     rows: list[tuple[str, ...]] = [("variable", "unit", "first", "last", "smallest", "largest")]
     table = results.expand()
     for name, values in table.columns.items():
@@ -110,7 +110,7 @@ def _summary(results: Results, reached: _Reached) -> list[str]:
     lines = results.statistics.lines()
     if reached.now < reached.stop:
         lines.append(
-            f"note: an FMU asked to end the simulation at t = {reached.now:.12g} s, before the stop time "
+            f"note: an FMU requested the end of the simulation at t = {reached.now:.12g} s, before the stop time "
             f"{reached.stop:.12g} s"
         )
     return lines

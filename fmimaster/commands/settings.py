@@ -39,18 +39,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--output-variable", action="append", default=[], metavar="GLOB", help=variable)
     interval = "record a row each S seconds only"
     add("--output-interval", type=float, metavar="S", help=interval)
-    add("--tolerance", type=float, metavar="TOL", help="relative tolerance that FMUs are told")
+    add("--tolerance", type=float, metavar="TOL", help="relative tolerance passed to the FMUs")
     backends = ", ".join(e.value for e in Backend)
     backend = f"what executes programs: {backends}; all give the same bits"
     add("--backend", default=Backend.FASTEST.value, metavar="NAME", help=backend)
     threads = (
-        "threads that step instances at the same time (0: as a measurement says; 1 if left out)"
+        "threads that step instances at the same time (0: chosen by a measurement; 1 if left out)"
     )
     add("--threads", type=int, default=1, metavar="N", help=threads)
     lossy = "let connections convert between types where a value can be lost"
     add("--allow-lossy-conversions", action="store_true", help=lossy)
     add("--allow-nan", action="store_true", help="let outputs be NaN")
-    add("--fmi-logging", action="store_true", help="ask FMUs to log all they can, and show it")
+    add("--fmi-logging", action="store_true", help="switch on all logging of the FMUs, and show it")
 
 
 def simulation(arguments: Namespace) -> Simulation:

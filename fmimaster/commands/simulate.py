@@ -1,4 +1,4 @@
-"""``fmimaster simulate``: run a system, write its results, tell what it has cost."""
+"""``fmimaster simulate``: run a system, write its results, print the statistics of the run."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def run(arguments: Namespace) -> int:
 
 
 def _streams(arguments: Namespace) -> bool:
-    """Whether rows go to the file while the run goes on: if nothing else wants them, and not the standard output, which
-    belongs to the FMUs until the end."""
+    """Whether rows go to the file during the run: if nothing else needs them, and the file is not the standard output,
+    which FMUs may write to until the end."""
     return bool(arguments.output_file) and arguments.output_file != "-" and not arguments.plot
 
 
 def _keep(results: Results, arguments: Namespace) -> list[str]:
-    """Write the files that are asked for; returns what to tell of them."""
+    """Write the requested files; returns lines to print about them."""
     told = []
     if arguments.output_file == "-":
         output = standard_output()
         write_csv(results, output)
-        output.flush()  # what is told of the run on the standard error comes after it
+        output.flush()  # the statistics on the standard error follow it
     elif arguments.output_file:
         if not _streams(arguments):
             write_csv(results, arguments.output_file)

@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print what stands beside the results."""
+    """Print the facts that are stored beside the results."""
     path = facts_path(arguments.file)
     if not path.is_file():
         raise FileError(_missing(Path(arguments.file), path))
@@ -43,7 +43,7 @@ def _missing(table: Path, path: Path) -> str:
         )
     return (
         f"There is no '{path.name}' beside '{table}': no event was seen in that run and all steps ended on the grid, "
-        "or the table was moved, or comes from another program. Simulate with --event-clock to have steps explained."
+        "or the table was moved, or comes from another program. Simulate with --event-clock to record the causes of steps."
     )
 
 

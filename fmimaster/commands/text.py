@@ -53,7 +53,7 @@ def write_json(data: Mapping[str, Any] | Sequence[Any]) -> None:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """To the standard error, where it does not mix with data; nothing if that is closed."""
+    """To the standard error, separate from data; nothing if that is closed."""
     if sys.stderr is not None:
         sys.stderr.write("".join(f"{line}\n" for line in lines))
 

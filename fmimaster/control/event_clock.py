@@ -23,7 +23,7 @@ INTERRUPTION = Cause(Kind.INTERRUPTION)
 
 
 class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone makes an event clock)
-    """Base of all event clocks: they say when to stop for a state event, and which events happen.
+    """Base of all event clocks: they determine when to stop for a state event, and which events happen.
 
     A new event clock is a subclass with ``clip``, ``detect`` or both.
     """
@@ -31,9 +31,9 @@ class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone 
     history: ClassVar[int] = 0
     """How many accepted points it reads, the present one among them."""
     policy: ClassVar[Policy] = Policy.EXECUTE
-    """What FMUs do at their own events, if they let the importer choose."""
+    """What FMUs do at their own events, if the importer can choose."""
     fires: ClassVar[bool] = False
-    """Whether it lets events happen; if not, FMUs execute them themselves."""
+    """Whether it fires events; if not, FMUs execute them themselves."""
     for_others: ClassVar[bool] = False
     """Whether it is for algorithms in which one FMU finds events for the others (``finds_events_for_others``)."""
 
@@ -47,7 +47,7 @@ class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone 
         Parameters
         ----------
         goal
-            The end of the step as all others want it.
+            The end of the step without the event clock.
         fired
             Events that have happened at this very time.
         """
@@ -62,7 +62,7 @@ class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone 
 
 @dataclass(frozen=True, slots=True)
 class EarlyReturn(EventClock):
-    """FMUs return early at their own events, announce them, and the importer lets them happen in all members at once.
+    """FMUs return early at their own events and announce them; the importer fires them in all members at once.
 
     For an algorithm that brings the others back: ``Aligned`` or ``Waveform``, "E1" and "E2" in docs/events.md.
     """
@@ -78,7 +78,7 @@ class EarlyReturn(EventClock):
 
 @dataclass(frozen=True, slots=True)
 class Check(EventClock):
-    """Interrupt for a moment after each event, and fire what is on at synchronous points (Dejaco's steps III to V).
+    """Do a short step after each event, and fire events that are active at synchronous points (Dejaco's steps III to V).
 
     For the algorithms ``Sequential`` and ``AutomaticSequence``, of which the first instance stops at its own events. Its
     inputs are extrapolated, so that shared events are judged by the other members.
@@ -108,7 +108,7 @@ class Check(EventClock):
         return Goal(Instant(end), INTERRUPTION) if fired and end < goal.end.seconds else goal
 
     def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
-        """What is on, by members whose inputs are those of this very point."""
+        """Events that are active, by members whose inputs are those of this very point."""
         events, first = indicators.plan.events, indicators.first
         values = indicators.present()
         return (

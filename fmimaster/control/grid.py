@@ -19,7 +19,7 @@ EXACT = 2**53
 class Grid:
     """The grid of a fixed step in one run.
 
-    Its points come from integers, so no error adds up; the step size that FMUs are given is the difference of two points,
+    Its points come from integers, so no error adds up; the step size passed to FMUs is the difference of two points,
     so that ``t + h`` is the next point bit by bit. After an interruption the next step goes to the next grid point.
 
     Parameters

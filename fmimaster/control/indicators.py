@@ -43,7 +43,7 @@ class Indicators:
         self.store = store
         self.history = history
         self.first: int | None = None
-        """The instance whose inputs are extrapolated, while the others know its course; None if all are."""
+        """The instance whose inputs are extrapolated, while the others have its polynomials; None if all are."""
         self.sets = [
             _indicator_set(plan, e, m.instance)
             for e, event in enumerate(plan.events)
@@ -69,7 +69,7 @@ class Indicators:
         self._present = None
 
     def present(self) -> list[float]:
-        """All Float64 outputs, as they were when they were asked for first since the last change."""
+        """All Float64 outputs, as they were when first requested after the last change."""
         present = self._present
         if present is None:
             present = self._present = self._outputs.tolist()
@@ -112,7 +112,7 @@ class Indicators:
         return found
 
     def largest(self, event: int) -> float:
-        """The smallest of its members' largest indicators: how deep the event is on by who sees it best."""
+        """The smallest of its members' largest indicators: how far below 0 they are for the lowest member."""
         values = self.present()
         return min(max(values[k] for k in s.z) for s in self.sets if s.event == event)
 
@@ -153,12 +153,12 @@ class Indicators:
                     )
                     raise SimulationError(
                         f"The members of the shared event '{self.plan.events[event].name}' disagree at t = {now:.12g} s: "
-                        f"{told}, though both have the same inputs. They must judge the event by the same condition; "
+                        f"{told}, though both have the same inputs. They must use the same condition for the event; "
                         "compare their parameters and the connections."
                     )
 
     def declaration(self, s: IndicatorSet) -> Any:
-        """What the FMU says of the event."""
+        """The declaration of the event by the FMU."""
         event = self.plan.events[s.event]
         return next(m.declaration for m in event.members if m.instance == s.instance)
 

@@ -28,7 +28,7 @@ class LookAhead(EventClock):
     shortest : float
         Shortest step in s.
     in_fmu : bool
-        Whether an FMU that computes it itself is asked, by the output that its manifest names.
+        Whether the prediction of an FMU that computes it itself is used: the output that its manifest names.
 
     Source: Tischer et al., LookAhead.
     """
@@ -46,7 +46,7 @@ class LookAhead(EventClock):
             )
 
     def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
-        """The nearest predicted event, if it comes before the goal."""
+        """The nearest predicted event, if it is before the goal."""
         del fired
         found = self._nearest(now, indicators)
         if found is None or now.seconds + found[0] >= goal.end.seconds:

@@ -20,7 +20,7 @@ from fmimaster.program.polynomial import NEAREST
 
 @dataclass(frozen=True, slots=True)
 class Predictive(EventClock):
-    """Stop at predicted events and fire them in all members at once; no FMU is ever brought back ("PZ" in docs/events.md).
+    """Stop at predicted events and fire them in all members at once; no FMU ever goes back ("PZ" in docs/events.md).
 
     Each indicator is extrapolated by the cubic through values and derivatives at the last two communication points.
 
@@ -118,7 +118,7 @@ def _first_time_all_reached(polynomials: Sequence[Cubic], horizon: float) -> flo
 
 
 def _falling_roots(p: Cubic, horizon: float) -> list[float]:
-    """Where a polynomial comes down to 0 within the horizon: at most once in each piece between its extrema."""
+    """Where a polynomial falls to 0 within the horizon: at most once in each piece between its extrema."""
     points = [0.0, *sorted(t for t in _extrema(p) if 0.0 < t < horizon), horizon]
     return [
         _root(p, low, high)

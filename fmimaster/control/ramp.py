@@ -1,4 +1,4 @@
-"""Steps of one size from wherever the last one ended, with short ones after each event, or without."""
+"""Steps of one size from the end of the last one, with short ones after each event, or without."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Ramped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ramp(StepRule[Ramped]):
-    """Steps of one size from wherever the last one ended; short ones first, at the start and after each event.
+    """Steps of one size from the end of the last one; short ones first, at the start and after each event.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Ramp(StepRule[Ramped]):
 
 @dataclass(frozen=True, slots=True)
 class FreeStep(Ramp):
-    """Steps of one size from wherever the last one ended, on no grid."""
+    """Steps of one size from the end of the last one, on no grid."""
 
     first: float = 1.0
     growth: float = inf

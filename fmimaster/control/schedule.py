@@ -1,4 +1,4 @@
-"""Start, stop and step of a run: exact numbers, and who said so."""
+"""Start, stop and step of a run: exact numbers, and the origin of each."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fmimaster.system.description import Experiment
 from fmimaster.system.model import Model
 
 MANY_STEPS = 10_000_000
-"""Above this a run is remarked upon: some FMUs suggest a stop time of 1e8 s."""
+"""Above this there is a note: some FMUs suggest a stop time of 1e8 s."""
 
 log = logging.getLogger("fmimaster")
 
 DEFAULT_STEPS = 500
-"""About so many steps are done where nobody says a step size."""
+"""About so many steps are done where no step size is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Schedule:
     points: tuple[Fraction, ...]
     """Communication points besides the grid."""
     notes: tuple[str, ...]
-    """Who said what, where the user did not."""
+    """The origin of times that the user did not give."""
 
     @property
     def base(self) -> TimeBase:
@@ -62,7 +62,7 @@ def make_schedule(
     usual_rule: Callable[[Time | None], StepRule[Any]] = FixedStep,
     points: Iterable[float] = (),
 ) -> Schedule:
-    """Settle the times of a run: the user's word first, then the system description's, then the FMUs'.
+    """Determine the times of a run: first from the user, then from the system description, then from the FMUs.
 
     Parameters
     ----------
@@ -71,13 +71,13 @@ def make_schedule(
     usual_rule
         What a step size means that is only a number.
     points
-        Times in s at which a communication point is wanted; those outside of the run are left out, and all of them where
+        Times in s at which a communication point is required; those outside of the run are left out, and all of them where
         an FMU cannot vary its step size.
 
     Raises
     ------
     OptionError
-        If nobody says a stop time, or the times do not fit together or not the FMUs.
+        If no stop time is given, or the times contradict each other or the FMUs.
     """
     notes: list[str] = []
     start = _first(start_time, described.start_time, _said(models, "start_time"), default=0.0)
@@ -98,7 +98,7 @@ def make_schedule(
     fixed = [n for n, m in models.items() if not _varies(m)]
     if fixed and (step.varies or step.rejects):
         raise OptionError(
-            f"Steps of different sizes are asked for, but '{fixed[0]}' cannot vary its step size "
+            f"Steps of different sizes are requested, but '{fixed[0]}' cannot vary its step size "
             "(canHandleVariableCommunicationStepSize is false). Use a fixed step."
         )
     if step.exact_size > stop - first:
@@ -131,7 +131,7 @@ def _first(*candidates: Time | None, default: Time) -> Time:
 
 
 def _said(models: Mapping[str, Model], what: str) -> float | None:
-    """What all FMUs that say anything agree upon."""
+    """The common value of all FMUs that have one."""
     said = {getattr(m.default_experiment, what) for m in models.values()} - {None}
     return said.pop() if len(said) == 1 else None
 
@@ -153,7 +153,7 @@ def _stop(
         notes.append(f"stop time {stop:g} s from the default experiment of '{name}'")
         return stop
     say = ", ".join(f"'{n}' {t:g} s" for n, t in said.items())
-    differ = f"the FMUs do not agree ({say})" if said else "neither the system nor an FMU says one"
+    differ = f"the FMUs do not agree ({say})" if said else "neither the system nor an FMU gives one"
     raise OptionError(f"No stop time is given, and {differ}. Give one: stop_time (--stop-time).")
 
 
@@ -177,7 +177,7 @@ def _size(
         )
         return sizes[name]
     step = round_to_125(span / DEFAULT_STEPS)
-    notes.append(f"step size {float(step):g} s, because nobody says one: {ceil(span / step)} steps")
+    notes.append(f"step size {float(step):g} s, because none is given: {ceil(span / step)} steps")
     return step
 
 

@@ -38,7 +38,7 @@ class StepRule(ABC, Generic[Memory]):
     rejects: ClassVar[bool] = False
     """Whether a step may be undone and tried again with another length: all FMUs must then be able to restore states."""
     varies: ClassVar[bool] = True
-    """Whether steps have different sizes, also where no event comes between."""
+    """Whether steps have different sizes, also without an event between them."""
     watches_discrete_outputs: ClassVar[bool] = False
     """Whether the rule judges steps by changes of connected discrete outputs."""
     rejection: ClassVar[Cause] = Cause(Kind.ERROR)
@@ -71,7 +71,7 @@ class StepRule(ABC, Generic[Memory]):
         """The end of the next step, if nothing else limits it."""
 
     def error(self, tried: StepContext) -> float:
-        """How far a step that was tried is from being acceptable; at most 1 is good. Asked only if ``rejects``."""
+        """How far a step that was tried is from being acceptable; at most 1 is good. Called only if ``rejects``."""
         del tried
         return 0.0
 
@@ -87,7 +87,7 @@ class StepRule(ABC, Generic[Memory]):
         length : float
             Its length in s.
         error : float
-            As :meth:`error` says; ``inf`` for a step that failed: it was discarded, or an iteration did not converge.
+            As returned by :meth:`error`; ``inf`` for a step that was discarded, or did not converge.
         """
         del now, length, error
         return memory, None

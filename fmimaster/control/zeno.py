@@ -42,7 +42,7 @@ def accumulation(times: Sequence[float]) -> float | None:
 
 
 class EventHistory:
-    """Times of the last events, by whatever tells their kinds apart."""
+    """Times of the last events, by a key for each kind of event."""
 
     def __init__(self) -> None:
         self._times: dict[object, deque[float]] = {}

@@ -163,7 +163,7 @@ class BinaryInstance(Instance):
         }.get(status, "Check its inputs, parameters and step size.")
         raise CallError(
             f"{function} of '{self.name}' returned {self.prefix}{word}{where}{size}. "
-            + (f"The FMU says:{said}" if said else f"The FMU gave no message. {advice}"),
+            + (f"Messages of the FMU:{said}" if said else f"The FMU gave no message. {advice}"),
             instance=self.name,
             function=function,
             status=self.prefix + word,

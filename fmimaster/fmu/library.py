@@ -132,8 +132,8 @@ class FmuFile:
                 "It gave no message; fmi_logging (--fmi-logging) may bring one."
             )
             raise ModelError(
-                f"'{self.source}' cannot be instantiated as '{name}': {error}. The FMU says: {reason} Often a licence, a "
-                "resource file or another program is missing."
+                f"'{self.source}' cannot be instantiated as '{name}': {error}. Message of the FMU: {reason} Often a "
+                "licence, a resource file or another program is missing."
             ) from error
         self._instances.append(instance)
         return instance

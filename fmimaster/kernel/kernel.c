@@ -1,5 +1,5 @@
 /* The interpreter of programs: the loop over instructions, and what small FMUs need at each step. Each case does what the
- * docstring of its instruction says, as the function of that name in fmimaster/run/reference does. */
+ * docstring of its instruction defines, as the function of that name in fmimaster/run/reference does. */
 
 #include <stdint.h>
 #include <stddef.h>
@@ -84,7 +84,7 @@ static inline double end_of(const fm_kernel *k, const fm_instruction *c)
     return c->at == 1.0 ? k->end : k->begin + c->at * (k->end - k->begin);
 }
 
-/* One step to `there`, which leaves what it came to in a result: others may be done beside it. */
+/* One step to `there`, which leaves its outcome in a result: others may be done at the same time. */
 HOT static void step_beside(fm_kernel *k, const fm_instruction *c, double there, fm_result *r)
 {
     const fm_instance *instance = &k->instances[c->instance];
@@ -98,7 +98,7 @@ HOT static void step_beside(fm_kernel *k, const fm_instruction *c, double there,
         *at = there;
 }
 
-/* A step that was not simply done: the run ends, an event, an early return, or a step that cannot be done. */
+/* A step that did not simply succeed: the run ends, an event, an early return, or a step that cannot be done. */
 RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double there, const fm_result *r)
 {
     const fm_answer *answer = &r->answer;

@@ -1,8 +1,8 @@
 /* The whole interface of the kernel. Plain declarations only: the C compiler and cffi read this very file.
  *
- * The kernel knows a value store, programs, and for each instance a table of functions and an opaque pointer. It does not
- * know FMUs, files, units, names, controllers, or Python. All arrays are borrowed; it allocates when it is made and never
- * during a run. What an instruction means stands in fmimaster/program/instructions.py; the interpreter in Python is
+ * The kernel knows a value store, programs, and for each instance a table of functions and an opaque pointer. It has no
+ * access to FMUs, files, units, names, controllers, or Python. All arrays are borrowed; it allocates when it is made and
+ * never during a run. fmimaster/program/instructions.py defines each instruction; the interpreter in Python is
  * fmimaster/run/reference/, and the two agree bit for bit. */
 
 /* Status of FMI functions, and what the kernel adds. */
@@ -13,7 +13,7 @@ enum fm_status {
     FM_ERROR = 3,
     FM_FATAL = 4,
     FM_MISSING = 5, /* the library does not have the function */
-    FM_AGAIN = 6    /* a hook asks for another pass */
+    FM_AGAIN = 6    /* a hook requests another pass */
 };
 
 /* Types of variables: FM_ and the name in fmimaster.system.model.DataType. */
@@ -44,17 +44,17 @@ enum fm_stop {
     FM_DISCARDED = 1,
     FM_NOT_CONVERGED = 2,
     FM_FAILED = 3, /* a call returned Error or Fatal, see fm_kernel.failure */
-    FM_HAPPENED = 4, /* it did not stop, but an FMU asked for an event or the end of the run, or returned early */
+    FM_HAPPENED = 4, /* it did not stop, but an FMU requested an event or the end of the run, or returned early */
     FM_EARLY = 5     /* an early return at a time outside of the step */
 };
 
-/* What DoStep said if it was not simply done. */
+/* What DoStep returned if it did not simply succeed. */
 typedef struct {
     double last_successful_time;
     int terminate, discarded, early, event;
 } fm_answer;
 
-/* What UpdateDiscreteStates said. */
+/* What UpdateDiscreteStates returned. */
 typedef struct {
     double next_event_time; /* INFINITY for none */
     int wants_update, terminate;
@@ -72,7 +72,7 @@ typedef struct {
     /* n inputs go on from time along polynomials; derivatives[order * n + i], order 0 to degree */
     int (*set_polynomials)(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                        double time, const char **function);
-    /* FM_DISCARD if the step was not simply done: then, and only then, the answer says what came of it */
+    /* FM_DISCARD if the step did not simply succeed: then, and only then, the answer holds the outcome */
     int (*do_step)(void *self, double time, double size, fm_answer *answer, const char **function);
     int (*save)(void *self, int place, const char **function);
     int (*restore)(void *self, int place, const char **function);
@@ -104,7 +104,7 @@ typedef struct {
     double factor, offset;
 } fm_move;
 
-/* What lets an event happen in an instance, and what comes along with it. */
+/* What triggers an event in an instance, and the inputs that belong to it. */
 typedef struct {
     uint8_t *active;
     int32_t *counter; /* null for a clock */
@@ -188,7 +188,7 @@ void fm_pool_rest(fm_pool *pool);
 void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n);
 #define FM_MOST_TASKS 32767
 
-/* A REPEAT under way: with what each pass begins, and what the pass before led to. */
+/* A REPEAT in progress: the start values of each pass, and the outcome of the pass before. */
 typedef struct {
     const fm_instruction *repeat;
     int count, wanted_at_first;
@@ -197,7 +197,7 @@ typedef struct {
     void *outputs_before[FM_TYPES];
 } fm_passes;
 
-/* What a STEP came to, until it is put together with those beside it. */
+/* The outcome of a STEP, until it is combined with those beside it. */
 typedef struct {
     int status;
     fm_answer answer;
@@ -228,7 +228,7 @@ struct fm_kernel {
     /* events: the earliest early return, and which instances request one; the same as they were kept with a buffer */
     double limit, *kept_limit;
     uint8_t *requests, *kept_requests; /* n_instances; n_buffers * n_instances */
-    int wants_another;                 /* whether an instance or a hook asks for another pass */
+    int wants_another;                 /* whether an instance or a hook requests another pass */
     int has_events;                    /* whether any instance can request an event */
     fm_passes passes[FM_MOST_NESTED];
     uint8_t *active;     /* per trigger */
@@ -272,9 +272,9 @@ int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end);
 /* Attempt an interval, and commit it if nothing happened. Returns an fm_stop. */
 int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, double begin, double end);
 
-/* Attempt and commit the intervals between n times while nothing happens; attempts are a pattern of programs that is gone
- * through again and again. *done intervals are committed, the next one is attempted and not committed. Comes back early when the next row is the last that has room, or an attempt did not
- * simply succeed. Returns an fm_stop of the last attempt. */
+/* Attempt and commit the intervals between n times while nothing happens; attempts are a pattern of programs that is
+ * repeated. *done intervals are committed, the next one is attempted and not committed. Stops early when the next row is
+ * the last that has room, or an attempt did not simply succeed. Returns an fm_stop of the last attempt. */
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
               const double *times, int n, int *done);
 

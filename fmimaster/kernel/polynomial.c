@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Coefficients of the Hermite polynomial of one signal: fmimaster/program/polynomial.py. `nodes` are its times, each as
- * often as it has samples; samples[i] at the begin of a point is its value, and its derivatives follow. */
+ * often as it has samples; samples[i] at the start of a point is its value, and its derivatives follow. */
 static void hermite(const double *nodes, const double *samples, int n, double centre, double *work, double *coefficients)
 {
     double *column = work, *newton = work + n;

@@ -39,7 +39,7 @@ static int64_t as_integer(int type, const void *p)
     }
 }
 
-/* Only conversions that lose nothing, or round to Float32, come here. */
+/* Only conversions that lose nothing, or round to Float32, use this. */
 void fm_convert(const fm_move *m)
 {
     if (m->source_type == m->target_type && !m->transformed) {

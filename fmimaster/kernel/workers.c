@@ -11,7 +11,7 @@
 
 enum { SPINS = 2000 }; /* some 10 us: longer than most pauses between two parallel parts */
 
-/* Round, number of tasks and next task in one word, so that who takes a task knows that it is one of the present round. */
+/* Round, number of tasks and next task in one word: a thread that takes a task can check its round. */
 #define TICKET(round, n) ((uint64_t)(round) << 32 | (uint64_t)(n) << 16)
 #define ROUND(ticket) ((uint32_t)((ticket) >> 32))
 #define TASKS(ticket) ((int)((ticket) >> 16 & 0xffff))

@@ -3,7 +3,7 @@
 Comma-separated; one header row with the names in double quotes, the first of them ``time``; numbers
 as C reads them; Booleans as 0 and 1; no units, no comments. Times do not decrease; a repeated time
 is an event. Beyond the rules: arrays become a column per element (``x[1,2]``, counted from 1), text
-stands in double quotes, and binaries are written as hexadecimal text.
+is in double quotes, and binaries are written as hexadecimal text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fmimaster.results.facts import read_facts, write_facts
 from fmimaster.results.table import Table
 
 _ROWS_AT_ONCE = 4096
-"""Rows that are held as text at one time: bounds the memory, costs no speed."""
+"""Rows that are held as text at one time: limits the memory, without loss of speed."""
 
 
 class CsvWriter:
@@ -74,7 +74,7 @@ class CsvWriter:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except BrokenPipeError:  # a reader that has gone
+        except BrokenPipeError:  # the reader has closed the pipe
             raise
         except OSError as error:
             raise FileError(f"The results cannot be written: {error.strerror or error}.") from error
@@ -175,7 +175,7 @@ class _Source:
         self.fail(line, f"column '{self.names[wrong]}' has {row[wrong]!r}; expected {expected}.")
 
     def fail_number(self, line: int, error: ValueError) -> NoReturn:
-        """Find the cell of which Python's csv module says only that it is no number."""
+        """Find the cell that Python's csv module only reports as not a number."""
         with self.path.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.reader(stream, skipinitialspace=True)
             row = next(row for row in reader if reader.line_num >= line)

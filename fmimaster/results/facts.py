@@ -1,6 +1,6 @@
-"""The facts that a CSV file has no place for, in a JSON file beside it: events and causes of steps.
+"""The facts that a CSV file cannot hold, in a JSON file beside it: events and causes of steps.
 
-``results.csv`` has ``results.events.json`` beside it, if there is anything to tell.
+``results.csv`` has ``results.events.json`` beside it, if there is an event or a cause to report.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """JSON knows no infinity, no NaN and no bytes."""
+    """JSON has no infinity, no NaN and no bytes."""
     if isinstance(value, list):
         return [_json(v) for v in value]
     if isinstance(value, float) and not isfinite(value):

@@ -49,7 +49,7 @@ _EVENT_STYLES: dict[bool, Any] = {
 }
 """Shared or not → how an event is marked."""
 _TICKS_APART = 1 / 3000
-"""Part of the time span below which two ticks cannot be told apart, even in print."""
+"""Part of the time span below which two ticks cannot be distinguished, even in print."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The outcome of a run: a table that can be written, read, plotted, and handed to pandas."""
+"""The outcome of a run: a table that can be written, read, plotted, and converted for pandas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has cost."""
+"""Numbers of steps and calls, and wall times, of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class InstanceStatistics:
-    """What one instance has cost during a run."""
+    """Numbers of calls, and wall time, of one instance during a run."""
 
     name: str
     calls: int
@@ -22,7 +22,7 @@ class InstanceStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a run has cost, and what its user should know."""
+    """Numbers of steps and calls, wall times, warnings and notes of a run."""
 
     steps: int
     """Communication steps that were accepted."""
@@ -37,14 +37,14 @@ class Statistics:
     instances: tuple[InstanceStatistics, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was decided, where it was not said."""
+    """Choices that were made where the user gave none."""
     events: int = 0
     """Events that the run has let happen or located."""
 
     def lines(self) -> list[str]:
         """Summary for the end of a run: one line of totals, a row per instance, warnings, notes.
 
-        Events, and how often instances were brought back, are told if there were any.
+        Events, and how often instances were restored, are listed if there were any.
 
         Shares are of the wall time of the loop; those of instances that run at the same time can
         add up to more than 100 %.

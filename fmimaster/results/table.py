@@ -23,7 +23,7 @@ Self = TypeVar("Self", bound="Table")
 class Table:
     """An immutable table of what was recorded: rows are instants, columns are variables.
 
-    Arrays are taken as they are, without a copy: who made them must not write to them any more.
+    Arrays are taken as they are, without a copy: the caller must not write to them any more.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Table:
     index : shape (n,)
         Superdense index: 0 for the first row at a time, 1, 2, … for later ones; counted if None.
     statistics
-        What the run has cost; :data:`NO_RUN` if the table does not come from a run.
+        Numbers of steps and calls, and wall times; :data:`NO_RUN` if the table does not come from a run.
     metadata
         What else is worth keeping, as text.
     events, steps

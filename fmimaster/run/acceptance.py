@@ -1,4 +1,4 @@
-"""What becomes of a step that was tried: it is accepted and committed, or undone and tried again."""
+"""Accepts and commits a step that was tried, or undoes it so that it is tried again."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Acceptance:
         return True
 
     def context(self, goal: Goal, changed: tuple[str, ...] = ()) -> StepContext:
-        """What rules and algorithms are asked with."""
+        """The arguments for rules and algorithms."""
         s = self._state
         return StepContext(self._indicators, self._size, s.variant, goal, self._base, changed)
 
@@ -92,7 +92,7 @@ class Acceptance:
     def _is_undone(
         self, goal: Goal, outcome: Outcome, variant: Variant, context: StepContext
     ) -> bool:
-        """Ask the rule; undo the step if it is to be tried again with another length."""
+        """Call the rule; undo the step if it is to be tried again with another length."""
         s = self._state
         error = inf if outcome.stopped is not None else self._rule.error(context)
         length = (goal.end.seconds if outcome.stopped else outcome.end) - s.time.seconds

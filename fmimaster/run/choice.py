@@ -25,7 +25,7 @@ class Backend(Enum):
     NATIVE = "native"
     """The kernel in C."""
     REFERENCE = "reference"
-    """The interpreter in Python: the specification, and a debugger's way in."""
+    """The interpreter in Python: the specification, and the one to debug."""
 
 
 ExecutorType = type[ReferenceExecutor] | type["NativeExecutor"]
@@ -33,7 +33,7 @@ ExecutorType = type[ReferenceExecutor] | type["NativeExecutor"]
 
 @cache
 def native_executor() -> type[NativeExecutor] | None:
-    """The kernel's executor; None, said once, where the kernel was not built because there was no C compiler."""
+    """The kernel's executor; None, with one warning, where the kernel was not built because there was no C compiler."""
     try:
         from fmimaster.run.native.executor import NativeExecutor
     except ImportError as error:
@@ -48,12 +48,12 @@ def native_executor() -> type[NativeExecutor] | None:
 
 
 def choose_executor(plan: Plan, backend: Backend) -> ExecutorType:
-    """The executor that is asked for.
+    """The requested executor.
 
     Raises
     ------
     OptionError
-        If the native one is asked for and is not there, or cannot do the plan.
+        If the native one is requested and was not built, or cannot do the plan.
     """
     if backend is Backend.REFERENCE:
         return ReferenceExecutor

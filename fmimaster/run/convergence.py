@@ -40,7 +40,7 @@ def largest_change(
     for kind, now in store.outputs.items():
         if kind.is_float:
             scale = np.maximum(nominals[kind], np.abs(now))
-            with np.errstate(invalid="ignore"):  # what has become infinite is not at rest
+            with np.errstate(invalid="ignore"):  # an output that became infinite has not converged
                 change = np.abs(now - before[kind]) / scale
             largest = max(largest, np.inf if np.isnan(change).any() else float(np.max(change)))
         elif not np.array_equal(now, before[kind]):

@@ -28,7 +28,7 @@ from fmimaster.run.loop import Loop
 from fmimaster.system.model import Scope
 
 AT_EVENT = 1e-9
-"""Indicators that come down to 0 within so many s, or are nearer to it than this part of their nominal value, are those of
+"""Indicators that fall to 0 within so many s, or are nearer to it than this part of their nominal value, are those of
 the event at which an FMU has stopped."""
 
 LATE = 1e-6
@@ -41,7 +41,7 @@ PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.L
 
 
 class _Planned(NamedTuple):
-    """What is known of a combination of requests and fired events before it happens."""
+    """What is known in advance about a combination of requests and fired events."""
 
     instances: tuple[int, ...]
     """Instances that the event concerns."""

@@ -20,7 +20,7 @@ from fmimaster.run.rows import RowBlock
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What FMUs get when they enter Initialization Mode; times in s."""
+    """Arguments passed to FMUs when they enter Initialization Mode; times in s."""
 
     start: float
     stop: float | None = None
@@ -44,14 +44,14 @@ class Executor(Protocol):
         ...
 
     def run(self, program: Program, begin: float, end: float) -> Outcome:
-        """Execute a program over the interval from begin to end, in s."""
+        """Execute a program over the interval from ``begin`` to ``end``, in s."""
         ...
 
     def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
         """Attempt one interval, and commit it if nothing happened: None. Else the outcome, which is not yet committed."""
 
     def rest(self) -> None:
-        """Nothing will be asked of it for a while: threads may sleep."""
+        """No call follows for some time: threads may sleep."""
 
     def repeat(
         self,
@@ -69,7 +69,7 @@ class Executor(Protocol):
 
         Returns
         -------
-        Number of committed intervals, and the outcome of the one after them, which is not yet committed. It comes back
+        Number of committed intervals, and the outcome of the one after them, which is not yet committed. It returns
         at the last interval, when the next row is the last that has room, after some wall time, or when an attempt did
         not simply succeed.
         """

@@ -32,9 +32,9 @@ def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> Simulatio
         )
     logged = "".join(f"\n  {name}: {message}" for message in stop.messages[-5:])
     return CallError(
-        f"DoStep of '{name}' was discarded at t = {begin:.12g} s (step {size:.6g} s); it came to "
+        f"DoStep of '{name}' was discarded at t = {begin:.12g} s (step {size:.6g} s); it reached "
         f"t = {stop.time:.12g} s. A fixed step cannot be made smaller during the run. Use a smaller step size."
-        + (f" The FMU says:{logged}" if logged else ""),
+        + (f" Messages of the FMU:{logged}" if logged else ""),
         instance=name,
         function="DoStep",
         status="Discard",
@@ -47,8 +47,8 @@ def endless(names: Iterable[str], time: float) -> SimulationError:
     """The error for events that do not end at one time in s."""
     who = ", ".join(f"'{name}'" for name in names)
     return SimulationError(
-        f"Events at t = {time:.12g} s do not come to an end: {who} want another one again and "
-        f"again (limit: {MOST_AT_ONE_TIME} events, 100 updates in each). Look for a discrete loop without delay."
+        f"Events at t = {time:.12g} s do not end: {who} always request another one "
+        f"(limit: {MOST_AT_ONE_TIME} events, 100 updates in each). Look for a discrete loop without delay."
     )
 
 
@@ -66,7 +66,7 @@ def accumulating(name: str, limit: float, time: float) -> ZenoError:
 def next_event_is_nan(names: str, time: float) -> SimulationError:
     """The error for instances that name NaN as the time of their next event."""
     return SimulationError(
-        f"UpdateDiscreteStates of {names} says that the time of its next event is NaN, at "
+        f"UpdateDiscreteStates of {names} returned NaN as the time of the next event, at "
         f"t = {time:.12g} s. Expected a time in s, or that there is none. Ask the FMU's vendor."
     )
 
@@ -101,5 +101,5 @@ def too_often_late(
         f"The event '{name}' was found late {times} times, with all its indicators well below 0: first "
         f"at t = {first[0]:.12g} s ({first[1]:.3g}), now at t = {now[0]:.12g} s "
         f"({now[1]:.3g}). It happens more often than steps can follow; perhaps its events accumulate. "
-        "Take smaller steps, or the event clock EarlyReturn, which tells the time at which they do."
+        "Take smaller steps, or the event clock EarlyReturn, which reports the time at which they do."
     )

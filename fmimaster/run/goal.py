@@ -1,4 +1,4 @@
-"""Where the next step ends: the earliest instant that the rule, the calendar, an FMU or the event clock asks for."""
+"""Where the next step ends: the earliest instant that the rule, the calendar, an FMU or the event clock requires."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class RowBlock:
         self.count = k + 1
 
     def take(self) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
-        """All rows: times, and per type the values, shape (rows, columns); they are there until the next one comes."""
+        """All rows: times, and per type the values, shape (rows, columns); they are valid until the next one is taken."""
         n, self.count = self.count, 0
         return self.times[:n], {kind: block[:n] for kind, block in self.values.items()}
 

@@ -1,4 +1,4 @@
-"""The one loop over time: it decides, programs do."""
+"""The only loop over time: it makes the decisions, programs carry them out."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from fmimaster.run.goal import Goals
 from fmimaster.run.loop import Loop
 
 OFTEN = 16
-"""After so many single steps the loop lets others have their turn: far fewer than a block of rows has room for."""
+"""After so many single steps the loop yields: far fewer than a block of rows has room for."""
 
 
 class Stepper:
     """Brings all instances of a plan from instant to instant.
 
-    A step ends at the earliest instant that anything asks for, with a cause. A quiet stretch of the grid is left to the
-    executor, which comes back with an attempt that is not yet committed. Events happen after a step was accepted, so that
-    nothing of an event is ever undone.
+    A step ends at the earliest instant that any source requires, with a cause. A part of the grid without events is
+    left to the executor, which returns with an attempt that is not yet committed. Events happen after a step was
+    accepted, so that nothing of an event is ever undone.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -46,9 +46,9 @@ class Stepper:
         self._only = programs.variants[0] if choose is None and programs.restart is None else None
         """The variant of all steps, if there is but one."""
         self._grid: Grid | None = None
-        """The grid of which stretches can be left to the executor: nothing need be asked in between."""
-        if loop.clock is None and choose is None and not (rule.rejects or changes.inputs):
-            self._grid = rule.grid(loop.state.memory)
+        """The grid of which parts can be left to the executor, without calls in between."""
+        if clock is None and choose is None and not (rule.rejects or changes.inputs):
+            self._grid = rule.grid(state.memory)
 
     def begin(self) -> None:
         """Look at what belongs to the start, after all instances were initialized."""
@@ -105,8 +105,10 @@ class Stepper:
         return programs.variants[s.variant]
 
     def _attempt(self, goal: Goal, until: Instant, variant: Variant) -> tuple[Goal, Outcome | None]:
-        """Try one step, or as many as the quiet grid allows; returns the goal of the last one and its outcome, which is not
-        yet committed; None for the outcome if it is."""
+        """Try one step, or as many as possible on the grid without events.
+
+        Returns the goal of the last one and its outcome, which is not yet committed; None for the outcome if it is.
+        """
         s, program = self.state, variant.attempt
         begin, grid = s.time.seconds, self._grid
         if grid is not None and goal.cause is GRID and variant is not self._programs.restart:

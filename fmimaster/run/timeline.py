@@ -1,4 +1,4 @@
-"""The calendar of a run: instants at which a communication point is certain to be wanted."""
+"""The calendar of a run: instants at which a communication point is required."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def test_order_times_and_programs_are_told(run: Run, two_mass: Path) -> None:
     lines = words(run("plan", two_mass, "--stop-time", "5"))
     for expected in (
         "two-mass, Jacobi(inputs=Polynomial(points=1, derivatives=0, history=True, held=None))",
-        "start 0 s said by the system",
-        "stop 5 s said by the command line",
+        "start 0 s from the system",
+        "stop 5 s from the command line",
         "upper TwoMassUpper FMI 2.0",
         "upper, lower",
         "Program 'initialize'",

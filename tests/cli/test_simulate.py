@@ -139,7 +139,8 @@ def test_an_fmu_that_ends_the_simulation_is_told(run: Run) -> None:
     outcome = run("simulate", reference("fmi3/Faulty.fmu"), *values)
     assert outcome.status == 0
     assert (
-        "an FMU asked to end the simulation at t = 0.6 s, before the stop time 10 s" in outcome.err
+        "an FMU requested the end of the simulation at t = 0.6 s, before the stop time 10 s"
+        in outcome.err
     )
 
 

@@ -489,7 +489,9 @@ def test_a_failed_step_is_told_with_the_words_of_the_fmu(
     assert (
         f"{prefix}DoStep of 'Faulty' returned {prefix}{status} at t = 0.5 s (step 0.1 s)" in message
     )
-    assert f"The FMU says:\n  Faulty: Faulty: told to return {status} at t = 0.5 s." in message
+    assert (
+        f"Messages of the FMU:\n  Faulty: Faulty: told to return {status} at t = 0.5 s." in message
+    )
 
 
 def test_a_discarded_step_is_told_with_the_words_of_the_fmu(run: Run, faulty: Path) -> None:
@@ -497,7 +499,7 @@ def test_a_discarded_step_is_told_with_the_words_of_the_fmu(run: Run, faulty: Pa
     message = run("simulate", faulty, *fault_values).error
     assert "DoStep of 'Faulty' was discarded at t = 0.5 s (step 0.1 s)" in message
     assert "Use a smaller step size." in message
-    assert "The FMU says:\n  Faulty: Faulty: told to return Discard at t = 0.5 s." in message
+    assert "Messages of the FMU:\n  Faulty: Faulty: told to return Discard at t = 0.5 s." in message
 
 
 def test_nan_in_an_output_is_named_with_its_time(run: Run, faulty: Path) -> None:

@@ -135,7 +135,9 @@ def test_a_shared_event_without_trigger_is_for_look_ahead(simulate: Simulate) ->
 
 
 def test_a_shared_event_of_which_nobody_says_with_whom_is_refused(simulate: Simulate) -> None:
-    with pytest.raises(DescriptionError, match=r"'a\.hit' is shared, but .* not say with whom"):
+    with pytest.raises(
+        DescriptionError, match=r"'a\.hit' is shared, but .* not declare its members"
+    ):
         run(simulate, Predictive(), alone=True, a=fall())
 
 
@@ -197,7 +199,7 @@ def test_an_output_without_a_number_at_the_start_is_told_where_event_mode_is_use
     unit = PythonFmu(outputs={"y": lambda v: nan}, has_event_mode=True)
     with pytest.raises(SimulationError) as caught:
         simulate({"a": unit}, event_mode=True, step_size=1, stop_time=1)
-    assert str(caught.value).startswith("The event at the start, t = 0 s, does not come to an end")
+    assert str(caught.value).startswith("The event at the start, t = 0 s, does not end")
     assert "'a.y' is NaN" in str(caught.value)
 
 
@@ -257,7 +259,7 @@ def test_events_that_want_another_update_for_ever_are_told(simulate: Simulate) -
         return UpdateAnswer(wants_update=v.t > 0)
 
     unit = fall(reset=restless, scope=Scope.PRIVATE)
-    with pytest.raises(SimulationError, match=r"Events at t = 0\.5 s do not come to an end: 'a'"):
+    with pytest.raises(SimulationError, match=r"Events at t = 0\.5 s do not end: 'a'"):
         run(simulate, EarlyReturn(), alone=True, a=unit)
 
 

@@ -45,7 +45,7 @@ def test_a_shared_event_that_is_not_linked_is_a_warning_with_the_line_to_add(
         Severity.WARNING,
         "upper.collision, lower.collision",
     )
-    assert "is shared, but the system does not say with whom" in finding.what
+    assert "is shared, but the system does not declare its members" in finding.what
     assert 'system.share_event("collision", "upper.collision", "lower.collision")' in finding.advice
     line = re.search(r"<ssc:Annotation.*</ssc:Annotation>", finding.advice)
     assert line is not None
@@ -105,8 +105,8 @@ def test_info_shows_the_events_of_an_fmu(run: Run, tmp_path: Path) -> None:
         "and collision.z[2] <= 0, derivative collision.dz[2]",
         "announces collision.out",
         "triggered by collision.in",
-        "tells v",
-        "is told collision.w",
+        "sends v",
+        "receives collision.w",
         "eventPolicy execute 0, announce 1, ignore 2",
         "lookahead.next",
         "u_x u_poly[0] ... u_poly[2], derivative to u_v if inputOrder = 5",

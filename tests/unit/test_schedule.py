@@ -72,7 +72,7 @@ def test_a_fixed_step_is_taken_as_it_is() -> None:
 def test_without_any_step_size_about_500_steps_of_a_round_size_are_done() -> None:
     s = make_schedule({"a": model()}, SILENT, stop_time=10)
     assert s.rule.exact_size == Fraction(1, 50)
-    assert s.notes == ("step size 0.02 s, because nobody says one: 500 steps",)
+    assert s.notes == ("step size 0.02 s, because none is given: 500 steps",)
 
 
 @pytest.mark.parametrize("power", range(-20, 20))
@@ -96,7 +96,7 @@ def test_a_number_just_below_a_power_of_ten_rounds_to_half_of_it() -> None:
 
 
 def test_without_a_stop_time_the_option_is_named() -> None:
-    with pytest.raises(OptionError, match=r"neither the system nor an FMU says one.*--stop-time"):
+    with pytest.raises(OptionError, match=r"neither the system nor an FMU gives one.*--stop-time"):
         make_schedule({"a": model()}, SILENT)
 
 

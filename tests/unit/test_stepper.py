@@ -172,7 +172,7 @@ def test_a_discarded_step_is_an_error_that_names_instance_step_and_time_reached(
     discarded = Outcome(0.25, stopped=Stop(Reason.DISCARDED, 0, 0, 0.25))
     with pytest.raises(CallError) as caught:
         stepped(0.1, 1, outcome={0.2: discarded})
-    assert "'pump' was discarded at t = 0.2 s (step 0.1 s); it came to t = 0.25 s" in str(
+    assert "'pump' was discarded at t = 0.2 s (step 0.1 s); it reached t = 0.25 s" in str(
         caught.value
     )
     assert "Use a smaller step size" in str(caught.value)

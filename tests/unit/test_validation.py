@@ -109,13 +109,15 @@ def test_undeclared_dependencies_and_the_loops_that_follow_are_noted(
     ring = [f"a.{out} -> b.{into}", f"b.{out} -> a.{into}"]
     notes = of(Severity.NOTE, validate(system(tmp_path / "s", {"a": path, "b": path}, ring)))
     said = [f.what for f in notes]
-    assert any("It is not said on which inputs these outputs depend" in what for what in said)
+    assert any(
+        "The FMU does not declare on which inputs these outputs depend" in what for what in said
+    )
     loops = [what for what in said if what.startswith("Algebraic loop")]
     assert [what.split(",")[0] for what in loops] == [
         "Algebraic loop at initialization",
         "Algebraic loop in Step Mode",
     ]
-    assert all("assumed, because an FMU does not say" in what for what in loops)
+    assert all("assumed, because an FMU does not declare" in what for what in loops)
 
 
 def test_a_real_loop_is_not_called_assumed(feedthrough: Path, tmp_path: Path) -> None:

@@ -112,5 +112,5 @@ def test_time_events_that_accumulate_are_told(simulate: Simulate) -> None:
 
 def test_a_time_event_that_names_the_present_time_for_ever_is_told(simulate: Simulate) -> None:
     unit = PythonFmu(update=lambda v: UpdateAnswer(next_event_time=v.t), has_event_mode=True)
-    with pytest.raises(SimulationError, match=r"Events at t = 0 s do not come to an end: 'clock'"):
+    with pytest.raises(SimulationError, match=r"Events at t = 0 s do not end: 'clock'"):
         simulate({"clock": unit}, event_mode=True, step_size=1, stop_time=3)
