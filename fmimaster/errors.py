@@ -4,7 +4,7 @@
 
     FmimasterError
     ├── InputError              what was given cannot be used; nothing has been simulated
-    │   ├── FileError           a file is missing, unreadable, unsafe, or not of the type of its name
+    │   ├── FileError           a file is missing, unreadable, unsafe, or has the wrong type
     │   ├── ModelError          an FMU cannot be used: its model description, its binary, its capabilities
     │   ├── DescriptionError    a system description contradicts itself or its FMUs
     │   └── OptionError         an option or an argument has no meaning here
@@ -36,7 +36,7 @@ class InputError(FmimasterError):
 
 
 class FileError(InputError):
-    """A file is missing, unreadable, unsafe, or not of the type of its name."""
+    """A file is missing, unreadable, unsafe, or has the wrong type."""
 
 
 class ModelError(InputError):

@@ -82,7 +82,7 @@ def _refuse_untriggered(plan: Plan) -> None:
         if event.scope is Scope.SHARED and len(event.members) < 2:
             raise DescriptionError(
                 f"The event '{event.name}' is shared, but the system does not declare its members. Add a SharedEvent to "
-                "the system description:  builder.share_event(name, members...)."
+                "the system description: builder.share_event(name, members...)."
             )
 
 
