@@ -49,7 +49,10 @@ def assemble(
     """
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
         algorithm = Aligned(algorithm)
-    _refuse_who_cannot_go_back(plan, plan.members if undoes else algorithm.goes_back(plan))
+    if undoes:
+        _refuse_who_cannot_go_back(plan, plan.members, *_UNDONE)
+    else:
+        _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *_STOPPED)
     p = Emitter(plan)
     variants, restart = algorithm.variants(plan), algorithm.restart()
     attempts = [
@@ -195,13 +198,22 @@ def _plan_of_variant(plan: Plan, k: int) -> Plan:
     return replace(plan, instances=instances)
 
 
-def _refuse_who_cannot_go_back(plan: Plan, instances: Iterable[int]) -> None:
+_STOPPED = (
+    "an FMU stops at an event",
+    "an event clock that needs no going back (LookAhead, Predictive)",
+)
+_UNDONE = ("a step is undone", "a step-size rule that undoes no steps (FixedStep, Ramp)")
+"""When instances may have to go back, and what needs no going back."""
+
+
+def _refuse_who_cannot_go_back(
+    plan: Plan, instances: Iterable[int], when: str, instead: str
+) -> None:
     able = [i.model.capabilities.can_get_and_set_fmu_state for i in plan.instances]
     unable = [plan.instances[i].name for i in instances if not able[i]]
     if unable:
         names = " and ".join(f"'{name}'" for name in unable)
         raise ProgramError(
-            f"{names} may have to go back when an FMU stops at an event, but cannot get and set its FMU state "
-            "(canGetAndSetFMUState is false). Use an event clock that needs no going back (LookAhead, Predictive), or an "
-            "FMU that can."
+            f"{names} may have to go back when {when}, but cannot get and set its FMU state "
+            f"(canGetAndSetFMUState is false). Use {instead}, or an FMU that can."
         )

@@ -52,8 +52,9 @@ def event_clock(arguments: Namespace) -> EventClock | None:
     kind = known.get(plain_name(name))
     if kind is None:
         names = list(map(option_name, EVENT_CLOCKS))
+        rule = f" '{name}' is a step rule: --step-rule {name}." if name in STEP_RULES else ""
         raise OptionError(
-            f"There is no event clock '{name}'.{did_you_mean(name, names)} There are {', '.join(names)}."
+            f"There is no event clock '{name}'.{rule or did_you_mean(name, names)} There are {', '.join(names)}."
         )
     return kind(**_settings("--event-clock", name, kind, settings))
 

@@ -67,7 +67,7 @@ class Locate(StepRule[Bracket]):
     ) -> tuple[Bracket, float | None]:
         """Halve the bracket, until it is as short as the tolerance, or as doubles can tell times apart."""
         grid, without, with_it = memory
-        changed = error > 1.0
+        changed, same = error > 1.0, length == with_it
         if error == inf or not (with_it or changed):
             return Bracket(grid), None
         if changed:
@@ -77,4 +77,5 @@ class Locate(StepRule[Bracket]):
         bracket = Bracket(grid, without, with_it)
         if with_it - without > max(self.tolerance, 4 * ulp(now.seconds)):
             return bracket, (without + with_it) / 2
-        return (Bracket(grid), None) if changed else (bracket, with_it)
+        # a change that does not come again at its length cannot be located
+        return (Bracket(grid), None) if changed or same else (bracket, with_it)

@@ -87,7 +87,10 @@ class StepRule(ABC, Generic[Memory]):
         length : float
             Its length in s.
         error : float
-            As returned by :meth:`error`; ``inf`` for a step that was discarded, or did not converge.
+            As returned by :meth:`error`; ``inf`` for NaN, and for a step that was discarded or did not converge.
+
+        A step is never tried with a length beyond that of its first try. If a step is rejected that cannot be shorter, or
+        again and again, the run ends with an error.
         """
         del now, length, error
         return memory, None
@@ -97,7 +100,10 @@ class StepRule(ABC, Generic[Memory]):
         return memory
 
     def grid(self, memory: Memory) -> Grid | None:
-        """The grid on which all proposals lie, if they do: then many steps can be done in one call of the executor."""
+        """The grid on which all proposals lie, if they do: then many steps can be done in one call of the executor.
+
+        Called once, at the start of a run: a grid does not change.
+        """
         del memory
         return None
 

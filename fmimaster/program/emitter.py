@@ -248,9 +248,10 @@ class Emitter:
 
     def call(self, hook: Hook) -> None:
         """Let a hook work on the value store."""
-        if hook not in self.hooks:
+        number = next((k for k, known in enumerate(self.hooks) if known is hook), len(self.hooks))
+        if number == len(self.hooks):
             self.hooks.append(hook)
-        self._write(Call(self.hooks.index(hook)))
+        self._write(Call(number))
         self._trace.change()
 
     @contextmanager

@@ -16,7 +16,7 @@ from fmimaster.causes import Cause, Event, Kind, Steps, needs_explanation
 from fmimaster.errors import FileError
 
 SUFFIX = ".events.json"
-_FORMAT = "fmimaster events 1"
+_FORMAT, _ANY_FORMAT = "fmimaster events 2", "fmimaster events "
 
 
 def facts_path(table: str | os.PathLike[str]) -> Path:
@@ -68,7 +68,10 @@ def write_facts(
         if needs_explanation(events, steps):
             text = json.dumps(facts(events, steps), indent=1, ensure_ascii=False, allow_nan=False)
             path.write_text(text + "\n", encoding="utf-8")
-        elif path.is_file() and _FORMAT in path.read_text(encoding="utf-8", errors="replace")[:100]:
+        elif (
+            path.is_file()
+            and _ANY_FORMAT in path.read_text(encoding="utf-8", errors="replace")[:100]
+        ):
             path.unlink()
     except OSError as error:
         raise FileError(f"'{path}' cannot be written: {error.strerror or error}.") from error
@@ -110,7 +113,7 @@ def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[
         )
     except OSError as error:
         raise FileError(f"'{path}' cannot be read: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(
             f"'{path}' does not hold the events and steps of a run ({error}). Simulate again, or move the file away."
         ) from error

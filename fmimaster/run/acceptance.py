@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, isnan
 
 from fmimaster.causes import Cause, Kind
 from fmimaster.control.indicators import NONE
@@ -12,8 +12,11 @@ from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Variant
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
-from fmimaster.run.failures import step_failure
+from fmimaster.run.failures import step_failure, too_short
 from fmimaster.run.loop import Loop
+
+MOST_TRIES = 1000
+"""Of one step: halving a step down to the distance of two doubles takes less than a hundred."""
 
 
 class Acceptance:
@@ -44,7 +47,10 @@ class Acceptance:
         """
         s = self._state
         changed: tuple[str, ...] = ()
-        if self._rule.rejects:
+        if (
+            self._rule.rejects and not outcome.terminate
+        ):  # a run that an FMU ends is not tried again
+            self._indicators.renew()
             context = self.context(goal, self._changes.outputs_changed())
             changed = context.changed if self._rule.watches_discrete_outputs else ()
             if self._is_undone(goal, outcome, variant, context):
@@ -93,14 +99,22 @@ class Acceptance:
         self, goal: Goal, outcome: Outcome, variant: Variant, context: StepContext
     ) -> bool:
         """Call the rule; undo the step if it is to be tried again with another length."""
-        s = self._state
+        s, now = self._state, self._state.time.seconds
         error = inf if outcome.stopped is not None else self._rule.error(context)
-        length = (goal.end.seconds if outcome.stopped else outcome.end) - s.time.seconds
-        s.memory, again = self._rule.decide(s.memory, s.time, length, error)
-        if again is None or s.time.seconds + again <= s.time.seconds:
+        length = (goal.end.seconds if outcome.stopped else outcome.end) - now
+        if s.retry is None:
+            s.longest, s.tries = length, 0
+        s.memory, again = self._rule.decide(
+            s.memory, s.time, length, inf if isnan(error) else error
+        )
+        if again is None:
             return False
-        self._executor.run(variant.rollback, s.time.seconds, s.time.seconds)
-        s.retry = again
+        s.tries += 1
+        if not now + again > now or s.tries > MOST_TRIES:  # NaN, too
+            raise too_short(now, again, s.tries, error)
+        self._executor.run(variant.rollback, now, now)
+        self._indicators.renew()
+        s.retry = min(again, s.longest)
         return True
 
     def _who(self, instances: tuple[int, ...]) -> tuple[str, ...]:

@@ -43,6 +43,14 @@ def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> Simulatio
     )
 
 
+def too_short(time: float, length: float, tries: int, error: float) -> SimulationError:
+    """The error for a step from ``time`` that is rejected, though it can hardly be shorter; both in s."""
+    return SimulationError(
+        f"The step from t = {time:.12g} s was rejected {tries} times: the step-size rule proposes {length:.3g} s, and the "
+        f"error is still {error:.3g} (1 is accepted). Use a larger tolerance, or check the outputs for NaN and for jumps."
+    )
+
+
 def endless(names: Iterable[str], time: float) -> SimulationError:
     """The error for events that do not end at one time in s."""
     who = ", ".join(f"'{name}'" for name in names)

@@ -34,8 +34,11 @@ class StepLog:
     def add(self, begin: float, end: float, cause: Cause, count: int = 1) -> None:
         """Take up steps of one size."""
         size = end - begin if count == 1 else (end - begin) / count
-        if (cause is self.cause or cause == self.cause) and (
-            cause.kind is _ON_GRID or abs(size - self.size) <= SAME_SIZE * size
+        same = cause is self.cause or cause == self.cause
+        if (
+            self.count
+            and same
+            and (cause.kind is _ON_GRID or abs(size - self.size) <= SAME_SIZE * size)
         ):
             self.end = end
             self.count += count

@@ -25,6 +25,10 @@ class RunState:
     """What the step-size rule remembers."""
     retry: float | None = None
     """Length in s of the next step, if the one before was undone."""
+    longest: float = 0.0
+    """Length in s of the first try of the present step: it is not tried with a longer one."""
+    tries: int = 0
+    """How often the present step was undone."""
     attempts: int = 0
     steps: int = 0
     variant: int = 0

@@ -47,8 +47,8 @@ class Stepper:
         """The variant of all steps, if there is but one."""
         self._grid: Grid | None = None
         """The grid of which parts can be left to the executor, without calls in between."""
-        if clock is None and choose is None and not (rule.rejects or changes.inputs):
-            self._grid = rule.grid(state.memory)
+        if loop.clock is None and choose is None and not (rule.rejects or changes.inputs):
+            self._grid = rule.grid(loop.state.memory)
 
     def begin(self) -> None:
         """Look at what belongs to the start, after all instances were initialized."""

@@ -64,4 +64,10 @@ def _call(self: Any, kernel: Any) -> int:
     return int(lib.FM_AGAIN if again else lib.FM_OK)
 
 
-ffi.def_extern("fm_python_call")(_call)
+def _escaped(_kind: Any, error: BaseException, traceback: Any) -> None:
+    """Ctrl-C that arrives before the ``try`` of :func:`_call`."""
+    context, _ = ffi.from_handle(traceback.tb_frame.f_locals["self"])
+    context.raised = error
+
+
+ffi.def_extern("fm_python_call", error=lib.FM_ERROR, onerror=_escaped)(_call)

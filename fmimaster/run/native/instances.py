@@ -176,13 +176,28 @@ def _update(entry: PythonEntry, answer: Any, _: Any) -> None:
     answer.next_event_time = said.next_event_time
 
 
-ffi.def_extern("fm_python_update")(_called(_update))
-ffi.def_extern("fm_python_transfer")(_transfer)
-ffi.def_extern("fm_python_set_polynomials")(_called(lambda entry, *_: entry.give_polynomials()))
-ffi.def_extern("fm_python_do_step")(_called(_do_step))
-ffi.def_extern("fm_python_save")(_called(lambda entry, place, _: entry.instance.save(place)))
-ffi.def_extern("fm_python_restore")(_called(lambda entry, place, _: entry.instance.restore(place)))
-ffi.def_extern("fm_python_enter")(_called(lambda entry, state, *_: entry.enter(_STATE_OF[state])))
+def _escaped(_kind: Any, error: BaseException, traceback: Any) -> None:
+    """Ctrl-C that arrives before the ``try`` of :func:`_status`."""
+    local = traceback.tb_frame.f_locals
+    if "segment" in local:
+        entry, _ = ffi.from_handle(local["segment"].self)
+    else:
+        entry = ffi.from_handle(local["self"])
+    entry.context.raised = error
+
+
+def _extern(name: str) -> Callable[[Callable[..., int]], Any]:
+    """A function that the kernel calls; an exception that escapes it is an error of the call, not success."""
+    return ffi.def_extern(name, error=lib.FM_ERROR, onerror=_escaped)  # type: ignore[no-any-return]
+
+
+_extern("fm_python_update")(_called(_update))
+_extern("fm_python_transfer")(_transfer)
+_extern("fm_python_set_polynomials")(_called(lambda entry, *_: entry.give_polynomials()))
+_extern("fm_python_do_step")(_called(_do_step))
+_extern("fm_python_save")(_called(lambda entry, place, _: entry.instance.save(place)))
+_extern("fm_python_restore")(_called(lambda entry, place, _: entry.instance.restore(place)))
+_extern("fm_python_enter")(_called(lambda entry, state, *_: entry.enter(_STATE_OF[state])))
 
 
 @dataclass(frozen=True, slots=True)

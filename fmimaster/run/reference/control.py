@@ -90,6 +90,6 @@ def call(m: Machine, instruction: Call, _: int) -> Action:
     hook = m.hooks[instruction.hook]
 
     def act() -> None:
-        m.wants_another |= hook(m.store)
+        m.wants_another |= bool(hook(m.store))
 
     return act
