@@ -103,7 +103,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Communication steps that follow each other, of the same cause and size; those on the grid whatever their size."""
+    """Communication steps that follow each other, of the same cause and the same size."""
 
     begin: float
     """[s]"""

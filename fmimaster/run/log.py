@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fmimaster.causes import GRID, Cause, Event, Kind, Steps
+from fmimaster.causes import GRID, Cause, Event, Steps
 
-_ON_GRID = Kind.GRID
 SAME_SIZE = 1e-9
 """Steps whose sizes differ by no more than this part are alike: they are differences of times."""
 
@@ -35,11 +34,7 @@ class StepLog:
         """Take up steps of one size."""
         size = end - begin if count == 1 else (end - begin) / count
         same = cause is self.cause or cause == self.cause
-        if (
-            self.count
-            and same
-            and (cause.kind is _ON_GRID or abs(size - self.size) <= SAME_SIZE * size)
-        ):
+        if self.count and same and abs(size - self.size) <= SAME_SIZE * size:
             self.end = end
             self.count += count
             return
