@@ -47,9 +47,8 @@ class Acceptance:
         """
         s = self._state
         changed: tuple[str, ...] = ()
-        if (
-            self._rule.rejects and not outcome.terminate
-        ):  # a run that an FMU ends is not tried again
+        # a step in which an FMU ends the run is not tried again
+        if self._rule.rejects and not outcome.terminate:
             self._indicators.renew()
             context = self.context(goal, self._changes.outputs_changed())
             changed = context.changed if self._rule.watches_discrete_outputs else ()
@@ -111,6 +110,8 @@ class Acceptance:
             return False
         s.tries += 1
         if not now + again > now or s.tries > MOST_TRIES:  # NaN, too
+            if outcome.stopped is not None:  # its own error says more
+                return False
             raise too_short(now, again, s.tries, error)
         self._executor.run(variant.rollback, now, now)
         self._indicators.renew()

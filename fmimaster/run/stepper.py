@@ -134,9 +134,8 @@ class Stepper:
         if done:
             s.time = first if done == 1 else grid.point_after(first, done - 2)
             goal = Goal(grid.point_after(first, done - 1), GRID)
-            s.step_log.add(
-                begin, first.seconds, GRID
-            )  # shorter than the others after an interruption
+            # after an interruption the first step is shorter than the others
+            s.step_log.add(begin, first.seconds, GRID)
             if done > 1:
                 s.step_log.add(first.seconds, s.time.seconds, GRID, done - 1)
             s.previous = s.time.seconds - float(times[done - 1])
