@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from fuzzing import FUZZ_PROFILE
 from hypothesis import settings
 from python_fmu import Bench, PythonFmu, describe
 
@@ -14,7 +15,20 @@ from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 
 settings.register_profile("fmimaster", deadline=None, derandomize=True)
-settings.load_profile("fmimaster")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--fuzz-minutes",
+        type=float,
+        default=0,
+        metavar="N",
+        help="run each test in tests/fuzz/ for N minutes, with other examples each time",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile(FUZZ_PROFILE if config.getoption("--fuzz-minutes") else "fmimaster")
 
 
 @pytest.fixture(params=[Backend.REFERENCE, Backend.FASTEST], ids=["reference", "native"])
