@@ -15,6 +15,7 @@ from fmimaster.input_file import attach_input_file
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy
+from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.program.programs import Programs
 from fmimaster.requirements import refuse_plan, refuse_settings
 from fmimaster.settings import Settings
@@ -69,12 +70,15 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
         usual_rule=FixedStep if clock is None else clock.usual_rule,
         points=jumps,
     )
-    plan, programs = _planned(settings, schedule.rule, resolved, description.is_single_fmu)
+    plan, programs = _planned(settings, schedule.rule, resolved, description)
     return Prepared(description, plan, programs, schedule, made_from)
 
 
 def _planned(
-    settings: Settings, rule: StepRule[Any], resolved: ResolvedSystem, bare_names: bool
+    settings: Settings,
+    rule: StepRule[Any],
+    resolved: ResolvedSystem,
+    description: SystemDescription,
 ) -> tuple[Plan, Programs]:
     """The plan and its programs."""
     clock, algorithm = settings.event_clock, settings.algorithm
@@ -83,10 +87,11 @@ def _planned(
     plan = make_plan(
         resolved,
         outputs=settings.output_variables,
-        bare_names=bare_names,
+        bare_names=description.is_single_fmu,
         use=_event_use(settings, order),
         signals=algorithm.signals(),
         order=order,
+        tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
     )
     refuse_plan(plan, rule, clock)
     programs = assemble(

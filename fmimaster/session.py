@@ -53,9 +53,6 @@ class Session:
         self.programs = prepared.programs
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
-        tolerance = settings.tolerance
-        if tolerance is None:
-            tolerance = prepared.description.experiment.tolerance
         instances = [
             loader.instantiate(
                 component,
@@ -73,7 +70,7 @@ class Session:
         self.executor: Executor = choose_executor(plan, settings.backend)(
             plan,
             instances,
-            Experiment(self.start.seconds, self.stop.seconds, tolerance),
+            Experiment(self.start.seconds, self.stop.seconds),
             n_threads=settings.threads,
             n_places=self.programs.n_places,
             n_buffers=self.programs.n_buffers,

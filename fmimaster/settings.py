@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from math import inf
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
+from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.run.choice import Backend
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
@@ -46,8 +48,9 @@ class Settings:
         What to record; the outputs of all components if left out.
     output_interval : float, in s
         Record the first row at or after each multiple only, and the last one.
-    tolerance : float
-        Relative tolerance passed to the FMUs; if left out, each FMU's own default.
+    tolerance : float or ``"none"``
+        Relative tolerance passed to the FMUs; if left out, that of the system's default experiment, else each FMU's own.
+        With ``"none"`` none is passed.
     allow_lossy_conversions : bool
         Whether a connection may convert between types where a value can be lost.
     allow_nan : bool
@@ -73,7 +76,7 @@ class Settings:
     input_file: str | os.PathLike[str] | None = None
     output_variables: Sequence[str] = ()
     output_interval: float | None = None
-    tolerance: float | None = None
+    tolerance: float | Literal["none"] | None = None
     allow_lossy_conversions: bool = False
     allow_nan: bool = False
     fmi_logging: bool = False
@@ -101,12 +104,9 @@ class Settings:
             raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
         if self.threads < 0:
             raise OptionError(f"threads: {self.threads}, expected 0 (automatic), 1 or more.")
-        for name, value in (
-            ("output_interval", self.output_interval),
-            ("tolerance", self.tolerance),
-        ):
-            if value is not None and not (isinstance(value, Real) and value > 0):
-                raise OptionError(f"{name}: {value!r}, expected a positive number.")
+        _expect_positive(self.output_interval, "output_interval", "a positive number")
+        if self.tolerance != NO_TOLERANCE:
+            _expect_positive(self.tolerance, "tolerance", f"a positive number or {NO_TOLERANCE!r}")
         if not isinstance(self.start_values, Mapping) or not all(
             isinstance(name, str) for name in self.start_values
         ):
@@ -119,6 +119,11 @@ class Settings:
             raise OptionError(
                 f"output_variables: {self.output_variables!r}, expected a sequence of names or globs."
             )
+
+
+def _expect_positive(value: object, name: str, what: str) -> None:
+    if value is not None and not (isinstance(value, Real) and 0 < float(value) < inf):
+        raise OptionError(f"{name}: {value!r}, expected {what}.")
 
 
 def _expect(value: object, kind: type, name: str, what: str, examples: str) -> None:

@@ -19,6 +19,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.make import make_plan
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse
+from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Instruction, Program
 from fmimaster.program.outcome import Outcome
@@ -378,6 +379,7 @@ def plan_of(
     allow_lossy_conversions: bool = False,
     shared_events: Mapping[str, Sequence[str]] | None = None,
     use: EventUse | None = None,
+    tolerance: float | None = None,
 ) -> Plan:
     """The plan of a system of these FMUs."""
     models = {name: unit.model for name, unit in units.items()}
@@ -386,7 +388,8 @@ def plan_of(
         models,
         allow_lossy_conversions=allow_lossy_conversions,
     )
-    return make_plan(resolved, outputs=outputs, use=use)
+    of_run = tolerance_of_run(tolerance, None)
+    return make_plan(resolved, outputs=outputs, use=use, tolerance=of_run)
 
 
 MOST_PLACES = 16

@@ -52,7 +52,13 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
             "points": [float(p) for p in schedule.points],
         },
         "components": [
-            {"name": i.name, "modelName": i.model.name, "fmiVersion": i.model.fmi_version}
+            {
+                "name": i.name,
+                "modelName": i.model.name,
+                "fmiVersion": i.model.fmi_version,
+                "tolerance": i.tolerance.value,
+                "toleranceSaidBy": i.tolerance.origin.value if i.tolerance.origin else None,
+            }
             for i in plan.instances
         ],
         "order": [names[i] for i in plan.trigger_sequence],
@@ -119,7 +125,10 @@ def _page(facts: dict[str, Any]) -> list[str]:
     clock = f", {facts['eventClock']}" if facts["eventClock"] else ""
     lines = [f"{facts['system']}, {facts['algorithm']}{clock}"]
     lines += section("Times", aligned(_times(facts["times"])))
-    made = [(c["name"], c["modelName"], f"FMI {c['fmiVersion']}") for c in facts["components"]]
+    made = [
+        (c["name"], c["modelName"], f"FMI {c['fmiVersion']},", _tolerance(c))
+        for c in facts["components"]
+    ]
     lines += section("Components", aligned(made))
     lines += section("Order of stepping, upstream first", [f"  {', '.join(facts['order'])}"])
     lines += section(
@@ -151,6 +160,12 @@ def _times(times: dict[str, Any]) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def _tolerance(component: dict[str, Any]) -> str:
+    value, by = component["tolerance"], component["toleranceSaidBy"]
+    text = "no tolerance" if value is None else f"tolerance {value:g}"
+    return f"{text} from the {by}" if by else text
 
 
 def _loops(loops: list[dict[str, Any]]) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 
 from fmimaster.algorithms import ALGORITHMS, Algorithm, AutomaticSequence, Sequential
 from fmimaster.commands import event_settings
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
@@ -39,7 +40,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--output-variable", action="append", default=[], metavar="GLOB", help=variable)
     interval = "record a row each S seconds only"
     add("--output-interval", type=float, metavar="S", help=interval)
-    add("--tolerance", type=float, metavar="TOL", help="relative tolerance passed to the FMUs")
+    tolerance = f"relative tolerance passed to the FMUs; {NO_TOLERANCE} passes none"
+    add("--tolerance", metavar="TOL", help=tolerance)
     backends = ", ".join(e.value for e in Backend)
     backend = f"what executes programs: {backends}; all give the same bits"
     add("--backend", default=Backend.FASTEST.value, metavar="NAME", help=backend)
@@ -75,7 +77,7 @@ def simulation(arguments: Namespace) -> Simulation:
         input_file=arguments.input_file,
         output_variables=arguments.output_variable,
         output_interval=arguments.output_interval,
-        tolerance=arguments.tolerance,
+        tolerance=_tolerance(arguments.tolerance),
         allow_lossy_conversions=arguments.allow_lossy_conversions,
         allow_nan=arguments.allow_nan,
         fmi_logging=arguments.fmi_logging,
@@ -112,6 +114,19 @@ def _polynomial(text: str) -> Polynomial:
         f"--inputs {text}: expected {', '.join(_POLYNOMIALS)}, or POINTS,DERIVATIVES as in 2,1."
         f"{did_you_mean(text, _POLYNOMIALS)}"
     )
+
+
+def _tolerance(text: str | None) -> float | Literal["none"] | None:
+    if text is None:
+        return None
+    if text == NO_TOLERANCE:
+        return NO_TOLERANCE
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(
+            f"--tolerance {text}: expected a positive number, or {NO_TOLERANCE}."
+        ) from None
 
 
 def _backend(name: str) -> Backend:

@@ -251,13 +251,6 @@ class BinaryInstance(Instance):
 
         return set_polynomials
 
-    # The experiment
-
-    def tolerance(self, given: float | None) -> tuple[bool, float]:
-        """Whether there is a tolerance for Initialization Mode, and which: the FMU's own if none is given."""
-        chosen = self.model.default_experiment.tolerance if given is None else given
-        return chosen is not None, chosen or 0.0
-
     # FMU states
 
     def save(self, place: int) -> None:

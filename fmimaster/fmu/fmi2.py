@@ -111,11 +111,10 @@ class Fmi2Instance(BinaryInstance):
     ) -> None:
         """``SetupExperiment`` and ``EnterInitializationMode``, which FMI 3.0 has as one call."""
         self.time = start
-        is_defined, chosen = self.tolerance(tolerance)
         self.call(
             "SetupExperiment",
-            ctypes.c_int(is_defined),
-            ctypes.c_double(chosen),
+            ctypes.c_int(tolerance is not None),
+            ctypes.c_double(tolerance or 0.0),
             ctypes.c_double(start),
             ctypes.c_int(stop is not None),
             ctypes.c_double(stop or 0.0),

@@ -162,11 +162,10 @@ class Fmi3Instance(BinaryInstance):
     ) -> None:
         """``EnterInitializationMode``."""
         self.time = start
-        is_defined, chosen = self.tolerance(tolerance)
         self.call(
             "EnterInitializationMode",
-            ctypes.c_bool(is_defined),
-            ctypes.c_double(chosen),
+            ctypes.c_bool(tolerance is not None),
+            ctypes.c_double(tolerance or 0.0),
             ctypes.c_double(start),
             ctypes.c_bool(stop is not None),
             ctypes.c_double(stop or 0.0),

@@ -102,9 +102,8 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
     int which = state == FM_STEP_MODE ? FM_EXIT_INITIALIZATION : state == FM_TERMINATED ? FM_TERMINATE : FM_ENTER_INITIALIZATION;
     if (state == FM_INITIALIZATION_MODE) {
         void *setup = fm_find(fmu, FM_SETUP_EXPERIMENT, function);
-        int defined = e->tolerance_defined || fmu->tolerance_defined;
-        double tolerance = e->tolerance_defined ? e->tolerance : fmu->tolerance;
-        int status = setup ? ((setup_t)setup)(fmu->component, defined, tolerance, e->start, e->stop_defined, e->stop)
+        int status = setup ? ((setup_t)setup)(fmu->component, fmu->tolerance_defined, fmu->tolerance, e->start,
+                                              e->stop_defined, e->stop)
                            : FM_MISSING;
         if (status > FM_WARNING)
             return status;

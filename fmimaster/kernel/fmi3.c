@@ -98,9 +98,8 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
         return FM_MISSING;
     if (state != FM_INITIALIZATION_MODE)
         return ((plain_t)address)(fmu->component);
-    bool defined = e->tolerance_defined || fmu->tolerance_defined;
-    double tolerance = e->tolerance_defined ? e->tolerance : fmu->tolerance;
-    return ((initialize_t)address)(fmu->component, defined, tolerance, e->start, e->stop_defined, e->stop);
+    return ((initialize_t)address)(fmu->component, fmu->tolerance_defined, fmu->tolerance, e->start, e->stop_defined,
+                                   e->stop);
 }
 
 static int update(void *self, fm_update *answer, const char **function)

@@ -62,8 +62,8 @@ typedef struct {
 
 /* Arguments of the call that enters Initialization Mode. */
 typedef struct {
-    double start, stop, tolerance;
-    int stop_defined, tolerance_defined;
+    double start, stop;
+    int stop_defined;
 } fm_experiment;
 
 /* An instance: each function returns an fm_status and leaves its name in *function if that is above FM_WARNING. */
@@ -348,7 +348,7 @@ typedef struct {
     const int *orders;
     double *rates;
     fm_instance *python;    /* for what C cannot do: polynomials of FMI 3.0 */
-    double tolerance;       /* of the FMU's own default experiment, used if no other is given */
+    double tolerance;       /* passed when it enters Initialization Mode, as the plan says */
     int tolerance_defined;
 } fm_fmu;
 

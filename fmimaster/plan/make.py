@@ -11,6 +11,7 @@ from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, has_settings, settings, stops_at_events
 from fmimaster.plan.recorded import chosen_variables, place_columns
+from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.system.model import Causality, DataType, Initial, Scope, Variable
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 
@@ -30,6 +31,7 @@ def make_plan(
     use: EventUse | None = None,
     signals: Sequence[Signal] = (),
     order: StepOrder | None = None,
+    tolerance: Tolerance | None = None,
 ) -> Plan:
     """Derive the plan of a system: a pure function.
 
@@ -45,6 +47,8 @@ def make_plan(
         Values that hooks of the algorithm write, which can be recorded like outputs.
     order
         What :func:`step_order` returns, if it is known already.
+    tolerance
+        That of the run, for all instances; each FMU's own if it is left out.
 
     Raises
     ------
@@ -78,7 +82,11 @@ def make_plan(
     connected = any(k.input.type is DataType.CLOCK for k in system.links)
     return Plan(
         instances=tuple(
-            _instance(c, i, use, i in clocked, connected) for i, c in enumerate(system.components)
+            replace(
+                _instance(c, i, use, i in clocked, connected),
+                tolerance=tolerance or own_tolerance(c.model),
+            )
+            for i, c in enumerate(system.components)
         ),
         links=system.links,
         trigger_sequence=sequence,

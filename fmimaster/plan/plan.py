@@ -12,6 +12,7 @@ from fmimaster.plan.graph import AlgebraicLoop, Visit
 from fmimaster.plan.layout import Group, Layout, Route
 from fmimaster.plan.policy import Policy
 from fmimaster.plan.recorded import Recorded
+from fmimaster.plan.tolerance import Tolerance
 from fmimaster.system.description import Source
 from fmimaster.system.model import DataType, Model
 from fmimaster.system.resolve import Link
@@ -32,6 +33,8 @@ class InstancePlan:
     """Whether it may end a step early, at an event of its own."""
     policies: tuple[Policy, ...] = ()
     """What it does at its own events: in each variant of the algorithm, or a single one for all."""
+    tolerance: Tolerance = Tolerance()
+    """What it is passed when it enters Initialization Mode."""
 
     def policy(self, variant: int) -> Policy:
         """What it does at its own events in one variant."""

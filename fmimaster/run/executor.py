@@ -20,11 +20,10 @@ from fmimaster.run.rows import RowBlock
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Arguments passed to FMUs when they enter Initialization Mode; times in s."""
+    """Times in s that all FMUs are passed when they enter Initialization Mode; the tolerance of each is in the plan."""
 
     start: float
     stop: float | None = None
-    tolerance: float | None = None
 
 
 class Executor(Protocol):

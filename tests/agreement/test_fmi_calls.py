@@ -20,6 +20,7 @@ from fmimaster import (
     GaussSeidel,
     Jacobi,
     Polynomial,
+    Simulation,
     SystemBuilder,
     reference_path,
     simulate,
@@ -70,26 +71,58 @@ def test_steps_and_inputs(algorithm: Any, inputs: Polynomial, versions: tuple[st
     assert_same_calls(system, algorithm=algorithm(inputs), among=among)
 
 
+ENTERS = {"fmi2": "fmi2SetupExperiment", "fmi3": "fmi3EnterInitializationMode"}
+
+
 @pytest.mark.parametrize("own", [None, 1e-4])
-@pytest.mark.parametrize("tolerance", [None, 1e-5])
-@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
-def test_the_experiment(
-    version: str, tolerance: float | None, own: float | None, tmp_path: Path
+@pytest.mark.parametrize("described", [None, 1e-5])
+@pytest.mark.parametrize("given", [None, 1e-6, "none"])
+def test_the_tolerance_is_that_of_the_option_else_the_system_else_the_fmu(
+    given: Any, described: float | None, own: float | None, tmp_path: Path
 ) -> None:
-    """Without a tolerance of the run an FMU gets that of its own default experiment."""
-    path = changed(
-        reference_path(f"{version}/Dahlquist.fmu"),
-        tmp_path / "Dahlquist.fmu",
-        description=lambda text: text.replace(
-            "<DefaultExperiment", "<DefaultExperiment" + (f' tolerance="{own}"' if own else "")
-        ),
-    )
-    among = {"fmi2SetupExperiment" if version == "fmi2" else "fmi3EnterInitializationMode"}
-    settings = {"stop_time": 1, "step_size": "1/4", "tolerance": tolerance}
-    assert_same_calls(path, among=among, **settings)
-    given = tolerance or own
-    (entered,) = (c[2:4] for c in calls(path, Backend.NATIVE, **settings) if c[1] in among)
-    assert entered == (given is not None, given or 0.0)
+    """Each FMU is passed exactly what the plan says, by both executors and both versions of FMI."""
+    paths = {
+        version: changed(
+            reference_path(f"{version}/Dahlquist.fmu"),
+            tmp_path / f"{version}.fmu",
+            description=lambda text: text.replace(
+                "<DefaultExperiment", "<DefaultExperiment" + (f' tolerance="{own}"' if own else "")
+            ),
+        )
+        for version in ENTERS
+    }
+    builder = SystemBuilder("pair")
+    for version, path in paths.items():
+        builder.add(version, path)
+    system = builder.build(stop_time=1.0, step_size=0.25, tolerance=described)
+    assert_same_calls(system, among={*ENTERS.values()}, tolerance=given)
+    expected = None if given == "none" else given or described or own
+    made = calls(system, Backend.NATIVE, tolerance=given)
+    for version, name in ENTERS.items():
+        (entered,) = (c[2:4] for c in made if c[:2] == (version, name))
+        assert entered == (expected is not None, expected or 0.0)
+    planned = Simulation(system, tolerance=given).prepare().plan.instances
+    assert [i.tolerance.value for i in planned] == [expected, expected]
+
+
+@pytest.mark.parametrize("version", ENTERS)
+def test_each_fmu_gets_its_own_tolerance_if_nothing_else_is_given(
+    version: str, tmp_path: Path
+) -> None:
+    builder = SystemBuilder("pair")
+    for k, own in enumerate(("1e-3", "1e-7")):
+        path = changed(
+            reference_path(f"{version}/Dahlquist.fmu"),
+            tmp_path / f"{k}.fmu",
+            description=lambda text, own=own: text.replace(  # type: ignore[misc]
+                "<DefaultExperiment", f'<DefaultExperiment tolerance="{own}"'
+            ),
+        )
+        builder.add(f"d{k}", path)
+    settings = {"stop_time": 1, "step_size": "1/4"}
+    assert_same_calls(builder, among={ENTERS[version]}, **settings)
+    made = calls(builder, Backend.REFERENCE, **settings)
+    assert [c[2:4] for c in made if c[1] == ENTERS[version]] == [(True, 1e-3), (True, 1e-7)]
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])

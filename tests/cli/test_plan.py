@@ -43,7 +43,7 @@ def test_order_times_and_programs_are_told(run: Run, two_mass: Path) -> None:
         "two-mass, Jacobi(inputs=Polynomial(points=1, derivatives=0, history=True, held=None))",
         "start 0 s from the system",
         "stop 5 s from the command line",
-        "upper TwoMassUpper FMI 2.0",
+        "upper TwoMassUpper FMI 2.0, no tolerance",
         "upper, lower",
         "Program 'initialize'",
         "Program 'attempt'",
@@ -106,6 +106,32 @@ def test_a_table_is_a_component_like_any_other(run: Run, tmp_path: Path) -> None
     assert facts["times"]["points"] == [0.55]
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ((), "tolerance 0.0001 from the FMU"),
+        (("--tolerance", "1e-6"), "tolerance 1e-06 from the command line"),
+        (("--tolerance", "none"), "no tolerance from the command line"),
+    ],
+)
+def test_it_shows_the_tolerance_and_where_it_is_from(
+    run: Run, tmp_path: Path, options: tuple[str, ...], text: str
+) -> None:
+    path = changed(
+        reference("fmi3/Dahlquist.fmu"),
+        tmp_path / "a.fmu",
+        description=lambda t: t.replace(
+            "<DefaultExperiment", '<DefaultExperiment tolerance="1e-4"'
+        ),
+    )
+    assert text in run("plan", path, *options).out
+
+
+def test_a_tolerance_that_is_no_number_is_refused(run: Run) -> None:
+    outcome = run("plan", reference("fmi3/Dahlquist.fmu"), "--tolerance", "tight")
+    assert "expected a positive number, or none" in outcome.error
+
+
 def test_no_library_is_needed(run: Run, tmp_path: Path) -> None:
     path = changed(
         reference("fmi2/Dahlquist.fmu"),
@@ -136,6 +162,13 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "step": 0.01,
         "saidBy": {"start": "system", "stop": "system", "step": "system"},
         "points": [],
+    }
+    assert facts["components"][0] == {
+        "name": "upper",
+        "modelName": "TwoMassUpper",
+        "fmiVersion": "2.0",
+        "tolerance": None,
+        "toleranceSaidBy": None,
     }
     assert facts["connections"][0] == {
         "target": "upper.u_x",

@@ -243,7 +243,7 @@ def test_structural_parameters_are_set_in_configuration_mode_before_all_others()
 
 def test_fmus_are_told_start_stop_and_tolerance() -> None:
     unit = PythonFmu()
-    initialized({"a": unit}, experiment=Experiment(1.0, 3.0, 1e-6))
+    initialized({"a": unit}, experiment=Experiment(1.0, 3.0), tolerance=1e-6)
     assert unit.instances[0].called(Call.ENTER_INITIALIZATION_MODE) == [(1.0, 3.0, 1e-6)]
 
 

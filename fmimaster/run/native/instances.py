@@ -124,7 +124,9 @@ class PythonEntry(Entry):
             State.CONFIGURATION_MODE: self.instance.enter_configuration_mode,
             State.INSTANTIATED: self.instance.exit_configuration_mode,
             State.INITIALIZATION_MODE: lambda: self.instance.enter_initialization_mode(
-                experiment.start, experiment.stop, experiment.tolerance
+                experiment.start,
+                experiment.stop,
+                self.context.plan.instances[self.index].tolerance.value,
             ),
             State.STEP_MODE: self.instance.enter_step_mode,
             State.EVENT_MODE: self.instance.enter_event_mode,
@@ -230,7 +232,7 @@ class FmuEntry(Entry):
         places = fmu.places = self._lent("void *[]", max(n_places, 1))
         binding.lend_places(lambda: [int(ffi.cast("uintptr_t", p)) for p in places if p])
         model = python.instance.model
-        tolerance = model.default_experiment.tolerance
+        tolerance = python.context.plan.instances[python.index].tolerance.value
         fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None
         fmu.python = python.entry
         self._version.table(fmu, self.entry)

@@ -220,12 +220,5 @@ class Lender:
 
 
 def _experiment(experiment: Experiment) -> Any:
-    stop, tolerance = experiment.stop, experiment.tolerance
-    values = (
-        experiment.start,
-        stop or 0.0,
-        tolerance or 0.0,
-        stop is not None,
-        tolerance is not None,
-    )
-    return ffi.new("fm_experiment *", values)
+    stop = experiment.stop
+    return ffi.new("fm_experiment *", (experiment.start, stop or 0.0, stop is not None))

@@ -40,12 +40,13 @@ def repeat(m: Machine, instruction: Repeat, body: list[Action], until: Until, li
 
 def mode(m: Machine, instruction: Mode, _: int) -> Action:
     """MODE."""
-    instance, experiment = m.instances[instruction.instance], m.experiment
+    i, experiment = instruction.instance, m.experiment
+    instance, tolerance = m.instances[i], m.plan.instances[i].tolerance.value
     enter: dict[State, Action] = {
         State.CONFIGURATION_MODE: instance.enter_configuration_mode,
         State.INSTANTIATED: instance.exit_configuration_mode,
         State.INITIALIZATION_MODE: lambda: instance.enter_initialization_mode(
-            experiment.start, experiment.stop, experiment.tolerance
+            experiment.start, experiment.stop, tolerance
         ),
         State.STEP_MODE: instance.enter_step_mode,
         State.EVENT_MODE: instance.enter_event_mode,
@@ -53,7 +54,7 @@ def mode(m: Machine, instruction: Mode, _: int) -> Action:
     }
     if instruction.state is not State.EVENT_MODE:
         return enter[instruction.state]
-    i, events = instruction.instance, m.events
+    events = m.events
 
     def act() -> None:
         enter[State.EVENT_MODE]()
