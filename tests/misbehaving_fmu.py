@@ -1,0 +1,172 @@
+"""FMUs in C that misbehave as they are told: in which call, from which time on, and how.
+
+    path = misbehaving(folder, "fmi3", Act("DoStep", "return", 5, since=0.5), Act("Terminate", "hang"))
+
+The FMU is x' = -k x + u with output ``x``, input ``u``, parameter ``k`` and the number of steps ``n``. ``misbehaving.c``
+lists the calls and the actions. The acts lie in the FMU as a file, so that also loading and instantiating can be tested.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from pathlib import Path
+
+import fmpy
+import pytest
+
+SOURCE = Path(__file__).parent / "misbehaving" / "misbehaving.c"
+FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
+FLAGS += ("-Werror", "-Wno-unused-parameter", "-pthread")
+
+VERSIONS = ("fmi2", "fmi3")
+
+CALLS = {
+    # in the order of a run that saves and restores
+    "fmi2": (
+        *("Instantiate", "Set", "SetupExperiment", "EnterInitializationMode", "Get"),
+        *("ExitInitializationMode", "GetState", "DoStep", "SetState", "Terminate", "FreeState"),
+        "FreeInstance",
+    ),
+    "fmi3": (
+        *("Instantiate", "Set", "EnterInitializationMode", "Get", "ExitInitializationMode"),
+        *("GetState", "DoStep", "SetState", "Terminate", "FreeState", "FreeInstance"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Act:
+    """One thing that an FMU does in each call of this name, from a time in s on; -inf is before Instantiate."""
+
+    call: str
+    action: str
+    argument: object = ""
+    since: float = -inf
+
+    @property
+    def line(self) -> str:
+        """As ``misbehaving.c`` reads it."""
+        text = "".join(
+            c if c.isprintable() and c != "\\" else "".join(f"\\x{b:02x}" for b in c.encode())
+            for c in str(self.argument)
+        )
+        return f"{self.call} {self.action} {self.since!r} {text}"
+
+
+def misbehaving(
+    folder: Path,
+    version: str,
+    *acts: Act,
+    name: str = "Misbehaving",
+    lacks: Collection[str] = (),
+    trace: Path | None = None,
+    files: Mapping[str, bytes] | None = None,
+    **capabilities: str,
+) -> Path:
+    """Make such an FMU in a folder.
+
+    Parameters
+    ----------
+    version : str
+        "fmi2" or "fmi3".
+    lacks
+        Functions, without prefix, that its library does not have.
+    trace
+        A file to which it adds a line for each call: name of the instance, name of the call.
+    files
+        More files in the archive.
+    capabilities
+        More attributes of ``CoSimulation``.
+    """
+    lines = [act.line for act in acts]
+    if trace is not None:
+        lines.append(Act("-", "trace", trace).line)
+    platform = fmpy.platform if version == "fmi2" else fmpy.platform_tuple
+    contents = {
+        "modelDescription.xml": _description(version, capabilities).encode(),
+        f"binaries/{platform}/Misbehaving{fmpy.sharedLibraryExtension}": _library(
+            version, tuple(sorted(lacks))
+        ),
+        "resources/acts.txt": ("\n".join(lines) + "\n").encode(),
+        **(files or {}),
+    }
+    path = folder / f"{name}.fmu"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, content in contents.items():
+            archive.writestr(file, content)
+    return path
+
+
+@cache
+def _library(version: str, lacks: tuple[str, ...]) -> bytes:
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        pytest.skip("no C compiler")
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "library")
+        headers = Path(fmpy.__file__).parent / "c-code"
+        without = [f"-D{version}{function}=lacks_{function}" for function in lacks]
+        command = [compiler, *FLAGS, f"-DFMI={version[-1]}", *without, f"-I{headers}", str(SOURCE)]
+        subprocess.run([*command, "-o", str(target), "-lm", "-ldl"], check=True)
+        return target.read_bytes()
+
+
+_FMI2 = """<?xml version="1.0" encoding="UTF-8"?>
+<fmiModelDescription fmiVersion="2.0" modelName="Misbehaving" guid="{{misbehaving}}" variableNamingConvention="structured">
+  <CoSimulation modelIdentifier="Misbehaving"{capabilities}/>
+  <LogCategories><Category name="logStatusError"/></LogCategories>
+  <DefaultExperiment startTime="0" stopTime="1" stepSize="0.1"/>
+  <ModelVariables>
+    <ScalarVariable name="u" valueReference="1" causality="input" variability="continuous">
+      <Real start="0"/></ScalarVariable>
+    <ScalarVariable name="x" valueReference="2" causality="output" variability="continuous" initial="exact">
+      <Real start="1"/></ScalarVariable>
+    <ScalarVariable name="k" valueReference="3" causality="parameter" variability="fixed" initial="exact">
+      <Real start="1"/></ScalarVariable>
+    <ScalarVariable name="n" valueReference="4" causality="output" variability="discrete" initial="calculated">
+      <Integer/></ScalarVariable>
+  </ModelVariables>
+  <ModelStructure>
+    <Outputs><Unknown index="2" dependencies=""/><Unknown index="4" dependencies=""/></Outputs>
+    <InitialUnknowns><Unknown index="4" dependencies=""/></InitialUnknowns>
+  </ModelStructure>
+</fmiModelDescription>
+"""
+
+_FMI3 = """<?xml version="1.0" encoding="UTF-8"?>
+<fmiModelDescription fmiVersion="3.0" modelName="Misbehaving" instantiationToken="{{misbehaving}}"
+    variableNamingConvention="structured">
+  <CoSimulation modelIdentifier="Misbehaving"{capabilities}/>
+  <LogCategories><Category name="logStatusError"/></LogCategories>
+  <DefaultExperiment startTime="0" stopTime="1" stepSize="0.1"/>
+  <ModelVariables>
+    <Float64 name="time" valueReference="0" causality="independent" variability="continuous"/>
+    <Float64 name="u" valueReference="1" causality="input" variability="continuous" start="0"{intermediate}/>
+    <Float64 name="x" valueReference="2" causality="output" variability="continuous" initial="exact" start="1"/>
+    <Float64 name="k" valueReference="3" causality="parameter" variability="fixed" initial="exact" start="1"/>
+    <Int32 name="n" valueReference="4" causality="output" variability="discrete" initial="calculated"/>
+  </ModelVariables>
+  <ModelStructure>
+    <Output valueReference="2" dependencies=""/>
+    <Output valueReference="4" dependencies=""/>
+    <InitialUnknown valueReference="4" dependencies=""/>
+  </ModelStructure>
+</fmiModelDescription>
+"""
+
+
+def _description(version: str, capabilities: Mapping[str, str]) -> str:
+    intermediate = capabilities.get("providesIntermediateUpdate") == "true"
+    attributes = "".join(f' {name}="{value}"' for name, value in capabilities.items())
+    return (_FMI2 if version == "fmi2" else _FMI3).format(
+        capabilities=attributes,
+        intermediate=' intermediateUpdate="true"' if intermediate else "",
+    )
