@@ -10,6 +10,7 @@ from typing import Any
 from fmimaster.algorithms import assemble
 from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.step_rule import FixedStep, StepRule
+from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
 from fmimaster.input_file import attach_input_file
 from fmimaster.plan.make import make_plan, step_order
@@ -54,6 +55,7 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
         overrides=settings.start_values,
         allow_lossy_conversions=settings.allow_lossy_conversions,
     )
+    once.refuse_second_instances((n, c.source, models[n]) for n, c in components.items())
     made_from = tuple(components.values())
     jumps: Sequence[float] = ()
     if settings.input_file is not None:

@@ -14,6 +14,7 @@ from fmpy.validation import validate_fmu
 from fmimaster.algorithms import Jacobi, assemble
 from fmimaster.control.schedule import make_schedule
 from fmimaster.errors import DescriptionError, InputError, ModelError, OptionError
+from fmimaster.fmu import once
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.graph import AlgebraicLoop
@@ -145,17 +146,16 @@ def _facts(model: Model, place: str) -> Iterator[Finding]:
 def _once_per_process(
     description: SystemDescription, models: Mapping[str, Model]
 ) -> Iterator[Finding]:
-    users: dict[Source, list[str]] = {}
-    for name, component in description.components():
-        users.setdefault(component.source, []).append(name)
-    for source, names in users.items():
-        only_once = models[names[0]].capabilities.can_be_instantiated_only_once_per_process
-        if only_once and len(names) > 1:
-            what = (
-                f"{_names(names)} are instances of one FMU that allows one instance per process only "
-                "(canBeInstantiatedOnlyOncePerProcess)."
-            )
-            yield Finding(_file(source), Severity.ERROR, what, "Use it for one component only.")
+    users = [(n, once.identity(c.source, models[n])) for n, c in description.components()]
+    sources = {n: c.source for n, c in description.components()}
+    for names in once.used_twice(users):
+        what = (
+            f"{_names(names)} are instances of one FMU that allows one instance per process only "
+            "(canBeInstantiatedOnlyOncePerProcess)."
+        )
+        yield Finding(
+            _file(sources[names[0]]), Severity.ERROR, what, "Use it for one component only."
+        )
 
 
 # The system as a whole ------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 import fmpy
 
 from fmimaster.errors import ModelError
-from fmimaster.fmu import extensions
+from fmimaster.fmu import extensions, once
 from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.fmi2 import Fmi2Instance
 from fmimaster.fmu.fmi3 import Fmi3Instance
@@ -116,12 +116,17 @@ class FmuFile:
         ModelError
             If the library cannot be loaded on this machine, or the FMU refuses to be instantiated.
         """
-        if self._instances and self.model.capabilities.can_be_instantiated_only_once_per_process:
-            raise ModelError(
-                f"'{name}' would be the second instance of '{self.source}' in this process, but the FMU allows one "
-                f"only (canBeInstantiatedOnlyOncePerProcess); the first is '{self._instances[0].name}'. "
-                "Use it for one component only."
-            )
+        identity = once.identity(self.source, self.model)
+        once.claim(identity, name, str(self.source))
+        try:
+            instance = self._instantiated(name, options)
+        except BaseException:
+            once.release(identity)
+            raise
+        self._instances.append(instance)
+        return instance
+
+    def _instantiated(self, name: str, options: InstanceOptions) -> Instance:
         fmu = copy(self._loaded())
         fmu.instanceName = name
         messages = MessageLog(name)
@@ -135,7 +140,6 @@ class FmuFile:
                 f"'{self.source}' cannot be instantiated as '{name}': {error}. Message of the FMU: {reason} Often a "
                 "licence, a resource file or another program is missing."
             ) from error
-        self._instances.append(instance)
         return instance
 
     def _loaded(self) -> Any:
@@ -157,6 +161,8 @@ class FmuFile:
         """Free all instances, unload the library, delete what was unpacked."""
         for instance in self._instances:
             instance.free()
+        if self._instances:
+            once.release(once.identity(self.source, self.model))
         self._instances.clear()
         if self._fmu is not None:
             self._fmu.freeLibrary()

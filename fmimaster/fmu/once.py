@@ -1,0 +1,80 @@
+"""FMUs that allow one instance per process: which they are, and by what instance each is in use in this process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+
+from fmimaster.errors import ModelError
+from fmimaster.system.description import Source
+from fmimaster.system.model import Model
+
+Identity = frozenset[tuple[object, ...]]
+"""What tells an FMU: its file, whatever the path, and its instantiation token. Two that share one of them are the same."""
+
+_USED: dict[tuple[object, ...], tuple[int, str]] = {}
+"""Of all simulations in this process and its threads: part of an identity → process and full name of the instance. A
+process that is forked holds a copy, in which the entries of its parent do not count."""
+
+_LOCK = threading.Lock()
+
+
+def identity(source: Source, model: Model) -> Identity:
+    """The identity of an FMU that allows one instance per process; empty for all others."""
+    if not model.capabilities.can_be_instantiated_only_once_per_process:
+        return frozenset()
+    file = source.path.stat()
+    parts: set[tuple[object, ...]] = {(file.st_dev, file.st_ino, source.member)}
+    if model.instantiation_token:
+        parts.add((model.model_identifier, model.instantiation_token))
+    return frozenset(parts)
+
+
+def used_twice(users: Iterable[tuple[str, Identity]]) -> list[list[str]]:
+    """Of instances by name: groups of two or more that are of one FMU which allows only one."""
+    groups: list[tuple[Identity, list[str]]] = []
+    for name, its in users:
+        same = [g for g in groups if g[0] & its]
+        others = [g for g in groups if not g[0] & its]
+        merged = frozenset(its).union(*(parts for parts, _ in same))
+        groups = [*others, (merged, [*(n for _, names in same for n in names), name])]
+    return [names for parts, names in groups if parts and len(names) > 1]
+
+
+def claim(parts: Identity, name: str, where: str) -> None:
+    """Note that an FMU is in use, until :func:`release`.
+
+    Raises
+    ------
+    ModelError
+        If it is in use already, by this simulation or another one of this process.
+    """
+    with _LOCK:
+        for part in parts:
+            process, first = _USED.get(part, (0, ""))
+            if process == os.getpid():
+                raise _second_instance(first, name, where)
+        _USED.update(dict.fromkeys(parts, (os.getpid(), name)))
+
+
+def release(parts: Identity) -> None:
+    """The FMU is not in use any more."""
+    with _LOCK:
+        for part in parts:
+            _USED.pop(part, None)
+
+
+def refuse_second_instances(users: Iterable[tuple[str, Source, Model]]) -> None:
+    """Raise ModelError if a system has several instances, by name, of an FMU that allows one."""
+    sources = {name: (source, model) for name, source, model in users}
+    for names in used_twice((n, identity(*its)) for n, its in sources.items()):
+        raise _second_instance(names[0], names[1], str(sources[names[1]][0]))
+
+
+def _second_instance(first: str, second: str, where: str) -> ModelError:
+    return ModelError(
+        f"'{second}' would be the second instance of '{where}' in this process, but the FMU allows one only "
+        f"(canBeInstantiatedOnlyOncePerProcess); the first is '{first}'. Use it for one component only, and simulate in "
+        "processes of their own what is to run at the same time."
+    )
