@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import FILE, NAMESPACE
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
+from fmimaster.system.files import check_is_file
 from fmimaster.system.xml import parse_xml
+from fmimaster.system.zip_entries import DAMAGE, entry_name
 
 
 def add_manifest(
@@ -41,14 +44,13 @@ def add_manifest(
         If the manifest does not fit the FMU. Nothing is written then.
     """
     fmu, output = Path(fmu), Path(output)
+    check_is_file(fmu)
     name = parse_xml(manifest, "the manifest").get(f"{{{NAMESPACE}}}fmi-ls-name")
     if not name or "/" in name or "\\" in name or name.startswith("."):
         raise ModelError(
             f"The manifest has the name {name!r}. Expected an attribute fmi-ls-name in the namespace {NAMESPACE}, such as "
             "org.fmimaster.fmi-ls-events."
         )
-    with open_archive(Source(fmu)):  # refuses what is unsafe, or no archive
-        pass
     if output.exists() and output.samefile(fmu):
         raise FileError(f"'{output}' is the FMU itself. Choose another name for the copy.")
     part = output.with_name(f"{output.name}.part.fmu")
@@ -56,9 +58,10 @@ def add_manifest(
         _copy(fmu, part, f"extra/{name}/{FILE}", manifest)
         FmuFile(Source(part)).close()  # reads the manifest, and all others
         part.replace(output)
-    except OSError as error:
+    except DAMAGE as error:
+        reason = getattr(error, "strerror", None) or error
         raise FileError(
-            f"'{output}' cannot be written: {error.strerror or error}. Choose another place."
+            f"'{output}' cannot be written: {reason}. Get the FMU anew, or choose another place."
         ) from error
     finally:
         part.unlink(missing_ok=True)
@@ -66,11 +69,14 @@ def add_manifest(
 
 
 def _copy(fmu: Path, output: Path, member: str, content: bytes) -> None:
+    source = Source(fmu)
     with (
+        open_archive(source),  # refuses what is unsafe, or no archive
         zipfile.ZipFile(fmu) as before,
         zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as after,
     ):
         for info in before.infolist():
-            if info.filename != member:
-                after.writestr(info, before.read(info))
+            if entry_name(info, source) != member:
+                with before.open(info) as read, after.open(info, "w") as written:
+                    shutil.copyfileobj(read, written)
         after.writestr(member, content)

@@ -100,7 +100,7 @@ class FmuFile:
 
     def _unpack(self, whole: bool) -> None:
         with open_archive(self.source) as archive:
-            if "modelDescription.xml" not in archive.names():
+            if "modelDescription.xml" not in archive:
                 raise ModelError(
                     f"'{self.source}' has no modelDescription.xml, so it is not an FMU. Expected it at the top level "
                     "of the archive; it must not be packed with a folder around it."

@@ -11,6 +11,7 @@ from fmpy.model_description import ModelDescription, ModelVariable, Unknown, rea
 
 from fmimaster.errors import ModelError
 from fmimaster.fmu.xml_attributes import VariableAttributes, read_capabilities, read_variables
+from fmimaster.system.files import read_whole
 from fmimaster.system.model import (
     Causality,
     DataType,
@@ -46,9 +47,8 @@ def read_model(folder: Path, where: str, interface: Interface = Interface.CO_SIM
     ModelError
         If it is of another FMI version, does not offer the interface, or contradicts itself so that it cannot be read.
     """
-    root = parse_xml(
-        (folder / "modelDescription.xml").read_bytes(), f"{where}/modelDescription.xml"
-    )
+    file = folder / "modelDescription.xml"
+    root = parse_xml(read_whole(file), f"{where}/modelDescription.xml")
     version = root.get("fmiVersion") or "of unknown version"
     if not version.startswith(("2.", "3.")):
         raise ModelError(

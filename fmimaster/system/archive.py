@@ -1,18 +1,15 @@
 """Safe reading of zip archives and folders: FMUs, SSP archives, and an FMU inside an SSP archive.
 
-An archive is checked as a whole when it is opened. One that could write outside of its target, or
-that cannot be read without a password, is refused before anything is read or written.
+An archive is checked as a whole when it is opened. One that could write outside of its target, that has no plausible size,
+or that cannot be read without a password, is refused before anything is read or written.
 """
 
 from __future__ import annotations
 
-import lzma
 import os
-import re
 import shutil
-import stat
+import tempfile
 import zipfile
-import zlib
 from abc import ABC, abstractmethod
 from io import BytesIO
 from pathlib import Path
@@ -21,10 +18,17 @@ from typing import IO
 
 from fmimaster.errors import FileError, did_you_mean
 from fmimaster.system.description import Source
+from fmimaster.system.files import (
+    check_content,
+    check_is_file,
+    check_size,
+    open_file,
+    read_whole,
+)
+from fmimaster.system.zip_entries import DAMAGE, METHODS, checked_entries, open_zip
 
-_LFS_POINTER = b"version https://git-lfs"
-_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError)
-"""What reading a member raises if its bytes or its method of compression are not as expected."""
+_CHUNK = 2**20
+"""Bytes that are copied at once."""
 
 
 class Archive(ABC):
@@ -41,12 +45,20 @@ class Archive(ABC):
         """Names of all files, without folders."""
 
     @abstractmethod
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a file of this name."""
+
+    @abstractmethod
     def size(self) -> int:
         """Bytes that all files take when unpacked."""
 
     @abstractmethod
+    def copy(self, name: str, target: IO[bytes]) -> None:
+        """Write the content of one file, however large, into a stream."""
+
+    @abstractmethod
     def read(self, name: str) -> bytes:
-        """Content of one file."""
+        """Content of one file that is not too large to be held in memory."""
 
     @abstractmethod
     def close(self) -> None:
@@ -76,10 +88,15 @@ class Archive(ABC):
                     continue
                 file = target / name
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(self.read(name))
-        except OSError as error:
+                with file.open("xb") as stream:
+                    self.copy(name, stream)
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # ValueError: a name that this file system cannot have
+            reason = getattr(error, "strerror", None) or error
             raise FileError(
-                f"Cannot unpack '{self.source}' into '{target}': {error.strerror or error}. "
+                f"Cannot unpack '{self.source}' into '{target}': {reason}. "
                 "Choose a folder that can be written to, with enough room."
             ) from error
 
@@ -101,18 +118,14 @@ def open_archive(source: Source) -> Archive:
     Raises
     ------
     FileError
-        If it is missing, empty, a Git LFS pointer, no archive, damaged, encrypted, or has a member
-        that leads outside.
+        If it is missing, no regular file, empty, a Git LFS pointer, no archive, damaged, encrypted, or has a member
+        that leads outside, or an implausible size.
     """
-    if not source.member and source.path.is_dir():
-        return _Folder(source)
     if source.member:
-        return _Zip(source, BytesIO(read_file(source)))
-    _check_is_file(source.path)
-    try:
-        return _Zip(source, source.path.open("rb"))
-    except OSError as error:
-        raise _unreadable(source.path, error) from error
+        return _Zip(source, _inner(source))
+    if source.path.is_dir():
+        return _Folder(source)
+    return _Zip(source, open_file(source.path))
 
 
 def read_file(source: Source) -> bytes:
@@ -121,43 +134,62 @@ def read_file(source: Source) -> bytes:
     Raises
     ------
     FileError
-        If it is missing, a folder, empty, a Git LFS pointer, or cannot be read.
+        If it is missing, no regular file, empty, a Git LFS pointer, too large to be held in memory, or cannot be read.
     """
     if source.member:
         with open_archive(Source(source.path)) as archive:
             content = archive.read(source.member)
     else:
-        content = _read(source.path)
-    _check_content(content[:200], len(content), source)
+        content = read_whole(source.path)
+    check_content(content[:200], len(content), str(source))
     return content
 
 
-def check_exists(path: Path) -> None:
-    """Refuse a path where there is nothing, and suggest what is there instead."""
-    if path.exists():
-        return
-    if not path.parent.is_dir():
-        raise FileError(f"'{path}' does not exist, nor does its folder. Check the path.")
-    near = did_you_mean(path.name, (p.name for p in path.parent.iterdir()))
-    raise FileError(f"'{path}' does not exist.{near or ' Check the path.'}")
+def _inner(source: Source) -> IO[bytes]:
+    """A member of an archive or folder, as a file without a name: it can be too large for memory."""
+    stream = tempfile.TemporaryFile(prefix="fmimaster-")  # noqa: SIM115 (the archive closes it)
+    try:
+        with open_archive(Source(source.path)) as archive:
+            archive.copy(source.member, stream)
+    except BaseException:
+        stream.close()
+        raise
+    stream.seek(0)
+    return stream
 
 
 class _Folder(Archive):
-    """A folder on disk, such as an unpacked FMU."""
+    """A folder on disk, such as an unpacked FMU. Only regular files belong to it, and links to such."""
 
     def names(self) -> tuple[str, ...]:
         root = self.source.path
         found = []
         for folder, _, files in os.walk(root):  # does not follow links to folders
-            found += [(Path(folder) / file).relative_to(root).as_posix() for file in files]
+            paths = (Path(folder) / file for file in files)
+            found += [path.relative_to(root).as_posix() for path in paths if path.is_file()]
         return tuple(sorted(found))
+
+    def __contains__(self, name: str) -> bool:
+        return (self.source.path / name).is_file()
 
     def size(self) -> int:
         return sum((self.source.path / name).stat().st_size for name in self.names())
 
+    def copy(self, name: str, target: IO[bytes]) -> None:
+        with open_file(self._path(name)) as stream:
+            shutil.copyfileobj(stream, target, _CHUNK)
+
     def read(self, name: str) -> bytes:
-        _check_name(name, self.source)
-        return _read(self.source.path / name)
+        return read_whole(self._path(name))
+
+    def _path(self, name: str) -> Path:
+        if os.path.isabs(name) or ".." in name.replace("\\", "/").split("/"):
+            raise FileError(
+                f"'{name}' is not a relative path inside '{self.source}'. Expected a file in it."
+            )
+        path = self.source.path / name
+        check_is_file(path)
+        return path
 
     def close(self) -> None:
         """Nothing is open."""
@@ -170,108 +202,64 @@ class _Zip(Archive):
         super().__init__(source)
         self._stream = stream
         try:
-            self._zip = _open_zip(source, stream)
-            for info in self._zip.infolist():
-                _check_entry(info, source)
+            self._zip = open_zip(source, stream)
+            packed = stream.seek(0, os.SEEK_END)
+            self._entries = checked_entries(self._zip, packed, source)
         except BaseException:
             stream.close()
             raise
-        self._infos = {i.filename: i for i in self._zip.infolist() if not i.is_dir()}
 
     def names(self) -> tuple[str, ...]:
-        return tuple(self._infos)
+        return tuple(self._entries)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
 
     def size(self) -> int:
-        return sum(info.file_size for info in self._infos.values())
+        return sum(entry.file_size for entry in self._entries.values())
+
+    def copy(self, name: str, target: IO[bytes]) -> None:
+        with self._open(name) as stream:
+            while chunk := self._next(name, stream):
+                target.write(chunk)
 
     def read(self, name: str) -> bytes:
-        info = self._infos.get(name)
-        if info is None:
-            if any(known.startswith(name.rstrip("/") + "/") for known in self._infos):
+        content = BytesIO()
+        check_size(self._entry(name).file_size, f"{self.source}/{name}")
+        self.copy(name, content)
+        return content.getvalue()
+
+    def _entry(self, name: str) -> zipfile.ZipInfo:
+        entry = self._entries.get(name)
+        if entry is None:
+            if any(known.startswith(name.rstrip("/") + "/") for known in self._entries):
                 raise FileError(f"'{name}' in '{self.source}' is a folder, expected a file.")
-            near = did_you_mean(name, self._infos)
+            near = did_you_mean(name, self._entries)
             raise FileError(f"'{self.source}' has no file '{name}'.{near}")
+        return entry
+
+    def _open(self, name: str) -> IO[bytes]:
+        entry = self._entry(name)
+        if entry.compress_type not in METHODS:
+            raise self._unreadable(name, f"it is packed by method {entry.compress_type}")
         try:
-            return self._zip.read(info)
-        except _DAMAGE as error:
-            raise FileError(
-                f"'{name}' in '{self.source}' cannot be read: {error}. The archive is damaged or "
-                "packed in an unusual way; get it anew, or pack it again with the usual method "
-                "(deflate)."
-            ) from error
+            return self._zip.open(entry)
+        except DAMAGE as error:
+            raise self._unreadable(name, error) from error
+
+    def _next(self, name: str, stream: IO[bytes]) -> bytes:
+        try:
+            return stream.read(_CHUNK)
+        except DAMAGE as error:
+            raise self._unreadable(name, error) from error
+
+    def _unreadable(self, name: str, why: object) -> FileError:
+        return FileError(
+            f"'{name}' in '{self.source}' cannot be read: {why}. The archive is damaged or "
+            "packed in an unusual way; get it anew, or pack it again with the usual method "
+            "(deflate)."
+        )
 
     def close(self) -> None:
         self._zip.close()
         self._stream.close()
-
-
-def _open_zip(source: Source, stream: IO[bytes]) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(stream)
-    except (zipfile.BadZipFile, NotImplementedError, OSError) as error:
-        stream.seek(0)
-        head = stream.read(200)
-        _check_content(head, stream.seek(0, os.SEEK_END), source)
-        if head.startswith(b"PK"):
-            raise FileError(
-                f"'{source}' is a damaged or incomplete zip archive: {error}. Get it anew."
-            ) from error
-        raise FileError(
-            f"'{source}' is not a zip archive, as an FMU or SSP archive must be: it begins with "
-            f"{head[:16]!r}."
-        ) from error
-
-
-def _check_entry(info: zipfile.ZipInfo, source: Source) -> None:
-    _check_name(info.orig_filename, source)
-    if stat.S_ISLNK(info.external_attr >> 16):
-        raise FileError(
-            f"'{source}' holds a symbolic link, '{info.filename}', which could lead outside of the "
-            "archive. Nothing was unpacked; pack it again with the file itself."
-        )
-    if info.flag_bits & 0x1:
-        raise FileError(
-            f"'{info.filename}' in '{source}' is encrypted. Pack the archive again without a "
-            "password."
-        )
-
-
-def _check_name(name: str, source: Source) -> None:
-    outside = name.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in name.split("/")
-    if outside or not name or "\\" in name or "\0" in name:
-        raise FileError(
-            f"'{source}' has a member named {name!r}, which is not a relative path inside the "
-            "archive. Nothing was unpacked; pack it again with relative names and '/' between "
-            "folders."
-        )
-
-
-def _check_is_file(path: Path) -> None:
-    check_exists(path)
-    if path.is_dir():
-        raise FileError(f"'{path}' is a folder, expected a file.")
-
-
-def _check_content(head: bytes, size: int, source: Source) -> None:
-    """Refuse what stands where a file should be: nothing, or a pointer to it."""
-    if head.startswith(_LFS_POINTER):
-        expected = re.search(rb"^size (\d+)", head, re.MULTILINE)
-        missing = f" ({int(expected[1]):,} bytes)" if expected else ""
-        raise FileError(
-            f"'{source}' is a Git LFS pointer, not the file itself{missing}. Run 'git lfs pull' in "
-            "its repository."
-        )
-    if size == 0:
-        raise FileError(f"'{source}' is empty. Get it anew.")
-
-
-def _read(path: Path) -> bytes:
-    _check_is_file(path)
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: OSError) -> FileError:
-    return FileError(f"'{path}' cannot be read: {error.strerror or error}.")

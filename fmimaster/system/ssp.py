@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fmimaster.errors import DescriptionError, FileError, did_you_mean
-from fmimaster.system.archive import check_exists, open_archive
+from fmimaster.system.archive import open_archive
 from fmimaster.system.description import (
     Component,
     Connection,
@@ -22,6 +22,7 @@ from fmimaster.system.description import (
     System,
     SystemDescription,
 )
+from fmimaster.system.files import check_exists
 from fmimaster.system.model import Causality, DataType
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit
 from fmimaster.system.ssp_events import read_shared_events

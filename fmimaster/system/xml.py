@@ -6,6 +6,7 @@ do not declare, and in the formats read here a local name means the same at ever
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
@@ -14,6 +15,10 @@ from typing import Any, Protocol, TypeVar
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.errors import FileError
+from fmimaster.system.files import check_size
+
+_MOST_MARKUP = 20_000_000
+"""Elements and attributes of a document, which take some 200 bytes each: a million variables with all of theirs."""
 
 _OPTIONS: dict[str, Any] = {
     "resolve_entities": False,
@@ -23,26 +28,37 @@ _OPTIONS: dict[str, Any] = {
     "remove_comments": True,
     "remove_pis": True,
 }
+T = TypeVar("T")
+D = TypeVar("D")
+
 _TRUTH = {"true": True, "True": True, "1": True, "false": False, "False": False, "0": False}
 
 
-def _fraction(text: str) -> Fraction:
-    """A decimal number, without rounding."""
-    if "/" in text:
-        raise ValueError
-    return Fraction(text)
+_NUMBER = re.compile(
+    r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?|[+-]?(nan|inf|infinity)", re.ASCII | re.I
+)
+_DECIMAL = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,20}", re.ASCII)
+
+
+def _as(kind: Callable[[str], T], form: re.Pattern[str]) -> Callable[[str], T]:
+    """Python takes more for a number than XML does, such as 1_000; an exact 1e999999999 would fill the memory."""
+
+    def parse(text: str) -> T:
+        if form.fullmatch(text) is None:
+            raise ValueError
+        return kind(text)
+
+    return parse
 
 
 _KINDS: dict[type, tuple[Callable[[str], Any], str]] = {
-    float: (float, "a number"),
-    Fraction: (_fraction, "a number"),
-    int: (int, "a whole number"),
+    float: (_as(float, _NUMBER), "a number"),
+    Fraction: (_as(Fraction, _DECIMAL), "a number"),
+    int: (_as(int, _INTEGER), "a whole number"),
     bool: (_TRUTH.__getitem__, "true or false"),
     bytes: (bytes.fromhex, "hexadecimal digits"),
 }
-
-T = TypeVar("T")
-D = TypeVar("D")
 
 
 class Element(Protocol):
@@ -81,8 +97,8 @@ def parse_xml(text: bytes, where: str) -> Element:
     Raises
     ------
     FileError
-        If the document is malformed (the message has file, line and column) or has a document type, whose
-        entities could reach other files or grow without end.
+        If the document is malformed (the message has file, line and column), is too large, or has a document type,
+        whose entities could reach other files or grow without end.
     """
     root, errors = _parse(text, where)
     if root is None:
@@ -141,6 +157,12 @@ class _Prolog:
 
 def _parse(text: bytes, where: str) -> tuple[Element | None, list[Any]]:
     """Root, or None and the parser's errors."""
+    check_size(len(text), where)
+    if (markup := text.count(b"<") + text.count(b"=")) > _MOST_MARKUP:
+        raise FileError(
+            f"{where}: the document has some {markup:,} elements and attributes, at most {_MOST_MARKUP:,} are read. Check "
+            "that it is what it should be."
+        )
     with suppress(StopIteration, etree.XMLSyntaxError):  # malformed XML is reported below
         prolog: Any = _Prolog(where)
         etree.fromstring(text, etree.XMLParser(target=prolog, **_OPTIONS))
@@ -154,7 +176,7 @@ def _parse(text: bytes, where: str) -> tuple[Element | None, list[Any]]:
 
 def _malformed(error: Any, where: str) -> FileError:
     return FileError(
-        f"{where}, line {error.line}, column {error.column}: malformed XML, {error.message}."
+        f"{where}, line {error.line}, column {error.column}: malformed XML, {error.message.strip()}."
     )
 
 
@@ -210,7 +232,7 @@ def parse_text(element: Element, name: str, kind: type[T], text: str) -> T:
         value: T = parse(text.strip())
     except (ValueError, KeyError):
         raise FileError(
-            f"{location(element)}: attribute '{name}' of {_label(element)} is {text!r}, expected "
+            f"{location(element)}: attribute '{name}' of {_label(element)} is {_shown(text)}, expected "
             f"{words}."
         ) from None
     return value
@@ -219,3 +241,7 @@ def parse_text(element: Element, name: str, kind: type[T], text: str) -> T:
 def _label(element: Element) -> str:
     name = element.get("name")
     return local_name(element) + (f" '{name}'" if name else "")
+
+
+def _shown(text: str, most: int = 60) -> str:
+    return repr(text if len(text) <= most else text[:most] + " ...")

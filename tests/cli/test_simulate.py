@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import Outcome, reference, system
+from command_line import Outcome, changed, reference, system
 
 from fmimaster import FIRST_ORDER, GaussSeidel, Jacobi, Polynomial
 from fmimaster.commands.settings import _algorithm
@@ -216,3 +216,13 @@ def test_progress_is_shown_on_a_terminal_only(
     assert "\x1b" in shown.err
     assert "\x1b" not in shown.out
     assert "\x1b" not in run("simulate", dahlquist, "--no-progress").err
+
+
+@pytest.mark.parametrize("command", ["simulate", "info", "plan", "validate"])
+def test_an_fmu_packed_with_backslashes_is_like_any_other(
+    run: Run, dahlquist: Path, tmp_path: Path, command: str
+) -> None:
+    path = changed(dahlquist, tmp_path / "Dahlquist.fmu", name=lambda n: n.replace("/", "\\"))
+    expected, outcome = run(command, dahlquist), run(command, path)
+    assert outcome.status == 0
+    assert outcome.out == expected.out.replace(str(dahlquist), str(path))

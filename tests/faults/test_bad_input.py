@@ -6,6 +6,7 @@ traceback: :attr:`Outcome.error` asserts both.
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
@@ -88,6 +89,33 @@ def test_a_git_lfs_pointer_is_recognised(run: Run, tmp_path: Path) -> None:
 def test_a_truncated_archive_is_told(run: Run, dahlquist: Path, tmp_path: Path) -> None:
     (tmp_path / "a.fmu").write_bytes(dahlquist.read_bytes()[:-100])
     assert "is a damaged or incomplete zip archive" in run("simulate", tmp_path / "a.fmu").error
+
+
+@pytest.mark.parametrize("command", ["simulate", "info", "plan", "validate"])
+@pytest.mark.parametrize("name", ["a.fmu", "a.ssp", "a.ssd"])
+def test_a_named_pipe_is_refused_and_not_waited_for(
+    run: Run, tmp_path: Path, command: str, name: str
+) -> None:
+    os.mkfifo(tmp_path / name)
+    outcome = run(command, tmp_path / name)
+    said = outcome.out if command == "validate" else outcome.error
+    assert f"'{tmp_path / name}' is a named pipe, expected a file" in said
+
+
+def test_a_named_pipe_in_an_unpacked_fmu_is_not_waited_for(
+    run: Run, dahlquist: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "a"
+    with zipfile.ZipFile(dahlquist) as archive:
+        archive.extractall(folder)
+    (folder / EXTRA).parent.mkdir(parents=True)
+    os.mkfifo(folder / EXTRA)
+    (folder / "sources" / "buildDescription.xml").unlink()
+    os.mkfifo(folder / "sources" / "buildDescription.xml")
+    assert run("simulate", folder).status == 0
+    (folder / "modelDescription.xml").unlink()
+    os.mkfifo(folder / "modelDescription.xml")
+    assert "has no SystemStructure.ssd" in run("simulate", folder).error
 
 
 def test_an_archive_without_model_description_is_no_fmu(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -157,3 +158,44 @@ def test_a_missing_or_empty_attribute_is_told() -> None:
         text_of(root, "source")
     with pytest.raises(FileError, match="attribute 'name' of Item is empty"):
         text_of(root, "name")
+
+
+@pytest.mark.parametrize("text", ["1_000", "١", "0x10", "1e", "", "1,5", "1 2", "9" * 21])
+def test_what_only_python_takes_for_a_number_is_none(text: str) -> None:
+    element = parse_xml(f'<a x="{text}"/>'.encode(), "s.ssd")
+    for kind in (float, Fraction, int):
+        if (kind, text) not in ((float, "9" * 21), (Fraction, "9" * 21)):
+            with pytest.raises(FileError, match=r"attribute 'x' of a is '.*', expected a"):
+                value_of(element, "x", kind, None)
+
+
+def test_an_exact_number_without_bounds_is_refused_and_not_computed() -> None:
+    element = parse_xml(b'<a x="1e999999999"/>', "s.ssd")
+    with pytest.raises(FileError, match=r"is '1e999999999', expected a number\."):
+        value_of(element, "x", Fraction, None)
+
+
+def test_a_long_wrong_value_is_cut_in_its_message() -> None:
+    element = parse_xml(b'<a x="' + b"x" * 100_000 + b'"/>', "s.ssd")
+    with pytest.raises(FileError, match=r"is 'x{60} \.\.\.', expected a number\."):
+        value_of(element, "x", float, None)
+
+
+# Sizes ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_document_with_very_many_elements_is_refused_and_not_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fmimaster.system.xml._MOST_MARKUP", 1000)
+    assert len(list(parse_xml(b"<a>" + b"<b/>" * 998 + b"</a>", "s.ssd"))) == 998
+    with pytest.raises(FileError, match=r"s\.ssd: the document has some 1,001 elements and attr"):
+        parse_xml(b"<a>" + b"<b/>" * 999 + b"</a>", "s.ssd")
+
+
+def test_a_document_that_is_too_large_is_refused_and_not_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fmimaster.system.files.MOST_IN_MEMORY", 1000)
+    with pytest.raises(FileError, match=r"'s\.ssd' has more than 1,000 bytes"):
+        parse_xml(b"<a>" + b" " * 1000 + b"</a>", "s.ssd")

@@ -1,0 +1,164 @@
+"""Entries of a zip archive, checked as a whole before anything is read.
+
+Names are relative paths with ``/``, whatever separator the archive has: many FMUs are packed with backslashes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import zipfile
+import zlib
+from itertools import pairwise
+from typing import IO
+
+from fmimaster.errors import FileError
+from fmimaster.system.description import Source
+from fmimaster.system.files import check_content, special_kind
+
+DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
+    *(ValueError, IndexError, OverflowError, NotImplementedError, RuntimeError),
+)
+"""What ``zipfile`` raises if bytes are not as expected."""
+
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Of compression: those that FMI and SSP allow. The memory that they need is bounded."""
+
+_MOST_BYTES = 32 * 2**30
+"""Of all files of an archive, unpacked."""
+_MOST_GROWTH = 200
+"""Unpacked size to packed size; libraries have 2 to 5, tables of numbers up to 50."""
+_ANY_GROWTH = 256 * 2**20
+"""Bytes up to which an archive may grow by any factor."""
+_MOST_DIRECTORY = 16 * 2**20
+"""Bytes of the list of entries: 100 000 entries with names of usual length."""
+_MOST_FOLDERS = 100
+"""Folders around a file."""
+
+
+def open_zip(source: Source, stream: IO[bytes]) -> zipfile.ZipFile:
+    """Open a zip archive.
+
+    Raises
+    ------
+    FileError
+        If it is empty, a Git LFS pointer, no archive, or damaged.
+    """
+    try:
+        return zipfile.ZipFile(_Careful(stream))
+    except DAMAGE as error:
+        stream.seek(0)
+        head = stream.read(200)
+        check_content(head, stream.seek(0, os.SEEK_END), str(source))
+        if head.startswith(b"PK"):
+            raise FileError(
+                f"'{source}' is a damaged or incomplete zip archive: {error}. Get it anew."
+            ) from error
+        raise FileError(
+            f"'{source}' is not a zip archive, as an FMU or SSP archive must be: it begins with "
+            f"{head[:16]!r}."
+        ) from error
+
+
+def checked_entries(
+    archive: zipfile.ZipFile, packed: int, source: Source
+) -> dict[str, zipfile.ZipInfo]:
+    """Name → entry, without folders.
+
+    Parameters
+    ----------
+    packed : int
+        Size of the archive in bytes.
+
+    Raises
+    ------
+    FileError
+        For a name that leads outside, several files of one name, a link or a device, an encrypted entry, or a size that
+        no FMU has.
+    """
+    found: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        name = entry_name(info, source)
+        if not name or is_folder(info):
+            continue
+        _check_kind(info, name, source)
+        first = found.setdefault(name, info)
+        if (first.CRC, first.file_size) != (info.CRC, info.file_size):
+            raise FileError(
+                f"'{source}' has several files with the name '{name}' that differ, so it is not clear which is meant. "
+                "Pack it again with one of them."
+            )
+    _check_no_file_is_a_folder(found, source)
+    _check_growth(sum(info.file_size for info in found.values()), packed, source)
+    return found
+
+
+def entry_name(info: zipfile.ZipInfo, source: Source) -> str:
+    """Relative path of an entry, with ``/`` between folders; empty for the archive's own folder."""
+    name = info.orig_filename.replace("\\", "/")
+    parts = name.split("/")
+    outside = name.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in parts
+    if outside or not name or "\0" in name or len(parts) > _MOST_FOLDERS:
+        shown = info.orig_filename[:200]
+        raise FileError(
+            f"'{source}' has a member named {shown!r}, which is not a relative path inside the archive. Nothing was "
+            f"unpacked; pack it again with relative names, of less than {_MOST_FOLDERS} folders."
+        )
+    return "/".join(part for part in parts if part not in ("", "."))
+
+
+def is_folder(info: zipfile.ZipInfo) -> bool:
+    """Whether an entry is a folder: by its name, or by the mark of MS-DOS."""
+    marked = bool(info.external_attr & 0x10) and not info.file_size
+    return marked or info.orig_filename.endswith(("/", "\\"))
+
+
+def _check_kind(info: zipfile.ZipInfo, name: str, source: Source) -> None:
+    if (kind := special_kind(info.external_attr >> 16)) is not None:
+        raise FileError(
+            f"'{source}' holds {kind}, '{name}', which could lead outside of the "
+            "archive. Nothing was unpacked; pack it again with the file itself."
+        )
+    if info.flag_bits & 0x1:
+        raise FileError(
+            f"'{name}' in '{source}' is encrypted. Pack the archive again without a password."
+        )
+
+
+def _check_no_file_is_a_folder(names: dict[str, zipfile.ZipInfo], source: Source) -> None:
+    # with the lowest character for '/', what lies below a name comes right after it
+    ordered = sorted(name.replace("/", "\0") for name in names)
+    for name, following in pairwise(ordered):
+        if following.startswith(name + "\0"):
+            raise FileError(
+                f"'{source}' has a file '{name.replace(chr(0), '/')}' and a folder of this name. Pack it again with one "
+                "of them."
+            )
+
+
+def _check_growth(unpacked: int, packed: int, source: Source) -> None:
+    if unpacked > _MOST_BYTES or unpacked > max(_ANY_GROWTH, _MOST_GROWTH * packed):
+        raise FileError(
+            f"'{source}' has {packed:,} bytes and unpacks to {unpacked:,}. An archive that grows by a factor above "
+            f"{_MOST_GROWTH}, or to more than {_MOST_BYTES:,} bytes, is not unpacked. Check that it is what it should be."
+        )
+
+
+class _Careful:
+    """A stream that refuses to read very much at once: ``zipfile`` does so only for the list of entries."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.seek, self.tell, self.seekable = stream.seek, stream.tell, stream.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _MOST_DIRECTORY:
+            raise zipfile.BadZipFile(
+                f"the list of its entries has {size:,} bytes, at most {_MOST_DIRECTORY:,} are read"
+            )
+        return self._stream.read(size)
+
+    def close(self) -> None:
+        self._stream.close()
