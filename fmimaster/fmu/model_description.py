@@ -202,6 +202,9 @@ def _variable(
         return own if own is not None or declared is None else getattr(declared, name)
 
     unit_name = attribute("unit")
+    relative = attributes.relative_quantity
+    if relative is None:
+        relative = declared is not None and declared.relativeQuantity
     nominal = _float(attribute("nominal"))
     clocks: list[ModelVariable] = cast(Any, v.clocks) or []  # by their annotation, integers
     items = declared.items if declared is not None else []
@@ -219,6 +222,7 @@ def _variable(
         dimensions=dimensions,
         shape=tuple(v.shape or ()),
         unit=units.get(unit_name, Unit(unit_name)) if unit_name else None,
+        relative_quantity=kind.is_float and relative,
         nominal=abs(nominal) if nominal else 1.0,
         min=_float(attribute("min")) if kind.is_float else None,
         max=_float(attribute("max")) if kind.is_float else None,

@@ -22,6 +22,8 @@ class VariableAttributes:
     previous: int | None = None
     """Value reference of the variable that has its value before the present tick."""
     clock: ClockAttributes | None = None
+    relative_quantity: bool | None = None
+    """None where the variable leaves it to its type; fmpy looks for it among the children of the element."""
 
 
 def read_capabilities(root: Element, interface: Interface) -> Capabilities:
@@ -73,10 +75,17 @@ def read_variables(root: Element) -> dict[str, VariableAttributes]:
                 _is_true(element.get("intermediateUpdate")),
                 value_of(element, "previous", int, None),
                 _clock(element) if is_clock else None,
+                _relative_quantity(element),
             )
             if attributes != VariableAttributes():
                 found[element.get("name") or ""] = attributes
     return found
+
+
+def _relative_quantity(element: Element) -> bool | None:
+    own = child(element, "Real") if local_name(element) == "ScalarVariable" else element
+    text = None if own is None else own.get("relativeQuantity")
+    return None if text is None else _is_true(text)
 
 
 def _clock(element: Element) -> ClockAttributes:

@@ -161,6 +161,8 @@ class Variable:
     shape: tuple[int, ...] = ()
     """Dimensions as numbers, with the values of structural parameters put in."""
     unit: Unit | None = None
+    relative_quantity: bool = False
+    """Whether it is a difference, for which the offset of its unit does not count."""
     nominal: float = 1.0
     """Magnitude for scaling of differences; FMI's default is 1."""
     min: float | None = None

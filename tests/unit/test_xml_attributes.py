@@ -168,3 +168,36 @@ def test_an_unknown_variability_of_an_interval_is_refused(tmp_path: Path) -> Non
         FileError, match=r"'often' of a clock is not known\. Expected one of constant"
     ):
         read_model(write(tmp_path, text), "m.fmu")
+
+
+@pytest.mark.parametrize(
+    ("version", "types", "variables"),
+    [
+        (
+            "2.0",
+            '<SimpleType name="T"><Real unit="K" relativeQuantity="true"/></SimpleType>',
+            '<ScalarVariable name="own" valueReference="0"><Real relativeQuantity="true"/></ScalarVariable>'
+            '<ScalarVariable name="by type" valueReference="1"><Real declaredType="T"/></ScalarVariable>'
+            '<ScalarVariable name="not" valueReference="2"><Real declaredType="T" relativeQuantity="false"/>'
+            '</ScalarVariable><ScalarVariable name="none" valueReference="3"><Real/></ScalarVariable>',
+        ),
+        (
+            "3.0",
+            '<Float64Type name="T" unit="K" relativeQuantity="true"/>',
+            '<Float64 name="own" valueReference="0" relativeQuantity="true"/>'
+            '<Float64 name="by type" valueReference="1" declaredType="T"/>'
+            '<Float64 name="not" valueReference="2" declaredType="T" relativeQuantity="false"/>'
+            '<Float64 name="none" valueReference="3"/>',
+        ),
+    ],
+)
+def test_differences_are_known_from_the_variable_or_its_type(
+    tmp_path: Path, version: str, types: str, variables: str
+) -> None:
+    path = write(tmp_path, variables) / "modelDescription.xml"
+    text = path.read_text().replace('"3.0"', f'"{version}"')
+    text = text.replace("instantiationToken", "guid") if version == "2.0" else text
+    definitions = f"<TypeDefinitions>{types}</TypeDefinitions><ModelVariables>"
+    path.write_text(text.replace("<ModelVariables>", definitions))
+    found = read_model(tmp_path, "m.fmu").variables
+    assert [v.name for v in found if v.relative_quantity] == ["own", "by type"]
