@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from fmimaster.system.conversions import is_lossless
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import DataType, Variable
-from fmimaster.system.resolve import Link, is_lossless
+from fmimaster.system.resolve import Link
 
 
 class Group(IntEnum):

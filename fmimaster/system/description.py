@@ -33,6 +33,8 @@ class Connector:
     kind: Causality
     type: DataType | None = None
     unit: Unit | None = None
+    dimensions: tuple[int | None, ...] | None = None
+    """Sizes; each None where it depends on another connector."""
 
 
 @dataclass(frozen=True, slots=True)

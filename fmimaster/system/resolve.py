@@ -6,21 +6,24 @@ was decided is in notes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import DescriptionError
+from fmimaster.system.contradictions import note_contradictions
+from fmimaster.system.conversions import Conversions, between, check_transformation, check_types
 from fmimaster.system.description import (
     Component,
+    Endpoint,
     Source,
     SystemDescription,
     Transformation,
 )
 from fmimaster.system.model import Causality, DataType, Model, Variable
+from fmimaster.system.notes import Notes
 from fmimaster.system.shared_events import (
     EventMember,
     check_each_once,
@@ -28,7 +31,7 @@ from fmimaster.system.shared_events import (
     payload_ends,
 )
 from fmimaster.system.start_values import apply, start_values
-from fmimaster.system.units import convert_units
+from fmimaster.system.units import check_time_units
 from fmimaster.system.wiring import Wiring
 
 
@@ -114,36 +117,80 @@ def resolve(
     """
     if not models:
         raise DescriptionError(f"System '{description.system.name}' has no components. Add one.")
-    wiring = Wiring(description.system, models)
-    given = start_values(description, models, wiring, overrides or {})
+    parts = dict(description.components())
+    models = {name: _with_declared_units(model, parts[name]) for name, model in models.items()}
+    notes = Notes()
+    check_time_units(models, notes)
+    wiring = Wiring(description.system, models, notes)
+    conversions = Conversions(wiring, models, notes)
+    given = start_values(description, models, wiring, conversions, overrides or {}, notes)
     components = []
-    for name, component in description.components():
-        model, values = apply(name, _with_declared_units(models[name], component), given[name])
+    for name, component in parts.items():
+        model, values = apply(name, models[name], given[name])
         components.append(ResolvedComponent(name, component.source, model, values))
+    links, open_inputs = _links(components, wiring, conversions, allow_lossy_conversions)
+    note_contradictions(description, {c.name: c.model for c in components}, wiring, notes)
+    of_fmus = dict.fromkeys(note for c in components for note in c.model.notes)
+    shared_events = _shared_events(description, components, allow_lossy_conversions)
+    return ResolvedSystem(
+        tuple(components),
+        tuple(links),
+        tuple(open_inputs),
+        (*description.notes, *of_fmus, *notes.lines()),
+        shared_events,
+    )
+
+
+def _links(
+    components: Sequence[ResolvedComponent],
+    wiring: Wiring,
+    conversions: Conversions,
+    allow_lossy: bool,
+) -> tuple[list[Link], list[OpenInput]]:
+    """What feeds each input of each component."""
     index = {c.name: i for i, c in enumerate(components)}
     links, open_inputs = [], []
+    checked = set()
     for target, found in enumerate(components):
         for variable in found.model.with_causality(Causality.INPUT):
-            way = wiring.into(found.name, variable.name)
-            start = way.start
-            source = index.get(start.element)
-            output = None if source is None else components[source].model.variable(start.connector)
-            if source is None or output is None or output is variable:
-                root = "" if start.element else start.connector
-                open_inputs.append(OpenInput(target, variable, root, way.transformation))
+            end = Endpoint(found.name, variable.name)
+            checked.add(end)
+            way = wiring.into(end)
+            transformation, notes = conversions.along(way)
+            source = index.get(way.start.element)
+            output = (
+                None if source is None else components[source].model.variable(way.start.connector)
+            )
+            if source is None or output is None or not way.connections:
+                root = "" if way.start.element else way.start.connector
+                open_inputs.append(OpenInput(target, variable, root, transformation))
                 continue
-            link = Link(source, output, target, variable, way.transformation)
-            text, suppress = wiring.text(found.name, variable.name), way.suppress_unit_conversion
-            links.append(_converted(link, text, suppress, allow_lossy_conversions))
-    contradictions = [
-        note
-        for name, component in description.components()
-        for note in _contradictions(name, component, models[name])
-    ]
-    of_fmus = dict.fromkeys(note for c in components for note in c.model.notes)
-    notes = (*description.notes, *of_fmus, *wiring.notes, *contradictions)
-    shared_events = _shared_events(description, components, allow_lossy_conversions)
-    return ResolvedSystem(tuple(components), tuple(links), tuple(open_inputs), notes, shared_events)
+            text = wiring.text(end)
+            notes = (*check_types(output, variable, text, allow_lossy), *notes)
+            check_transformation(variable, transformation, text)
+            links.append(Link(source, output, target, variable, transformation, notes))
+    for end in wiring.fed:  # units of connections that lead to no input must fit as well
+        if end not in checked:
+            conversions.along(wiring.into(end))
+    _check_one_source(links, components)
+    return links, open_inputs
+
+
+def _check_one_source(links: Sequence[Link], components: Sequence[ResolvedComponent]) -> None:
+    """Refuse two sources of one input, which can have two names."""
+    found: dict[tuple[int, DataType, int], Link] = {}
+    for link in links:
+        key = (link.target, link.input.type, link.input.value_reference)
+        other = found.setdefault(key, link)
+        if other is link:
+            continue
+        name = components[link.target].name
+        sources = [f"'{components[k.source].name}.{k.output.name}'" for k in (other, link)]
+        raise DescriptionError(
+            f"'{name}.{other.input.name}' and '{name}.{link.input.name}' are two names of one input (value reference "
+            f"{link.input.value_reference}), and {sources[0]} feeds the one, {sources[1]} the other. Remove one of "
+            "the two: an input can have one source only."
+        )
 
 
 def _shared_events(
@@ -157,30 +204,13 @@ def _shared_events(
         members = find_members(shared, models)
         payload = []
         for ends in payload_ends(shared, members, models):
-            link = Link(ends.source, ends.output, ends.target, ends.input)
-            payload.append(_converted(link, ends.text, False, allow_lossy))
+            notes = check_types(ends.output, ends.input, ends.text, allow_lossy)
+            transformation, more = between(ends.output, ends.input, ends.text)
+            check_transformation(ends.input, transformation, ends.text)
+            link = Link(ends.source, ends.output, ends.target, ends.input, transformation)
+            payload.append(replace(link, notes=(*notes, *more)))
         found.append(ResolvedSharedEvent(shared.name, members, tuple(payload)))
     return tuple(found)
-
-
-def _contradictions(name: str, component: Component, model: Model) -> Iterator[str]:
-    """Where the connectors of a description differ from the FMU; the FMU counts."""
-    for connector in component.connectors:
-        variable = model.variable(connector.name)
-        if variable is None:
-            yield f"connector '{name}.{connector.name}' is no variable of the FMU; it is left aside"
-        elif connector.kind in (Causality.INPUT, Causality.OUTPUT) and (
-            (connector.kind is Causality.INPUT) != (variable.causality is Causality.INPUT)
-        ):
-            yield (
-                f"connector '{name}.{connector.name}' is declared as {connector.kind.value}; the FMU says "
-                f"{variable.causality.value}"
-            )
-        elif connector.type is not None and connector.type is not variable.type:
-            yield (
-                f"connector '{name}.{connector.name}' is declared as {connector.type.value}; the FMU says "
-                f"{variable.type.value}"
-            )
 
 
 def _with_declared_units(model: Model, component: Component) -> Model:
@@ -202,82 +232,15 @@ def feed_open_inputs(
     for name, targets in names.items():
         output = component.model.variable(name)
         assert output is not None
-        links += [Link(source, output, t.target, t.input, t.transformation) for t in targets]
+        for target in targets:
+            text = f"'{name}' into '{system.components[target.target].name}.{target.input.name}'"
+            check_transformation(target.input, target.transformation, text)
+            links.append(Link(source, output, target.target, target.input, target.transformation))
+    _check_one_source((*system.links, *links), (*system.components, component))
     fed = {(k.target, k.input.name) for k in links}
     return replace(
         system,
         components=(*system.components, component),
         links=(*system.links, *links),
         open_inputs=tuple(o for o in system.open_inputs if (o.target, o.input.name) not in fed),
-    )
-
-
-# Conversions ----------------------------------------------------------------------------------------------------------
-
-
-def _converted(link: Link, text: str, suppress_units: bool, allow_lossy: bool) -> Link:
-    """The link with unit conversion, after checks of type and shape."""
-    source, target = link.output, link.input
-    ends = f"'{source.name}' and '{target.name}'"
-    if source.shape != target.shape:
-        raise DescriptionError(
-            f"{text}: shapes differ, {ends} are {source.shape or 'scalar'} and {target.shape or 'scalar'}. "
-            "Connect variables of the same shape."
-        )
-    if source.clocks:
-        raise DescriptionError(
-            f"{text}: '{source.name}' is there only while its clock is active; connecting it is not possible in this "
-            "version. Leave the connection out."
-        )
-    if source.type is target.type is DataType.CLOCK:
-        return link
-    notes = []
-    if source.type is not target.type:
-        notes.append(_type_note(source, target, text, allow_lossy))
-    transformation = link.transformation
-    if not suppress_units and source.type.is_float and target.type.is_float:
-        match = convert_units(source.unit, target.unit, text)
-        transformation = match.transformation.then(transformation)  # units first, by SSP
-        if match.note:
-            notes.append(match.note)
-    if not transformation.is_identity and not target.type.is_float:
-        raise DescriptionError(
-            f"{text}: a linear transformation needs a floating point target, '{target.name}' is "
-            f"{target.type.value}. Transform at a Float64 input, or leave the transformation out."
-        )
-    return replace(link, transformation=transformation, notes=tuple(notes))
-
-
-def is_lossless(source: Variable, target: Variable) -> bool:
-    """Whether every value of one variable can be one of the other; a Float64 may be rounded to Float32.
-
-    An enumeration has the values of its items only, whatever its type could hold.
-    """
-    a, b = source.type, target.type
-    if (a, b) == (DataType.FLOAT64, DataType.FLOAT32):
-        return True
-    if source.enumeration and b.is_integer:
-        limits = np.iinfo(b.dtype)
-        return all(limits.min <= v <= limits.max for v in source.enumeration.values())
-    if source.enumeration and b.is_float:
-        return all(b.dtype.type(v) == v for v in source.enumeration.values())
-    long_to_float = a.dtype.itemsize == 8 and a.is_integer and b.is_float
-    return bool(np.can_cast(a.dtype, b.dtype, "safe")) and not long_to_float
-
-
-def _type_note(source: Variable, target: Variable, text: str, allow_lossy: bool) -> str:
-    conversion = f"{source.type.value} to {target.type.value}"
-    if not (source.type.is_numeric and target.type.is_numeric):
-        raise DescriptionError(
-            f"{text}: {conversion} cannot be converted. Connect variables of the same type."
-        )
-    if (source.type, target.type) == (DataType.FLOAT64, DataType.FLOAT32):
-        return f"{conversion}, rounded"
-    if is_lossless(source, target):
-        return conversion
-    if allow_lossy:
-        return f"{conversion}, may lose values (allowed)"
-    raise DescriptionError(
-        f"{text}: {conversion} can lose values. Connect variables of matching types, or allow it with "
-        "allow_lossy_conversions (--allow-lossy-conversions)."
     )

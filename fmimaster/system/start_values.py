@@ -9,8 +9,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.system.conversions import Conversions
 from fmimaster.system.description import Parameter, System, SystemDescription
 from fmimaster.system.model import Causality, Initial, Model, Variability, Variable
+from fmimaster.system.notes import Notes
 from fmimaster.system.units import convert_units
 from fmimaster.system.values import parse_value
 from fmimaster.system.wiring import Wiring
@@ -20,12 +22,14 @@ def start_values(
     description: SystemDescription,
     models: Mapping[str, Model],
     wiring: Wiring,
+    conversions: Conversions,
     given: Mapping[str, Any],
+    notes: Notes,
 ) -> dict[str, dict[str, Parameter]]:
     """Component → variable → its start value and where it is from; those of the user override those of the description.
 
     A name is that of a component's variable, or of a connector of a system: then the value goes to all that the connector
-    feeds.
+    feeds. If it is the name of several things, the value goes to all of them (SSP 2.0, 5.2.4).
 
     Parameters
     ----------
@@ -37,39 +41,66 @@ def start_values(
     Raises
     ------
     DescriptionError
-        If a name is neither.
+        If a name of the user's is neither. One of the description is left aside, with a note: parameter sets may be
+        larger than the system.
     """
     found: dict[str, dict[str, Parameter]] = {name: {} for name in models}
+    for parameter in _described(description.system, ""):
+        ends = [*_variables(parameter, models), *_fed(parameter, wiring, conversions)]
+        if not ends:
+            notes.add(
+                "parameters fit nothing in the system, and are left aside", f"'{parameter.name}'"
+            )
+        for component, start in ends:
+            found[component][start.name] = start
     only = next(iter(models)) if len(models) == 1 else None
-    parameters = list(_described(description.system, ""))
     for name, value in given.items():
         full = f"{only}.{name}" if only and models[only].variable(name) else name
-        parameters.append(Parameter(full, value, where=f"Start value of '{name}'"))
-    for parameter in parameters:
-        # the longest name counts: 'car.engine' may stand beside a component 'car'
-        fits = [name for name in models if parameter.name.startswith(f"{name}.")]
-        if fits:
-            component = max(fits, key=len)
-            variable = parameter.name[len(component) + 1 :]
-            found[component][variable] = replace(parameter, name=variable)
-            continue
-        fed = wiring.fed_by(parameter.name)
-        if (
-            not fed and only and description.is_single_fmu
-        ):  # the error comes below, with the near names
-            found[only][parameter.name] = parameter
-        elif not fed:
-            raise DescriptionError(
-                f"{parameter.where or 'Start value'}: '{parameter.name}' is neither 'component.variable' nor a "
-                "connector of a system that feeds something."
-                f"{did_you_mean(parameter.name.partition('.')[0], models)}"
-            )
-        for way in fed:
-            end, both = way.end, parameter.transformation.then(way.transformation)
-            found[end.element][end.connector] = replace(
-                parameter, name=end.connector, transformation=both
-            )
+        parameter = Parameter(full, value, where=f"Start value of '{name}'")
+        ends = [*_variables(parameter, models), *_fed(parameter, wiring, conversions)]
+        ends = ends or [_missing(parameter, models, only if description.is_single_fmu else None)]
+        for component, start in ends:
+            found[component][start.name] = start
     return found
+
+
+def _variables(
+    parameter: Parameter, models: Mapping[str, Model]
+) -> Iterator[tuple[str, Parameter]]:
+    """Components that have a variable of this name; several if 'car.engine' stands beside a component 'car'."""
+    words = parameter.name.split(".")
+    for k in range(1, len(words)):
+        component, variable = ".".join(words[:k]), ".".join(words[k:])
+        if component in models and models[component].variable(variable) is not None:
+            yield component, replace(parameter, name=variable)
+
+
+def _fed(
+    parameter: Parameter, wiring: Wiring, conversions: Conversions
+) -> Iterator[tuple[str, Parameter]]:
+    """Variables that a connector of this name feeds, with all conversions on the way to them."""
+    for way in wiring.fed_by(parameter.name):
+        transformation, _ = conversions.along(way, parameter)
+        yield (
+            way.end.element,
+            replace(parameter, name=way.end.connector, unit=None, transformation=transformation),
+        )
+
+
+def _missing(
+    parameter: Parameter, models: Mapping[str, Model], only: str | None
+) -> tuple[str, Parameter]:
+    """The component in which the variable is missing, for a message with the near names; of several the longest name."""
+    fits = [name for name in models if parameter.name.startswith(f"{name}.")]
+    if fits:
+        component = max(fits, key=len)
+        return component, replace(parameter, name=parameter.name[len(component) + 1 :])
+    if only:
+        return only, parameter
+    raise DescriptionError(
+        f"{parameter.where}: '{parameter.name}' is neither 'component.variable' nor a connector of a system that feeds "
+        f"something.{did_you_mean(parameter.name.partition('.')[0], models)}"
+    )
 
 
 def _described(system: System, prefix: str) -> Iterator[Parameter]:
@@ -132,8 +163,10 @@ def _values(component: str, variable: Variable, parameter: Parameter) -> NDArray
     values = parse_value(variable, parameter.value, where)
     transformation = parameter.transformation
     if parameter.unit is not None and variable.type.is_float:
-        conversion = convert_units(parameter.unit, variable.unit, where).transformation
-        transformation = conversion.then(transformation)
+        match = convert_units(
+            parameter.unit, variable.unit, where, relative=variable.relative_quantity
+        )
+        transformation = match.transformation.then(transformation)
     if transformation.is_identity:
         return values
     if not variable.type.is_float:

@@ -8,14 +8,17 @@ comparison: an angle has no dimension, and models do not agree on whether to wri
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from fmimaster.errors import DescriptionError
 from fmimaster.system.description import Transformation
-from fmimaster.system.model import Unit
+from fmimaster.system.model import Causality, Model, Unit
+from fmimaster.system.notes import Notes
 
 _SYMBOLS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+_SECOND = (0, 0, 1, 0, 0, 0, 0, 0)
 _IDENTITY = Transformation()
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -39,7 +42,9 @@ class UnitMatch:
     """A note for the user; empty if there is none."""
 
 
-def convert_units(source: Unit | None, target: Unit | None, where: str) -> UnitMatch:
+def convert_units(
+    source: Unit | None, target: Unit | None, where: str, *, relative: bool = False
+) -> UnitMatch:
     """Transformation of a value in the source's unit to one in the target's.
 
     Equal units give exactly the identity. A unit that one side does not name or explain is not
@@ -49,6 +54,8 @@ def convert_units(source: Unit | None, target: Unit | None, where: str) -> UnitM
     ----------
     where : str
         What is converted, for the message: ``"Connection 'a.x -> b.u'"``.
+    relative : bool
+        Whether the values are differences, for which offsets do not count (``relativeQuantity``).
 
     Raises
     ------
@@ -58,7 +65,7 @@ def convert_units(source: Unit | None, target: Unit | None, where: str) -> UnitM
     if source == target:
         return UnitMatch(Match.EQUAL)
     if source and target and source.exponents is not None and target.exponents is not None:
-        return _compared(source, target, where)
+        return _compared(source, target, where, relative)
     if source and target and source.name == target.name:
         return UnitMatch(Match.EQUAL)
     note = f"{describe(source)} to {describe(target)}, not compared: passed as it is"
@@ -81,7 +88,7 @@ def describe(unit: Unit | None) -> str:
     return f"{unit.name} ({' '.join([*factor, '·'.join(powers)]).strip()}{offset})"
 
 
-def _compared(source: Unit, target: Unit, where: str) -> UnitMatch:
+def _compared(source: Unit, target: Unit, where: str, relative: bool) -> UnitMatch:
     assert source.exponents is not None
     assert target.exponents is not None
     if source.exponents[:-1] != target.exponents[:-1]:
@@ -97,12 +104,37 @@ def _compared(source: Unit, target: Unit, where: str) -> UnitMatch:
                 "expected finite numbers and a factor that is not 0. Correct the unit."
             )
     note = f"{describe(source)} to {describe(target)}"
+    offset = 0.0 if relative else (source.offset - target.offset) / target.factor
+    if relative and source.offset != target.offset:
+        note += ", differences, without the offset"
     if source.exponents[-1] != target.exponents[-1]:
         note += ", rad taken as 1"
-    elif (source.factor, source.offset) == (target.factor, target.offset):
+    elif source.factor == target.factor and (relative or source.offset == target.offset):
         return UnitMatch(Match.EQUAL)
     # base = factor * value + offset on both sides, solved for the target's value
-    transformation = Transformation(
-        source.factor / target.factor, (source.offset - target.offset) / target.factor
-    )
+    transformation = Transformation(source.factor / target.factor, offset)
     return UnitMatch(Match.CONVERTED, transformation, note)
+
+
+def check_time_units(models: Mapping[str, Model], notes: Notes) -> None:
+    """Refuse components whose time is not in s (FMI 3.0, 2.4.9.5: the unit of the independent variable).
+
+    Raises
+    ------
+    DescriptionError
+        If the FMU explains the unit, and it is not s. One that is named and not explained is taken as s, with a note.
+    """
+    for name, model in models.items():
+        for variable in model.with_causality(Causality.INDEPENDENT):
+            unit = variable.unit
+            if unit is None or unit.exponents is None:
+                if unit is not None and unit.name != "s":
+                    notes.add(
+                        "the unit of time is not explained, and is taken as s",
+                        f"'{name}.{variable.name}' ({unit.name})",
+                    )
+            elif (unit.exponents, unit.factor, unit.offset) != (_SECOND, 1.0, 0.0):
+                raise DescriptionError(
+                    f"Component '{name}': the unit of time, '{variable.name}', is {describe(unit)}. Expected s, because "
+                    "all components of a run have the same time. Export the FMU with its time in s."
+                )

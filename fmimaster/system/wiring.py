@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fmimaster.errors import DescriptionError, did_you_mean
-from fmimaster.system.description import Connection, Endpoint, System
+from fmimaster.system.description import Connection, Connector, Endpoint, System
 from fmimaster.system.model import Causality, Model
+from fmimaster.system.notes import Notes
 
 SINKS = (Causality.INPUT, Causality.PARAMETER, Causality.STRUCTURAL_PARAMETER)
 """Causalities that take a value; all others give one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The connections from the source of a value to a variable that takes it, over the connectors of systems."""
+
+    start: Endpoint
+    end: Endpoint
+    connections: tuple[Connection, ...] = ()
+    """In the direction of the value; none if nothing feeds the variable."""
 
 
 class Wiring:
@@ -19,53 +31,86 @@ class Wiring:
     Endpoints have full names here: ``"system.component"``, empty for the root system.
     """
 
-    def __init__(self, root: System, models: Mapping[str, Model]) -> None:
+    def __init__(self, root: System, models: Mapping[str, Model], notes: Notes) -> None:
         self.models = models
-        self.notes: list[str] = []
+        self.connectors: dict[Endpoint, Connector] = {}
+        """Connectors that systems declare."""
+        self._notes = notes
         self._into: dict[Endpoint, Connection] = {}
+        self._from: dict[Endpoint, list[Connection]] = {}
         self._texts: dict[Endpoint, str] = {}
         """The connections as the user wrote them, for messages."""
+        self._declare(root, "")
         self._read(root, "")
         self._check_parameters()
 
-    def into(self, component: str, variable: str) -> Connection:
-        """The connection from the source of an input, over the connectors of systems on the way; from the input itself if
-        nothing feeds it."""
-        end = Endpoint(component, variable)
-        way = Connection(end, end)
-        passed = set()
-        while way.start in self._into:
-            if way.start in passed:
+    @property
+    def fed(self) -> Collection[Endpoint]:
+        """All endpoints that a connection leads to."""
+        return self._into.keys()
+
+    def feeding(self, end: Endpoint) -> Connection | None:
+        """The connection that leads to an endpoint; None if there is none."""
+        return self._into.get(end)
+
+    def fed_directly(self, start: Endpoint) -> Sequence[Connection]:
+        """The connections that begin at an endpoint."""
+        return self._from.get(start, ())
+
+    def into(self, end: Endpoint) -> Way:
+        """The way from the source of a value; from the endpoint itself if nothing feeds it."""
+        start, connections = end, []
+        passed = {end}
+        while start in self._into:
+            connections.append(self._into[start])
+            start = self._into[start].start
+            if start in passed:
                 raise DescriptionError(
                     f"{self._texts[end]}: the way to '{end}' runs in a circle over connectors of systems and "
                     "has no output at its start. Connect an output of a component."
                 )
-            passed.add(way.start)
-            before = self._into[way.start]
-            way = Connection(
-                before.start,
-                end,
-                before.transformation.then(way.transformation),
-                way.suppress_unit_conversion or before.suppress_unit_conversion,
-            )
-        return way
+            passed.add(start)
+        return Way(start, end, tuple(reversed(connections)))
 
-    def text(self, component: str, variable: str) -> str:
-        """The connection that feeds an input, as the user wrote it, for messages."""
-        return self._texts[Endpoint(component, variable)]
+    def text(self, end: Endpoint) -> str:
+        """The connection that feeds an endpoint, as the user wrote it, for messages."""
+        return self._texts[end]
 
-    def fed_by(self, connector: str) -> list[Connection]:
-        """The connections from a connector of a system to the variables of components that it feeds.
+    def fed_by(self, connector: str) -> list[Way]:
+        """The ways from a connector of a system to the variables of components that it feeds.
 
         Parameters
         ----------
         connector
             Its full name, ``"system.connector"``; for the root system the connector's name alone.
         """
-        element, _, name = connector.rpartition(".")
-        ends = [end for end in self._into if end.element in self.models]
-        ways = [self.into(end.element, end.connector) for end in ends]
-        return [way for way in ways if way.start == Endpoint(element, name)]
+        return [way for start in self._named.get(connector, ()) for way in self._onwards(start)]
+
+    @cached_property
+    def _named(self) -> dict[str, list[Endpoint]]:
+        """Connectors of systems by their full names, of which two can be equal: names may have dots."""
+        found: dict[str, list[Endpoint]] = {}
+        for end in dict.fromkeys((*self.connectors, *self._from, *self._into)):
+            if end.element not in self.models:
+                found.setdefault(str(end), []).append(end)
+        return found
+
+    def _onwards(self, start: Endpoint) -> list[Way]:
+        ways: list[Way] = []
+        open_ways = [Way(start, start)]
+        while open_ways:
+            way = open_ways.pop(0)
+            for connection in self.fed_directly(way.end):
+                if connection.end == start:  # a circle, which is refused
+                    continue
+                longer = Way(start, connection.end, (*way.connections, connection))
+                (ways if connection.end.element in self.models else open_ways).append(longer)
+        return ways
+
+    def _declare(self, system: System, path: str) -> None:
+        self.connectors |= {Endpoint(path, c.name): c for c in system.connectors}
+        for nested in system.systems:
+            self._declare(nested, _join(path, nested.name))
 
     def _read(self, system: System, path: str) -> None:
         for connection in system.connections:
@@ -80,7 +125,7 @@ class Wiring:
             variable = None if model is None else model.variable(end.connector)
             if variable is None or variable.causality is Causality.INPUT:
                 continue
-            if self.into(end.element, end.connector).start.element in self.models:
+            if self.into(end).start.element in self.models:
                 raise DescriptionError(
                     f"{self._texts[end]}: '{end}' is a parameter; it takes a start value, not an output. Set it "
                     "in the component's parameters."
@@ -102,8 +147,9 @@ class Wiring:
         source, target = connection.start, connection.end
         if end_gives:
             source, target = target, source
-            self.notes.append(
-                f"{text} is written from input to output; taken as '{source} -> {target}'."
+            self._notes.add(
+                "connections are written from input to output, and taken in the direction of the value",
+                f"'{connection}'",
             )
         fed = Endpoint(_join(path, target.element), target.connector)
         if fed in self._into:
@@ -112,22 +158,26 @@ class Wiring:
                 "have one source only."
             )
         start = Endpoint(_join(path, source.element), source.connector)
-        self._into[fed] = replace(connection, start=start, end=fed)
+        full = replace(connection, start=start, end=fed)
+        self._into[fed] = full
+        self._from.setdefault(start, []).append(full)
         self._texts[fed] = text
 
     def _gives(self, system: System, path: str, end: Endpoint, text: str) -> bool | None:
         """Whether this end is the source of the value; None if its kind is not declared."""
         if not end.element:
             if not system.connectors:
-                self.notes.append(
-                    f"{text}: system '{system.name}' declares no connectors; '{end.connector}' is taken as one."
+                self._notes.add(
+                    f"system '{system.name}' declares no connectors; its connections make them",
+                    f"'{end.connector}'",
                 )
-            return _connector_gives(system, end, text, inside=True)
-        nested = {s.name: s for s in system.systems}
-        if end.element in nested:
-            return _connector_gives(nested[end.element], end, text, inside=False)
-        model = self.models.get(_join(path, end.element))
+            return self._connector_gives(system, Endpoint(path, end.connector), text, inside=True)
+        full = Endpoint(_join(path, end.element), end.connector)
+        model = self.models.get(full.element)
         if model is None:
+            for nested in system.systems:
+                if nested.name == end.element:
+                    return self._connector_gives(nested, full, text, inside=False)
             known = [c.name for c in system.components] + [s.name for s in system.systems]
             raise DescriptionError(
                 f"{text}: there is no component '{end.element}'.{did_you_mean(end.element, known)}"
@@ -141,19 +191,20 @@ class Wiring:
             )
         return variable.causality not in SINKS
 
-
-def _connector_gives(system: System, end: Endpoint, text: str, *, inside: bool) -> bool | None:
-    for connector in system.connectors:
-        if connector.name == end.connector:
-            if connector.kind is Causality.LOCAL:  # SSP 'inout'
+    def _connector_gives(
+        self, system: System, end: Endpoint, text: str, *, inside: bool
+    ) -> bool | None:
+        connector = self.connectors.get(end)
+        if connector is not None:
+            if connector.kind is Causality.LOCAL:  # SSP 'inout' and 'unspecified'
                 return None
             return (connector.kind in SINKS) == inside
-    if not system.connectors:
-        return None
-    raise DescriptionError(
-        f"{text}: system '{system.name}' has no connector '{end.connector}'."
-        f"{did_you_mean(end.connector, [c.name for c in system.connectors])}"
-    )
+        if not system.connectors:
+            return None
+        raise DescriptionError(
+            f"{text}: system '{system.name}' has no connector '{end.connector}'."
+            f"{did_you_mean(end.connector, [c.name for c in system.connectors])}"
+        )
 
 
 def _join(path: str, name: str) -> str:

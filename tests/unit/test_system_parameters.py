@@ -57,8 +57,16 @@ def test_a_value_for_an_input_connector_is_a_start_value() -> None:
     assert list(r["inside.d.u"]) == [0.25, 0.25, 0.25]
 
 
-def test_a_parameter_that_leads_nowhere_is_refused() -> None:
+def test_a_parameter_that_leads_nowhere_is_a_note() -> None:
+    r = simulate(nested(Parameter("rat", 1.0), Parameter("d.kk", 2.0), Parameter("rate", 1.0)))
+    (note,) = [n for n in r.statistics.notes if "fit nothing" in n]
+    assert note == (
+        "parameters fit nothing in the system, and are left aside: 'inside.rat', 'inside.d.kk'."
+    )
+
+
+def test_a_value_of_the_user_that_leads_nowhere_is_refused() -> None:
     with pytest.raises(
         DescriptionError, match=r"'inside\.rat' is neither 'component.variable' nor"
     ):
-        simulate(nested(Parameter("rat", 1.0)))
+        simulate(nested(), start_values={"inside.rat": 1.0})

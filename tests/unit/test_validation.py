@@ -89,13 +89,13 @@ def test_every_wrong_connection_and_parameter_is_told(upper: Path, tmp_path: Pat
     parameters = """<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues>
       <ssv:ParameterSet version="1.0" name="set"><ssv:Parameters>
         <ssv:Parameter name="a.m1"><ssv:Real value="1"/></ssv:Parameter>
-        <ssv:Parameter name="a.m3"><ssv:Real value="1"/></ssv:Parameter>
+        <ssv:Parameter name="a.a"><ssv:Real value="1"/></ssv:Parameter>
       </ssv:Parameters></ssv:ParameterSet>
     </ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>"""
     path = system(tmp_path, {"a": upper, "b": upper}, routes, parameters=parameters)
     found = errors(validate(path))
     assert len(found) == 4
-    assert "has no variable 'm3'" in found[0]
+    assert "'a.a' takes no start value" in found[0]
     assert "'b.u_x' is already fed by Connection 'a.x -> b.u_x'" in found[1]
     assert "component 'a' has no variable 'y'" in found[2]
     assert "connects two outputs" in found[3]

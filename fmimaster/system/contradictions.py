@@ -1,0 +1,96 @@
+"""Where the connectors of a description differ from the variables of the FMUs. The FMUs count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fmimaster.system.description import Component, Connector, SystemDescription
+from fmimaster.system.model import Causality, Model, Unit, Variable
+from fmimaster.system.notes import Notes
+from fmimaster.system.units import describe
+from fmimaster.system.wiring import Wiring
+
+_PARAMETERS = (
+    Causality.PARAMETER,
+    Causality.CALCULATED_PARAMETER,
+    Causality.STRUCTURAL_PARAMETER,
+)
+
+
+def note_contradictions(
+    description: SystemDescription, models: Mapping[str, Model], wiring: Wiring, notes: Notes
+) -> None:
+    """Note all connectors whose kind, type, unit or dimensions are not those of what they stand for."""
+    for name, component in description.components():
+        _of_component(name, component, models[name], notes)
+    _of_systems(models, wiring, notes)
+
+
+def _of_component(name: str, component: Component, model: Model, notes: Notes) -> None:
+    for connector in component.connectors:
+        text = f"'{name}.{connector.name}'"
+        variable = model.variable(connector.name)
+        if variable is None:
+            notes.add("connectors are no variables of their FMU, and are left aside", text)
+            continue
+        for what, described, real in _compared(connector, variable):
+            notes.add(
+                f"connectors are declared with another {what} than in the FMU, which counts",
+                f"{text} ({described}; the FMU: {real})",
+            )
+
+
+def _compared(connector: Connector, variable: Variable) -> list[tuple[str, str, str]]:
+    """What differs, as the connector has it, as the FMU has it."""
+    found = []
+    kinds = (connector.kind, variable.causality)
+    if any((Causality.INPUT in kinds) and k is not Causality.INPUT for k in kinds) or any(
+        k in _PARAMETERS and kinds[0] is not kinds[1] for k in kinds
+    ):
+        found.append(("kind", connector.kind.value, variable.causality.value))
+    if connector.type is not None and connector.type is not variable.type:
+        found.append(("type", connector.type.value, variable.type.value))
+    units = (connector.unit, variable.unit)
+    if connector.unit and variable.unit and not _are_equal(connector.unit, variable.unit):
+        found.append(("unit", describe(units[0]), describe(units[1])))
+    if connector.dimensions is not None and not _fit(connector.dimensions, variable.shape):
+        found.append(("dimension", _shape(connector.dimensions), _shape(variable.shape)))
+    return found
+
+
+def _are_equal(a: Unit, b: Unit) -> bool:
+    if a.exponents is None or b.exponents is None:
+        return a.name == b.name
+    return (a.exponents[:-1], a.factor, a.offset) == (b.exponents[:-1], b.factor, b.offset)
+
+
+def _fit(dimensions: tuple[int | None, ...], shape: tuple[int, ...]) -> bool:
+    return len(dimensions) == len(shape) and all(
+        d in (None, n) for d, n in zip(dimensions, shape, strict=True)
+    )
+
+
+def _shape(dimensions: tuple[int | None, ...]) -> str:
+    return " x ".join("?" if d is None else str(d) for d in dimensions) or "scalar"
+
+
+def _of_systems(models: Mapping[str, Model], wiring: Wiring, notes: Notes) -> None:
+    """Connectors of systems pass values on as they are, whatever type they are declared with."""
+    for fed in wiring.fed:
+        connection = wiring.feeding(fed)
+        assert connection is not None
+        for end, other in (
+            (connection.start, connection.end),
+            (connection.end, connection.start),
+        ):
+            connector = wiring.connectors.get(end)
+            model = models.get(other.element)
+            variable = None if model is None else model.variable(other.connector)
+            if connector is None or connector.type is None or variable is None:
+                continue
+            if connector.type is not variable.type:
+                notes.add(
+                    "connectors of systems are declared with another type than what they are connected to; values "
+                    "pass as they are",
+                    f"'{end}' ({connector.type.value}; '{other}': {variable.type.value})",
+                )

@@ -1,0 +1,210 @@
+"""From the value of an output to that of an input: types, units and transformations, connection by connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from fmimaster.errors import DescriptionError
+from fmimaster.system.description import Connection, Endpoint, Parameter, Transformation
+from fmimaster.system.model import DataType, Model, Unit, Variable
+from fmimaster.system.notes import Notes
+from fmimaster.system.units import convert_units
+from fmimaster.system.wiring import SINKS, Way, Wiring
+
+
+class Conversions:
+    """What happens to a value on its way.
+
+    Each connection converts from the unit at its start to the unit at its end, unless that is suppressed, and applies its
+    own transformation then. A connector of a system without a unit takes that of what it is connected to inside of the
+    system, or else that of what feeds it.
+    """
+
+    def __init__(self, wiring: Wiring, models: Mapping[str, Model], notes: Notes) -> None:
+        self._wiring = wiring
+        self._models = models
+        self._notes = notes
+        self._units: dict[Endpoint, Unit | None] = {}
+
+    def along(
+        self, way: Way, given: Parameter | None = None
+    ) -> tuple[Transformation, tuple[str, ...]]:
+        """Product of all conversions of units and transformations on a way, and notes about them.
+
+        Parameters
+        ----------
+        given
+            The value at the start, if it is that of a parameter: its unit and its transformation come first.
+
+        Raises
+        ------
+        DescriptionError
+            If two units measure different things, or one end is a difference and the other is none.
+        """
+        self._check_differences(way)
+        product, notes = Transformation(), []
+        relative = self._is_relative(way)
+        unit = self.unit(way.start)
+        if given is not None and given.unit is not None:
+            where = given.where or f"Start value of '{given.name}'"
+            if unit is not None:
+                match = convert_units(given.unit, unit, where, relative=relative)
+                product = match.transformation
+            unit = unit or given.unit
+        if given is not None:
+            product = product.then(given.transformation)
+        for connection in way.connections:
+            target = self.unit(connection.end)
+            if not connection.suppress_unit_conversion and self._is_float(connection):
+                text = self._wiring.text(connection.end)
+                match = convert_units(unit, target, text, relative=relative)
+                product = product.then(match.transformation)
+                notes += [match.note] if match.note else []
+            product = product.then(connection.transformation)
+            unit = target or unit
+        return product, tuple(notes)
+
+    def unit(self, end: Endpoint) -> Unit | None:
+        """Unit of a variable or connector; None if there is none, or it cannot be told."""
+        if end not in self._units:
+            self._units[end] = None  # for connectors in a circle
+            self._units[end] = self._own_unit(end) or self._unit_inside(end)
+        return self._units[end]
+
+    def _own_unit(self, end: Endpoint) -> Unit | None:
+        variable = self._variable(end)
+        if variable is not None:
+            return variable.unit
+        connector = self._wiring.connectors.get(end)
+        return None if connector is None else connector.unit
+
+    def _unit_inside(self, end: Endpoint) -> Unit | None:
+        """Unit of a system's connector by what it is connected to."""
+        if end.element in self._models:
+            return None
+        feeding = self._wiring.feeding(end)
+        outside = None if feeding is None else feeding.start
+        connector = self._wiring.connectors.get(end)
+        if connector is not None and connector.kind in SINKS:
+            ends = self._wiring.fed_directly(end)
+            inside = dict.fromkeys(self.unit(c.end) for c in ends if self._is_float(c))
+            if len(inside) == 1:
+                return next(iter(inside))
+            if len(inside) > 1:
+                self._notes.add(
+                    "connectors of systems have no unit, and feed inputs in several units; each value is taken in the "
+                    "unit of its source",
+                    f"'{end}'",
+                )
+        return None if outside is None else self.unit(outside)
+
+    def _variable(self, end: Endpoint) -> Variable | None:
+        model = self._models.get(end.element)
+        return None if model is None else model.variable(end.connector)
+
+    def _type(self, end: Endpoint) -> DataType | None:
+        found = self._variable(end) or self._wiring.connectors.get(end)
+        return None if found is None else found.type
+
+    def _is_float(self, connection: Connection) -> bool:
+        """Whether a value on a connection can have a unit."""
+        types = (self._type(connection.start), self._type(connection.end))
+        return all(kind is None or kind.is_float for kind in types)
+
+    def _is_relative(self, way: Way) -> bool:
+        ends = (self._variable(way.start), self._variable(way.end))
+        return any(v.relative_quantity for v in ends if v is not None)
+
+    def _check_differences(self, way: Way) -> None:
+        source, target = self._variable(way.start), self._variable(way.end)
+        if source is None or target is None or source.relative_quantity == target.relative_quantity:
+            return
+        explained = [v.unit and v.unit.exponents for v in (source, target)]
+        suppressed = any(c.suppress_unit_conversion for c in way.connections)
+        if None in explained or suppressed or not way.connections:
+            return
+        words = ["a difference" if v.relative_quantity else "none" for v in (source, target)]
+        raise DescriptionError(
+            f"{self._wiring.text(way.end)}: '{source.name}' is {words[0]} and '{target.name}' is {words[1]} "
+            "(relativeQuantity), so the offset of their units is not defined. Connect variables of one kind, or "
+            "switch the conversion off (suppressUnitConversion)."
+        )
+
+
+def between(
+    source: Variable, target: Variable, text: str
+) -> tuple[Transformation, tuple[str, ...]]:
+    """Conversion of units between two variables that no connection of the description joins, and notes about it."""
+    if not (source.type.is_float and target.type.is_float):
+        return Transformation(), ()
+    relative = target.relative_quantity
+    match = convert_units(source.unit, target.unit, text, relative=relative)
+    return match.transformation, (match.note,) if match.note else ()
+
+
+def check_types(
+    source: Variable, target: Variable, text: str, allow_lossy: bool
+) -> tuple[str, ...]:
+    """Notes about the conversion of types.
+
+    Raises
+    ------
+    DescriptionError
+        If a value of one variable cannot become one of the other.
+    """
+    ends = f"'{source.name}' and '{target.name}'"
+    if source.shape != target.shape:
+        raise DescriptionError(
+            f"{text}: shapes differ, {ends} are {source.shape or 'scalar'} and {target.shape or 'scalar'}. "
+            "Connect variables of the same shape."
+        )
+    if source.clocks:
+        raise DescriptionError(
+            f"{text}: '{source.name}' is there only while its clock is active; connecting it is not possible in this "
+            "version. Leave the connection out."
+        )
+    if source.type is target.type:
+        return ()
+    conversion = f"{source.type.value} to {target.type.value}"
+    if not (source.type.is_numeric and target.type.is_numeric):
+        raise DescriptionError(
+            f"{text}: {conversion} cannot be converted. Connect variables of the same type."
+        )
+    if (source.type, target.type) == (DataType.FLOAT64, DataType.FLOAT32):
+        return (f"{conversion}, rounded",)
+    if is_lossless(source, target):
+        return (conversion,)
+    if allow_lossy:
+        return (f"{conversion}, may lose values (allowed)",)
+    raise DescriptionError(
+        f"{text}: {conversion} can lose values. Connect variables of matching types, or allow it with "
+        "allow_lossy_conversions (--allow-lossy-conversions)."
+    )
+
+
+def check_transformation(target: Variable, transformation: Transformation, text: str) -> None:
+    """Refuse a linear transformation of anything but floating point numbers."""
+    if not transformation.is_identity and not target.type.is_float:
+        raise DescriptionError(
+            f"{text}: a linear transformation needs a floating point target, '{target.name}' is "
+            f"{target.type.value}. Transform at a Float64 input, or leave the transformation out."
+        )
+
+
+def is_lossless(source: Variable, target: Variable) -> bool:
+    """Whether every value of one variable can be one of the other; a Float64 may be rounded to Float32.
+
+    An enumeration has the values of its items only, whatever its type could hold.
+    """
+    a, b = source.type, target.type
+    if (a, b) == (DataType.FLOAT64, DataType.FLOAT32):
+        return True
+    if source.enumeration and b.is_integer:
+        limits = np.iinfo(b.dtype)
+        return all(limits.min <= v <= limits.max for v in source.enumeration.values())
+    if source.enumeration and b.is_float:
+        return all(b.dtype.type(v) == v for v in source.enumeration.values())
+    long_to_float = a.dtype.itemsize == 8 and a.is_integer and b.is_float
+    return bool(np.can_cast(a.dtype, b.dtype, "safe")) and not long_to_float

@@ -1,0 +1,50 @@
+"""Notes about many entries that make one line each kind, with a count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_MOST = 8
+"""Entries that a line names; the others are counted."""
+
+
+class Notes:
+    """What was decided or left aside, for the user: entries of one kind make one line."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[tuple[str, str]]] = {}
+
+    def add(self, what: str, entry: str = "", where: str = "") -> None:
+        """Note one entry.
+
+        Parameters
+        ----------
+        what
+            What is so of all entries of this kind, without a full stop.
+        entry
+            What it is about; empty if the place says it.
+        where
+            File and line.
+        """
+        self._found.setdefault(what, []).append((where, entry))
+
+    def lines(self) -> tuple[str, ...]:
+        """One sentence for each kind, in the order of their first entries."""
+        return tuple(_line(what, found) for what, found in self._found.items())
+
+
+def _line(what: str, found: list[tuple[str, str]]) -> str:
+    where, others = found[0][0], len(found) - 1
+    place = f"{where}{_more(others, 'more place')}: " if where else ""
+    entries = [entry for _, entry in found if entry]
+    return f"{place}{what}{': ' if entries else ''}{listed(entries)}."
+
+
+def listed(names: Iterable[str], most: int = _MOST) -> str:
+    """Names in a row; of many, the first ones and how many there are besides."""
+    every = list(names)
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+
+
+def _more(count: int, what: str) -> str:
+    return f" and {count} {what}{'s' if count > 1 else ''}" if count else ""
