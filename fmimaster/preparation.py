@@ -72,6 +72,11 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
         usual_rule=FixedStep if clock is None else clock.usual_rule,
         points=jumps,
     )
+    if jumps:
+        signals = loader.table(table)
+        for time in jumps:
+            if (point := schedule.on_grid(time)) != time:
+                signals.move(time, point)
     plan, programs = _planned(settings, schedule.rule, resolved, description)
     return Prepared(description, plan, programs, schedule, made_from)
 

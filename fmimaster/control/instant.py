@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,6 +13,12 @@ from typing import NamedTuple
 
 from fmimaster.causes import Cause
 from fmimaster.errors import OptionError
+
+LARGEST = Fraction(sys.float_info.max)
+"""[s] No time is farther from 0, and none from another one."""
+
+_MOST_DIGITS = 400
+"""The exponent of a text is at most so large: a longer number would only be computed to be refused."""
 
 
 class Instant(NamedTuple):
@@ -40,15 +48,27 @@ def exact(value: float | int | str | Fraction) -> Fraction:
         If it is not a finite number; a text may be a decimal or a fraction, ``"0.01"`` or ``"1/60"``.
     """
     try:
-        if isinstance(value, Fraction):
-            return value
-        if isinstance(value, int | Integral):  # NumPy's integers too
-            return Fraction(int(value))
-        return Fraction(repr(float(value)) if isinstance(value, float) else value.strip())
+        number = _exact(value)
+        if abs(number) <= LARGEST:
+            return number
     except (ValueError, ZeroDivisionError, OverflowError, AttributeError, TypeError):
-        raise OptionError(
-            f"{value!r} is not a time. Expected a finite number in s, such as 0.01 or '1/60'."
-        ) from None
+        pass
+    raise OptionError(
+        f"{reprlib.repr(value)} is not a time. Expected a finite number in s, such as 0.01 or '1/60'."
+    )
+
+
+def _exact(value: float | int | str | Fraction) -> Fraction:
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, int | Integral):  # NumPy's integers too
+        return Fraction(int(value))
+    if isinstance(value, float):
+        return Fraction(repr(float(value)))
+    text = value.strip()
+    if abs(int(text.lower().partition("e")[2] or 0)) > _MOST_DIGITS:
+        raise OverflowError
+    return Fraction(text)
 
 
 @dataclass(frozen=True, slots=True)

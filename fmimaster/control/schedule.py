@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor, log10, ulp
 from typing import Any
 
-from fmimaster.control.instant import Instant, TimeBase, exact
+from fmimaster.control.grid import nearest
+from fmimaster.control.instant import LARGEST, Instant, TimeBase, exact
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.errors import OptionError
 from fmimaster.system.description import Experiment
@@ -36,11 +37,12 @@ class Schedule:
     """Communication points besides the grid."""
     notes: tuple[str, ...]
     """The origin of times that the user did not give."""
+    base: TimeBase = field(init=False)
+    """Resolution in which all of them are integers."""
 
-    @property
-    def base(self) -> TimeBase:
-        """Resolution in which all of them are integers."""
-        return TimeBase.of([self.start, self.stop, self.rule.exact_size, *self.points])
+    def __post_init__(self) -> None:
+        times = (self.start, self.stop, self.rule.exact_size, *self.points)
+        object.__setattr__(self, "base", TimeBase.of(times))
 
     def expected_rows(self, output_interval: float | None) -> int:
         """How many rows a run without events has, at least one for each interval that is recorded."""
@@ -50,6 +52,10 @@ class Schedule:
     def instant(self, time: Fraction) -> Instant:
         """One of these times as an instant."""
         return self.base.instant(self.base.ticks(time))
+
+    def on_grid(self, seconds: float) -> float:
+        """The grid point that a given time is but for rounding; if there is none, the time itself."""
+        return float(nearest(exact(seconds), self.start, self.rule.exact_size))
 
 
 def make_schedule(
@@ -80,50 +86,70 @@ def make_schedule(
         If no stop time is given, or the times contradict each other or the FMUs.
     """
     notes: list[str] = []
-    start = _first(start_time, described.start_time, _said(models, "start_time"), default=0.0)
-    stop = exact(_stop(models, described, stop_time, notes))
-    first = exact(start)
-    if stop <= first:
+    first = exact(
+        _first(start_time, described.start_time, _said(models, "start_time"), default=0.0)
+    )
+    stop = exact(_stop(models, described, stop_time, float(first), notes))
+    if float(stop) <= float(first):
         raise OptionError(
             f"The stop time {float(stop):g} s is not after the start time {float(first):g} s. Give a later stop time."
         )
-    step = step_size if isinstance(step_size, StepRule) else usual_rule(step_size)
-    if step.size is None:
-        step = replace(step, size=_size(models, described, stop - first, notes))
-    if float(step.exact_size) < 4 * max(ulp(float(first)), ulp(float(stop))):
+    if stop - first > LARGEST:
         raise OptionError(
-            f"The step size {float(step.exact_size):g} s is too small: near t = {float(stop):g} s FMUs cannot tell two "
-            "such times apart. Give a larger step size."
+            f"From the start time {float(first):g} s to the stop time {float(stop):g} s there are more seconds than "
+            "a double can hold. Give times that are nearer to each other."
         )
-    fixed = [n for n, m in models.items() if not _varies(m)]
-    if fixed and (step.varies or step.rejects):
-        raise OptionError(
-            f"Steps of different sizes are requested, but '{fixed[0]}' cannot vary its step size "
-            "(canHandleVariableCommunicationStepSize is false). Use a fixed step."
-        )
-    if step.exact_size > stop - first:
-        raise OptionError(
-            f"The step size {float(step.exact_size):g} s is larger than the whole span of {float(stop - first):g} s. "
-            "Give a smaller step size or a later stop time."
-        )
-    if fixed and (stop - first) % step.exact_size:
-        raise OptionError(
-            f"The span of {float(stop - first):g} s is not a multiple of the step size {float(step.exact_size):g} s, but "
-            f"'{fixed[0]}' cannot take a shorter last step (canHandleVariableCommunicationStepSize is false). Choose a "
-            "step size that divides the span."
-        )
-    if (stop - first) / step.exact_size > MANY_STEPS:
-        many = float((stop - first) / step.exact_size)
+    rule = step_size if isinstance(step_size, StepRule) else usual_rule(step_size)
+    if rule.size is None:
+        rule = replace(rule, size=_size(models, described, stop - first, notes))
+    step = rule.exact_size
+    _refuse_short(step, first, stop)
+    stop = nearest(stop, first, step)
+    fixed = next((n for n, m in models.items() if not _varies(m)), None)
+    _refuse_unfit(rule, first, stop, fixed)
+    if (stop - first) / step > MANY_STEPS:
+        many = float((stop - first) / step)
         notes.append(f"{many:.3g} steps will be done: check stop time and step size")
         log.warning("%.3g steps will be done: check stop time and step size.", many)
-    inside = {p for p in map(exact, points) if first < p < stop and (p - first) % step.exact_size}
+    near = (nearest(exact(p), first, step) for p in points)
+    inside = {p for p in near if first < p < stop and (p - first) % step}
     if inside and fixed:
         notes.append(
-            f"{len(inside)} jumps of the input are met at the next communication point only, because '{fixed[0]}' "
+            f"{len(inside)} jumps of the input are met at the next communication point only, because '{fixed}' "
             "cannot vary its step size"
         )
         inside = set()
-    return Schedule(first, stop, step, tuple(sorted(inside)), tuple(notes))
+    return Schedule(first, stop, rule, tuple(sorted(inside)), tuple(notes))
+
+
+def _refuse_short(step: Fraction, first: Fraction, stop: Fraction) -> None:
+    """Refuse a step that doubles cannot tell from none."""
+    if float(step) < 4 * max(ulp(float(first)), ulp(float(stop))):
+        raise OptionError(
+            f"The step size {float(step):g} s is too small: near t = {float(stop):g} s FMUs cannot tell two "
+            "such times apart. Give a larger step size."
+        )
+
+
+def _refuse_unfit(rule: StepRule[Any], first: Fraction, stop: Fraction, fixed: str | None) -> None:
+    """Refuse steps that do not fit to the span, or to an FMU whose step size is fixed."""
+    step = rule.exact_size
+    if fixed and (rule.varies or rule.rejects):
+        raise OptionError(
+            f"Steps of different sizes are requested, but '{fixed}' cannot vary its step size "
+            "(canHandleVariableCommunicationStepSize is false). Use a fixed step."
+        )
+    if step > stop - first:
+        raise OptionError(
+            f"The step size {float(step):g} s is larger than the whole span of {float(stop - first):g} s. "
+            "Give a smaller step size or a later stop time."
+        )
+    if fixed and (stop - first) % step:
+        raise OptionError(
+            f"The span of {float(stop - first):g} s is not a multiple of the step size {float(step):g} s, but "
+            f"'{fixed}' cannot take a shorter last step (canHandleVariableCommunicationStepSize is false). Choose a "
+            "step size that divides the span."
+        )
 
 
 def _first(*candidates: Time | None, default: Time) -> Time:
@@ -137,24 +163,30 @@ def _said(models: Mapping[str, Model], what: str) -> float | None:
 
 
 def _stop(
-    models: Mapping[str, Model], described: Experiment, given: Time | None, notes: list[str]
+    models: Mapping[str, Model],
+    described: Experiment,
+    given: Time | None,
+    start: float,
+    notes: list[str],
 ) -> Time:
     if given is not None:
         return given
     if described.stop_time is not None:
         return described.stop_time
-    said = {
-        n: m.default_experiment.stop_time
-        for n, m in models.items()
-        if m.default_experiment.stop_time is not None
-    }
-    if len(set(said.values())) == 1:
-        name, stop = next(iter(said.items()))
-        notes.append(f"stop time {stop:g} s from the default experiment of '{name}'")
-        return stop
-    say = ", ".join(f"'{n}' {t:g} s" for n, t in said.items())
-    differ = f"the FMUs do not agree ({say})" if said else "neither the system nor an FMU gives one"
-    raise OptionError(f"No stop time is given, and {differ}. Give one: stop_time (--stop-time).")
+    said = {n: m.default_experiment.stop_time for n, m in models.items()}
+    stops = {n: t for n, t in said.items() if t is not None and t > start}
+    if not stops:
+        raise OptionError(
+            "No stop time is given, and neither the system nor an FMU gives one after the start time. Give one: "
+            "stop_time (--stop-time)."
+        )
+    name = min(stops, key=stops.__getitem__)
+    least, most = stops[name], max(stops.values())
+    others = (
+        "" if least == most else f", the smallest that an FMU suggests; the largest is {most:g} s"
+    )
+    notes.append(f"stop time {least:g} s from the default experiment of '{name}'{others}")
+    return least
 
 
 def _size(
@@ -183,9 +215,9 @@ def _size(
 
 def round_to_125(value: Fraction) -> Fraction:
     """The largest of 1, 2, 5 times a power of ten that is not above the value, so that steps fall on round times."""
-    power = Fraction(10) ** floor(log10(value))
-    # a half: the logarithm of a number just below a power of ten may be rounded up
-    return max(power * k for k in (Fraction(1, 2), 1, 2, 5) if power * k <= value)
+    power = Fraction(10) ** floor(log10(value.numerator) - log10(value.denominator))
+    # a half and ten: the logarithm of a number just below or above a power of ten may be rounded to it
+    return max(power * k for k in (Fraction(1, 2), 1, 2, 5, 10) if power * k <= value)
 
 
 def _varies(model: Model) -> bool:

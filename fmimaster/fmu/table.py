@@ -80,6 +80,12 @@ class Table:
                 found |= set(self.time[1:][values[1:] != values[:-1]].tolist())
         return sorted(found)
 
+    def move(self, before: float, after: float) -> None:
+        """Let the rows at one time be at another one near it, with those between the two."""
+        between = (self.time >= min(before, after)) & (self.time <= max(before, after))
+        self.time = np.where(between, after, self.time)
+        self._times = self.time.tolist()
+
     def value(self, signal: int, time: float) -> float:
         """Value, from the right, of the signal with that value reference."""
         column, is_float, is_slope = self._signals[signal]

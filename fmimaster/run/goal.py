@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from fmimaster.causes import STOP_TIME, Cause, Kind
+from fmimaster.control.grid import SLIVER
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.run.loop import Loop
-
-SLIVER = 1e-9
-"""A step that would leave less than this part of itself until the stop time goes to the stop time."""
 
 REFRESH = 1e-5
 """Length of the step that renews outputs after an event elsewhere, as a part of the step that was due."""
@@ -33,12 +31,16 @@ class Goals:
         if s.retry is not None:  # the step before was undone: nothing else limits the shorter one
             return Goal(Instant(now.seconds + s.retry), rule.rejection)
         goal = rule.propose(now, s.memory)
+        # what comes by less than a sliver after a step ends that step
         end = goal.end.seconds
-        if until.seconds - end <= SLIVER * (end - now.seconds):
+        end += SLIVER * (end - now.seconds)
+        if until.seconds <= end:
             goal = Goal(until, STOP_TIME)
-        if s.timeline.points and (point := s.timeline.after(now)) <= goal.end:
+            end = until.seconds
+        if s.timeline.points and (point := s.timeline.after(now)).seconds <= end:
             goal = Goal(point, IMPOSED_POINT)
-        if s.next_event <= goal.end.seconds:
+            end = point.seconds
+        if s.next_event <= end:
             name = self._names[int(self._executor.next_events.argmin())]
             goal = Goal(Instant(max(s.next_event, now.seconds)), Cause(Kind.TIME_EVENT, (name,)))
         if s.outdated:

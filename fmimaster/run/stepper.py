@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.causes import GRID
-from fmimaster.control.grid import Grid
+from fmimaster.control.grid import Grid, rounding
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Variant
@@ -65,7 +65,10 @@ class Stepper:
         """
         s = self.state
         unseen = 0
-        while s.time < until:
+        # an event that cannot be told from the end is the end: no sliver follows it
+        near = rounding(until.seconds, float(self._rule.exact_size))
+        end = Instant(until.seconds - near)
+        while s.time < end:
             goal = self._goals.find(until)
             outcome: Outcome | None = None
             if goal.end.seconds > s.time.seconds:  # FMI: a step has a positive length
@@ -83,7 +86,7 @@ class Stepper:
                 there_was_one, ends = self.events.happen(goal.fire, requests)
                 happened |= there_was_one
             unseen += 1
-            if happened or unseen == OFTEN or s.time >= until:
+            if happened or unseen == OFTEN or s.time >= end:
                 unseen = 0
                 yield
             if ends:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from python_fmu import PythonFmu
 from fmimaster.algorithms import GaussSeidel, Jacobi, Sequential
 from fmimaster.control.event_clock import Check, EarlyReturn
 from fmimaster.control.locate import Locate
-from fmimaster.control.step_rule import FixedStep
+from fmimaster.control.ramp import FreeStep
+from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import ProgramError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
 from fmimaster.results.results import Results
@@ -254,6 +256,52 @@ def test_time_events_are_met_on_a_grid_by_who_cannot_return_early(
         assert results["timed.y"][results.time == t].tolist() == [n, n + 1]
     assert results.time[-1] == stop
     assert set(results.time) == {k / 10 for k in range(round(10 * stop) + 1)} | set(due)
+
+
+def has_no_sliver(unit: PythonFmu) -> bool:
+    return all(h > 1e-3 for _, h in unit.instances[0].called(Call.DO_STEP))
+
+
+@pytest.mark.parametrize("due", [3 * 0.1, 0.3, 0.7999999999999999, 0.7 + 0.1, 0.9999999999999999])
+def test_no_sliver_lies_between_a_time_event_and_the_grid(simulate: Simulate, due: float) -> None:
+    timed = PythonFmu(
+        outputs={"y": lambda v: v.t},
+        update=lambda v: UpdateAnswer(next_event_time=due if v.t < due else inf),
+        has_event_mode=True,
+    )
+    results = simulate({"timed": timed}, event_mode=True, stop_time=1, step_size=0.1)
+    assert has_no_sliver(timed)
+    assert [e.time for e in results.events] == [due]
+    assert results.time[-1] == pytest.approx(1, rel=1e-15)
+
+
+@pytest.mark.parametrize("rule", [FixedStep("0.1"), FreeStep("0.1")], ids=["grid", "free"])
+def test_no_sliver_lies_between_a_jump_of_an_input_and_the_grid(
+    simulate: Simulate, tmp_path: Path, rule: StepRule[Any]
+) -> None:
+    file = tmp_path / "input.csv"
+    rows = [(0.0, 0), (3 * 0.1, 0), (3 * 0.1, 1), (0.7999999999999999, 1), (0.7999999999999999, 2)]
+    file.write_text("time,a.u\n" + "".join(f"{t!r},{u}\n" for t, u in rows))
+    reader = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: v.u})
+    results = simulate({"a": reader}, stop_time=1, step_size=rule, input_file=file)
+    assert has_no_sliver(reader)
+    assert sum(s.count for s in results.steps) == 10
+    assert results["a.y"].tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2]
+
+
+def test_who_cannot_vary_its_step_meets_a_jump_on_the_grid_but_for_rounding(
+    simulate: Simulate, tmp_path: Path
+) -> None:
+    file = tmp_path / "input.csv"
+    file.write_text(f"time,a.u\n0,0\n{3 * 0.1!r},0\n{3 * 0.1!r},1\n")
+    reader = PythonFmu(
+        inputs={"u": 0.0},
+        outputs={"y": lambda v: v.u},
+        can_handle_variable_communication_step_size=False,
+    )
+    results = simulate({"a": reader}, stop_time=5 * 0.1, step_size=0.1, input_file=file)
+    assert results.statistics.notes == ()
+    assert results["a.y"].tolist() == [0, 0, 0, 0, 1, 1]
 
 
 # Shared events --------------------------------------------------------------------------------------------------------

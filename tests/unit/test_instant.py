@@ -46,7 +46,12 @@ def test_a_time_may_be_a_number_a_text_or_a_fraction(given: str, meant: Fraction
     assert exact(given) == meant
 
 
-@pytest.mark.parametrize("value", ["", "ten", "1/0", "nan", float("nan"), float("inf"), None, []])
+NO_TIMES: list[object] = ["", " ", "ten", "1/0", "nan", "inf", "0x1", "1e", "1e1e1", "1\0"]
+NO_TIMES += ["1e400", "-1e400", "1e999999999999", "1e-999999999999", "9" * 5000, 10**400]
+NO_TIMES += [float("nan"), float("inf"), None, [], b"1"]
+
+
+@pytest.mark.parametrize("value", NO_TIMES, ids=lambda value: repr(value)[:20])
 def test_what_is_not_a_finite_number_is_refused_with_an_example(value: object) -> None:
     with pytest.raises(
         OptionError, match=r"is not a time\. Expected a finite number in s, such as"

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_fmu import PythonFmu
 
+from fmimaster.control.instant import TimeBase, exact
 from fmimaster.control.schedule import make_schedule, round_to_125
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import OptionError
@@ -64,6 +65,15 @@ def test_where_fmus_do_not_agree_on_the_start_it_is_zero() -> None:
     assert make_schedule(models, SILENT, stop_time=9, step_size=1).start == 0
 
 
+def test_where_fmus_do_not_agree_on_the_stop_it_is_the_earliest_and_noted() -> None:
+    models = {"a": model(stop_time=3, step_size=1), "b": model(stop_time=2), "c": model()}
+    s = make_schedule(models, SILENT)
+    assert s.stop == 2
+    assert s.notes[0] == (
+        "stop time 2 s from the default experiment of 'b', the smallest that an FMU suggests; the largest is 3 s"
+    )
+
+
 def test_a_fixed_step_is_taken_as_it_is() -> None:
     step = FixedStep("1/3")
     assert make_schedule({"a": model()}, SILENT, stop_time=1, step_size=step).rule is step
@@ -73,6 +83,12 @@ def test_without_any_step_size_about_500_steps_of_a_round_size_are_done() -> Non
     s = make_schedule({"a": model()}, SILENT, stop_time=10)
     assert s.rule.exact_size == Fraction(1, 50)
     assert s.notes == ("step size 0.02 s, because none is given: 500 steps",)
+
+
+@pytest.mark.parametrize("stop", [1e-307, 1e300])
+def test_steps_of_a_round_size_fit_into_any_span(stop: float) -> None:
+    s = make_schedule({"a": model()}, SILENT, stop_time=stop)
+    assert 500 <= exact(stop) / s.rule.exact_size <= 1250
 
 
 @pytest.mark.parametrize("power", range(-20, 20))
@@ -100,16 +116,28 @@ def test_without_a_stop_time_the_option_is_named() -> None:
         make_schedule({"a": model()}, SILENT)
 
 
-def test_if_fmus_disagree_on_the_stop_time_all_are_named() -> None:
-    models = {"a": model(stop_time=1), "b": model(stop_time=2)}
-    with pytest.raises(OptionError, match=r"do not agree \('a' 1 s, 'b' 2 s\)"):
-        make_schedule(models, SILENT)
+def test_a_stop_time_of_an_fmu_before_the_start_does_not_count() -> None:
+    with pytest.raises(OptionError, match=r"nor an FMU gives one after the start time"):
+        make_schedule({"a": model(stop_time=1)}, SILENT, start_time=2)
 
 
 @pytest.mark.parametrize("stop", [0, -1])
 def test_the_stop_must_be_after_the_start(stop: int) -> None:
     with pytest.raises(OptionError, match=r"not after the start time 0 s"):
         make_schedule({"a": model()}, SILENT, stop_time=stop)
+
+
+def test_a_span_that_no_double_holds_is_refused() -> None:
+    with pytest.raises(
+        OptionError, match=r"From the start time -1e\+308 s to the stop time 1e\+308 s"
+    ):
+        make_schedule({"a": model()}, SILENT, start_time=-1e308, stop_time=1e308)
+
+
+@pytest.mark.parametrize("size", ["1e-400", 5e-324, 1e-20])
+def test_a_step_that_doubles_cannot_tell_from_none_is_refused(size: Any) -> None:
+    with pytest.raises(OptionError, match=r"step size \S+ s is too small: near t = 1 s"):
+        make_schedule({"a": model()}, SILENT, stop_time=1, step_size=size)
 
 
 def test_a_step_larger_than_the_span_is_refused() -> None:
@@ -126,6 +154,48 @@ def test_a_step_must_divide_the_span_if_an_fmu_cannot_take_a_shorter_one() -> No
 def test_a_tenth_divides_one_although_no_double_is_a_tenth() -> None:
     s = make_schedule({"a": model(fixed=True)}, SILENT, stop_time=1, step_size=0.1)
     assert s.base.ticks(s.rule.exact_size) * 10 == s.base.ticks(s.stop)
+
+
+# Rounding ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_stop_time_that_is_a_grid_point_but_for_rounding_is_that_point() -> None:
+    s = make_schedule({"a": model(fixed=True)}, SILENT, stop_time=3 * 0.1, step_size=0.1)
+    assert s.stop == Fraction(3, 10)
+    assert s.base.resolution == 10
+
+
+@given(
+    st.floats(-1e6, 1e6),
+    st.integers(1, 10**6),
+    st.integers(1, 10**6).map(lambda n: n / 10**4),
+)
+def test_a_stop_time_that_is_computed_with_doubles_is_a_grid_point(
+    start: float, n: int, step: float
+) -> None:
+    s = make_schedule(
+        {"a": model()}, SILENT, start_time=start, stop_time=start + n * step, step_size=step
+    )
+    assert s.stop == exact(start) + n * exact(step)
+
+
+@pytest.mark.parametrize("stop", [0.3000001, "0.30000001", "3/7"])
+def test_a_stop_time_between_grid_points_stays_as_it_is(stop: Any) -> None:
+    assert make_schedule({"a": model()}, SILENT, stop_time=stop, step_size=0.1).stop == exact(stop)
+
+
+def test_points_of_an_input_that_are_on_the_grid_but_for_rounding_are_no_points() -> None:
+    s = make_schedule(
+        {"a": model()}, SILENT, stop_time=1, step_size=0.1, points=[3 * 0.1, 7 * 0.1, 1 - 0.2, 0.25]
+    )
+    assert s.points == (Fraction(1, 4),)
+    assert [s.on_grid(t) for t in (3 * 0.1, 7 * 0.1, 0.25)] == [0.3, 0.7, 0.25]
+
+
+def test_the_time_base_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    s = make_schedule({"a": model()}, SILENT, stop_time=1, step_size=0.1, points=[0.25, 0.33])
+    monkeypatch.setattr(TimeBase, "of", lambda _: pytest.fail("computed again"))
+    assert [s.instant(p).seconds for p in s.points] == [0.25, 0.33]
 
 
 # Points besides the grid ----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fmimaster.control.grid import Grid
+from fmimaster.control.grid import Grid, rounding
 from fmimaster.control.instant import Instant, TimeBase, exact
 from fmimaster.control.locate import Locate
 from fmimaster.control.ramp import FreeStep, Ramp, Ramped
@@ -98,12 +98,28 @@ def test_after_a_time_that_was_found_the_next_goal_is_the_next_grid_point(
 ) -> None:
     end = Fraction(grid(step).after(Instant(found)).ticks) / grid(step).base.resolution
     assert end % step == 0
-    assert Fraction(found) < end <= Fraction(found) + step
+    near = Fraction(rounding(found, float(step)))
+    assert Fraction(found) < end <= Fraction(found) + step + 2 * near
 
 
-def test_a_time_found_just_below_a_grid_point_goes_to_that_point() -> None:
-    # the double 0.3 is below 3/10: the grid point has the same double, and no step is done to it
-    assert grid(0.1).after(Instant(0.3)) == Instant(0.3, 3)
+@pytest.mark.parametrize("found", [0.3 - 1e-11, 0.3, 3 * 0.1])
+def test_from_a_found_time_that_is_a_grid_point_but_for_rounding_the_next_point_is_a_step_away(
+    found: float,
+) -> None:
+    assert grid(0.1).after(Instant(found)) == Instant(0.4, 4)
+
+
+@pytest.mark.parametrize("found", [0.3 - 1e-11, 0.3, 3 * 0.1, 0.3 + 1e-11])
+def test_a_grid_point_that_is_a_found_time_but_for_rounding_is_not_listed_before_it(
+    found: float,
+) -> None:
+    g = grid(0.1)
+    assert g.seconds_between(g.base.instant(1), Instant(found), 10).tolist() == [0.2]
+
+
+@pytest.mark.parametrize(("time", "step"), [(0.0, 0.1), (1e9, 1e-6), (1e9, 4e-7), (1e-300, 1e-3)])
+def test_rounding_is_always_well_below_a_step(time: float, step: float) -> None:
+    assert 0 < rounding(time, step) <= step / 4
 
 
 # Many points at once --------------------------------------------------------------------------------------------------
