@@ -11,7 +11,7 @@
     ├── ProgramError            a co-simulation algorithm wrote a program that breaks FMI
     └── SimulationError         a run was begun and could not be ended; holds what was computed
         ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
-        ├── NotANumberError      an output became NaN
+        ├── NotANumberError      an output became NaN or infinite
         ├── ConvergenceError    an iteration did not converge
         ├── ZenoError           events accumulate before a finite time
         └── Interrupted         the user pressed Ctrl-C; a KeyboardInterrupt as well
@@ -115,7 +115,7 @@ class CallError(SimulationError):
 
 
 class NotANumberError(SimulationError):
-    """An output became NaN."""
+    """An output became NaN or infinite."""
 
 
 class ConvergenceError(SimulationError):

@@ -50,9 +50,12 @@ def attach_input_file(
         raise FileError(f"'{path}' has a header and no rows. Give at least one row of values.")
     for column in columns:
         values = table_rows[column]
-        if values.dtype.kind == "f" and np.isnan(values).any():
-            at = table_rows.time[np.isnan(values)][0]
-            raise FileError(f"'{path}': column '{column}' is NaN at t = {at:g} s. Give a number.")
+        if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
+            at, value = table_rows.time[~finite][0], values[~finite][0]
+            what = "NaN" if np.isnan(value) else "infinite"
+            raise FileError(
+                f"'{path}': column '{column}' is {what} at t = {at:g} s. Give a number."
+            )
     for column in columns:
         if column not in known:
             raise OptionError(

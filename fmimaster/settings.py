@@ -54,7 +54,7 @@ class Settings:
     allow_lossy_conversions : bool
         Whether a connection may convert between types where a value can be lost.
     allow_nan : bool
-        Whether outputs may be NaN.
+        Whether outputs may be NaN or infinite.
     fmi_logging : bool
         Whether all logging of the FMUs is switched on.
     backend : Backend

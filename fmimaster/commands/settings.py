@@ -51,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--threads", type=int, default=1, metavar="N", help=threads)
     lossy = "let connections convert between types where a value can be lost"
     add("--allow-lossy-conversions", action="store_true", help=lossy)
-    add("--allow-nan", action="store_true", help="let outputs be NaN")
+    add("--allow-nan", action="store_true", help="let outputs be NaN or infinite")
     add("--fmi-logging", action="store_true", help="switch on all logging of the FMUs, and show it")
 
 

@@ -39,8 +39,8 @@ class Column(Protocol):
         ...
 
 
-MOST_ROWS_RESERVED = 10_000_000
-"""Room is reserved for so many rows at most; memory is taken only for rows that come."""
+MOST_BYTES_RESERVED = 256 * 2**20
+"""Room for rows to come is reserved up to so many bytes; the tables of more rows grow as they come."""
 
 
 class Recorder:
@@ -57,7 +57,7 @@ class Recorder:
         Keep only the first row at or after each of the times ``start + k * interval`` in s, and the last one; None keeps
         all rows.
     allow_nan : bool
-        Whether an output may be NaN; else the first one is an error, and the rows before it stay.
+        Whether an output may be NaN or infinite; else the first one is an error, and the rows before it stay.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Recorder:
         self._last_row: tuple[NDArray[np.float64], Block] | None = None
         """The last row that came, if it was left out by the interval."""
         self._writer = writer
-        self._room = 0 if writer else min(expected_rows, MOST_ROWS_RESERVED)
+        self._room = 0 if writer else min(expected_rows, MOST_BYTES_RESERVED // _row_bytes(columns))
         self._kept = 0
         self._times = np.empty(self._room)
         self._values: dict[Any, NDArray[Any]] = {}
@@ -91,16 +91,16 @@ class Recorder:
         Raises
         ------
         NotANumberError
-            If a value is NaN; the rows before that one are kept.
+            If a value is NaN or infinite; the rows before that one are kept.
         """
-        bad = None if self._allow_nan else self._first_nan(block)
+        bad = None if self._allow_nan else self._first_not_finite(block)
         if bad is not None:
-            row, name = bad
+            row, name, what = bad
             times_before, block_before = times[:row], {k: v[:row] for k, v in block.items()}
             self._append(times_before, block_before)
             raise NotANumberError(
-                f"Output '{name}' is NaN at t = {times[row]:.12g} s. Check the parameters and inputs of its FMU, or "
-                "try a smaller step size; allow_nan (--allow-nan) lets NaN pass.",
+                f"Output '{name}' is {what} at t = {times[row]:.12g} s. Check the parameters and inputs of its FMU, or "
+                "try a smaller step size; allow_nan (--allow-nan) lets NaN and infinity pass.",
                 time=float(times[row]),
             )
         self._append(times, block)
@@ -160,23 +160,24 @@ class Recorder:
             self._values[kind][self._kept : end] = values
         self._kept = end
 
-    def _first_nan(self, block: Block) -> tuple[int, str] | None:
-        """First row with a NaN, and the name of the first column that has it there."""
+    def _first_not_finite(self, block: Block) -> tuple[int, str, str] | None:
+        """First row with a value that is not finite, the name of the first column that has it there, and what it is."""
         found = []
         for kind, values in block.items():
-            # the least value is NaN if one is, and is found in a fraction of the time of looking at each
-            if values.dtype.kind != "f" or not values.size:
+            if values.dtype.kind != "f" or (finite := np.isfinite(values)).all():
                 continue
-            with np.errstate(invalid="ignore"):
-                least = values.min()
-            if not np.isnan(least):
-                continue
-            row = int(np.isnan(values).any(axis=1).argmax())
+            row = int(finite.all(axis=1).argmin())
             for column in self._columns:
-                if column.type == kind and np.isnan(values[row, column.column]).any():
-                    found.append((row, column.name))
+                if column.type == kind and not finite[row, column.column].all():
+                    is_nan = np.isnan(values[row, column.column]).any()
+                    found.append((row, column.name, "NaN" if is_nan else "infinite"))
                     break
         return min(found, default=None)
+
+
+def _row_bytes(columns: Sequence[Column]) -> int:
+    """How many bytes a row takes at most: its time, and 8 for each element."""
+    return 8 + 8 * sum(column.column.stop - column.column.start for column in columns)
 
 
 def _values(column: Column, block: Block, rows: int) -> NDArray[Any]:

@@ -206,6 +206,16 @@ def test_a_nan_ends_the_run_with_the_rows_before_it(fail: Fail, k: int, backend:
     assert run.frees == [1, 1, 1]
 
 
+@on_every_backend
+def test_an_infinite_output_ends_the_run_as_nan_does(
+    simulation: Callable[..., Simulation], backend: Backend
+) -> None:
+    grows = PythonFmu(outputs={"y": lambda v: np.inf if v.t >= 1.0 else v.t})
+    with pytest.raises(NotANumberError, match=r"Output 'pump\.y' is infinite at t = 1 s") as caught:
+        simulation({"pump": grows}, backend=backend, **SETTINGS).run()
+    assert caught.value.results.time.tolist() == [0.0, 0.5]
+
+
 def test_if_one_instance_cannot_be_made_the_others_are_freed(
     simulation: Callable[..., Simulation], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from fuzzing import survives
 from hypothesis import given
 from hypothesis import strategies as st
 from python_fmu import PythonFmu, describe, plan_of
@@ -87,35 +88,74 @@ def test_how_rows_are_cut_into_blocks_does_not_matter(
     assert parts.results()["m"].tolist() == whole.results()["m"].tolist()
 
 
-# NaN ------------------------------------------------------------------------------------------------------------------
+# NaN and infinity -----------------------------------------------------------------------------------------------------
 
 
-def broken() -> tuple[np.ndarray, dict[str, Any]]:
+def broken(value: float = np.nan) -> tuple[np.ndarray, dict[str, Any]]:
     t, values = block([0.0, 1.0, 2.0])
-    values["float"][1, 3] = np.nan
+    values["float"][1, 3] = value
     return t, values
 
 
-def test_a_nan_is_an_error_that_names_the_output_and_the_time() -> None:
+NOT_FINITE = [(np.nan, "NaN"), (np.inf, "infinite"), (-np.inf, "infinite")]
+
+
+@pytest.mark.parametrize(("value", "what"), NOT_FINITE)
+def test_a_value_that_is_not_finite_is_an_error_that_names_the_output_and_the_time(
+    value: float, what: str
+) -> None:
     with pytest.raises(
-        NotANumberError, match=r"Output 'm' is NaN at t = 1 s.*--allow-nan"
+        NotANumberError, match=rf"Output 'm' is {what} at t = 1 s.*--allow-nan"
     ) as caught:
-        Recorder(COLUMNS).take(*broken())
+        Recorder(COLUMNS).take(*broken(value))
     assert caught.value.time == 1.0
 
 
-def test_rows_before_a_nan_are_kept() -> None:
+def test_of_values_that_are_not_finite_the_first_is_reported() -> None:
+    t, values = broken(np.inf)
+    values["float"][2, 0] = np.nan
+    with pytest.raises(NotANumberError, match=r"Output 'm' is infinite at t = 1 s"):
+        Recorder(COLUMNS).take(t, values)
+
+
+@pytest.mark.parametrize(("value", "_"), NOT_FINITE)
+def test_rows_before_a_value_that_is_not_finite_are_kept(value: float, _: str) -> None:
     recorder = Recorder(COLUMNS)
     recorder.take(*block([-1.0]))
     with pytest.raises(NotANumberError):
-        recorder.take(*broken())
+        recorder.take(*broken(value))
     assert recorder.results().time.tolist() == [-1.0, 0.0]
 
 
-def test_a_nan_may_be_allowed() -> None:
+@pytest.mark.parametrize(("value", "_"), NOT_FINITE)
+def test_values_that_are_not_finite_may_be_allowed(value: float, _: str) -> None:
     recorder = Recorder(COLUMNS, allow_nan=True)
-    recorder.take(*broken())
+    recorder.take(*broken(value))
     assert len(recorder.results()) == 3
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_reserved_for_rows_to_come_has_a_limit_in_bytes() -> None:
+    """75 GiB would be needed for so many rows of 1000 outputs."""
+
+    def record() -> int:
+        columns = [Column(f"y{k}", "float", slice(k, k + 1)) for k in range(1000)]
+        recorder = Recorder(columns, expected_rows=10**7)
+        for k in range(3):
+            recorder.take(np.array([float(k)]), {"float": np.full((1, 1000), float(k))})
+        return len(recorder.results())
+
+    assert survives(record) == 3
+
+
+def test_more_rows_come_than_were_expected_or_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fmimaster.results.recorder.MOST_BYTES_RESERVED", 100)
+    recorder = Recorder(COLUMNS, expected_rows=1000)
+    for k in range(50):
+        recorder.take(*block([float(k)]))
+    assert recorder.results()["x"].tolist() == list(range(50))
 
 
 # The block of rows in the executor ------------------------------------------------------------------------------------
