@@ -10,7 +10,7 @@ from fmimaster.plan.graph import dependency_arcs, trigger_sequence, visits
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, has_settings, settings, stops_at_events
-from fmimaster.plan.recorded import chosen_variables, place_columns
+from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.system.model import Causality, DataType, Initial, Scope, Variable
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
@@ -96,7 +96,7 @@ def make_plan(
         routes=_routes(system.links, layout),
         recorded=columns,
         rows=rows,
-        notes=system.notes,
+        notes=system.notes if chosen else (*system.notes, NOTHING_RECORDED),
         events=events,
         triggers=place_triggers(triggers, layout),
     )

@@ -12,6 +12,12 @@ from fmimaster.plan.layout import Group, Layout, Signal
 from fmimaster.system.model import Causality, DataType
 from fmimaster.system.resolve import ResolvedComponent
 
+NOTHING_RECORDED = (
+    "nothing but time is recorded: no FMU has an output that can be recorded; output_variables (--output-variable '*') "
+    "records other variables"
+)
+"""The note for results without any column."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:

@@ -13,7 +13,7 @@ class InstanceStatistics:
     calls: int
     """Calls of DoStep."""
     seconds: float
-    """Wall time in s inside these calls."""
+    """Wall time in s inside these calls; with the kernel, an estimate from some of them."""
     restores: int = 0
     """How often it was brought back to a saved FMU state."""
     events: int = 0
@@ -46,16 +46,17 @@ class Statistics:
 
         Events, and how often instances were restored, are listed if there were any.
 
-        Shares are of the wall time of the loop; those of instances that run at the same time can
-        add up to more than 100 %.
+        Shares are of the wall time of the loop, or of the sum over the instances if that is more: they run at the same
+        time, or were measured in slow steps. So they never add up to more than 100 %.
         """
         tried = f"{self.attempts} attempts, {self.rejections} rejections"
         happened = f", {self.events} event{'' if self.events == 1 else 's'}" if self.events else ""
         lines = [f"{self.steps} steps{happened} in {self.seconds:.3g} s ({tried})"]
         restored = any(one.restores for one in self.instances)
         rows = [("instance", "calls", "seconds", "share", *(["restores"] if restored else []))]
+        whole = max(self.seconds, sum(one.seconds for one in self.instances))
         for one in self.instances:
-            share = f"{one.seconds / self.seconds:.1%}" if self.seconds > 0.0 else "-"
+            share = f"{one.seconds / whole:.1%}" if whole > 0.0 else "-"
             restores = [str(one.restores)] if restored else []
             rows.append((one.name, str(one.calls), f"{one.seconds:.3f}", share, *restores))
         if self.instances:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -226,3 +227,54 @@ def test_an_fmu_packed_with_backslashes_is_like_any_other(
     expected, outcome = run(command, dahlquist), run(command, path)
     assert outcome.status == 0
     assert outcome.out == expected.out.replace(str(dahlquist), str(path))
+
+
+# What the FMUs leave open ---------------------------------------------------------------------------------------------
+
+
+COMMANDS: list[tuple[str, ...]] = [("simulate", "--no-progress"), ("plan",), ("validate",)]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
+def test_of_stop_times_that_disagree_the_smallest_is_taken_and_told(
+    run: Run, dahlquist: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    path = system(tmp_path, {"a": dahlquist, "b": reference("fmi3/BouncingBall.fmu")})
+    path.write_text(re.sub("<ssd:DefaultExperiment.*?/>", "", path.read_text()))
+    outcome = run(*command, path)
+    assert outcome.status == 0
+    told = outcome.err + outcome.out
+    assert "top time 3 s from the default experiment of 'b', the smallest that" in told
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
+def test_without_a_stop_time_the_option_is_told(
+    run: Run, dahlquist: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    without = changed(
+        dahlquist,
+        tmp_path / "a.fmu",
+        description=lambda text: re.sub("<DefaultExperiment.*?/>", "", text),
+    )
+    outcome = run(*command, without)
+    assert outcome.status == (0 if command == ("validate",) else 2)
+    expected = "Give one: stop_time (--stop-time)."
+    assert expected in outcome.err + outcome.out
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
+def test_an_fmu_without_outputs_is_told_the_option_that_records_more(
+    run: Run, dahlquist: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    silent = changed(
+        dahlquist,
+        tmp_path / "a.fmu",
+        description=lambda text: re.sub(
+            "<Output .*?/>", "", text.replace('causality="output"', 'causality="local"')
+        ),
+    )
+    outcome = run(*command, silent)
+    assert outcome.status == 0, outcome.err
+    assert "--output-variable '*'" in outcome.err + outcome.out
+    if command[0] != "validate":
+        assert "--output-variable" not in run(*command, silent, "--output-variable", "*").err

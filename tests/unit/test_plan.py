@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -174,6 +175,13 @@ def test_a_glob_that_fits_nothing_is_refused_with_a_suggestion() -> None:
 def test_binaries_are_not_recorded() -> None:
     unit = PythonFmu(outputs={"b": lambda v: b""}, attributes={"b": {"type": DataType.BINARY}})
     assert recorded(plan_of({"s": unit})) == []
+
+
+def test_where_nothing_is_recorded_a_note_names_the_option() -> None:
+    unit = PythonFmu(states={"x": 1.0})
+    note = "nothing but time is recorded: .*--output-variable"
+    assert re.match(note, plan_of({"s": unit}).notes[-1])
+    assert plan_of({"s": unit}, outputs=["s.x"]).notes == ()
 
 
 # Large systems --------------------------------------------------------------------------------------------------------

@@ -237,6 +237,14 @@ def test_statistics_are_summed_up_in_an_aligned_table() -> None:
     ]
 
 
+def test_shares_of_instances_never_add_up_to_more_than_the_whole() -> None:
+    parallel = (InstanceStatistics("upper", 10, 1.2), InstanceStatistics("lower", 10, 0.8))
+    lines = Statistics(
+        steps=10, attempts=10, rejections=0, seconds=1.25, instances=parallel
+    ).lines()
+    assert [line.split()[-1] for line in lines[2:]] == ["60.0%", "40.0%"]
+
+
 def test_statistics_without_instances_are_one_line() -> None:
     statistics = Statistics(steps=0, attempts=0, rejections=0, seconds=0.0)
     assert statistics.lines() == ["0 steps in 0 s (0 attempts, 0 rejections)"]
