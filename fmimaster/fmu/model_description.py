@@ -101,6 +101,8 @@ def _model(md: ModelDescription, unread: Mapping[str, VariableAttributes]) -> Mo
     names: dict[str, set[str]] = {}  # of a variable and its aliases
     for v in md.modelVariables:
         names.setdefault((v.alias or v).name, set()).add(v.name)
+    if is_fmi2:
+        variables = _with_rules_of_fmi2(variables)
     dependencies, declared_for = _dependencies(md.outputs, variables, names)
     initial, initially_declared = _dependencies(md.initialUnknowns, variables, names)
     listed = {name for unknown in md.initialUnknowns for name in names[_name_of(unknown)]}
@@ -128,6 +130,29 @@ def _model(md: ModelDescription, unread: Mapping[str, VariableAttributes]) -> Mo
         log_categories=tuple(str(c.name) for c in md.logCategories),
         generation_tool=md.generationTool or "",
         description=md.description or "",
+    )
+
+
+def _with_rules_of_fmi2(variables: Sequence[Variable]) -> tuple[Variable, ...]:
+    """What FMI 2.0 allows in Initialization Mode only, or not there (2.0.4, section 4.2.4).
+
+    Inputs have no ``initial``: they cannot be set before. Only outputs, continuous states and their derivatives can be
+    read there; an alias of one is the same variable.
+    """
+    by_name = {v.name: v for v in variables}
+    states = [v.derivative_of for v in variables if v.derivative_of is not None]
+    readable = {
+        (v.type, v.value_reference)
+        for v in variables
+        if v.causality is Causality.OUTPUT or v.derivative_of is not None
+    } | {(by_name[n].type, by_name[n].value_reference) for n in states if n in by_name}
+    return tuple(
+        replace(
+            v,
+            initial=None if v.causality is Causality.INPUT else v.initial,
+            get_in_initialization=(v.type, v.value_reference) in readable,
+        )
+        for v in variables
     )
 
 

@@ -6,9 +6,10 @@ what is read at events, and then all other groups. One group of one instance is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import groupby
 
 from fmimaster.system.conversions import is_lossless
 from fmimaster.system.description import Transformation
@@ -40,6 +41,9 @@ class Group(IntEnum):
     when the variant of the algorithm changes."""
     CLOCKED = 9
     """Outputs that have a value only while a clock of theirs is active; read at events."""
+    SOURCES = 10
+    """Those of the OUTPUTS that other instances need at the start, at the same places; read in Initialization Mode, where
+    all others are left alone: some FMUs advance discrete tasks at each read."""
 
 
 AREAS = ((Group.OUTPUTS,), (Group.CLOCKED, Group.CLOCKS))
@@ -108,7 +112,11 @@ def make_layout(
     """
     sizes: dict[DataType, int] = {}
     groups: list[dict[Group, tuple[Segment, ...]]] = [{} for _ in members]
-    others = tuple(group for group in Group if not any(group in area for area in AREAS))
+    others = tuple(
+        group
+        for group in Group
+        if group is not Group.SOURCES and not any(group in area for area in AREAS)
+    )
     output_sizes: dict[DataType, int] = {}
     placed: dict[str, tuple[Signal, int]] = {}
     for area in (*AREAS, others):
@@ -123,6 +131,10 @@ def make_layout(
             if signals:
                 sizes[DataType.FLOAT64] = start + len(signals)
             output_sizes = dict(sizes)
+    for i, instance in enumerate(members):
+        wanted = {v.name for v in instance.get(Group.SOURCES, ())}
+        if wanted:
+            groups[i][Group.SOURCES] = _parts(groups[i][Group.OUTPUTS], wanted)
     slots = {
         (i, group, name): (segment.type, slot)
         for i, instance_groups in enumerate(groups)
@@ -145,6 +157,18 @@ def _segments(variables: list[Variable], sizes: dict[DataType, int]) -> tuple[Se
         sizes[kind] = start + sum(v.size for v in chosen)
         segments.append(Segment(kind, start, sizes[kind], chosen))
     return tuple(segments)
+
+
+def _parts(segments: Iterable[Segment], wanted: Collection[str]) -> tuple[Segment, ...]:
+    """The wanted variables of these segments, where they are: those that lie side by side in one segment."""
+    found = []
+    for segment in segments:
+        slots = segment.slots()
+        for is_wanted, part in groupby(segment.variables, lambda v: v.name in wanted):
+            variables = tuple(part)
+            start, stop = slots[variables[0].name].start, slots[variables[-1].name].stop
+            found += [Segment(segment.type, start, stop, variables)] if is_wanted else []
+    return tuple(found)
 
 
 _ORDER = {kind: k for k, kind in enumerate(DataType)}

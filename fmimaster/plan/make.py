@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from fmimaster.plan.events import event_members, place_triggers, plan_events
+from fmimaster.plan.events import Trigger, event_members, place_triggers, plan_events
 from fmimaster.plan.graph import dependency_arcs, trigger_sequence, visits
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
@@ -76,7 +76,8 @@ def make_plan(
     for entry in chosen:
         if entry.instance is not None:
             read[entry.instance].add(entry.variable)
-    layout = make_layout(_members(system, use, read, given, clocks), signals)
+    members = _members(system, use, read, given, clocks, _sources(system, triggers))
+    layout = make_layout(members, signals)
     columns, rows = place_columns(system.components, chosen, layout)
     clocked = {t.instance for t in triggers} | {j for t in triggers for j, _ in t.clocks}
     connected = any(k.input.type is DataType.CLOCK for k in system.links)
@@ -96,7 +97,7 @@ def make_plan(
         routes=_routes(system.links, layout),
         recorded=columns,
         rows=rows,
-        notes=system.notes if chosen else (*system.notes, NOTHING_RECORDED),
+        notes=(*system.notes, *_unread(system), *([] if chosen else [NOTHING_RECORDED])),
         events=events,
         triggers=place_triggers(triggers, layout),
     )
@@ -155,21 +156,48 @@ def _members(
     read: Sequence[set[str]],
     triggers: Sequence[Collection[str]],
     clocks: Sequence[set[str]],
+    sources: Sequence[Collection[str]],
 ) -> list[dict[Group, list[Variable]]]:
     """Variables of each group of each instance, each group in the order of the model description.
 
     Parameters
     ----------
-    read, triggers, clocks
-        Per instance, names of outputs that events and results need, of triggers with payload, and of output clocks.
+    read, triggers, clocks, sources
+        Per instance, names of outputs that events and results need, of triggers with payload, of output clocks, and of
+        outputs that are needed at the start.
     """
     fed: list[set[str]] = [set() for _ in system.components]
     for link in system.links:
         fed[link.target].add(link.input.name)
         read[link.source].add(link.output.name)
     return [
-        _groups(c, use.policies_of(i), fed[i], read[i], triggers[i], clocks[i])
+        _groups(c, use.policies_of(i), fed[i], read[i], triggers[i], clocks[i], sources[i])
         for i, c in enumerate(system.components)
+    ]
+
+
+def _unread(system: ResolvedSystem) -> Iterator[str]:
+    for link in system.links:
+        if not link.output.get_in_initialization:
+            source, target = (system.components[i].name for i in (link.source, link.target))
+            yield (
+                f"'{source}.{link.output.name}' cannot be read in Initialization Mode: until the first step "
+                f"'{target}.{link.input.name}' gets its start value"
+            )
+
+
+def _sources(system: ResolvedSystem, triggers: Sequence[Trigger]) -> list[set[str]]:
+    """Per instance, names of the outputs that others need at the start, and may be read then."""
+    found: list[set[str]] = [set() for _ in system.components]
+    for link in (*system.links, *(k for t in triggers for k in t.links)):
+        found[link.source].add(link.output.name)
+    return [
+        {
+            name
+            for name in _with_derivatives(component, names)
+            if (v := component.model.variable(name)) and v.get_in_initialization
+        }
+        for component, names in zip(system.components, found, strict=True)
     ]
 
 
@@ -180,6 +208,7 @@ def _groups(
     read: set[str],
     triggers: Collection[str],
     clocks: set[str],
+    sources: Collection[str],
 ) -> dict[Group, list[Variable]]:
     """The groups of one instance."""
     model, given = component.model, component.start_values.keys()
@@ -189,6 +218,8 @@ def _groups(
     for v in model.variables:
         if v.name in read and v.type is not DataType.CLOCK:
             groups[Group.CLOCKED if v.clocks else Group.OUTPUTS].append(v)
+            if v.name in sources and not v.clocks:
+                groups[Group.SOURCES].append(v)
         if v.name in triggers:
             groups[Group.TRIGGERS].append(v)
         elif v.name in fed:
@@ -201,8 +232,11 @@ def _groups(
         if v.name in given and v.causality is Causality.STRUCTURAL_PARAMETER:
             groups[Group.STRUCTURAL].append(v)
         elif v.name in given:
-            groups[Group.START].append(v)
-            if v.initial is Initial.EXACT and v.name not in fed:
+            # FMI 2.0: inputs have no initial, and cannot be set before Initialization Mode
+            before = v.initial is not None
+            if before:
+                groups[Group.START].append(v)
+            if not before or (v.initial is Initial.EXACT and v.name not in fed):
                 groups[Group.INITIAL].append(v)
     return groups
 

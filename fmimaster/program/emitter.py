@@ -220,10 +220,10 @@ class Emitter:
         for instance in others:
             self.step(instance)
 
-    def get(self, instance: int) -> None:
-        """Outputs of the FMU → store; nothing if none is used."""
-        if self._has(instance, Group.OUTPUTS):
-            self._write(Get(instance, Group.OUTPUTS))
+    def get(self, instance: int, group: Group = Group.OUTPUTS) -> None:
+        """Outputs of the FMU → store, or the SOURCES among them; nothing if none is used."""
+        if self._has(instance, group):
+            self._write(Get(instance, group))
             self._trace.get(instance)
 
     def get_clocks(self, instance: int) -> None:
@@ -359,7 +359,7 @@ class Emitter:
         self._write(Mode(instance, state))
 
     def settle(self, *, most: int, tolerance: float) -> None:
-        """Make all outputs agree with the inputs they depend on directly, at one instant.
+        """Let all inputs agree with the outputs that feed them, in Initialization Mode; no other output is read.
 
         Along the visits of the plan, with an iteration around each algebraic loop. Outputs that are needed before their
         instance is reached are read beforehand, so that nothing is computed from values that were never set.
@@ -370,20 +370,20 @@ class Emitter:
             if visit.loop:
                 sources |= set(visit.instances)
             for instance in sorted(sources - read - (set() if visit.loop else {*visit.instances})):
-                self.get(instance)
+                self.get(instance, Group.SOURCES)
             read |= sources | set(visit.instances)
             if visit.loop is None:
-                self.exchange(visit.instances[0])
+                self.exchange(visit.instances[0], Group.SOURCES)
                 continue
             with self.repeat(least=2, most=most, tolerance=tolerance):
                 for instance in visit.instances:
-                    self.exchange(instance)
+                    self.exchange(instance, Group.SOURCES)
 
-    def exchange(self, instance: int) -> None:
-        """Inputs from connected outputs, then outputs, at one instant."""
+    def exchange(self, instance: int, group: Group = Group.OUTPUTS) -> None:
+        """Inputs from connected outputs, then outputs or the SOURCES among them, at one instant."""
         self.move(instance)
         self.set_inputs(instance)
-        self.get(instance)
+        self.get(instance, group)
 
     def _write(self, instruction: Instruction) -> None:
         self._instructions.append(instruction)

@@ -116,7 +116,9 @@ class Set(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Get(Instruction):
-    """FMU → group in the store. For outputs the store notes the time at which the instance stands."""
+    """FMU → group in the store. For outputs the store notes the time at which the instance stands.
+
+    SOURCES are the outputs that others need at the start."""
 
     instance: int
     group: Group

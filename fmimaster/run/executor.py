@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan
+from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.store import ValueStore
 from fmimaster.run.registers import Registers
 from fmimaster.run.rows import RowBlock
+from fmimaster.system.values import parse_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +88,16 @@ def make_store(plan: Plan, n_buffers: int, history: int = 0) -> ValueStore:
     for (i, group, name), (kind, slot) in plan.layout.slots.items():
         if group in (Group.STRUCTURAL, Group.START, Group.INITIAL):
             store.values[kind][slot] = plan.instances[i].start_values[name]
+        elif group is Group.OUTPUTS:
+            _set_unread(store.values[kind][slot], plan.instances[i], name)
     return store
+
+
+def _set_unread(values: NDArray[Any], planned: InstancePlan, name: str) -> None:
+    """A variable that cannot be read in Initialization Mode feeds others with its start value until it is read."""
+    variable = planned.model.variable(name)
+    assert variable is not None
+    if not variable.get_in_initialization:
+        start = planned.start_values.get(name, variable.start)
+        if start is not None:
+            values[:] = parse_value(variable, start, f"Start value of '{planned.name}.{name}'")

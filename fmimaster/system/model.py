@@ -154,6 +154,7 @@ class Variable:
     causality: Causality
     variability: Variability
     initial: Initial | None = None
+    """None where FMI defines none: it cannot be set before Initialization Mode."""
     start: tuple[Any, ...] | None = None
     """Values in row-major order, or one value for all elements; None where the FMU gives none."""
     dimensions: tuple[int | str, ...] = ()
@@ -179,6 +180,8 @@ class Variable:
     """Name of the variable that has its value before the present tick; None for what is no clocked state."""
     intermediate_update: bool = False
     """Whether it can be set or read in Intermediate Update Mode."""
+    get_in_initialization: bool = True
+    """Whether it can be read in Initialization Mode; in FMI 2.0 only outputs, continuous states and their derivatives."""
     description: str = ""
 
     @property

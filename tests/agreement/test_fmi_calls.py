@@ -125,6 +125,23 @@ def test_each_fmu_gets_its_own_tolerance_if_nothing_else_is_given(
     assert [c[2:4] for c in made if c[1] == ENTERS[version]] == [(True, 1e-3), (True, 1e-7)]
 
 
+@pytest.mark.parametrize(("version", "before"), [("fmi2", ["k"]), ("fmi3", ["u", "k"])])
+def test_fmi_2_inputs_are_set_in_initialization_mode_only(version: str, before: list[str]) -> None:
+    builder = SystemBuilder("pair")
+    for name in "ab":
+        builder.add(name, reference_path(f"{version}/Dahlquist.fmu"), {"u": 1.0, "k": 2.0})
+    builder.connect("a.x", "b.u")
+    settings = {"stop_time": 1, "step_size": "1/4"}
+    kind = {"fmi2": "fmi2SetReal", "fmi3": "fmi3SetFloat64"}[version]
+    assert_same_calls(builder, among={kind}, **settings)
+    references = {
+        v.name: v.value_reference
+        for v in Simulation(builder, stop_time=1).prepare().plan.instances[1].model.variables
+    }
+    first = next(c for c in calls(builder, Backend.NATIVE, **settings) if c[:2] == ("b", kind))
+    assert sorted(first[2]) == sorted(references[name] for name in before)
+
+
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 def test_every_type(version: str) -> None:
     path = reference_path(f"{version}/Feedthrough.fmu")

@@ -188,9 +188,9 @@ def test_if_the_only_fmu_ends_the_simulation_within_a_step_there_is_a_row_of_tha
     simulation: Callable[..., Simulation], backend: Backend
 ) -> None:
     clock = PythonFmu(outputs={"t": lambda v: v.t})
-    clock.fails_at, clock.status = 7, "Terminate within"  # its second step
+    clock.fails_at, clock.status = 6, "Terminate within"  # its second step
     results = simulation({"clock": clock}, backend=backend, **SETTINGS).run()
-    assert clock.instances[0].log[6].call is Call.DO_STEP
+    assert clock.instances[0].log[5].call is Call.DO_STEP
     assert results.time.tolist() == results["clock.t"].tolist() == [0.0, 0.5, 0.75]
 
 

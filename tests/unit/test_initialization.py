@@ -205,6 +205,74 @@ def test_start_values_are_set_before_initialization_mode_and_again_inside_it() -
     ]
 
 
+def calls_at_the_start(unit: PythonFmu) -> list[Any]:
+    """What is read of the first instance before it leaves Initialization Mode."""
+    log = unit.instances[0].log
+    end = [call for call, _ in log].index(Call.EXIT_INITIALIZATION_MODE)
+    return [what for call, what in log[:end] if call is Call.GET]
+
+
+def test_outputs_that_nobody_needs_at_the_start_are_not_read_in_initialization_mode(
+    simulate: Simulate,
+) -> None:
+    """Some FMUs advance discrete tasks at each read. The first row has them as they are after it."""
+    reads = {"y": 0, "z": 0}
+
+    def counted(name: str) -> Callable[[Any], float]:
+        def output(v: Any) -> float:
+            reads[name] += 1
+            return float(reads[name])
+
+        return output
+
+    unit = PythonFmu(outputs={name: counted(name) for name in reads})
+    sink = function(lambda u: u)
+    rows = simulate({"a": unit, "b": sink}, ["a.y -> b.u"], stop_time=1, step_size=1)
+    assert calls_at_the_start(unit) == [{"y": 1.0}]
+    assert calls_at_the_start(sink) == []
+    assert (rows["a.z"][0], rows["a.y"][0], rows["b.y"][0]) == (1.0, 2.0, 1.0)
+
+
+def test_derivatives_of_an_output_are_read_with_it() -> None:
+    unit = PythonFmu(
+        outputs={"y": lambda v: 1.0, "dy": lambda v: 2.0, "z": lambda v: 3.0},
+        attributes={"dy": {"derivative_of": "y"}},
+    )
+    initialized({"a": unit, "b": function(lambda u: u)}, ["a.y -> b.u"])
+    assert calls_at_the_start(unit) == [{"y": 1.0, "dy": 2.0}]
+
+
+def test_what_may_not_be_read_in_initialization_mode_is_read_from_step_mode_on(
+    simulate: Simulate,
+) -> None:
+    """FMI 2.0: what such a variable feeds gets its start value until it can be read."""
+    hidden = {"x": {"get_in_initialization": False}}
+    unit = PythonFmu(states={"x": 4.0}, step=lambda v, h: setattr(v, "x", 5.0), attributes=hidden)
+    sink = function(lambda u: u)
+    rows = simulate(
+        {"a": unit, "b": sink},
+        ["a.x -> b.u"],
+        stop_time=1,
+        step_size=0.5,
+        output_variables=["a.x", "b.y"],
+    )
+    assert calls_at_the_start(unit) == []
+    assert sink.instances[0].was_set("u")[0] == 4.0
+    assert rows["a.x"].tolist() == [4, 5, 5]
+    assert any("'a.x' cannot be read in Initialization Mode" in n for n in rows.statistics.notes)
+
+
+def test_an_input_without_initial_is_set_in_initialization_mode_only() -> None:
+    """FMI 2.0: inputs have no initial; the start value comes before that of the source."""
+    inputs: dict[str, Any] = {"inputs": {"u": 0.0, "w": 0.0}}
+    unit = PythonFmu(**inputs, attributes={n: {"initial": None} for n in "uw"})
+    source = PythonFmu(outputs={"y": lambda v: 5.0})
+    bench = initialized({"a": source, "b": unit}, ["a.y -> b.u"], {"b.u": 3.0, "b.w": 2.0})
+    log = bench.instances["b"].log
+    assert log[0].call is Call.ENTER_INITIALIZATION_MODE
+    assert [what for _, what in log[1:3]] == [{"u": 3.0, "w": 2.0}, {"u": 5.0}]
+
+
 def test_a_guess_is_set_once_only() -> None:
     unit = PythonFmu(states={"x": 0.0}, attributes={"x": {"initial": Initial.APPROX}})
     bench = initialized({"a": unit}, (), {"a.x": 4.0})

@@ -29,7 +29,8 @@ def members(draw: st.DrawFn) -> Members:
         n = draw(st.integers(0, 4))
         return [variable(f"v{k}", draw(kinds), draw(shapes)) for k in range(n)]
 
-    groups = st.lists(st.sampled_from(Group), max_size=4, unique=True)
+    placed = [g for g in Group if g is not Group.SOURCES]
+    groups = st.lists(st.sampled_from(placed), max_size=4, unique=True)
     return [{g: variables() for g in draw(groups)} for _ in range(draw(st.integers(1, 3)))]
 
 
@@ -75,6 +76,19 @@ def test_a_group_is_one_piece_per_type_in_the_order_of_the_variables(system: Mem
                 assert list(segment.variables) == of_type
                 assert segment.value_references == tuple(v.value_reference for v in of_type)
                 assert segment.stop - segment.start == sum(v.size for v in of_type)
+
+
+@given(members(), st.sets(st.sampled_from([f"v{k}" for k in range(4)])))
+def test_sources_are_outputs_where_they_are(system: Members, names: set[str]) -> None:
+    for groups in system:
+        outputs = groups.get(Group.OUTPUTS, [])
+        groups[Group.SOURCES] = [v for v in outputs if v.name in names]
+    layout = make_layout(system)
+    for i, groups in enumerate(system):
+        for v in groups[Group.SOURCES]:
+            assert layout.slots[i, Group.SOURCES, v.name] == layout.slots[i, Group.OUTPUTS, v.name]
+        read = [v for s in layout.segments(i, Group.SOURCES) for v in s.variables]
+        assert sorted(read, key=str) == sorted(groups[Group.SOURCES], key=str)
 
 
 def test_a_group_without_variables_has_no_segments() -> None:

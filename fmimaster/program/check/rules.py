@@ -168,14 +168,15 @@ class Rules:
             self.call(i, Call.GET_CLOCK)
             return
         self.call(i, Call.GET)
-        if instruction.group is not Group.OUTPUTS:
+        if instruction.group not in (Group.OUTPUTS, Group.SOURCES):
             self.fail(f"{instruction.group.name.lower()} of {self.name(i)} cannot be read")
         if self.instances[i].state is State.STEP_MODE and self.instances[i].given:
             self.fail(
                 f"outputs of {self.name(i)} are read after its inputs were set and before it is stepped; "
                 "FMI forbids that in Step Mode"
             )
-        self.note(i, read=self.instances[i].stamp)
+        if instruction.group is Group.OUTPUTS:
+            self.note(i, read=self.instances[i].stamp)
 
     def step(self, instruction: Step) -> None:
         i, end = instruction.instance, instruction.end

@@ -87,7 +87,7 @@ class PythonEntry(Entry):
 
     def bind(self, call: Any, group: Group, segment: Segment) -> None:
         """Make a call ready that reads or sets a segment."""
-        is_get = group in (Group.OUTPUTS, Group.CLOCKS)
+        is_get = group in (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
         make = self.instance.getter if is_get else self.instance.setter
         values = self.context.store.values[segment.type][segment.start : segment.stop]
         transfer = ffi.new_handle((self, make(segment.type, segment.value_references, values)))
@@ -277,7 +277,7 @@ class FmuEntry(Entry):
             self._python.bind(call, group, segment)
             return
         call.integers = self._lent("int[]", call.size if segment.type is DataType.BOOLEAN else 0)
-        is_get = group in (Group.OUTPUTS, Group.CLOCKS)
+        is_get = group in (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
         self._version.bind(self._fmu, TYPES[segment.type], is_get, ffi.addressof(call))
 
     def raise_failure(self, function: str, status: int, time: float, step: float) -> None:

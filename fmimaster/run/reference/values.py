@@ -143,7 +143,7 @@ def get(m: Machine, instruction: Get, _: int) -> Action:
             for s in m.plan.layout.segments(i, instruction.group)
         ]
     )
-    if instruction.group is not Group.OUTPUTS:
+    if instruction.group not in (Group.OUTPUTS, Group.SOURCES):
         return transfer
 
     def act() -> None:
