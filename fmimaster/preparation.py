@@ -42,6 +42,11 @@ class Prepared:
         """Choices that were made where the user gave none."""
         return (*self.plan.notes, *self.programs.notes, *self.schedule.notes)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the files of the system break the standard."""
+        return self.description.warnings
+
 
 def prepare(settings: Settings, loader: Loader) -> Prepared:
     system = settings.system

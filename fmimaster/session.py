@@ -205,7 +205,10 @@ class Session:
                     self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
                 )
             ),
-            warnings=tuple(late.text(name) for name, late in self.state.event_log.late.items()),
+            warnings=(
+                *self.prepared.warnings,
+                *(late.text(name) for name, late in self.state.event_log.late.items()),
+            ),
             notes=self.prepared.notes,
             events=len(self.events),
         )

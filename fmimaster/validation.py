@@ -71,10 +71,18 @@ def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
         return (Finding(str(path), Severity.ERROR, str(error)),)
     with Loader(whole=True) as loader:
         findings, models = _components(description, loader)
+    findings = [*_schemas(description), *findings]
     if len(models) < len(list(description.components())):
         what = "Connections and parameters have not been looked at, because an FMU cannot be read."
         return (*findings, Finding(str(path), Severity.NOTE, what))
     return (*findings, *_once_per_process(description, models), *_system(description, models))
+
+
+def _schemas(description: SystemDescription) -> Iterator[Finding]:
+    """Where the files of the description break the schemas of SSP."""
+    advice = "What the schema does not know is ignored. Correct the spelling or the order."
+    for warning in description.warnings:
+        yield Finding(str(description.source), Severity.WARNING, warning, advice)
 
 
 def _components(

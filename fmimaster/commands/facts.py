@@ -59,6 +59,7 @@ def system_facts(description: SystemDescription, loader: Loader) -> dict[str, An
         "connections": list(_connections(description.system, "")),
         "parameters": list(_parameters(description.system, "")),
         "sharedEvents": [_shared_event(e) for e in description.shared_events()],
+        "warnings": list(description.warnings),
         "notes": list(description.notes),
     }
 

@@ -201,6 +201,7 @@ def _system_page(facts: dict[str, Any]) -> list[str]:
         (p["name"], "=", f"{p['value']} {p['unit'] or ''}".strip()) for p in facts["parameters"]
     ]
     lines += section("Parameters", aligned(parameters))
+    lines += section("Warnings", [f"  {warning}" for warning in facts["warnings"]])
     return lines + section("Notes", [f"  {note}" for note in facts["notes"]])
 
 

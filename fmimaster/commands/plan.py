@@ -65,6 +65,7 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
         "initialLoops": [_loop(loop, plan) for loop in plan.initial_loops],
         "stepLoops": [_loop(loop, plan) for loop in plan.step_loops],
         "connections": [_connection(d, plan) for d in delays(prepared.programs.attempt, plan)],
+        "warnings": list(prepared.warnings),
         "notes": list(prepared.notes),
         "programs": {
             p.name: listing(p, plan, prepared.programs.hooks).splitlines()
@@ -139,6 +140,7 @@ def _page(facts: dict[str, Any]) -> list[str]:
         "Connections (in brackets: lines of the program 'attempt')", aligned(rows), if_empty="none"
     )
     lines += section("Conversions", aligned(_conversions(connections)), if_empty="none")
+    lines += section("Warnings", [f"  {warning}" for warning in facts["warnings"]])
     lines += section("Notes", [f"  {note}" for note in facts["notes"]])
     for name, program in facts["programs"].items():
         lines += section(f"Program '{name}'", [f"  {line}" for line in program])

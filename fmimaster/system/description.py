@@ -153,6 +153,9 @@ class SystemDescription:
     notes: tuple[str, ...] = ()
     """What was read in another way than written, and what was ignored: one sentence each."""
 
+    warnings: tuple[str, ...] = ()
+    """Where its files break the schemas of SSP: one sentence each, with file and line."""
+
     is_single_fmu: bool = False
     """Whether it is nothing but one FMU: then its variables are named without its name."""
 

@@ -28,9 +28,12 @@ class Notes:
         """
         self._found.setdefault(what, []).append((where, entry))
 
-    def lines(self) -> tuple[str, ...]:
-        """One sentence for each kind, in the order of their first entries."""
-        return tuple(_line(what, found) for what, found in self._found.items())
+    def lines(self, most: int | None = None) -> tuple[str, ...]:
+        """One sentence for each kind, in the order of their first entries; of more than ``most``, a count of the others."""
+        lines = tuple(_line(what, found) for what, found in self._found.items())
+        if most is None or len(lines) <= most:
+            return lines
+        return (*lines[:most], f"There are {len(lines) - most} more of this kind.")
 
 
 def _line(what: str, found: list[tuple[str, str]]) -> str:

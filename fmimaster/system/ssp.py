@@ -1,14 +1,15 @@
 """System descriptions from files: SSP archives and folders, single SSDs, and single FMUs.
 
-SSP 1.0 is read as a whole, but for signal dictionaries and mapping transformations; of SSP 2.0,
-what it shares with 1.0. Enumerations need no reading: SSP leaves their numbers to the FMUs. What
+SSP 1.0 and 2.0 are read but for what docs/system-descriptions.md lists: that is refused by name,
+or ignored with a note. Enumerations need no reading: SSP leaves their numbers to the FMUs. What
 files of the wild do otherwise is put right where that is safe, with a note.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.errors import DescriptionError, FileError, did_you_mean
@@ -23,7 +24,7 @@ from fmimaster.system.description import (
     SystemDescription,
 )
 from fmimaster.system.files import check_exists
-from fmimaster.system.model import Causality, DataType
+from fmimaster.system.model import Causality, DataType, Interface
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit
 from fmimaster.system.ssp_events import read_shared_events
 from fmimaster.system.ssp_experiment import read_experiment
@@ -53,6 +54,10 @@ _KINDS: Mapping[str, Causality] = {
 }
 """Kinds of connectors; LOCAL stands for those whose direction the connections decide. In SSP 2.0
 a local that is connected acts as an output."""
+
+_INTERVALS = ("intervalDecimal", "intervalCounter", "shiftDecimal", "shiftCounter")
+_MOST_WARNINGS = 20
+"""Kinds of findings that are listed; the others are counted."""
 
 _TYPES: Mapping[str, DataType | None] = {
     **{t.value: t for t in DataType},
@@ -134,25 +139,33 @@ def _described(ssd: Source, notes: tuple[str, ...], path: Path) -> SystemDescrip
     document = Document(ssd)
     root = document.root
     version = root.get("version")
-    if version != "1.0":
-        document.note(root, f"SSP version '{version}' is read as far as it is like version 1.0.")
+    if version not in ("1.0", "2.0"):
+        document.note(root, f"SSP version '{version}' is read as far as it is like 1.0 or 2.0")
     system = child(root, "System")
     if system is None:
         raise FileError(f"{location(root)}: there is no System in it.")
     description = SystemDescription(_system(system, document), read_experiment(document), path)
-    _check_unique(
-        (name for name, _ in description.components()), "components with the full name", root
+    _check_unique(_full_names(description.system, ""), "components with the full name", root)
+    return replace(
+        description,
+        notes=(*notes, *document.notes.lines()),
+        warnings=document.warnings.lines(_MOST_WARNINGS),
     )
-    return SystemDescription(
-        description.system, description.experiment, path, (*notes, *document.notes)
-    )
+
+
+def _full_names(system: System, prefix: str) -> Iterator[str]:
+    """Full names of all components and systems in a system."""
+    yield from (prefix + c.name for c in system.components)
+    for nested in system.systems:
+        yield prefix + nested.name
+        yield from _full_names(nested, f"{prefix}{nested.name}.")
 
 
 def _system(element: Element, document: Document) -> System:
     inside = [e for elements in children(element, "Elements") for e in elements]
     dictionaries = [e for e in inside if local_name(e) == "SignalDictionaryReference"]
     for dictionary in dictionaries:
-        document.note(dictionary, "a reference to a signal dictionary is left aside.")
+        document.note(dictionary, "references to signal dictionaries are left aside")
     names = [text_of(e, "name") for e in inside]
     _check_unique(names, "elements with the name", element)
     connections = tuple(
@@ -171,12 +184,24 @@ def _system(element: Element, document: Document) -> System:
 
 
 def _component(element: Element, document: Document) -> Component:
-    name, uri, kind = text_of(element, "name"), text_of(element, "source"), element.get("type")
+    name, kind = text_of(element, "name"), element.get("type")
+    if element.get("source") is None:
+        raise FileError(
+            f"{location(element)}: attribute 'source' of Component '{name}' is missing: it has no implementation (SSP "
+            "2.0), so it cannot be simulated. Name an FMU as its source."
+        )
+    uri = text_of(element, "source")
     if (kind or _FMU) != _FMU or uri.startswith("#") or uri.lower().endswith((".ssd", ".ssp")):
         raise DescriptionError(
             f"{location(element)}: component '{name}' is not an FMU but "
             f"'{uri}'{f' of type {kind}' if kind else ''}. Expected an FMU; place the content of "
             "another system description here as a nested System."
+        )
+    implementation = element.get("implementation") or "any"
+    if implementation not in ("any", Interface.CO_SIMULATION.value):
+        raise DescriptionError(
+            f"{location(element)}: component '{name}' has the implementation '{implementation}', which is not "
+            f"supported. Expected {Interface.CO_SIMULATION.value} or any, and an FMU that offers Co-Simulation."
         )
     source = document.locate(element)
     return Component(
@@ -198,11 +223,22 @@ def _connector(element: Element, document: Document) -> Connector:
             f"{', '.join(_KINDS)}."
         )
     name = text_of(element, "name")
+    found = Connector(name, _KINDS[kind], dimensions=_dimensions(element))
     for below in element:
-        if local_name(below) in _TYPES:
-            unit = read_unit(below, document.units)
-            return Connector(name, _KINDS[kind], _TYPES[local_name(below)], unit)
-    return Connector(name, _KINDS[kind])
+        what = local_name(below)
+        if what == "Clock" and below.get("name") is not None:
+            continue  # one that it belongs to
+        if what in _TYPES:
+            if what == "Clock" and any(a in below.attrib for a in _INTERVALS):
+                document.note(below, "intervals of clocks are left aside; those of the FMUs count")
+            return replace(found, type=_TYPES[what], unit=read_unit(below, document.units))
+    return found
+
+
+def _dimensions(element: Element) -> tuple[int | None, ...] | None:
+    """Sizes of an array connector (SSP 2.0); None if the description leaves them to the FMU."""
+    sizes = [value_of(d, "size", int, None) for d in children(element, "Dimension")]
+    return tuple(sizes) or None
 
 
 def _connection(element: Element, known: list[str], dictionaries: list[str]) -> Connection:
@@ -224,11 +260,12 @@ def _connection(element: Element, known: list[str], dictionaries: list[str]) -> 
                 f"{where}: there is no element '{end.element}' in this "
                 f"system.{did_you_mean(end.element, known)}"
             )
-    if element.get("startIndices") or element.get("endIndices"):
-        raise DescriptionError(
-            f"{where} connects elements of an array (SSP 2.0), which is not supported. Connect "
-            "whole arrays."
-        )
+    for indices in ("startIndices", "endIndices"):
+        if element.get(indices) is not None:
+            raise DescriptionError(
+                f"{where} connects elements of an array ({indices}, SSP 2.0), which is not supported. Connect whole "
+                "arrays."
+            )
     return connection
 
 

@@ -14,6 +14,8 @@ from fmimaster.errors import DescriptionError, FileError
 from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.description import Source, Transformation
 from fmimaster.system.model import Unit
+from fmimaster.system.notes import Notes
+from fmimaster.system.ssp_schemas import schema_findings
 from fmimaster.system.xml import (
     Element,
     child,
@@ -33,15 +35,17 @@ class Document:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.notes: list[str] = []
+        self.notes = Notes()
+        self.warnings = Notes()
+        """Places where the files break the schemas of SSP."""
         self.read_annotations: list[Element] = []
         """Annotations that are understood; there is a note for each other one."""
         self.root = self._parse(read_file(source), str(source), "SystemStructureDescription")
         self.units = read_units(self.root)
 
-    def note(self, element: Element, text: str) -> None:
-        """Add a note about an element."""
-        self.notes.append(f"{location(element)}: {text}")
+    def note(self, element: Element, what: str, entry: str = "") -> None:
+        """Note something about an element; entries of one kind make one line, see :class:`Notes`."""
+        self.notes.add(what, entry, location(element))
 
     def locate(self, element: Element) -> Source:
         """File that the ``source`` attribute of an element names.
@@ -63,7 +67,7 @@ class Document:
         path = url2pathname(urlsplit(uri).path) if scheme else unquote(uri).replace("\\", "/")
         source = self._resolve(path)
         if Path(path).is_absolute() or (self.source.member and not source.member):
-            self.note(element, f"source '{uri}' is taken from '{source}', outside of the system.")
+            self.note(element, "sources are taken from outside of the system", f"'{source}'")
         return source
 
     def _resolve(self, path: str) -> Source:
@@ -86,8 +90,13 @@ class Document:
         expected
             Local name of the root.
         """
+        base = element.get("sourceBase") or "SSD"
+        if base not in ("SSD", "component"):
+            raise FileError(
+                f"{location(element)}: sourceBase '{base}' is not known. Expected SSD or component."
+            )
         try:
-            if element.get("sourceBase") == "component":
+            if base == "component":
                 return self._read_in_component(element, component, expected)
             source = self.locate(element)
             return self._parse(read_file(source), str(source), expected)
@@ -108,9 +117,12 @@ class Document:
 
     def _parse(self, text: bytes, where: str, expected: str) -> Element:
         root, notes = parse_lenient_xml(text, where)
-        self.notes += notes
+        for note in notes:
+            self.notes.add(note.rstrip("."))
         if local_name(root) != expected:
             raise FileError(f"{where}: the root is '{local_name(root)}', expected '{expected}'.")
+        for line, message in schema_findings(root):
+            self.warnings.add(f"{message} (schema of SSP)", where=f"{where}, line {line}")
         return root
 
 

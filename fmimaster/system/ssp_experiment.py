@@ -29,14 +29,11 @@ def read_experiment(document: Document) -> Experiment:
     root = document.root
     default = child(root, "DefaultExperiment")
     step_size, used = _step_size(document)
-    ignored: dict[str, list[Element]] = {}
     for element in root.iter():
         is_read = element is used or any(element is a for a in document.read_annotations)
         if local_name(element) == "Annotation" and not is_read:
-            ignored.setdefault(element.get("type") or "", []).append(element)
-    for kind, elements in ignored.items():
-        places = f" and {len(elements) - 1} more places" if len(elements) > 1 else ""
-        document.note(elements[0], f"annotations of type '{kind}' here{places} are left aside.")
+            kind = element.get("type") or ""
+            document.note(element, f"annotations of type '{kind}' are left aside")
     if default is None:
         return Experiment(step_size=step_size)
     return Experiment(
@@ -62,7 +59,7 @@ def _step_size(document: Document) -> tuple[float | None, Element | None]:
                 step_size = _positive(element, attribute)
                 if kind != _OURS:
                     said = f"{name} of '{kind}'"
-                    document.note(element, f"step size {step_size:g} s is taken from {said}.")
+                    document.note(element, f"step size {step_size:g} s is taken from {said}")
                 return step_size, annotation
     return None, None
 

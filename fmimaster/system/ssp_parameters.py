@@ -56,13 +56,20 @@ def read_parameters(
 def _binding(binding: Element, document: Document, component: Source | None) -> Iterator[Parameter]:
     _check_type(binding, "application/x-ssp-parameter-set")
     units = document.units
+    inline = list(children(binding, "ParameterValues", "ParameterSet"))
     if binding.get("source"):
         values = document.read(binding, component, "ParameterSet")
         units = {}
-    elif (inline := child(binding, "ParameterValues", "ParameterSet")) is not None:
-        values = inline
+        if inline:
+            document.note(
+                binding, "parameter sets inside of a binding with a source are left aside"
+            )
+    elif inline:
+        values = inline[0]
+        if len(inline) > 1:
+            document.note(binding, "of several parameter sets in one binding, the first is read")
     else:
-        document.note(binding, "a parameter binding without source or ParameterSet is left aside.")
+        document.note(binding, "parameter bindings without source or ParameterSet are left aside")
         return
     parameters = _parameter_set(values, units, binding.get("prefix") or "", document)
     mapping = child(binding, "ParameterMapping")
@@ -89,7 +96,11 @@ def _parameter_set(
     for parameter in children(element, "Parameters", "Parameter"):
         name = prefix + text_of(parameter, "name")
         if name in found:
-            document.note(parameter, f"'{name}' is given twice; the later value is taken.")
+            document.note(parameter, "parameters are given twice; the later values are taken", name)
+        if child(parameter, "Dimension") is not None:
+            document.note(
+                parameter, "dimensions of parameters are left aside; those of the FMU count"
+            )
         found[name] = _parameter(parameter, name, units)
     return found
 
@@ -108,15 +119,21 @@ def _parameter(element: Element, name: str, units: Mapping[str, Unit]) -> Parame
 
 
 def _value(element: Element, kind: type) -> Any:
+    texts = [each.get("value") or "" for each in children(element, "Value")]  # SSP 2.0
     text = element.get("value")
-    if text is None:
+    if text is not None and texts:
+        raise FileError(
+            f"{location(element)}: {local_name(element)} has a value and elements Value. Expected one of the two."
+        )
+    if text is None and not texts:
         raise FileError(
             f"{location(element)}: attribute 'value' of {local_name(element)} is missing."
         )
-    if kind is str:
-        return text
-    elements = text.split() or [text]
-    values: list[Any] = [parse_text(element, "value", kind, each) for each in elements]
+    if text is not None:
+        texts = [text] if kind is str else text.split() or [text]
+    values: list[Any] = [
+        each if kind is str else parse_text(element, "value", kind, each) for each in texts
+    ]
     return tuple(values) if len(values) > 1 else values[0]
 
 
@@ -133,25 +150,34 @@ def _mapped(
     _check_type(mapping, "application/x-ssp-parameter-mapping")
     if mapping.get("source"):
         entries = document.read(mapping, component, "ParameterMapping")
+        if child(mapping, "ParameterMapping") is not None:
+            document.note(mapping, "mappings inside of one with a source are left aside")
     else:
         inline = child(mapping, "ParameterMapping")
         entries = mapping if inline is None else inline
-    used = set()
+    used: set[str] = set()
+    targets: set[str] = set()
     for entry in children(entries, "MappingEntry"):
-        source = text_of(entry, "source")
-        if source not in parameters:
-            document.note(entry, f"the mapped parameter '{source}' is not in the parameter set.")
+        if not entry.get("source"):
+            document.note(entry, "mapping entries without a source are skipped")
             continue
+        source, target = text_of(entry, "source"), text_of(entry, "target")
+        if source not in parameters:
+            document.note(entry, "mapped parameters are not in the parameter set", source)
+            continue
+        if target in targets:
+            document.note(
+                entry, "several parameters are mapped to one name; the last is taken", target
+            )
         used.add(source)
+        targets.add(target)
         suppressed = value_of(entry, "suppressUnitConversion", bool, False)
         yield replace(
             parameters[source],
-            name=text_of(entry, "target"),
+            name=target,
             unit=None if suppressed else parameters[source].unit,
             transformation=read_transformation(entry),
         )
-    unused = [name for name in parameters if name not in used]
-    if unused:
-        document.note(
-            mapping, f"parameters without a mapping are not applied: {', '.join(unused)}."
-        )
+    for name in parameters:
+        if name not in used:
+            document.note(mapping, "parameters without a mapping are not applied", name)

@@ -153,6 +153,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "initialLoops",
         "stepLoops",
         "connections",
+        "warnings",
         "notes",
         "programs",
     ]

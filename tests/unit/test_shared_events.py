@@ -71,7 +71,7 @@ def test_annotations_of_others_are_still_left_aside_with_a_note(tmp_path: Path) 
     description = read_system(event_system(tmp_path, text))
     assert description.system.shared_events == (COLLISION,)
     [note] = description.notes
-    assert "annotations of type 'com.example' here are left aside" in note
+    assert "annotations of type 'com.example' are left aside" in note
 
 
 def test_the_same_annotation_of_another_publisher_is_read(tmp_path: Path) -> None:

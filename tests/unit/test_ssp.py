@@ -6,6 +6,20 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from ssd_text import (
+    NAMESPACES,
+    annotated,
+    as_version_2,
+    binding,
+    bindings,
+    component,
+    elements,
+    inline_mapping,
+    parameter,
+    read,
+    ssd,
+    values,
+)
 
 from fmimaster.errors import DescriptionError, FileError
 from fmimaster.system.description import (
@@ -15,21 +29,11 @@ from fmimaster.system.description import (
     Endpoint,
     Experiment,
     Source,
-    SystemDescription,
     Transformation,
 )
 from fmimaster.system.model import Causality, DataType, Unit
 from fmimaster.system.ssp import read_system
 
-NAMESPACES = " ".join(
-    f'xmlns:{prefix}="http://ssp-standard.org/SSP1/SystemStructure{name}"'
-    for prefix, name in {
-        "ssd": "Description",
-        "ssc": "Common",
-        "ssv": "ParameterValues",
-        "ssm": "ParameterMapping",
-    }.items()
-)
 UNITS = """<ssd:Units>
   <ssc:Unit name="m"><ssc:BaseUnit m="1"/></ssc:Unit>
   <ssc:Unit name="mm"><ssc:BaseUnit m="1" factor="0.001"/></ssc:Unit>
@@ -38,59 +42,6 @@ UNITS = """<ssd:Units>
 </ssd:Units>"""
 METRE = Unit("m", (0, 1, 0, 0, 0, 0, 0, 0))
 MILLIMETRE = Unit("mm", (0, 1, 0, 0, 0, 0, 0, 0), 0.001)
-
-
-def ssd(system: str = "", after: str = "", version: str = "1.0") -> str:
-    return f"""<?xml version="1.0" encoding="UTF-8"?>
-<ssd:SystemStructureDescription name="test" version="{version}" {NAMESPACES}>
-<ssd:System name="root">
-{system}
-</ssd:System>
-{after}
-</ssd:SystemStructureDescription>"""
-
-
-def component(name: str, inside: str = "", source: str = "a.fmu", more: str = "") -> str:
-    return f'<ssd:Component name="{name}" source="{source}" {more}>{inside}</ssd:Component>'
-
-
-def elements(*inside: str) -> str:
-    return f"<ssd:Elements>{''.join(inside)}</ssd:Elements>"
-
-
-def values(*parameters: str, units: str = "") -> str:
-    return (
-        f'<ssv:ParameterSet version="1.0" name="set" {NAMESPACES}><ssv:Parameters>'
-        f"{''.join(parameters)}</ssv:Parameters>{units}</ssv:ParameterSet>"
-    )
-
-
-def parameter(name: str, value: str, kind: str = "Real", more: str = "") -> str:
-    return f'<ssv:Parameter name="{name}"><ssv:{kind} value="{value}" {more}/></ssv:Parameter>'
-
-
-def bindings(*inside: str) -> str:
-    return f"<ssd:ParameterBindings>{''.join(inside)}</ssd:ParameterBindings>"
-
-
-def binding(content: str, more: str = "", mapping: str = "") -> str:
-    return (
-        f"<ssd:ParameterBinding {more}><ssd:ParameterValues>{content}</ssd:ParameterValues>"
-        f"{mapping}</ssd:ParameterBinding>"
-    )
-
-
-def inline_mapping(*entries: str) -> str:
-    return (
-        '<ssd:ParameterMapping><ssm:ParameterMapping version="1.0">'
-        f"{''.join(entries)}</ssm:ParameterMapping></ssd:ParameterMapping>"
-    )
-
-
-def read(folder: Path, text: str) -> SystemDescription:
-    """The system of a text, without a folder around it in messages and sources."""
-    (folder / "s.ssd").write_text(text, encoding="utf-8")
-    return read_system(folder / "s.ssd")
 
 
 def zipped(path: Path, content: dict[str, str | bytes]) -> Path:
@@ -178,9 +129,10 @@ def test_xml_of_another_kind_is_told(tmp_path: Path) -> None:
 
 
 def test_a_later_version_is_read_with_a_note(tmp_path: Path) -> None:
-    notes = read(tmp_path, ssd(version="2.0")).notes
+    assert read(tmp_path, ssd(version="2.0")).notes == ()
+    notes = read(tmp_path, ssd(version="3.0")).notes
     assert len(notes) == 1
-    assert "SSP version '2.0' is read as far as it is like version 1.0" in notes[0]
+    assert "SSP version '3.0' is read as far as it is like 1.0 or 2.0" in notes[0]
 
 
 # Structure ----------------------------------------------------------------------------------------
@@ -283,8 +235,9 @@ def test_mappings_of_discrete_values_are_refused(tmp_path: Path, kind: str) -> N
         read(tmp_path, text)
 
 
-def test_a_connection_of_array_elements_is_refused(tmp_path: Path) -> None:
-    text = ssd(elements(component("a"), component("b")) + connected(more='startIndices="1"'))
+@pytest.mark.parametrize("indices", ['startIndices="1"', 'endIndices="1 2"', 'endIndices=""'])
+def test_a_connection_of_array_elements_is_refused(tmp_path: Path, indices: str) -> None:
+    text = ssd(elements(component("a"), component("b")) + connected(more=indices))
     with pytest.raises(DescriptionError, match="connects elements of an array"):
         read(tmp_path, text)
 
@@ -293,7 +246,7 @@ def test_a_signal_dictionary_is_refused_only_if_it_is_connected(tmp_path: Path) 
     reference = '<ssd:SignalDictionaryReference name="bus" dictionary="d"/>'
     description = read(tmp_path, ssd(elements(component("a"), reference)))
     assert len(description.system.components) == 1
-    assert "line 4: a reference to a signal dictionary is left aside" in description.notes[0]
+    assert "line 4: references to signal dictionaries are left aside" in description.notes[0]
     with pytest.raises(DescriptionError, match=r"'a\.y -> bus\.u' leads to a signal dictionary"):
         read(tmp_path, ssd(elements(component("a"), reference) + connected("a", "bus")))
 
@@ -316,6 +269,33 @@ def test_full_names_that_occur_twice_are_refused(tmp_path: Path) -> None:
         read(tmp_path, ssd(elements(component("a.b"), nested)))
 
 
+def test_a_system_and_a_component_of_one_full_name_are_refused(tmp_path: Path) -> None:
+    nested = '<ssd:System name="a"><ssd:Elements><ssd:System name="b"/></ssd:Elements></ssd:System>'
+    with pytest.raises(DescriptionError, match=r"several components with the full name 'a\.b'"):
+        read(tmp_path, ssd(elements(component("a.b"), nested)))
+
+
+def test_connectors_of_ssp_2_have_dimensions_and_belong_to_clocks(tmp_path: Path) -> None:
+    inside = (
+        '<ssd:Connectors><ssd:Connector name="x" kind="input"><ssc:Float64/><ssc:Dimension size="2"/>'
+        '<ssc:Dimension sizeConnector="n"/><ssd:Clock name="tick"/></ssd:Connector>'
+        '<ssd:Connector name="y" kind="input"><ssd:Clock name="tick"/></ssd:Connector>'
+        '<ssd:Connector name="tick" kind="input"><ssc:Clock intervalVariability="triggered"/></ssd:Connector>'
+        '<ssd:Connector name="tock" kind="input"><ssc:Clock intervalDecimal="0.1"/></ssd:Connector>'
+        "</ssd:Connectors>"
+    )
+    description = read(tmp_path, ssd(elements(component("a", inside)), version="2.0"))
+    assert description.system.components[0].connectors == (
+        Connector("x", Causality.INPUT, DataType.FLOAT64, dimensions=(2, None)),
+        Connector("y", Causality.INPUT),
+        Connector("tick", Causality.INPUT, DataType.CLOCK),
+        Connector("tock", Causality.INPUT, DataType.CLOCK),
+    )
+    (note,) = description.notes
+    assert note.endswith("line 4: intervals of clocks are left aside; those of the FMUs count.")
+    assert description.warnings == ()
+
+
 def test_an_unknown_kind_of_connector_is_refused(tmp_path: Path) -> None:
     connectors = '<ssd:Connectors><ssd:Connector name="x" kind="in"/></ssd:Connectors>'
     with pytest.raises(
@@ -332,6 +312,24 @@ def test_a_component_without_source_is_refused(tmp_path: Path) -> None:
         read(tmp_path, ssd(elements('<ssd:Component name="a"/>')))
     with pytest.raises(FileError, match=r"attribute 'source' of Component 'a' is empty"):
         read(tmp_path, ssd(elements(component("a", source=""))))
+
+
+@pytest.mark.parametrize("implementation", ["ModelExchange", "ScheduledExecution", "CoSim"])
+def test_an_implementation_other_than_co_simulation_is_refused(
+    tmp_path: Path, implementation: str
+) -> None:
+    text = component("a", more=f'implementation="{implementation}"')
+    with pytest.raises(
+        DescriptionError,
+        match=f"line 4: component 'a' has the implementation '{implementation}', which is not supp",
+    ):
+        read(tmp_path, ssd(elements(text)))
+
+
+@pytest.mark.parametrize("implementation", ["any", "CoSimulation"])
+def test_co_simulation_and_any_are_taken(tmp_path: Path, implementation: str) -> None:
+    text = component("a", more=f'implementation="{implementation}"')
+    assert read(tmp_path, ssd(elements(text))).notes == ()
 
 
 @pytest.mark.parametrize("source", ["http://x.org/a.fmu", "HTTPS://x.org/a.fmu", "proxyfmu://h?a"])
@@ -377,8 +375,8 @@ def test_sources_outside_of_an_archive_are_taken_from_disk_with_a_note(tmp_path:
         Source(path, "sub/c.fmu"),
     ]
     notes = [note for note in description.notes if "outside of the system" in note]
-    assert len(notes) == 2
-    assert "line 4: source '../../a.fmu' is taken from" in notes[0]
+    assert len(notes) == 1
+    assert "line 4 and 1 more place: sources are taken from outside of the system: " in notes[0]
 
 
 def test_sources_of_an_ssd_may_lie_above_it(tmp_path: Path) -> None:
@@ -503,7 +501,7 @@ def test_a_mapping_renames_and_transforms_and_drops_the_rest(tmp_path: Path) -> 
     assert (raw.name, raw.value, raw.unit) == ("a.raw", 3.0, None)
     assert raw.transformation.is_identity
     assert [note.partition(": ")[2] for note in description.notes] == [
-        "the mapped parameter 'p.z' is not in the parameter set.",
+        "mapped parameters are not in the parameter set: p.z.",
         "parameters without a mapping are not applied: p.y.",
     ]
 
@@ -520,6 +518,64 @@ def test_a_mapping_is_read_from_a_file(tmp_path: Path) -> None:
     assert given(read(tmp_path, text).system.components[0]) == {"y": 1.0}
 
 
+def test_a_mapping_entry_without_a_source_is_skipped_with_one_note_for_all(tmp_path: Path) -> None:
+    entries = [f'<ssm:MappingEntry source="" target="y{k}"/>\n' for k in range(9)]
+    mapping = inline_mapping(*entries, '<ssm:MappingEntry source="x" target="z"/>')
+    text = ssd(bindings(binding(values(parameter("x", "1")), mapping=mapping)))
+    description = read(tmp_path, text)
+    assert [p.name for p in description.system.parameters] == ["z"]
+    (note,) = description.notes
+    assert note.endswith("line 4 and 8 more places: mapping entries without a source are skipped.")
+
+
+def test_notes_about_many_parameters_are_one_line_with_a_count(tmp_path: Path) -> None:
+    content = values(*(parameter(f"p{k}", "1") for k in range(100)))
+    description = read(tmp_path, ssd(bindings(binding(content, mapping=inline_mapping()))))
+    (note,) = description.notes
+    assert note.endswith("are not applied: p0, p1, p2, p3, p4, p5, p6, p7 and 92 more.")
+
+
+def test_of_two_parameters_for_one_name_the_last_is_taken_with_a_note(tmp_path: Path) -> None:
+    mapping = inline_mapping(
+        '<ssm:MappingEntry source="x" target="z"/>', '<ssm:MappingEntry source="y" target="z"/>'
+    )
+    content = values(parameter("x", "1"), parameter("y", "2"))
+    description = read(tmp_path, ssd(bindings(binding(content, mapping=mapping))))
+    assert [(p.name, p.value) for p in description.system.parameters] == [("z", 2.0)]
+    assert "several parameters are mapped to one name; the last is taken: z" in description.notes[0]
+
+
+@pytest.mark.parametrize("kind", ["String", "Enumeration", "Binary"])
+def test_values_of_arrays_in_ssp_2_are_elements(tmp_path: Path, kind: str) -> None:
+    inside = f'<ssv:{kind}><ssv:Value value="0a"/><ssv:Value value="0b"/></ssv:{kind}>'
+    text = ssd(bindings(binding(values(f'<ssv:Parameter name="x">{inside}</ssv:Parameter>'))))
+    (found,) = read(tmp_path, as_version_2(text)).system.parameters
+    assert found.value == ((b"\n", b"\x0b") if kind == "Binary" else ("0a", "0b"))
+    both = text.replace(f"<ssv:{kind}>", f'<ssv:{kind} value="0a">')
+    with pytest.raises(FileError, match=f"{kind} has a value and elements Value"):
+        read(tmp_path, both)
+
+
+def test_what_a_binding_holds_beside_its_source_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "v.ssv").write_text(values(parameter("a.x", "1")))
+    source = 'source="v.ssv"'
+    description = read(tmp_path, ssd(bindings(binding(values(parameter("a.y", "2")), source))))
+    assert [p.name for p in description.system.parameters] == ["a.x"]
+    assert "inside of a binding with a source are left aside" in description.notes[0]
+    two = values(parameter("a.x", "1")) + values(parameter("a.y", "2"))
+    description = read(tmp_path, ssd(bindings(binding(two))))
+    assert [p.name for p in description.system.parameters] == ["a.x"]
+    assert "of several parameter sets in one binding, the first is read" in description.notes[0]
+
+
+def test_an_unknown_base_of_a_source_is_refused(tmp_path: Path) -> None:
+    text = ssd(bindings('<ssd:ParameterBinding source="v.ssv" sourceBase="SSP"/>'))
+    with pytest.raises(
+        FileError, match=r"sourceBase 'SSP' is not known\. Expected SSD or component"
+    ):
+        read(tmp_path, text)
+
+
 def test_an_empty_mapping_applies_nothing(tmp_path: Path) -> None:
     text = ssd(bindings(binding(values(parameter("x", "1")), mapping=inline_mapping())))
     assert read(tmp_path, text).system.parameters == ()
@@ -530,12 +586,12 @@ def test_a_value_given_twice_in_one_set_is_noted(tmp_path: Path) -> None:
         tmp_path, ssd(bindings(binding(values(parameter("a.x", "1"), parameter("a.x", "2")))))
     )
     assert description.system.parameters[0].value == 2.0
-    assert "'a.x' is given twice; the later value is taken" in description.notes[0]
+    assert "parameters are given twice; the later values are taken: a.x" in description.notes[0]
 
 
 def test_a_binding_without_values_is_noted(tmp_path: Path) -> None:
     description = read(tmp_path, ssd(bindings("<ssd:ParameterBinding/>")))
-    assert "binding without source or ParameterSet is left aside" in description.notes[0]
+    assert "bindings without source or ParameterSet are left aside" in description.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -596,10 +652,6 @@ OMS = (
 FOREIGN = '<ssc:Annotation type="com.example"><anything/></ssc:Annotation>'
 
 
-def annotated(*inside: str) -> str:
-    return f"<ssd:Annotations>{''.join(inside)}</ssd:Annotations>"
-
-
 def experiment(*inside: str) -> str:
     return (
         '<ssd:DefaultExperiment startTime="1" stopTime="2.5">'
@@ -651,17 +703,14 @@ def test_the_step_size_of_a_nested_system_is_not_that_of_the_whole(tmp_path: Pat
     nested = f'<ssd:System name="n">{annotated(OMS)}</ssd:System>'
     description = read(tmp_path, ssd(elements(nested)))
     assert description.experiment.step_size is None
-    assert "annotations of type 'org.openmodelica' here are left aside" in description.notes[0]
+    assert "annotations of type 'org.openmodelica' are left aside" in description.notes[0]
 
 
 def test_foreign_annotations_get_one_note_for_each_type(tmp_path: Path) -> None:
     parts = [component(name, annotated(FOREIGN)) for name in "abc"]
     notes = read(tmp_path, ssd(elements(*parts))).notes
     assert len(notes) == 1
-    assert (
-        "line 4: annotations of type 'com.example' here and 2 more places are left aside"
-        in notes[0]
-    )
+    assert "line 4 and 2 more places: annotations of type 'com.example' are left aside" in notes[0]
 
 
 @pytest.mark.parametrize("step_size", ["0", "-1", "nan", "inf"])

@@ -1,0 +1,100 @@
+"""System descriptions held against the schemas of SSP 1.0, which fmpy ships: misspelt names do not pass unnoticed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lxml import etree  # type: ignore[import-untyped,unused-ignore]
+
+from fmimaster.system.xml import Element, local_name
+
+_NAMESPACE = "http://ssp-standard.org/SSP1/SystemStructure"
+_PARTS = ("Description", "ParameterValues", "ParameterMapping", "SignalDictionary")
+
+# What version 2.0 adds, as far as it is read here. Values are left to the reading of parameters, which checks each.
+_NEWER_ELEMENTS = ("MetaData", "Signature", "Dimension", "Value")
+_NEWER_ATTRIBUTES = ("systemInnerX", "systemInnerY")
+_NEWER_KINDS = ("structuralParameter", "constant", "local", "unspecified")
+_INTEGERS = tuple(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))
+_OLDER_TYPES = {
+    "Float64": "Real",
+    "Float32": "Real",
+    "Clock": "Boolean",
+    **dict.fromkeys(_INTEGERS, "Integer"),
+}
+_NUMBERS = ("Real", "Integer", "Boolean")
+_TEXTS = ("String", "Enumeration", "Binary")
+
+
+def schema_findings(root: Element) -> Iterator[tuple[int, str]]:
+    """Line and message of each place where a document breaks the schema of its kind.
+
+    Parameter sets and mappings inside of a description are checked as well. A document of version 2.0 is checked without
+    what that version adds.
+    """
+    schema = _schema()
+    if schema is None:
+        return
+    is_newer = any((e.get("version") or "").startswith("2.") for e in root.iter())
+    if not schema.validate(_as_version_1(root) if is_newer else root):
+        for error in schema.error_log:
+            # the names of namespaces say nothing here, and the message has one before each name
+            yield error.line, re.sub(r"\{[^{}]*\}", "", error.message).strip().rstrip(".")
+
+
+@cache
+def _schema() -> Any:
+    """All schemas as one; None if there are none. Read at the first use, in some milliseconds."""
+    fmpy = find_spec("fmpy")
+    folder = Path((fmpy and fmpy.origin) or "").parent / "ssp" / "schema"
+    if not (folder / f"SystemStructure{_PARTS[0]}.xsd").is_file():
+        return None
+    imports = "".join(
+        f'<xs:import namespace="{_NAMESPACE}{part}" schemaLocation="SystemStructure{part}.xsd"/>'
+        for part in _PARTS
+    )
+    text = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
+    return etree.XMLSchema(etree.fromstring(text, base_url=str(folder / "all.xsd")))
+
+
+def _as_version_1(root: Element) -> Any:
+    """A copy without what version 2.0 adds; its elements keep their lines."""
+    copy: Any = deepcopy(root)
+    for element in list(copy.iter()):
+        if not element.tag.startswith(f"{{{_NAMESPACE}"):
+            continue
+        name = local_name(element)
+        is_reference = name == "Clock" and "name" in element.attrib
+        if (name in _NEWER_ELEMENTS or is_reference) and element.getparent() is not None:
+            element.getparent().remove(element)
+        else:
+            _make_older(element, name)
+    return copy
+
+
+def _make_older(element: Any, name: str) -> None:
+    for attribute in _NEWER_ATTRIBUTES:
+        element.attrib.pop(attribute, None)
+    if element.get("version") == "2.0":
+        element.set("version", "1.0")
+    if name == "Connector" and element.get("kind") in _NEWER_KINDS:
+        element.set("kind", "parameter")
+    if name == "Clock":
+        element.attrib.clear()
+    if name == "Annotation":  # may hold text as well
+        element.text = None
+        for below in element:
+            below.tail = None
+    if name in _OLDER_TYPES:
+        element.tag = element.tag.replace(f"}}{name}", f"}}{_OLDER_TYPES[name]}")
+        name = _OLDER_TYPES[name]
+    if name in _NUMBERS and "value" in element.attrib:
+        element.set("value", "0")
+    if name in _TEXTS and "value" not in element.attrib and "ParameterValues" in element.tag:
+        element.set("value", "")

@@ -1,0 +1,81 @@
+"""System descriptions as text: what tests of reading SSP write."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fmimaster.system.description import SystemDescription
+from fmimaster.system.ssp import read_system
+
+NAMESPACES = " ".join(
+    f'xmlns:{prefix}="http://ssp-standard.org/SSP1/SystemStructure{name}"'
+    for prefix, name in {
+        "ssd": "Description",
+        "ssc": "Common",
+        "ssv": "ParameterValues",
+        "ssm": "ParameterMapping",
+    }.items()
+)
+
+
+def ssd(system: str = "", after: str = "", version: str = "1.0") -> str:
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<ssd:SystemStructureDescription name="test" version="{version}" {NAMESPACES}>
+<ssd:System name="root">
+{system}
+</ssd:System>
+{after}
+</ssd:SystemStructureDescription>"""
+
+
+def component(name: str, inside: str = "", source: str = "a.fmu", more: str = "") -> str:
+    return f'<ssd:Component name="{name}" source="{source}" {more}>{inside}</ssd:Component>'
+
+
+def elements(*inside: str) -> str:
+    return f"<ssd:Elements>{''.join(inside)}</ssd:Elements>"
+
+
+def values(*parameters: str, units: str = "") -> str:
+    return (
+        f'<ssv:ParameterSet version="1.0" name="set" {NAMESPACES}><ssv:Parameters>'
+        f"{''.join(parameters)}</ssv:Parameters>{units}</ssv:ParameterSet>"
+    )
+
+
+def parameter(name: str, value: str, kind: str = "Real", more: str = "") -> str:
+    return f'<ssv:Parameter name="{name}"><ssv:{kind} value="{value}" {more}/></ssv:Parameter>'
+
+
+def bindings(*inside: str) -> str:
+    return f"<ssd:ParameterBindings>{''.join(inside)}</ssd:ParameterBindings>"
+
+
+def binding(content: str, more: str = "", mapping: str = "") -> str:
+    return (
+        f"<ssd:ParameterBinding {more}><ssd:ParameterValues>{content}</ssd:ParameterValues>"
+        f"{mapping}</ssd:ParameterBinding>"
+    )
+
+
+def inline_mapping(*entries: str) -> str:
+    return (
+        '<ssd:ParameterMapping><ssm:ParameterMapping version="1.0">'
+        f"{''.join(entries)}</ssm:ParameterMapping></ssd:ParameterMapping>"
+    )
+
+
+def read(folder: Path, text: str) -> SystemDescription:
+    """The system of a text, without a folder around it in messages and sources."""
+    (folder / "s.ssd").write_text(text, encoding="utf-8")
+    return read_system(folder / "s.ssd")
+
+
+def annotated(*inside: str) -> str:
+    return f"<ssd:Annotations>{''.join(inside)}</ssd:Annotations>"
+
+
+def as_version_2(text: str) -> str:
+    """The text with version 2.0 of SSP wherever it had 1.0."""
+    return re.sub('(?<!xml )version="1.0"', 'version="2.0"', text)

@@ -1,0 +1,140 @@
+"""System descriptions are held against the schemas of SSP: findings are warnings with lines, and the system still runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ssd_text import (
+    NAMESPACES,
+    annotated,
+    as_version_2,
+    binding,
+    bindings,
+    component,
+    elements,
+    inline_mapping,
+    parameter,
+    read,
+    ssd,
+    values,
+)
+
+from fmimaster import reference_path, simulate
+from fmimaster.system.ssp import read_system
+from fmimaster.validation import Severity, validate
+
+
+def warnings(folder: Path, text: str) -> list[str]:
+    """Without the name of the file before the line."""
+    return [w.partition("s.ssd, ")[2] for w in read(folder, text).warnings]
+
+
+def test_a_misspelt_element_is_a_warning_with_its_line(tmp_path: Path) -> None:
+    text = ssd(elements(component("a", "<ssd:Conectors/>")))
+    assert warnings(tmp_path, text) == [
+        "line 4: Element 'Conectors': This element is not expected. Expected is one of ( Connectors, ElementGeometry, "
+        "ParameterBindings, Annotations ) (schema of SSP)."
+    ]
+
+
+def test_a_misspelt_attribute_is_a_warning(tmp_path: Path) -> None:
+    text = ssd(elements("\n" + component("a", more='implementatoin="any"')))
+    assert warnings(tmp_path, text) == [
+        "line 5: Element 'Component', attribute 'implementatoin': The attribute 'implementatoin' is not allowed "
+        "(schema of SSP)."
+    ]
+
+
+def test_parameter_sets_and_mappings_inside_of_a_description_are_checked(tmp_path: Path) -> None:
+    mapping = inline_mapping('<ssm:MappingEntri source="x" target="y"/>')
+    content = values(parameter("x", "1", more='unti="m"'))
+    found = warnings(tmp_path, ssd(bindings(binding(content, mapping=mapping))))
+    assert ["unti" in found[0], "MappingEntri" in found[1], len(found)] == [True, True, 2]
+
+
+def test_files_of_parameters_and_mappings_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "v.ssv").write_text(values(parameter("x", "1", more='unti="m"')))
+    (tmp_path / "m.ssm").write_text(
+        f'<ssm:ParameterMapping version="1.0" {NAMESPACES}>\n<ssm:Entry/></ssm:ParameterMapping>'
+    )
+    inside = '<ssd:ParameterMapping source="m.ssm"/>'
+    text = ssd(bindings(f'<ssd:ParameterBinding source="v.ssv">{inside}</ssd:ParameterBinding>'))
+    found = read(tmp_path, text).warnings
+    assert [w.partition(":")[0].rpartition("/")[2] for w in found] == [
+        "v.ssv, line 1",
+        "m.ssm, line 2",
+    ]
+
+
+def test_one_mistake_at_many_places_is_one_warning(tmp_path: Path) -> None:
+    text = ssd(elements(*(component(f"a{k}", more='x="1"') + "\n" for k in range(50))))
+    (found,) = warnings(tmp_path, text)
+    assert found.startswith("line 4 and 49 more places: Element 'Component', attribute 'x'")
+
+
+def test_of_many_kinds_of_mistakes_the_first_are_listed(tmp_path: Path) -> None:
+    text = ssd(elements(*(component(f"a{k}", more=f'x{k}="1"') for k in range(50))))
+    found = read(tmp_path, text).warnings
+    assert len(found) == 21
+    assert found[-1] == "There are 30 more of this kind."
+
+
+def test_what_version_2_adds_is_no_finding(tmp_path: Path) -> None:
+    inside = """<ssd:Connectors>
+      <ssd:Connector name="x" kind="structuralParameter"><ssc:Float32/><ssc:Dimension size="3"/>
+        <ssd:ConnectorGeometry x="0" y="0" systemInnerX="1" systemInnerY="1"/></ssd:Connector>
+      <ssd:Connector name="c" kind="unspecified"><ssc:Clock intervalVariability="triggered"/></ssd:Connector>
+    </ssd:Connectors>"""
+    parameters = [
+        parameter("u", "1 2 3", "UInt64"),
+        parameter("b", "true false", "Boolean"),
+        '<ssv:Parameter name="s"><ssv:String><ssv:Value value="a"/></ssv:String><ssc:Dimension size="1"/>'
+        "</ssv:Parameter>",
+    ]
+    text = '<ssc:Annotation type="a.b">text</ssc:Annotation>'
+    after = (
+        annotated(text) + '<ssc:MetaData kind="general" type="a/b"><ssc:Content/></ssc:MetaData>'
+    )
+    whole = ssd(bindings(binding(values(*parameters))) + elements(component("a", inside)), after)
+    newer = as_version_2(whole)
+    assert warnings(tmp_path, newer) == []
+    wrong = newer.replace("systemInnerY", "systemInerY")
+    assert (
+        "line 6: Element 'ConnectorGeometry', attribute 'systemInerY'"
+        in warnings(tmp_path, wrong)[0]
+    )
+
+
+def test_foreign_annotations_are_no_finding(tmp_path: Path) -> None:
+    for inside in ("<x/>", '<o:x xmlns:o="urn:o"><o:y/></o:x>', "<osp:x/>"):
+        text = f'<ssc:Annotation type="a.b">{inside}</ssc:Annotation>'
+        assert warnings(tmp_path, ssd(after=annotated(text))) == []
+
+
+@pytest.mark.parametrize("name", ["thermostat-fmi2", "two-mass-b3-mixed"])
+def test_our_own_systems_follow_the_schema(name: str) -> None:
+    assert read_system(reference_path(f"systems/{name}.ssp")).warnings == ()
+
+
+def test_a_system_with_findings_runs_and_tells_them(tmp_path: Path) -> None:
+    fmu = reference_path("fmi3/Dahlquist.fmu")
+    text = ssd(elements(component("a", source=fmu, more='nmae="b"')))
+    (tmp_path / "s.ssd").write_text(text)
+    results = simulate(tmp_path / "s.ssd", stop_time=1, step_size=0.5)
+    (warning,) = results.statistics.warnings
+    assert "s.ssd, line 4: Element 'Component', attribute 'nmae'" in warning
+    found = [f for f in validate(tmp_path / "s.ssd") if f.severity is Severity.WARNING]
+    assert [f.what for f in found if "nmae" in f.what] == [warning]
+
+
+def test_a_run_without_a_description_reads_no_schema() -> None:
+    code = (
+        "import fmimaster, fmimaster.system.ssp_schemas as s\n"
+        f"fmimaster.simulate({str(reference_path('fmi3/Dahlquist.fmu'))!r}, stop_time=1, step_size=0.5)\n"
+        "print(s._schema.cache_info().currsize)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "0\n"
