@@ -15,6 +15,9 @@ from fmimaster.system.clocks import ClockAttributes
 Version = NewType("Version", str)
 """FMI version as written in the model description: ``"2.0"``, ``"3.0"``, ``"3.0.2"``."""
 
+MOST_ELEMENTS = 10_000_000
+"""Of all variables of an FMU together: 80 MB of floating point numbers."""
+
 
 class Interface(Enum):
     """Interface types of FMUs, by the names of their elements in the model description (FMI 3.0, 2.4.1)."""

@@ -1,0 +1,124 @@
+"""How FMI 2.0 and 3.0 write what both have in a model description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fmimaster.system.model import Causality, DataType, Variability, Variable
+from fmimaster.system.xml import Element, local_name
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One version of FMI, as far as its XML differs from that of the other."""
+
+    types: Mapping[str, DataType]
+    """Name of an element → type."""
+    typed: Callable[[Element], Element | None]
+    """Element of a variable → the element that is named after its type; None if it has none."""
+    type_definition: Callable[[Element], Element | None]
+    """Element of a type definition → the element that has its attributes."""
+    referred_by: str
+    """Attribute by which ModelStructure refers to a variable: its value reference, or its position, counted from 1."""
+    outputs: tuple[str, ...]
+    initial_unknowns: tuple[str, ...]
+    event_indicators: tuple[str, ...]
+    """Paths below ModelStructure."""
+    token: str
+    """Attribute that identifies the model."""
+    default_variability: Callable[[DataType, Causality], Variability]
+    with_rules: Callable[[Sequence[Variable]], tuple[Variable, ...]]
+    """All variables with what the version allows in Initialization Mode."""
+
+    @property
+    def by_position(self) -> bool:
+        """Whether variables are referred to by their positions."""
+        return self.referred_by == "index"
+
+
+_FMI2_TYPES = {
+    "Real": DataType.FLOAT64,
+    "Integer": DataType.INT32,
+    "Enumeration": DataType.INT32,
+    "Boolean": DataType.BOOLEAN,
+    "String": DataType.STRING,
+}
+_FMI3_TYPES = {t.value: t for t in DataType} | {"Enumeration": DataType.INT64}
+_PARAMETERS = (
+    Causality.PARAMETER,
+    Causality.CALCULATED_PARAMETER,
+    Causality.STRUCTURAL_PARAMETER,
+)
+
+
+def _inner(element: Element) -> Element | None:
+    return next((child for child in element if local_name(child) in _FMI2_TYPES), None)
+
+
+def _itself(element: Element) -> Element | None:
+    return element if local_name(element) in _FMI3_TYPES else None
+
+
+def _type_itself(element: Element) -> Element | None:
+    return element
+
+
+def _fmi2_variability(_: DataType, causality: Causality) -> Variability:
+    # "continuous" by the standard, which it does not allow for parameters
+    return Variability.FIXED if causality in _PARAMETERS else Variability.CONTINUOUS
+
+
+def _fmi3_variability(kind: DataType, causality: Causality) -> Variability:
+    if causality in _PARAMETERS:
+        return Variability.FIXED
+    return Variability.CONTINUOUS if kind.is_float else Variability.DISCRETE
+
+
+def _with_rules_of_fmi2(variables: Sequence[Variable]) -> tuple[Variable, ...]:
+    """What FMI 2.0 allows in Initialization Mode only, or not there (2.0.4, section 4.2.4).
+
+    Inputs have no ``initial``: they cannot be set before. Only outputs, continuous states and their derivatives can be
+    read there; an alias of one is the same variable.
+    """
+    by_name = {v.name: v for v in variables}
+    states = [v.derivative_of for v in variables if v.derivative_of is not None]
+    readable = {
+        (v.type, v.value_reference)
+        for v in variables
+        if v.causality is Causality.OUTPUT or v.derivative_of is not None
+    } | {(by_name[n].type, by_name[n].value_reference) for n in states if n in by_name}
+    return tuple(
+        replace(
+            v,
+            initial=None if v.causality is Causality.INPUT else v.initial,
+            get_in_initialization=(v.type, v.value_reference) in readable,
+        )
+        for v in variables
+    )
+
+
+FMI2 = Dialect(
+    types=_FMI2_TYPES,
+    typed=_inner,
+    type_definition=_inner,
+    referred_by="index",
+    outputs=("Outputs", "Unknown"),
+    initial_unknowns=("InitialUnknowns", "Unknown"),
+    event_indicators=(),
+    token="guid",
+    default_variability=_fmi2_variability,
+    with_rules=_with_rules_of_fmi2,
+)
+FMI3 = Dialect(
+    types=_FMI3_TYPES,
+    typed=_itself,
+    type_definition=_type_itself,
+    referred_by="valueReference",
+    outputs=("Output",),
+    initial_unknowns=("InitialUnknown",),
+    event_indicators=("EventIndicator",),
+    token="instantiationToken",
+    default_variability=_fmi3_variability,
+    with_rules=tuple,
+)

@@ -1,0 +1,157 @@
+"""What a model description has wrong: problems, for which it is refused, and notes about what is left aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from math import isfinite
+from typing import TypeVar
+
+from fmimaster.errors import FileError, ModelError
+from fmimaster.system.notes import Notes
+from fmimaster.system.xml import Element, local_name, location, parse_text, value_of
+
+_MOST_PROBLEMS = 20
+_MOST_LETTERS = 60
+
+E = TypeVar("E", bound=Enum)
+T = TypeVar("T")
+
+
+class Findings:
+    """Collects problems and notes, each with file and line.
+
+    Many FMUs that run well break a rule. So a problem is only what cannot be run right; everything else is a note, and the
+    attribute in question counts as not given.
+    """
+
+    def __init__(self) -> None:
+        self._notes = Notes()
+        self._problems: list[str] = []
+
+    def note(self, element: Element, what: str, entry: str = "") -> None:
+        """Note what is left aside; notes of one kind become one line."""
+        self._notes.add(what, entry, location(element))
+
+    def collect(self, read: Callable[[], T]) -> T | None:
+        """What is read; None if it has a problem, which is remembered."""
+        try:
+            return read()
+        except ModelError as error:
+            self._problems += error.problems
+        except FileError as error:
+            self._problems.append(str(error))
+        return None
+
+    def refuse(self) -> None:
+        """Raise if there is a problem.
+
+        Raises
+        ------
+        ModelError
+            With the first problems, and how many there are besides.
+        """
+        more = len(self._problems) - _MOST_PROBLEMS
+        if more > 0:
+            self._problems[_MOST_PROBLEMS:] = [f"There are {more} more problems of this kind."]
+        if self._problems:
+            raise ModelError(*self._problems)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One sentence for each kind."""
+        return self._notes.lines()
+
+    def number(
+        self,
+        element: Element,
+        name: str,
+        *,
+        source: Element | None = None,
+        valid: Callable[[float], bool] = isfinite,
+        expected: str = "a finite number",
+    ) -> float | None:
+        """A number that can be left aside; None if it is not there, or not valid, which is noted.
+
+        Parameters
+        ----------
+        source
+            Element that has the attribute, if another one than the element that it is about.
+        """
+        source = element if source is None else source
+        text = source.get(name)
+        if text is None:
+            return None
+        with suppress(FileError):
+            number = parse_text(source, name, float, text)
+            if valid(number):
+                return number
+        self.note(element, f"{name} is not {expected}, it is left aside", quoted(element, text))
+        return None
+
+    def one_of(self, element: Element, name: str, kind: type[E]) -> E | None:
+        """Value of an attribute that must be a member of an enumeration, by its value; None if it is not given.
+
+        An empty one counts as not given, which is noted.
+
+        Raises
+        ------
+        ModelError
+            If it is not known.
+        """
+        text = element.get(name)
+        if text is None:
+            return None
+        try:
+            return kind(text)
+        except ValueError:
+            if text:
+                expected = ", ".join(str(member.value) for member in kind)
+                what = f"{name} of {labelled(element)} is {shown(text)}"
+                raise problem(element, f"{what}, expected one of {expected}.") from None
+        self.note(element, f"{name} is empty, it counts as not given", shown(element.get("name")))
+        return None
+
+    def truth(self, element: Element, name: str) -> bool:
+        """Whether an attribute is true; it is not if it is neither true nor false, which is noted."""
+        text = element.get(name)
+        if text not in (None, "true", "false", "1", "0"):
+            self.note(element, f"{name} is neither true nor false, it counts as false", shown(text))
+        return text in ("true", "1")
+
+
+def problem(element: Element, text: str) -> ModelError:
+    """An error about an element, with file and line."""
+    return ModelError(f"{location(element)}: {text}")
+
+
+def whole_number(element: Element, name: str, least: int, most: int) -> int:
+    """Value of an attribute that must be there and be in a range."""
+    if (text := element.get(name)) is None:
+        raise problem(element, f"{name} of {labelled(element)} is missing.")
+    number = value_of(element, name, int, least)
+    if not least <= number <= most:
+        raise problem(
+            element,
+            f"{name} of {labelled(element)} is {shown(text)}, expected a whole number from {least} to {most}.",
+        )
+    return number
+
+
+def labelled(element: Element) -> str:
+    """An element in words: ``Float64 'x'``."""
+    name = element.get("name")
+    return local_name(element) + (f" {shown(name)}" if name else "")
+
+
+def quoted(element: Element, text: str) -> str:
+    """Name of an element with the value of an attribute."""
+    name = element.get("name")
+    return f"{shown(name)} ({shown(text)})" if name else shown(text)
+
+
+def shown(text: str | None) -> str:
+    """A text in quotes, of a long one the beginning."""
+    text = text or ""
+    return repr(text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + "…")

@@ -1,0 +1,114 @@
+"""Interfaces that an FMU offers, what it can do by them, and the experiment that it suggests."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from fmimaster.errors import ModelError
+from fmimaster.fmu.findings import Findings, labelled, problem, shown
+from fmimaster.system.model import Capabilities, DefaultExperiment, Interface
+from fmimaster.system.xml import Element, child
+
+_HIGHEST_DERIVATIVE = 100
+"""Order of an output derivative; kept small, so that buffers are."""
+
+
+def offered_interfaces(root: Element) -> tuple[Interface, ...]:
+    """All interfaces of an FMU."""
+    return tuple(i for i in Interface if child(root, i.value) is not None)
+
+
+def interface_element(root: Element, interface: Interface, where: str) -> Element:
+    """The element of an interface.
+
+    Raises
+    ------
+    ModelError
+        If the FMU does not offer it.
+    """
+    used = child(root, interface.value)
+    if used is None:
+        offered = " and ".join(i.value for i in offered_interfaces(root)) or "no interface"
+        raise ModelError(
+            f"'{where}' has no {interface.words} interface, it offers {offered}. Export it for {interface.words}."
+        )
+    return used
+
+
+def read_model_identifier(element: Element) -> str:
+    """Name of the library of an interface, without folder and suffix; empty if the FMU gives none.
+
+    Raises
+    ------
+    ModelError
+        If it is not a bare name: it could name a library outside of the FMU.
+    """
+    name = element.get("modelIdentifier") or ""
+    if name in (".", "..") or any(letter in name for letter in "/\\:\0\n"):
+        raise problem(
+            element,
+            f"modelIdentifier of {labelled(element)} is {shown(name)}, expected the name of a library without any folder.",
+        )
+    return name
+
+
+def read_capabilities(element: Element, *, is_fmi2: bool, findings: Findings) -> Capabilities:
+    """Capabilities from the element of an interface; FMI 2.0 spells two of them in another way than FMI 3.0."""
+    state = "FMUstate" if is_fmi2 else "FMUState"
+
+    def can(name: str) -> bool:
+        return findings.truth(element, name)
+
+    return Capabilities(
+        needs_execution_tool=can("needsExecutionTool"),
+        can_be_instantiated_only_once_per_process=can("canBeInstantiatedOnlyOncePerProcess"),
+        can_get_and_set_fmu_state=can(f"canGetAndSet{state}"),
+        can_serialize_fmu_state=can(f"canSerialize{state}"),
+        provides_directional_derivatives=can(
+            "providesDirectionalDerivative" if is_fmi2 else "providesDirectionalDerivatives"
+        ),
+        can_handle_variable_communication_step_size=can("canHandleVariableCommunicationStepSize"),
+        fixed_internal_step_size=_positive(element, "fixedInternalStepSize", findings),
+        max_output_derivative_order=_order(element, "maxOutputDerivativeOrder", findings),
+        max_input_derivative_order=1 if is_fmi2 and can("canInterpolateInputs") else 0,
+        provides_intermediate_update=not is_fmi2 and can("providesIntermediateUpdate"),
+        might_return_early_from_do_step=not is_fmi2 and can("mightReturnEarlyFromDoStep"),
+        has_event_mode=not is_fmi2 and can("hasEventMode"),
+    )
+
+
+def read_experiment(root: Element, findings: Findings) -> DefaultExperiment:
+    """The experiment that the FMU suggests, without what cannot be one."""
+    element = child(root, "DefaultExperiment")
+    if element is None:
+        return DefaultExperiment()
+    start = findings.number(element, "startTime")
+    stop = findings.number(element, "stopTime")
+    if stop is not None and stop < (start or 0.0):
+        findings.note(element, "stopTime is before startTime, it is left aside", f"{stop:g}")
+        stop = None
+    return DefaultExperiment(
+        start,
+        stop,
+        _positive(element, "tolerance", findings),
+        _positive(element, "stepSize", findings),
+    )
+
+
+def _positive(element: Element, name: str, findings: Findings) -> float | None:
+    return findings.number(
+        element,
+        name,
+        valid=lambda number: isfinite(number) and number > 0,
+        expected="a finite number above 0",
+    )
+
+
+def _order(element: Element, name: str, findings: Findings) -> int:
+    number = findings.number(
+        element,
+        name,
+        valid=lambda number: number.is_integer() and 0 <= number <= _HIGHEST_DERIVATIVE,
+        expected=f"a whole number from 0 to {_HIGHEST_DERIVATIVE}",
+    )
+    return int(number or 0)

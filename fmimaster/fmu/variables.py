@@ -1,0 +1,264 @@
+"""Variables of a model description, with all that they take over from types, units and each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any
+
+from fmimaster.errors import DescriptionError
+from fmimaster.fmu.clock_attributes import read_clock
+from fmimaster.fmu.definitions import TypeDefinition
+from fmimaster.fmu.dialects import Dialect
+from fmimaster.fmu.entries import Entry, References
+from fmimaster.fmu.findings import Findings, labelled, problem, quoted, shown
+from fmimaster.system.model import (
+    MOST_ELEMENTS,
+    Causality,
+    DataType,
+    Initial,
+    Unit,
+    Variability,
+    Variable,
+)
+from fmimaster.system.values import parse_value
+from fmimaster.system.xml import Element, children, location
+
+_UNCHANGED = (Variability.FIXED, Variability.TUNABLE)
+_CHANGING = (Variability.DISCRETE, Variability.CONTINUOUS)
+_INITIAL: Mapping[tuple[Causality, Variability], Initial | None] = {
+    **{(Causality.PARAMETER, v): Initial.EXACT for v in _UNCHANGED},
+    **{(Causality.STRUCTURAL_PARAMETER, v): Initial.EXACT for v in _UNCHANGED},
+    **{(Causality.CALCULATED_PARAMETER, v): Initial.CALCULATED for v in _UNCHANGED},
+    **{(Causality.INPUT, v): Initial.EXACT for v in _CHANGING},
+    **{(Causality.OUTPUT, v): Initial.CALCULATED for v in _CHANGING},
+    **{(Causality.LOCAL, v): Initial.CALCULATED for v in (*_UNCHANGED, *_CHANGING)},
+    (Causality.OUTPUT, Variability.CONSTANT): Initial.EXACT,
+    (Causality.LOCAL, Variability.CONSTANT): Initial.EXACT,
+    (Causality.INDEPENDENT, Variability.CONTINUOUS): None,
+}
+"""Combinations that FMI allows, and how the initial value is determined if the variable does not say it.
+
+Source: FMI 3.0, 2.4.7.5.
+"""
+
+
+@dataclass(frozen=True)
+class VariableReader:
+    """Makes a Variable of an entry."""
+
+    dialect: Dialect
+    references: References
+    units: Mapping[str, Unit]
+    types: Mapping[str, TypeDefinition]
+    findings: Findings
+
+    def read(self, entry: Entry) -> Variable:
+        """One variable, without its aliases.
+
+        Raises
+        ------
+        FileError, ModelError
+            If it has an attribute without which it cannot be used right.
+        """
+        element, kind = entry.element, entry.type
+        declared = self._declared(entry)
+        causality = self.findings.one_of(element, "causality", Causality) or Causality.LOCAL
+        variability = self.findings.one_of(element, "variability", Variability)
+        variability = variability or self.dialect.default_variability(kind, causality)
+        dimensions, shape = self._dimensions(entry)
+        previous = self.references.noted(element, "previous", element)
+        variable = Variable(
+            name=entry.name,
+            value_reference=entry.reference,
+            type=kind,
+            causality=causality,
+            variability=variability,
+            initial=self._initial(element, causality, variability),
+            dimensions=dimensions,
+            shape=shape,
+            enumeration=declared.items if declared else None,
+            clocks=self._clocks(element),
+            clock=read_clock(element, self.findings) if kind is DataType.CLOCK else None,
+            previous=previous.name if previous else None,
+            intermediate_update=self.findings.truth(element, "intermediateUpdate"),
+            description=element.get("description") or "",
+            **(self._of_a_float(entry, declared) if kind.is_float else {}),
+        )
+        start = self._start(variable, entry)
+        return variable if start is None else replace(variable, start=start)
+
+    def _declared(self, entry: Entry) -> TypeDefinition | None:
+        name = entry.typed.get("declaredType")
+        if name is None:
+            return None
+        declared = self.types.get(name)
+        if declared is None:
+            what = "declaredType is not defined, it is left aside"
+            self.findings.note(entry.element, what, quoted(entry.element, name))
+        return declared
+
+    def _initial(
+        self, element: Element, causality: Causality, variability: Variability
+    ) -> Initial | None:
+        if (causality, variability) not in _INITIAL:
+            what = f"causality {causality.value} does not go together with variability {variability.value}"
+            self.findings.note(element, what, shown(element.get("name")))
+        given = self.findings.one_of(element, "initial", Initial)
+        if given is not None:
+            return given
+        settable = (Causality.PARAMETER, Causality.STRUCTURAL_PARAMETER, Causality.INPUT)
+        usual = Initial.EXACT if causality in settable else Initial.CALCULATED
+        return _INITIAL.get((causality, variability), usual)
+
+    def _clocks(self, element: Element) -> tuple[str, ...]:
+        clocks = tuple(self.references.needed(element, "clocks", element))
+        for clock in clocks:
+            if clock.type is not DataType.CLOCK:
+                what = f"clocks of {labelled(element)} names {labelled(clock.element)}, which is no clock."
+                raise problem(element, what)
+        return tuple(clock.name for clock in clocks)
+
+    def _dimensions(self, entry: Entry) -> tuple[tuple[int | str, ...], tuple[int, ...]]:
+        """Each dimension as a number or a name, and all of them as numbers."""
+        dimensions: list[int | str] = []
+        shape: list[int] = []
+        size = 1
+        for element in children(entry.element, "Dimension"):
+            holder = None
+            if element.get("start") is None:
+                holder = next(
+                    self.references.needed(element, "valueReference", entry.element), None
+                )
+            number = _size(entry, element, holder)
+            is_changeable = holder is not None and _is_structural(holder)
+            dimensions.append(holder.name if holder is not None and is_changeable else number)
+            shape.append(number)
+            size *= number
+        if size > MOST_ELEMENTS:
+            raise problem(
+                entry.element,
+                f"{labelled(entry.element)} has {size:.3g} elements, expected no more than {MOST_ELEMENTS}.",
+            )
+        return tuple(dimensions), tuple(shape)
+
+    def _of_a_float(self, entry: Entry, declared: TypeDefinition | None) -> dict[str, Any]:
+        """What floating point variables only have, from themselves or from their type."""
+
+        def source(name: str) -> Element:
+            own = declared is None or entry.typed.get(name) is not None
+            return entry.typed if own or declared is None else declared.element
+
+        def number(name: str, **checks: Any) -> float | None:
+            return self.findings.number(entry.element, name, source=source(name), **checks)
+
+        unit = source("unit").get("unit")
+        nominal = number(
+            "nominal", valid=lambda n: isfinite(n) and n != 0, expected="a finite number but 0"
+        )
+        derivative = self.references.noted(entry.typed, "derivative", entry.element)
+        return {
+            "unit": self.units.get(unit, Unit(unit)) if unit else None,
+            "relative_quantity": source("relativeQuantity").get("relativeQuantity")
+            in ("true", "1"),
+            "nominal": abs(nominal) if nominal else 1.0,
+            "min": number("min", valid=lambda n: n == n, expected="a number"),
+            "max": number("max", valid=lambda n: n == n, expected="a number"),
+            "derivative_of": derivative.name if derivative else None,
+        }
+
+    def _start(self, variable: Variable, entry: Entry) -> tuple[str, ...] | None:
+        """The start value as text, if it is one of the type; what is none is noted."""
+        texts = [e.get("value") or "" for e in children(entry.typed, "Start")]
+        text = entry.typed.get("start")
+        if text is not None:
+            is_array = variable.dimensions and variable.type is not DataType.STRING
+            texts = text.split() if is_array else [text]
+        if not texts or (variable.type is DataType.CLOCK):
+            return tuple(texts) or None
+        try:
+            parse_value(variable, texts, "")
+        except DescriptionError:
+            what = f"start is no value of type {variable.type.value}, it is left aside"
+            if len(texts) not in (1, variable.size):
+                what = "start has another number of elements than the variable, it is left aside"
+            self.findings.note(entry.element, what, quoted(entry.element, " ".join(texts[:9])))
+            return None
+        return tuple(texts)
+
+
+def _is_structural(entry: Entry) -> bool:
+    return entry.element.get("causality") == Causality.STRUCTURAL_PARAMETER.value
+
+
+def _size(entry: Entry, element: Element, holder: Entry | None) -> int:
+    """A dimension as a number; that of a variable is its start value.
+
+    FMI 3.0, 2.4.7.3: the variable is a structural parameter or a constant.
+    """
+    text = element.get("start") if holder is None else holder.typed.get("start")
+    is_constant = holder is not None and holder.element.get("variability") == "constant"
+    if holder is None or (holder.type.is_integer and (is_constant or _is_structural(holder))):
+        try:
+            number = int(text or "")
+        except ValueError:
+            number = -1
+        if number >= 0:
+            return number
+    words = f" by {labelled(holder.element)}" if holder is not None else ""
+    raise problem(
+        element,
+        f"a dimension of {labelled(entry.element)} is {shown(text)}{words}. Expected a whole number, or a value reference "
+        "of a structural parameter or a constant whose start value is one.",
+    )
+
+
+def with_aliases(
+    variables: Sequence[Variable], entries: Sequence[Entry], findings: Findings
+) -> tuple[tuple[Variable, ...], dict[str, set[str]]]:
+    """All variables with their aliases behind them, each name once; and the name of each variable → all its names.
+
+    Two variables of one name cannot be told from each other in connections and results.
+
+    Raises
+    ------
+    ModelError
+        If an input or an output has the name of another variable. Otherwise the first one counts, and it is noted.
+    """
+    aliases: list[tuple[Variable, Element]] = []
+    names: dict[str, set[str]] = {}
+    for variable, entry in zip(variables, entries, strict=True):
+        own = names.setdefault(variable.name, {variable.name})
+        for element in children(entry.element, "Alias"):
+            name = element.get("name") or ""
+            description = element.get("description") or variable.description
+            # for an alias as well, it would be asked for one variable twice
+            alias = replace(variable, name=name, description=description, intermediate_update=False)
+            aliases.append((alias, element))
+            own.add(name)
+    found: dict[str, tuple[Variable, Element]] = {}
+    whole = [*zip(variables, (e.element for e in entries), strict=True), *aliases]
+    for variable, element in whole:
+        if not variable.name:
+            findings.note(element, "a variable without a name is left aside", labelled(element))
+            continue
+        first, where = found.setdefault(variable.name, (variable, element))
+        if first is variable:
+            continue
+        same = (first.value_reference, first.type) == (variable.value_reference, variable.type)
+        ends = (Causality.INPUT, Causality.OUTPUT)
+        if not same and (first.causality in ends or variable.causality in ends):
+            findings.collect(lambda a=element, b=where: _refuse_double(a, b))  # type: ignore[misc]
+        else:
+            what = "a variable has the name of another one, the first one counts"
+            findings.note(element, what, f"{shown(variable.name)} ({location(where)})")
+    return tuple(variable for variable, _ in found.values()), names
+
+
+def _refuse_double(element: Element, first: Element) -> None:
+    raise problem(
+        element,
+        f"{labelled(element)} has the name of another variable ({location(first)}). One of them is an input or an output, "
+        "so that connections and results need its name. Expected each name once.",
+    )

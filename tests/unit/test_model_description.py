@@ -1,0 +1,500 @@
+"""The border at which a model description becomes a Model: what is read, what is refused, what is left aside."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from fmpy.model_description import read_model_description
+
+from fmimaster.errors import ModelError
+from fmimaster.fmu.model_description import read_model
+from fmimaster.reference_files import reference_names, reference_path
+from fmimaster.system.clocks import ClockAttributes, IntervalVariability
+from fmimaster.system.model import (
+    Capabilities,
+    DataType,
+    DefaultExperiment,
+    DependencyKind,
+    Initial,
+    Model,
+    Unit,
+    Variability,
+)
+
+VARIABLES = """
+<Float64 name="time" valueReference="0" causality="independent"/>
+<Float64 name="u" valueReference="1" causality="input" start="0" intermediateUpdate="true">
+  <Alias name="u again"/></Float64>
+<Float64 name="before" valueReference="2" variability="discrete" clocks="4"/>
+<Float64 name="x" valueReference="3" causality="output" variability="discrete" clocks="4 5" previous="2"/>
+<Clock name="decimal" valueReference="4" causality="input" intervalVariability="fixed" intervalDecimal="0.1"
+  shiftDecimal="2.5e-1" priority="2"/>
+<Clock name="counted" valueReference="5" causality="input" intervalVariability="changing" resolution="3"
+  intervalCounter="1" shiftCounter="2" intervalDecimal="0.33" supportsFraction="true" canBeDeactivated="true">
+  <Alias name="counted again"/></Clock>
+<Clock name="triggered" valueReference="6" causality="output" intervalVariability="triggered"/>
+"""
+STRUCTURE = '<Output valueReference="3" dependencies="1 2" dependenciesKind="fixed constant"/>'
+
+
+def write(folder: Path, variables: str, structure: str = "", attributes: str = "") -> Path:
+    (folder / "modelDescription.xml").write_text(
+        f"""<fmiModelDescription fmiVersion="3.0" modelName="m" instantiationToken="x">
+<CoSimulation modelIdentifier="m" {attributes}/>
+<ModelVariables>{variables}</ModelVariables><ModelStructure>{structure}</ModelStructure></fmiModelDescription>"""
+    )
+    return folder
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Model:
+    return read_model(write(tmp_path, VARIABLES, STRUCTURE), "m.fmu")
+
+
+def clock(model: Model, name: str) -> ClockAttributes | None:
+    variable = model.variable(name)
+    assert variable is not None
+    return variable.clock
+
+
+def test_intervals_of_clocks_are_exact(model: Model) -> None:
+    assert clock(model, "decimal") == ClockAttributes(
+        IntervalVariability.FIXED, Fraction(1, 10), Fraction(1, 4), priority=2
+    )
+
+
+def test_a_counter_with_its_resolution_goes_before_a_decimal_number(model: Model) -> None:
+    counted = clock(model, "counted")
+    assert counted == ClockAttributes(
+        IntervalVariability.CHANGING,
+        Fraction(1, 3),
+        Fraction(2, 3),
+        resolution=3,
+        supports_fraction=True,
+        can_be_deactivated=True,
+    )
+    assert clock(model, "counted again") == counted
+
+
+def test_a_triggered_clock_has_no_interval(model: Model) -> None:
+    triggered = clock(model, "triggered")
+    assert triggered == ClockAttributes()
+    assert triggered is not None
+    assert not triggered.is_time_based
+    assert clock(model, "u") is None
+
+
+def test_clocked_variables_know_their_clocks_and_previous_values(model: Model) -> None:
+    x = model.variable("x")
+    assert x is not None
+    assert (x.clocks, x.previous) == (("decimal", "counted"), "before")
+
+
+def test_inputs_of_intermediate_update_mode_are_known_but_not_their_aliases(model: Model) -> None:
+    assert [v.name for v in model.variables if v.intermediate_update] == ["u"]
+
+
+def test_kinds_of_dependencies_on_inputs_are_known(model: Model) -> None:
+    assert model.dependency_kinds == {"x": {"u": DependencyKind.FIXED}}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [
+        (
+            'intervalDecimal="1/3"',
+            "attribute 'intervalDecimal' of Clock 'c' is '1/3', expected a number",
+        ),
+        ('intervalDecimal="1e-999999999"', "expected a number"),
+        ('intervalDecimal="1e999999999"', "expected a number"),
+        ('intervalDecimal="1e999"', "has an interval that is not above 0 s and finite"),
+        ('intervalDecimal="0"', "has an interval that is not above 0 s and finite"),
+        ('shiftDecimal="-1"', "or a shift below 0 s"),
+        ('priority="high"', "attribute 'priority' of Clock 'c' is 'high', expected a whole number"),
+        ('resolution="0.1"', "expected a whole number"),
+        ('resolution="0" intervalCounter="1"', "expected a whole number from 1 to"),
+        ('clocks="7"', "clocks of Clock 'c' refers to '7', but there is no such variable"),
+    ],
+)
+def test_a_clock_that_cannot_be_understood_is_refused(
+    tmp_path: Path, attribute: str, words: str
+) -> None:
+    variability = 'causality="input" intervalVariability="fixed"'
+    text = f'<Clock name="c" valueReference="1" {variability} {attribute}/>'
+    with pytest.raises(ModelError, match=f"line 3: .*{words}"):
+        read_model(write(tmp_path, text), "m.fmu")
+
+
+def test_an_unknown_variability_of_an_interval_is_refused(tmp_path: Path) -> None:
+    text = '<Clock name="c" valueReference="1" intervalVariability="often"/>'
+    with pytest.raises(
+        ModelError, match=r"of Clock 'c' is 'often', expected one of constant, fixed"
+    ):
+        read_model(write(tmp_path, text), "m.fmu")
+
+
+# Both versions --------------------------------------------------------------------------------------------------------
+
+
+def write_fmi2(folder: Path, variables: str, structure: str = "") -> Path:
+    """Each variable as ``name|attributes|<Real .../>``, one in a line."""
+    lines = []
+    for line in variables.strip().splitlines():
+        name, attributes, kind = line.strip().split("|")
+        reference = "" if "valueReference" in attributes else f'valueReference="{len(lines)}"'
+        lines.append(
+            f'<ScalarVariable name="{name}" {reference} {attributes}>{kind}</ScalarVariable>'
+        )
+    (folder / "modelDescription.xml").write_text(
+        f"""<fmiModelDescription fmiVersion="2.0" modelName="m" guid="x">
+<CoSimulation modelIdentifier="m"/>
+<ModelVariables>
+{chr(10).join(lines)}
+</ModelVariables><ModelStructure>{structure}</ModelStructure></fmiModelDescription>"""
+    )
+    return folder
+
+
+@pytest.mark.parametrize("name", [n for n in reference_names() if n.endswith(".fmu")])
+def test_all_is_read_as_fmpy_reads_it(tmp_path: Path, name: str) -> None:
+    with zipfile.ZipFile(reference_path(name)) as archive:
+        archive.extract("modelDescription.xml", tmp_path)
+    ours, theirs = read_model(tmp_path, name), read_model_description(tmp_path, validate=False)
+    enumeration = "Int32" if theirs.fmiVersion == "2.0" else "Int64"
+    kinds = {"Real": "Float64", "Integer": "Int32", "Enumeration": enumeration}
+    assert [
+        (v.name, v.value_reference, v.type.value, v.causality.value, v.variability.value)
+        for v in ours.variables
+    ] == [
+        (v.name, v.valueReference, kinds.get(v.type, v.type), v.causality, v.variability)
+        for v in theirs.modelVariables
+    ]
+    assert [
+        (v.initial.value if v.initial else None, v.shape, v.unit.name if v.unit else None)
+        for v in ours.variables
+    ] == [(v.initial, v.shape, v.unit) for v in theirs.modelVariables]
+    assert [v.derivative_of for v in ours.variables] == [
+        v.derivative.name if v.derivative else None for v in theirs.modelVariables
+    ]
+    assert {u.variable.name for u in theirs.outputs} == set(ours.dependencies)
+    assert ours.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [
+        ('<Float64 name="x"/>', "valueReference of Float64 'x' is missing"),
+        ('<Float64 name="x" valueReference="-1"/>', "is '-1', expected a whole number from 0 to"),
+        ('<Float64 name="x" valueReference="4294967296"/>', "expected a whole number from 0 to"),
+        ('<Float64 name="x" valueReference="one"/>', "is 'one', expected a whole number"),
+        ('<Float65 name="x" valueReference="1"/>', "Float65 'x' has no type, expected one of Flo"),
+        ('<Float64 name="x" valueReference="1" causality="in"/>', "causality of .* is 'in', expec"),
+        ('<Float64 name="x" valueReference="1" variability="no"/>', "variability of .* is 'no'"),
+        ('<Float64 name="x" valueReference="1" initial="no"/>', "initial of .* is 'no', expected"),
+        ('<Float64 name="x" valueReference="1" clocks="1"/>', "names Float64 'x', which is no clo"),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_refused_with_its_line(
+    tmp_path: Path, variable: str, words: str
+) -> None:
+    with pytest.raises(ModelError, match=rf"m\.fmu/modelDescription\.xml, line 4: .*{words}"):
+        read_model(write(tmp_path, f"\n{variable}"), "m.fmu")
+
+
+def test_each_problem_is_reported_and_many_are_counted(tmp_path: Path) -> None:
+    variables = "".join(f'\n<Float64 name="x{i}"/>' for i in range(50))
+    with pytest.raises(ModelError) as caught:
+        read_model(write(tmp_path, variables), "m.fmu")
+    assert len(caught.value.problems) == 21
+    assert caught.value.problems[-1] == "There are 30 more problems of this kind."
+
+
+DIMENSION = '<Float64 name="x" valueReference="1"><Dimension {}/></Float64>'
+HOLDER = '<UInt64 name="n" valueReference="2" {}/>'
+
+
+@pytest.mark.parametrize(
+    ("dimension", "holder", "words"),
+    [
+        ('start="-1"', "", "a dimension of Float64 'x' is '-1'. Expected a whole number"),
+        ('start="many"', "", "a dimension of Float64 'x' is 'many'"),
+        ("", "", "a dimension of Float64 'x' is ''"),
+        ('start="9223372036854775808"', "", "has 9.22e+18 elements, expected no more than"),
+        ('valueReference="7"', "", "of Float64 'x' refers to '7', but there is no such variable"),
+        ('valueReference="2"', 'variability="fixed" causality="parameter"', "by UInt64 'n'. Expec"),
+        ('valueReference="2"', 'causality="structuralParameter" start="a"', "by UInt64 'n'. Expec"),
+        ('valueReference="1"', "", "by Float64 'x'. Expected a whole number"),
+    ],
+)
+def test_a_dimension_that_cannot_be_is_refused(
+    tmp_path: Path, dimension: str, holder: str, words: str
+) -> None:
+    text = DIMENSION.format(dimension) + (HOLDER.format(holder) if holder else "")
+    with pytest.raises(ModelError, match=re.escape(words)):
+        read_model(write(tmp_path, text), "m.fmu")
+
+
+def test_all_arrays_together_are_limited(tmp_path: Path) -> None:
+    big = '<Float64 name="{0}" valueReference="{0}"><Dimension start="9000000"/></Float64>'
+    with pytest.raises(ModelError, match="all variables together have more than 10000000 elements"):
+        read_model(write(tmp_path, big.format(1) + big.format(2)), "m.fmu")
+
+
+def test_a_dimension_can_refer_to_a_constant(tmp_path: Path) -> None:
+    constant = HOLDER.format('causality="local" variability="constant" start="3"')
+    model = read_model(write(tmp_path, DIMENSION.format('valueReference="2"') + constant), "m.fmu")
+    x = model.resized({}).variable("x")
+    assert x is not None
+    assert (x.shape, x.dimensions) == ((3,), (3,))
+
+
+def test_two_outputs_of_one_name_are_refused(tmp_path: Path) -> None:
+    variables = """y|causality="output"|<Real/>
+        y|causality="output"|<Real/>"""
+    words = r"line 5: ScalarVariable 'y' has the name of another variable \(.*line 4\)"
+    with pytest.raises(ModelError, match=words):
+        read_model(write_fmi2(tmp_path, variables), "m.fmu")
+
+
+def test_an_alias_with_the_name_of_an_output_is_refused(tmp_path: Path) -> None:
+    variables = """<Float64 name="y" valueReference="1" causality="output"/>
+<Float64 name="z" valueReference="2"><Alias name="y"/></Float64>"""
+    with pytest.raises(ModelError, match="line 4: Alias 'y' has the name of another variable"):
+        read_model(write(tmp_path, variables), "m.fmu")
+
+
+def test_of_two_local_variables_of_one_name_the_first_counts_and_it_is_noted(
+    tmp_path: Path,
+) -> None:
+    model = read_model(write_fmi2(tmp_path, "x||<Real/>\nx||<Integer/>"), "m.fmu")
+    assert [v.type for v in model.variables] == [DataType.FLOAT64]
+    assert model.notes == (
+        "m.fmu/modelDescription.xml, line 5: a variable has the name of another one, the first one counts: 'x' "
+        "(m.fmu/modelDescription.xml, line 4).",
+    )
+
+
+def test_a_value_reference_of_two_variables_of_fmi_3_is_noted(tmp_path: Path) -> None:
+    variables = '<Float64 name="a" valueReference="1"/><Int32 name="b" valueReference="1"/>'
+    [note] = read_model(write(tmp_path, variables), "m.fmu").notes
+    assert "a value reference belongs to two variables" in note
+    assert "1 of 'a' and 'b'" in note
+
+
+def test_a_value_reference_of_two_variables_of_fmi_2_is_an_alias(tmp_path: Path) -> None:
+    variables = """a|valueReference="1"|<Real/>
+        b|valueReference="1"|<Real/>"""
+    model = read_model(write_fmi2(tmp_path, variables), "m.fmu")
+    assert [v.value_reference for v in model.variables] == [1, 1]
+    assert model.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("variable", "note"),
+    [
+        ("x||<Real start='one'/>", "start is no value of type Float64, it is left aside: 'x' ('on"),
+        ("x||<Integer start='1.5'/>", "start is no value of type Int32, it is left aside: 'x'"),
+        ("x||<Integer start='2147483648'/>", "start is no value of type Int32"),
+        ("x||<Boolean start='yes'/>", "start is no value of type Boolean"),
+        ("x||<Real nominal='0'/>", "nominal is not a finite number but 0, it is left aside"),
+        ("x||<Real nominal='INF'/>", "nominal is not a finite number but 0, it is left aside"),
+        ("x||<Real min='low' max='1'/>", "min is not a number, it is left aside: 'x' ('low')"),
+        ("x||<Real derivative='0'/>", "derivative refers to a variable that does not exist"),
+        ("x||<Real derivative='2'/>", "derivative refers to a variable that does not exist"),
+        ("x||<Real declaredType='T'/>", "declaredType is not defined, it is left aside: 'x' ('T')"),
+        ("x|causality='input' variability='constant'|<Real/>", "does not go together with variab"),
+        ("x|variability=''|<Real/>", "variability is empty, it counts as not given: 'x'"),
+    ],
+)
+def test_what_can_be_left_aside_is_noted_and_the_fmu_is_read(
+    tmp_path: Path, variable: str, note: str
+) -> None:
+    model = read_model(write_fmi2(tmp_path, variable), "m.fmu")
+    assert len(model.notes) == 1
+    assert model.notes[0].startswith("m.fmu/modelDescription.xml, line 4: ")
+    assert note in model.notes[0]
+    x = model.variable("x")
+    assert x is not None
+    assert (x.start, x.nominal, x.min, x.derivative_of) == (None, 1.0, None, None)
+
+
+def test_many_findings_of_one_kind_are_one_note(tmp_path: Path) -> None:
+    variables = "\n".join(f"x{i}||<Real start='?'/>" for i in range(100))
+    [note] = read_model(write_fmi2(tmp_path, variables), "m.fmu").notes
+    assert note.startswith("m.fmu/modelDescription.xml, line 4 and 99 more places: start is no val")
+    assert note.endswith("'x7' ('?') and 92 more.")
+
+
+def test_the_start_value_of_an_array_has_one_number_for_each_element(tmp_path: Path) -> None:
+    text = '<Float64 name="x" valueReference="1" start="1 2"><Dimension start="3"/></Float64>'
+    [note] = read_model(write(tmp_path, text), "m.fmu").notes
+    assert "start has another number of elements than the variable, it is left aside" in note
+
+
+@pytest.mark.parametrize(
+    ("definition", "unit"),
+    [
+        ('<BaseUnit m="1" factor="0.001"/>', Unit("u", (0, 1, 0, 0, 0, 0, 0, 0), 0.001)),
+        ("", Unit("u")),
+        ('<BaseUnit m="1" factor="0"/>', Unit("u")),
+        ('<BaseUnit m="1" factor="INF"/>', Unit("u")),
+        ('<BaseUnit m="1" offset="NaN"/>', Unit("u")),
+        ('<BaseUnit m="0.5"/>', Unit("u")),
+        ('<BaseUnit m="9223372036854775808"/>', Unit("u")),
+    ],
+)
+def test_a_unit_that_cannot_be_one_is_not_converted(
+    tmp_path: Path, definition: str, unit: Unit
+) -> None:
+    write(tmp_path, '<Float64 name="x" valueReference="1" unit="u"/>')
+    file = tmp_path / "modelDescription.xml"
+    units = f'<UnitDefinitions><Unit name="u">{definition}</Unit></UnitDefinitions>'
+    file.write_text(file.read_text().replace("<ModelVariables>", f"{units}<ModelVariables>"))
+    model = read_model(tmp_path, "m.fmu")
+    x = model.variable("x")
+    assert x is not None
+    assert x.unit == unit
+    is_noted = bool(definition) and unit.exponents is None
+    assert [n for n in model.notes if "cannot be used, it is not converted: u" in n] == list(
+        model.notes
+    )
+    assert bool(model.notes) is is_noted
+
+
+def test_items_of_an_enumeration_need_a_name_and_a_number(tmp_path: Path) -> None:
+    write(tmp_path, '<Enumeration name="x" valueReference="1" declaredType="T"/>')
+    items = '<Item name="a" value="1"/><Item name="b"/><Item name="c" value="x"/><Item value="4"/>'
+    types = (
+        f'<TypeDefinitions><EnumerationType name="T">{items}</EnumerationType></TypeDefinitions>'
+    )
+    file = tmp_path / "modelDescription.xml"
+    file.write_text(file.read_text().replace("<ModelVariables>", f"{types}<ModelVariables>"))
+    model = read_model(tmp_path, "m.fmu")
+    x = model.variable("x")
+    assert x is not None
+    assert x.enumeration == {"a": 1}
+    assert "and 2 more places: an item of an enumeration needs a name and" in model.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ('startTime="1" stopTime="2"', DefaultExperiment(1.0, 2.0)),
+        ('startTime="1" stopTime="1"', DefaultExperiment(1.0, 1.0)),
+        ('startTime="NaN"', DefaultExperiment()),
+        ('startTime="-INF"', DefaultExperiment()),
+        ('stopTime="1e400"', DefaultExperiment()),
+        ('startTime="2" stopTime="1"', DefaultExperiment(2.0)),
+        ('stepSize="0"', DefaultExperiment()),
+        ('stepSize="-0.1"', DefaultExperiment()),
+        ('stepSize="small"', DefaultExperiment()),
+        ('tolerance="0"', DefaultExperiment()),
+        ('tolerance="1e-400"', DefaultExperiment()),
+    ],
+)
+def test_an_experiment_that_cannot_be_is_left_aside(
+    tmp_path: Path, attributes: str, expected: DefaultExperiment
+) -> None:
+    file = write(tmp_path, "") / "modelDescription.xml"
+    experiment = f"<DefaultExperiment {attributes}/><ModelVariables>"
+    file.write_text(file.read_text().replace("<ModelVariables>", experiment))
+    model = read_model(tmp_path, "m.fmu")
+    assert model.default_experiment == expected
+    given = attributes.count("=")
+    kept = sum(
+        v is not None
+        for v in (expected.start_time, expected.stop_time, expected.tolerance, expected.step_size)
+    )
+    assert len(model.notes) == given - kept
+
+
+@pytest.mark.parametrize("value", ["false", "-1", "1.5", "9223372036854775808", "1e400"])
+def test_a_capability_that_is_no_number_is_left_aside(tmp_path: Path, value: str) -> None:
+    write(tmp_path, "", attributes=f'maxOutputDerivativeOrder="{value}" fixedInternalStepSize="-1"')
+    model = read_model(tmp_path, "m.fmu")
+    assert model.capabilities == Capabilities()
+    assert len(model.notes) == 2
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        '<Outputs><Unknown index="2" dependencies="1  9"/></Outputs>',
+        '<Outputs><Unknown index="2" dependencies="x"/></Outputs>',
+        '<Outputs><Unknown index="0" dependencies=""/></Outputs>',
+        '<Outputs><Unknown index="9" dependencies=""/></Outputs>',
+        '<Outputs><Unknown index="" dependencies=""/></Outputs>',
+        '<Outputs><Unknown dependencies=""/></Outputs>',
+    ],
+)
+def test_a_dependency_on_nothing_counts_as_not_declared(tmp_path: Path, structure: str) -> None:
+    variables = """u|causality="input"|<Real/>
+        y|causality="output"|<Real/>"""
+    model = read_model(write_fmi2(tmp_path, variables, structure), "m.fmu")
+    assert model.dependencies == {"y": {"u"}}
+    assert model.assumed_dependencies == {"y"}
+    assert "that does not exist" in model.notes[0]
+
+
+def test_blanks_between_dependencies_do_not_count(tmp_path: Path) -> None:
+    variables = """u|causality="input"|<Real/>
+        y|causality="output"|<Real/>
+        x|causality="input"|<Real/>"""
+    structure = '<Outputs><Unknown index="2" dependencies=" 1   1 "/></Outputs>'
+    model = read_model(write_fmi2(tmp_path, variables, structure), "m.fmu")
+    assert model.dependencies == {"y": {"u"}}
+    assert model.notes == ()
+
+
+@pytest.mark.parametrize("name", ["../x", "/lib/x", "a\\b", "..", ".", "C:x"])
+def test_a_model_identifier_is_a_bare_name(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "")
+    file = tmp_path / "modelDescription.xml"
+    file.write_text(file.read_text().replace('modelIdentifier="m"', f'modelIdentifier="{name}"'))
+    with pytest.raises(
+        ModelError, match=r"line 2: modelIdentifier of CoSimulation is .* any folder"
+    ):
+        read_model(tmp_path, "m.fmu")
+
+
+def test_an_ordinary_parameter_without_variability_is_settable(tmp_path: Path) -> None:
+    p = read_model(write_fmi2(tmp_path, "p|causality='parameter'|<Real/>"), "m.fmu").variable("p")
+    assert p is not None
+    assert (p.variability, p.initial) == (Variability.FIXED, Initial.EXACT)
+
+
+@pytest.mark.parametrize(
+    ("version", "types", "variables"),
+    [
+        (
+            "2.0",
+            '<SimpleType name="T"><Real unit="K" relativeQuantity="true"/></SimpleType>',
+            '<ScalarVariable name="own" valueReference="0"><Real relativeQuantity="true"/></ScalarVariable>'
+            '<ScalarVariable name="by type" valueReference="1"><Real declaredType="T"/></ScalarVariable>'
+            '<ScalarVariable name="not" valueReference="2"><Real declaredType="T" relativeQuantity="false"/>'
+            '</ScalarVariable><ScalarVariable name="none" valueReference="3"><Real/></ScalarVariable>',
+        ),
+        (
+            "3.0",
+            '<Float64Type name="T" unit="K" relativeQuantity="true"/>',
+            '<Float64 name="own" valueReference="0" relativeQuantity="true"/>'
+            '<Float64 name="by type" valueReference="1" declaredType="T"/>'
+            '<Float64 name="not" valueReference="2" declaredType="T" relativeQuantity="false"/>'
+            '<Float64 name="none" valueReference="3"/>',
+        ),
+    ],
+)
+def test_differences_are_known_from_the_variable_or_its_type(
+    tmp_path: Path, version: str, types: str, variables: str
+) -> None:
+    path = write(tmp_path, variables) / "modelDescription.xml"
+    text = path.read_text().replace('"3.0"', f'"{version}"')
+    text = text.replace("instantiationToken", "guid") if version == "2.0" else text
+    definitions = f"<TypeDefinitions>{types}</TypeDefinitions><ModelVariables>"
+    path.write_text(text.replace("<ModelVariables>", definitions))
+    found = read_model(tmp_path, "m.fmu").variables
+    assert [v.name for v in found if v.relative_quantity] == ["own", "by type"]
