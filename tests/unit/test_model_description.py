@@ -142,7 +142,7 @@ def test_an_unknown_variability_of_an_interval_is_refused(tmp_path: Path) -> Non
 
 def write_fmi2(folder: Path, variables: str, structure: str = "") -> Path:
     """Each variable as ``name|attributes|<Real .../>``, one in a line."""
-    lines = []
+    lines: list[str] = []
     for line in variables.strip().splitlines():
         name, attributes, kind = line.strip().split("|")
         reference = "" if "valueReference" in attributes else f'valueReference="{len(lines)}"'
