@@ -1,0 +1,140 @@
+"""Run every Co-Simulation FMU of a folder alone, by both backends and by fmpy, and compare what comes out.
+
+    python conformance/alone.py FOLDER [--table TABLE]
+
+Each run is a process of its own with a time limit, so that an FMU that crashes or hangs ends only itself. Per FMU the
+table tells
+
+* whether it ran, was refused, failed, crashed or reached the time limit, and why;
+* whether native and reference gave the same bits, and made the same FMI calls with the same arguments;
+* the largest difference to fmpy, relative to the largest magnitude of the output.
+
+All use the same communication step size: the FMU's own suggestion, else its fixed internal step, else a hundredth of its
+default span. Inputs come from a file ``<model>_in.csv`` beside the FMU; without one they keep their start values. The
+tolerance is that of the FMU's default experiment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from xml.etree.ElementTree import ParseError
+
+import facts
+import recorded_calls
+from compared import Line, compare
+from facts import Facts
+from one_run import Task, run
+from tables import write_tables
+
+import fmimaster
+
+MOST_STEPS = 2_000
+"""Longer default experiments are cut here: some FMUs suggest 1e8 s."""
+MOST_LOCALS = 20
+"""So many local variables are recorded of an FMU without outputs."""
+PROGRAMS = ("native", "reference", "fmpy")
+
+
+def examine(fmu: Path, name: str, limit: float) -> Line | None:
+    """Run an FMU by all three, each for at most ``limit`` seconds; None if it has no Co-Simulation."""
+    try:
+        of_fmu = facts.read(fmu)
+    except (ValueError, OSError, zipfile.BadZipFile, ParseError) as error:
+        return Line(name, note=f"it cannot be read: {error}")
+    if of_fmu.identifier is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="alone-") as text:
+        folder = Path(text)
+        task = _task(of_fmu, fmu, folder)
+        line = Line(name, exporter=of_fmu.exporter, fmi=of_fmu.version, steps=task.steps)
+        recorded = task
+        try:
+            copy = recorded_calls.record(fmu, folder / fmu.name, of_fmu.identifier)
+            recorded = replace(task, fmu=copy)
+        except ValueError as error:
+            line = replace(line, note=f"calls not recorded: {error}")
+        outcomes, calls = {}, []
+        for program in PROGRAMS:
+            work = folder / program
+            work.mkdir()
+            of_calls = work / "calls"
+            outcomes[program] = run(
+                program,
+                task if program == "fmpy" else recorded,
+                work,
+                limit,
+                {recorded_calls.VARIABLE: str(of_calls)},
+            )
+            calls.append(recorded_calls.calls(of_calls))
+        line = compare(line, task.step, outcomes, calls[:2])
+        return replace(line, note=line.note.replace(f"{folder}/", ""))
+
+
+def _task(of_fmu: Facts, fmu: Path, folder: Path) -> Task:
+    steps = max(1, round((of_fmu.stop - of_fmu.start) / of_fmu.step))
+    beside = fmu.with_name(f"{fmu.stem}_in.csv")
+    return Task(
+        fmu=fmu,
+        start=of_fmu.start,
+        step=of_fmu.step,
+        steps=min(MOST_STEPS, steps),
+        outputs=_outputs(of_fmu),
+        input_file=_inputs(of_fmu, beside, folder) if beside.is_file() else None,
+        event_mode=any(v.type == "Clock" for v in of_fmu.variables),
+    )
+
+
+def _outputs(of_fmu: Facts) -> list[str]:
+    """The outputs that are numbers; local variables of an FMU that has none."""
+    numbers = [v for v in of_fmu.variables if v.is_number]
+    outputs = [v.name for v in numbers if v.causality == "output"]
+    local = [v.name for v in numbers if v.causality == "local" and v.variability != "constant"]
+    return outputs or local[:MOST_LOCALS]
+
+
+def _inputs(of_fmu: Facts, file: Path, folder: Path) -> Path:
+    """The input file without what this FMU does not have, and without 64-bit integers, which fmpy reads as floats."""
+    known = {
+        v.name
+        for v in of_fmu.variables
+        if v.causality == "input" and v.is_number and v.type not in ("Int64", "UInt64")
+    }
+    table = fmimaster.Results.read_csv(file)
+    target = folder / "input.csv"
+    table.select([n for n in table.names if n in known]).write_csv(target)
+    return target
+
+
+def main() -> int:
+    """Print a line per FMU; exit status 1 if one is refused, fails, crashes, hangs, or differs between the backends."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="all *.fmu in it and below are run")
+    parser.add_argument("--table", type=Path, help="write TABLE.md and TABLE.csv")
+    parser.add_argument("--only", default="", help="FMUs whose path contains this text")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds per run (60)")
+    arguments = parser.parse_args()
+    lines: list[Line] = []
+    for fmu in sorted(arguments.folder.rglob("*.fmu")):
+        name = str(fmu.relative_to(arguments.folder))
+        if arguments.only not in name:
+            continue
+        line = examine(fmu, name, arguments.limit)
+        if line is None:
+            print(f"left out  {name}: no Co-Simulation", flush=True)
+            continue
+        lines.append(line)
+        print(line.text, flush=True)
+        if arguments.table:
+            write_tables(lines, arguments.table)
+    return int(not all(line.is_fine for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

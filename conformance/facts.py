@@ -1,0 +1,81 @@
+"""What a model description says that a run needs. It is read as it is, without a check: that is for those who run it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+TYPES_OF_FMI2 = ("Real", "Integer", "Boolean", "String", "Enumeration")
+NO_NUMBERS = ("String", "Binary", "Clock")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable, with the names of FMI 3.0."""
+
+    name: str
+    type: str
+    causality: str
+    variability: str
+    is_clocked: bool
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it can be compared, and is always there."""
+        return self.type not in NO_NUMBERS and not self.is_clocked
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of an FMU; ``identifier`` is None without Co-Simulation. Times in s."""
+
+    exporter: str
+    version: str
+    identifier: str | None
+    start: float
+    stop: float
+    step: float
+    variables: tuple[Variable, ...]
+
+
+def read(fmu: Path) -> Facts:
+    """Read them.
+
+    Raises
+    ------
+    ValueError, OSError, zipfile.BadZipFile, ElementTree.ParseError
+        If there is no model description, or its numbers are none.
+    """
+    with zipfile.ZipFile(fmu) as archive:
+        names = {name.replace("\\", "/"): name for name in archive.namelist()}
+        if "modelDescription.xml" not in names:
+            raise ValueError("it has no modelDescription.xml")
+        root = ElementTree.fromstring(archive.read(names["modelDescription.xml"]))
+    interface = root.find("CoSimulation")
+    experiment = root.find("DefaultExperiment")
+    given = experiment.attrib if experiment is not None else {}
+    fixed = interface.get("fixedInternalStepSize") if interface is not None else None
+    start = float(given.get("startTime", 0.0))
+    stop = float(given.get("stopTime", start + 1.0))
+    return Facts(
+        exporter=root.get("generationTool") or "not named",
+        version=root.get("fmiVersion", ""),
+        identifier=interface.get("modelIdentifier") if interface is not None else None,
+        start=start,
+        stop=stop,
+        step=float(given.get("stepSize", 0.0)) or float(fixed or 0.0) or (stop - start) / 100,
+        variables=tuple(map(_variable, root.find("ModelVariables") or ())),
+    )
+
+
+def _variable(element: ElementTree.Element) -> Variable:
+    types = [child.tag for child in element if child.tag in TYPES_OF_FMI2]
+    return Variable(
+        name=element.get("name", ""),
+        type=types[0] if element.tag == "ScalarVariable" and types else element.tag,
+        causality=element.get("causality", "local"),
+        variability=element.get("variability", "continuous"),
+        is_clocked="clocks" in element.attrib,
+    )

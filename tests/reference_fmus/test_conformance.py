@@ -1,0 +1,75 @@
+"""The scripts that run FMUs of other tools, run on FMUs of our own."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from misbehaving_fmu import Act, misbehaving
+from recorded_calls import VARIABLE, calls, first_difference, record
+
+from fmimaster import reference_path
+
+SCRIPTS = Path(__file__).parents[2] / "conformance"
+Table = dict[str, dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """FMU → its line of the table."""
+    folder = tmp_path_factory.mktemp("fmus")
+    for version in ("fmi2", "fmi3"):
+        shutil.copy(reference_path(f"{version}/Dahlquist.fmu"), folder / f"{version}.fmu")
+    (folder / "fmi2_in.csv").write_text("time,u\n0,0\n10,5\n")
+    misbehaving(folder, "fmi3", Act("DoStep", "chdir", "/no/such/folder"), name="Crashing")
+    misbehaving(folder, "fmi2", Act("DoStep", "hang", since=0.5), name="Hanging")
+    misbehaving(folder, "fmi2", Act("Instantiate", "return", 3), name="Refusing")
+    done = subprocess.run(
+        [sys.executable, SCRIPTS / "alone.py", folder, "--table", folder / "table", "--limit", "4"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    with (folder / "table.csv").open(newline="") as file:
+        return {line["fmu"]: line for line in csv.DictReader(file)}
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_an_fmu_that_runs_gives_the_same_bits_and_calls(table: Table, version: str) -> None:
+    line = table[f"{version}.fmu"]
+    assert (line["native"], line["reference"], line["fmpy"]) == ("ran",) * 3
+    assert line["same bits"] == "yes"
+    assert int(line["same calls"]) > int(line["steps"])
+    assert float(line["difference"]) <= 1e-12
+
+
+def test_an_fmu_that_crashes_hangs_or_refuses_ends_itself_only(table: Table) -> None:
+    assert table["Crashing.fmu"]["native"] == "crashed"
+    assert table["Hanging.fmu"]["reference"] == "timed out"
+    assert table["Refusing.fmu"]["native"] == "refused"
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_calls_with_other_arguments_are_found(version: str, tmp_path: Path) -> None:
+    original = reference_path(f"{version}/Dahlquist.fmu")
+    fmu = record(original, tmp_path / "recorded.fmu", "Dahlquist")
+    lists = []
+    for k, step_size in enumerate(["0.5", "0.5", "0.25"]):
+        file = tmp_path / str(k)
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "fmimaster", "simulate", fmu, "--stop-time", "1"),
+                *("--step-size", step_size, "--output-file", tmp_path / "rows.csv"),
+            ],
+            env={**os.environ, VARIABLE: str(file)},
+            check=True,
+        )
+        lists.append(calls(file))
+    assert first_difference(lists[0], lists[1]) == ""
+    assert f"{version}DoStep 0x0p+0 0x1p-1" in first_difference(lists[0], lists[2])
