@@ -19,7 +19,7 @@ _NAME = "input"
 
 def attach_input_file(
     path: Path, system: ResolvedSystem, loader: Loader, *, bare_names: bool
-) -> tuple[ResolvedSystem, Component, list[float]]:
+) -> tuple[ResolvedSystem, Component, dict[float, frozenset[str]]]:
     """Let the columns of a CSV file feed the open inputs of their names.
 
     Parameters
@@ -30,7 +30,7 @@ def attach_input_file(
 
     Returns
     -------
-    The system with the table as its last component, that component, and the times in s at which a signal jumps.
+    The system with the table as its last component, that component, and its jumps: time in s → columns.
 
     Raises
     ------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
 from fmimaster.input_file import attach_input_file
+from fmimaster.plan.layout import Group
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy
@@ -36,6 +38,8 @@ class Prepared:
     schedule: Schedule
     components: tuple[Component, ...]
     """What each instance of the plan is made from."""
+    input_jumps: Mapping[Fraction, frozenset[int]] = field(default_factory=dict)
+    """Time in s → instances in Event Mode for which a jump of a continuous input is an event (FMI 3.0, 4.1.1)."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -62,7 +66,7 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
     )
     once.refuse_second_instances((n, c.source, models[n]) for n, c in components.items())
     made_from = tuple(components.values())
-    jumps: Sequence[float] = ()
+    jumps: Mapping[float, frozenset[str]] = {}
     if settings.input_file is not None:
         path, bare = Path(settings.input_file), description.is_single_fmu
         resolved, table, jumps = attach_input_file(path, resolved, loader, bare_names=bare)
@@ -83,7 +87,9 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
             if (point := schedule.on_grid(time)) != time:
                 signals.move(time, point)
     plan, programs = _planned(settings, schedule.rule, resolved, description)
-    return Prepared(description, plan, programs, schedule, made_from)
+    return Prepared(
+        description, plan, programs, schedule, made_from, _input_jumps(plan, schedule, jumps)
+    )
 
 
 def _planned(
@@ -113,6 +119,26 @@ def _planned(
         undoes=rule.rejects,
     )
     return plan, programs
+
+
+def _input_jumps(
+    plan: Plan, schedule: Schedule, jumps: Mapping[float, frozenset[str]]
+) -> dict[Fraction, frozenset[int]]:
+    """Which instances have an event where columns of the input file, the last component, jump."""
+    table = len(plan.instances) - 1
+    fed: dict[str, set[int]] = {}
+    for (i, group), routes in plan.routes.items():
+        if group is Group.CONTINUOUS and plan.instances[i].event_mode:
+            for route in routes:
+                if route.link.source == table:
+                    fed.setdefault(route.link.output.name, set()).add(i)
+    found: dict[Fraction, frozenset[int]] = {}
+    for time, columns in jumps.items() if fed else ():
+        concerned = frozenset[int]().union(*(fed.get(c, ()) for c in columns))
+        met = schedule.met(time)
+        if concerned and schedule.start < met <= schedule.stop:
+            found[met] = found.get(met, frozenset()) | concerned
+    return found
 
 
 def _event_use(settings: Settings, order: StepOrder) -> EventUse:

@@ -79,7 +79,8 @@ class Session:
         )
         self.recorder = _recorder(plan, settings, schedule, writer)
         rule, base = schedule.rule, schedule.base
-        timeline = Timeline.of(schedule.instant(p) for p in schedule.points)
+        jumps = {schedule.instant(p): who for p, who in prepared.input_jumps.items()}
+        timeline = Timeline.of((schedule.instant(p) for p in schedule.points), jumps)
         memory = rule.begin(base, base.ticks(schedule.start))
         self.state = RunState(self.start, timeline, memory)
         algorithm = settings.algorithm

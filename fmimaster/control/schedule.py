@@ -53,6 +53,12 @@ class Schedule:
         """One of these times as an instant."""
         return self.base.instant(self.base.ticks(time))
 
+    def met(self, seconds: float) -> Fraction:
+        """The communication point at which a jump is met: its own, or the next one if steps cannot vary."""
+        time = nearest(exact(seconds), self.start, self.rule.exact_size)
+        steps = (time - self.start) / self.rule.exact_size
+        return time if self.points else self.start + ceil(steps) * self.rule.exact_size
+
     def on_grid(self, seconds: float) -> float:
         """The grid point that a given time is but for rounding; if there is none, the time itself."""
         return float(nearest(exact(seconds), self.start, self.rule.exact_size))

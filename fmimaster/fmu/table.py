@@ -28,7 +28,7 @@ class Table:
     Parameters
     ----------
     time : shape (n,), non-decreasing, in s
-        Two rows with the same time define a discontinuity; from there on the later row is valid.
+        Two rows with the same time and different values define a discontinuity; from there on the later row is valid.
     columns : name → shape (n,)
     types : name → DataType
         Floating point signals are interpolated linearly, all others keep their value until the next row; before the
@@ -71,14 +71,20 @@ class Table:
             ),
         )
 
-    def jumps(self) -> list[float]:
-        """Times in s at which a signal is discontinuous: repeated times, and changes of a signal that is held."""
-        found = set(self.time[:-1][np.diff(self.time) == 0].tolist())
+    def jumps(self) -> dict[float, frozenset[str]]:
+        """Time in s → columns that are discontinuous there: rows at one time with unequal values, and changes of signals
+        that are held."""
+        last = np.flatnonzero(np.append(np.diff(self.time) != 0, True))  # row of each distinct time
+        first = np.append(0, last[:-1] + 1)
+        found: dict[float, set[str]] = {}
         for column, is_float, is_slope in self._signals:
-            if not is_float and not is_slope:
-                values = self.columns[column]
-                found |= set(self.time[1:][values[1:] != values[:-1]].tolist())
-        return sorted(found)
+            if is_slope:
+                continue
+            values = self.columns[column]
+            before = first if is_float else np.append(0, last[:-1])
+            for k in np.flatnonzero(values[before] != values[last]).tolist():
+                found.setdefault(float(self.time[last[k]]), set()).add(column)
+        return {time: frozenset(found[time]) for time in sorted(found)}
 
     def move(self, before: float, after: float) -> None:
         """Let the rows at one time be at another one near it, with those between the two."""

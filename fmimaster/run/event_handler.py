@@ -100,9 +100,10 @@ class EventHandler:
         s = self._state
         found = self._detected(due, requests)
         is_due = s.next_event <= s.time.seconds
-        if not (found or due or requests or is_due or self._changes.inputs):
+        jumped = self._jumped() if s.timeline.jumps else NONE
+        if not (found or due or requests or is_due or self._changes.inputs or jumped):
             return False, False
-        causes = self._causes_of_instances(requests)
+        causes = self._causes_of_instances(requests, jumped)
         fired = dict.fromkeys(due, PREDICTED)
         if causes and self._plan.events:
             stopped = self._indicators.stopped_at(AT_EVENT, frozenset(requests)) - s.fired
@@ -139,10 +140,22 @@ class EventHandler:
             self._indicators.check_finite(s.time.seconds)
         return found
 
-    def _causes_of_instances(self, requests: Sequence[int]) -> dict[int, Cause]:
-        """Instances that need an event, each with the cause: a request, a time event, or a changed discrete input."""
+    def _jumped(self) -> frozenset[int]:
+        """Instances of which a continuous input jumps here, once."""
+        s = self._state
+        if s.jumped == s.time:
+            return NONE
+        s.jumped = s.time
+        return s.timeline.jumps.get(s.time, NONE)
+
+    def _causes_of_instances(
+        self, requests: Sequence[int], jumped: frozenset[int]
+    ) -> dict[int, Cause]:
+        """Instances that need an event, each with the cause: a request, a time event, or an input that is discrete and has
+        changed, or continuous and has jumped."""
         found = {
-            i: Cause(Kind.CHANGED_INPUT, (self._names[i],)) for i in self._changes.inputs_changed()
+            i: Cause(Kind.CHANGED_INPUT, (self._names[i],))
+            for i in sorted(self._changes.inputs_changed() | jumped)
         }
         for i in np.flatnonzero(self._executor.next_events <= self._state.time.seconds).tolist():
             found[i] = Cause(Kind.TIME_EVENT, (self._names[i],))

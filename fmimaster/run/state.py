@@ -39,6 +39,8 @@ class RunState:
     """Superdense index of the last row."""
     next_event: float = inf
     """Time in s of the next event that an FMU has named."""
+    jumped: Instant | None = None
+    """Where jumps of continuous inputs were last looked for."""
     fired: frozenset[int] = frozenset()
     """Events that have happened at the present time."""
     outdated: frozenset[int] = frozenset()

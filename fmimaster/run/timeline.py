@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
@@ -17,11 +17,16 @@ class Timeline:
     """Points that a user or an input table imposes, in the order of time."""
 
     points: list[Instant] = field(default_factory=list)
+    jumps: Mapping[Instant, frozenset[int]] = field(default_factory=dict)
+    """Those of the points at which a continuous input jumps → the instances with Event Mode that have it."""
 
     @classmethod
-    def of(cls, points: Iterable[Instant]) -> Timeline:
-        """A calendar with these points."""
-        return cls(sorted(set(points)))
+    def of(
+        cls, points: Iterable[Instant], jumps: Mapping[Instant, frozenset[int]] | None = None
+    ) -> Timeline:
+        """A calendar with these points, and those of the jumps."""
+        jumps = jumps or {}
+        return cls(sorted({*points, *jumps}), jumps)
 
     def after(self, now: Instant) -> Instant:
         """The first point after an instant; NEVER if there is none."""

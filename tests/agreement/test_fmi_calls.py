@@ -189,6 +189,16 @@ def test_going_back(version: str, step: Locate | str) -> None:
     assert_same_calls(path, among=among, **settings)
 
 
+def test_a_jump_of_a_continuous_input(tmp_path: Path) -> None:
+    file = tmp_path / "x.csv"
+    file.write_text("time,x\n0,20\n1,20\n1,22\n2.5,22\n2.5,18\n")
+    path = reference_path("fmi3/ThermostatController.fmu")
+    settings: dict[str, Any] = {"stop_time": 4, "step_size": 1, "event_mode": True}
+    assert_same_calls(path, among={"fmi3EnterEventMode"}, input_file=file, **settings)
+    rows = simulate(path, input_file=file, **settings)
+    assert [e.time for e in rows.events] == [1.0, 2.5]
+
+
 def test_superdense_time() -> None:
     settings = {"stop_time": 3.5, "step_size": "0.3", "start_values": {"test": 2}}
     among = {"fmi3EnterEventMode", "fmi3EnterStepMode"}

@@ -71,13 +71,18 @@ def test_held_signals_have_no_slope() -> None:
 
 def test_jumps_are_repeated_times_and_changes_of_held_signals() -> None:
     t = table([0, 1, 1, 2, 3, 4], u=[0, 1, 5, 6, 7, 8], n=[1, 1, 1, 1, 2, 2])
-    assert t.jumps() == [1.0, 3.0]
+    assert t.jumps() == {1.0: {"u"}, 3.0: {"n"}}
+
+
+def test_equal_rows_at_one_time_are_no_jump() -> None:
+    t = table([0, 1, 1, 2, 2, 2], u=[0, 5, 5, 6, 7, 6], n=[1, 1, 1, 1, 2, 1])
+    assert t.jumps() == {}
 
 
 def test_a_table_of_one_row_is_constant() -> None:
     t = table([1], u=[7])
     assert at(t, "u", 0, 1, 2) == [7, 7, 7]
-    assert t.jumps() == []
+    assert t.jumps() == {}
 
 
 # As an instance -------------------------------------------------------------------------------------------------------
