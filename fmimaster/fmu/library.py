@@ -44,6 +44,8 @@ _MACHINES = {
 NOT_NEEDED = ("documentation/", "sources/")
 """Folders of an FMU that a simulation does not need; not unpacking them halves the time of loading a small FMU."""
 
+_NO_MESSAGE = "The FMU gave no message; with fmi_logging (--fmi-logging) it may give one."
+
 _LOADING = threading.Lock()
 """fmpy changes the working directory of the process while it loads a library."""
 
@@ -133,12 +135,11 @@ class FmuFile:
         try:
             instance = self._kind[1](fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
-            reason = " ".join(messages.last) or (
-                "It gave no message; fmi_logging (--fmi-logging) may bring one."
-            )
+            said = " ".join(m for m in messages.last if m)
             raise ModelError(
-                f"'{self.source}' cannot be instantiated as '{name}': {error}. Message of the FMU: {reason} Often a "
-                "licence, a resource file or another program is missing."
+                f"'{self.source}' cannot be instantiated as '{name}': {str(error).rstrip('.')}. "
+                + (f"Message of the FMU: {said}" if said else _NO_MESSAGE)
+                + " Often a licence, a resource file or another program is missing."
             ) from error
         return instance
 
@@ -191,21 +192,23 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
     Raises
     ------
     ModelError
-        If there is none; the message names the platforms that there are.
+        If there is none; the message names the platforms that there are. If it is a link that leads out of the FMU.
     """
     binaries = folder / "binaries"
     suffix = str(fmpy.sharedLibraryExtension)
     platforms = [str(fmpy.platform_tuple)]
     if model.fmi_version.startswith("2"):
         platforms.insert(0, str(fmpy.platform))
+    expected = model.model_identifier + suffix
     for platform in platforms:
-        expected = binaries / platform / (model.model_identifier + suffix)
-        if expected.is_file():
-            return expected
-        others = sorted((binaries / platform).glob(f"*{suffix}"))
-        if len(others) == 1:
-            log.warning("'%s': '%s' expected, '%s' taken.", where, expected.name, others[0].name)
-            return others[0]
+        libraries = sorted(p for p in (binaries / platform).glob(f"*{suffix}") if p.is_file())
+        named = [p for p in libraries if p.name == expected]
+        if named or len(libraries) == 1:
+            [library] = named or libraries
+            if not named:
+                log.warning("'%s': '%s' expected, '%s' taken.", where, expected, library.name)
+            _refuse_outside(folder, library, where)
+            return library
     there = sorted(p.name for p in binaries.iterdir()) if binaries.is_dir() else []
     has = f"it has {', '.join(there)}" if there else "it has none at all"
     sources = (
@@ -216,6 +219,16 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
     raise ModelError(
         f"'{where}' has no binary for this platform, expected {' or '.join(platforms)}; {has}.{sources}"
     )
+
+
+def _refuse_outside(folder: Path, library: Path, where: str) -> None:
+    """Raise if a library of an unpacked FMU is a link to code that does not belong to the FMU."""
+    real = library.resolve()
+    if not real.is_relative_to(folder.resolve()):
+        raise ModelError(
+            f"The library of '{where}' is a link to '{real}', outside of the FMU. Expected the library itself; copy it "
+            "into the FMU."
+        )
 
 
 def _load(make: Callable[..., Any], model: Model, folder: Path, library: Path, where: str) -> Any:
