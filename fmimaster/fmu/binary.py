@@ -10,7 +10,6 @@ import logging
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,12 +17,11 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
 from fmimaster.fmu.instance import Binding, Instance, KernelInterface, Signal, Transfer
+from fmimaster.fmu.status import DISCARD, ERROR, FATAL, OK, SUCCESS, objection, status_name, word_of
 from fmimaster.system.model import DataType, Model
 
 log = logging.getLogger("fmimaster")
 
-OK, WARNING, DISCARD, ERROR, FATAL = range(5)
-STATUS = ("OK", "Warning", "Discard", "Error", "Fatal", "Pending")
 _KEPT_MESSAGES = 20
 _FAILURES = ("logStatusDiscard", "logStatusError", "logStatusFatal")
 """Categories of log messages, by the standards, with the reason why a call did not succeed."""
@@ -41,7 +39,7 @@ class MessageLog:
         text = (message or b"").decode("utf-8", "replace").rstrip()
         self.last.append(text)
         level = logging.INFO if status == OK else logging.WARNING
-        log.log(level, "%s [%s] %s", self.instance, STATUS[min(max(status, 0), 5)], text)
+        log.log(level, "%s [%s] %s", self.instance, word_of(status), text)
 
 
 class BinaryInstance(Instance):
@@ -65,7 +63,6 @@ class BinaryInstance(Instance):
         self.prefix = prefix
         self.messages = messages
         self.component = ctypes.c_void_p(_address(fmu.component))
-        self.time: float | None = None
         self._places: dict[int, ctypes.c_void_p] = {}
         self.lent_places: Callable[[], list[int]] = list
         """Addresses of FMU states that the kernel has saved; they are freed with the instance."""
@@ -93,25 +90,20 @@ class BinaryInstance(Instance):
     def _lend_places(self, places: Callable[[], list[int]]) -> None:
         self.lent_places = places
 
-    def raise_failure(
-        self, name: str, status: int | None, time: float, step: float | None = None
-    ) -> None:
-        """Raise the error for a call that was made from elsewhere; a missing function has no status."""
-        self.time = time
-        if status is None:
-            self.function(name)()
-        else:
-            self.fail(name, status, step)
+    def raise_failure(self, name: str, status: int, step: float) -> None:
+        """Raise the error for a call that was made by the kernel, whatever status that has for a missing function."""
+        if not self.address(name):
+            raise self._lacks_function(name)
+        self.fail(name, status, step if name == "DoStep" else None)
 
     # Calls
 
     def function(self, name: str, *types: Any) -> Callable[..., int]:
         """An FMI function by its name without prefix; raises CallError when called if the library lacks it."""
-        full = self.prefix + name
         try:
-            function = self.fmu.dll[full]
+            function = self.fmu.dll[self.prefix + name]
         except AttributeError:
-            return self._missing(full)
+            return self._missing(name)
         function.argtypes = types or None
         function.restype = ctypes.c_int
         return function  # type: ignore[no-any-return]
@@ -123,23 +115,27 @@ class BinaryInstance(Instance):
         except AttributeError:
             return 0
 
-    def _missing(self, full: str) -> Callable[..., int]:
+    def _missing(self, name: str) -> Callable[..., int]:
         def call(*_: Any) -> int:
-            raise CallError(
-                f"'{self.name}' was to call {full}, but the FMU's library does not have this function. "
-                "Ask the FMU's vendor, or use an algorithm that does not need it.",
-                instance=self.name,
-                function=full,
-                status="missing",
-                time=self.time,
-            )
+            raise self._lacks_function(name)
 
         return call
+
+    def _lacks_function(self, name: str) -> CallError:
+        full = self.prefix + name
+        return CallError(
+            f"'{self.name}' was to call {full}, but the FMU's library does not have this function. "
+            "Ask the FMU's vendor, or use an algorithm that does not need it.",
+            instance=self.name,
+            function=full,
+            status="missing",
+            time=self.clock(),
+        )
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call an FMI function that takes the instance and these arguments; raise unless it returns OK or Warning."""
         status = self.function(name)(self.component, *arguments)
-        if status > WARNING:
+        if status not in SUCCESS:
             self.fail(name, status)
 
     def ask_for_failures(self, true: Any) -> None:
@@ -147,14 +143,20 @@ class BinaryInstance(Instance):
         categories = [c.encode() for c in self.model.log_categories if c in _FAILURES]
         if categories:
             array = (ctypes.c_char_p * len(categories))(*categories)
-            set_debug_logging = self.function("SetDebugLogging")
-            with suppress(CallError):  # the function is missing
-                set_debug_logging(self.component, true, ctypes.c_size_t(len(array)), array)
+            if self.address("SetDebugLogging"):
+                set_debug_logging = self.function("SetDebugLogging")
+                count = ctypes.c_size_t(len(array))
+                status = set_debug_logging(self.component, true, count, array)
+                if status not in (*SUCCESS, DISCARD, ERROR):
+                    self.fail("SetDebugLogging", status)
 
     def fail(self, name: str, status: int, step: float | None = None) -> None:
         """Raise the error for a call that did not succeed."""
-        function, word = self.prefix + name, STATUS[min(status, 5)]
-        where = "" if self.time is None else f" at t = {self.time:.12g} s"
+        if status == FATAL:
+            self.fmu.condition.is_fatal = True
+        function, word = self.prefix + name, status_name(self.prefix, status)
+        time = self.clock()
+        where = "" if time is None else f" at t = {time:.12g} s"
         size = "" if step is None else f" (step {step:.6g} s)"
         said = "".join(f"\n  {self.name}: {m}" for m in list(self.messages.last)[-5:])
         advice = {
@@ -162,13 +164,13 @@ class BinaryInstance(Instance):
             FATAL: "The FMU cannot be used any more in this process.",
         }.get(status, "Check its inputs, parameters and step size.")
         raise CallError(
-            f"{function} of '{self.name}' returned {self.prefix}{word}{where}{size}. "
+            f"{function} of '{self.name}' returned {word}{objection(self.prefix, name, status)}{where}{size}. "
             + (f"Messages of the FMU:{said}" if said else f"The FMU gave no message. {advice}"),
             instance=self.name,
             function=function,
-            status=self.prefix + word,
+            status=word,
             messages=tuple(self.messages.last),
-            time=self.time,
+            time=time,
         )
 
     def transfer(self, name: str, *arguments: Any) -> Transfer:
@@ -177,7 +179,7 @@ class BinaryInstance(Instance):
 
         def act() -> None:
             status = function(component, *arguments)
-            if status > WARNING:
+            if status not in SUCCESS:
                 fail(name, status)
 
         return act
@@ -211,14 +213,14 @@ class BinaryInstance(Instance):
 
         def read() -> None:
             status = function(self.component, refs, n, pointers, *extra)
-            if status > WARNING:
+            if status not in SUCCESS:
                 self.fail(name, status)
             values[:] = [(p or b"").decode("utf-8", "replace") for p in pointers]
 
         def write() -> None:
             pointers[:] = [v.encode() for v in values]
             status = function(self.component, refs, n, pointers, *extra)
-            if status > WARNING:
+            if status not in SUCCESS:
                 self.fail(name, status)
 
         return read if get else write
@@ -251,6 +253,13 @@ class BinaryInstance(Instance):
 
         return set_polynomials
 
+    # The end
+
+    def terminate(self) -> None:
+        """``Terminate``; a run that is over ends without it, if the library lacks it."""
+        if self.address("Terminate"):
+            self.call("Terminate")
+
     # FMU states
 
     def save(self, place: int) -> None:
@@ -267,16 +276,28 @@ class BinaryInstance(Instance):
         """Name of the function that gets, sets or frees a state; FMI 2.0 and 3.0 spell it differently."""
 
     def free(self) -> None:
-        """Free saved states and the instance; harmless the second time."""
+        """Free saved states and the instance; harmless the second time. Never raises.
+
+        Nothing is called of an FMU that has returned Fatal, nor what its library lacks; what it returns is of no
+        consequence any more.
+        """
         if self._freed:
             return
         self._freed = True
         lent = [ctypes.c_void_p(address) for address in self.lent_places()]
-        for state in (*(self._places[place] for place in sorted(self._places)), *lent):
-            self.function(self.state_function("Free"))(self.component, ctypes.byref(state))
-        function = self.function("FreeInstance")
-        function.restype = None  # type: ignore[attr-defined]
-        function(self.component)
+        saved = [self._places[place] for place in sorted(self._places)]
+        free_state = self.state_function("Free")
+        if self.address(free_state):
+            function = self.function(free_state)
+            for state in filter(None, (*saved, *lent)):
+                if self.fmu.condition.is_fatal:
+                    return
+                status = function(self.component, ctypes.byref(state))
+                self.fmu.condition.is_fatal |= status == FATAL
+        if self.address("FreeInstance") and not self.fmu.condition.is_fatal:
+            function = self.function("FreeInstance")
+            function.restype = None  # type: ignore[attr-defined]
+            function(self.component)
 
 
 def _address(component: Any) -> int:

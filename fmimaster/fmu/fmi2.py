@@ -15,8 +15,9 @@ from fmpy.fmi2 import fmi2CallbackFreeMemoryTYPE as FreeType
 from fmpy.fmi2 import free as free_memory
 from numpy.typing import NDArray
 
-from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
+from fmimaster.fmu.binary import BinaryInstance, MessageLog
 from fmimaster.fmu.instance import InstanceOptions, KernelInterface, Signal, StepAnswer, Transfer
+from fmimaster.fmu.status import DISCARD, ERROR, SUCCESS
 from fmimaster.system.model import DataType, Model
 
 _DO_STEP_STATUS, _PENDING_STATUS, _LAST_SUCCESSFUL_TIME, _TERMINATED = range(4)
@@ -42,6 +43,7 @@ class Fmi2Instance(BinaryInstance):
         messages: MessageLog,
         options: InstanceOptions,
     ) -> None:
+        fmu.must_have("fmi2Instantiate")
         _LOGS[name.encode()] = messages
         fmu.instantiate(callbacks=_callbacks(), loggingOn=options.logging_on)
         super().__init__(fmu, model, name, "fmi2", messages)
@@ -110,7 +112,6 @@ class Fmi2Instance(BinaryInstance):
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
         """``SetupExperiment`` and ``EnterInitializationMode``, which FMI 3.0 has as one call."""
-        self.time = start
         self.call(
             "SetupExperiment",
             ctypes.c_int(tolerance is not None),
@@ -127,26 +128,34 @@ class Fmi2Instance(BinaryInstance):
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``; after Discard, the status of the FMU gives the time reached."""
-        self.time = time
         # saved states are kept: a step may be undone
         status = self._do_step(self.component, time, size, not self._places)
-        if status <= WARNING:
+        if status in SUCCESS:
             return None
         if status != DISCARD:
             self.fail("DoStep", status, size)
-        reached, terminated = ctypes.c_double(time), ctypes.c_int(0)
-        self.function("GetRealStatus")(self.component, _LAST_SUCCESSFUL_TIME, ctypes.byref(reached))
-        self.function("GetBooleanStatus")(self.component, _TERMINATED, ctypes.byref(terminated))
+        return self._discarded(time)
+
+    def _discarded(self, time: float) -> StepAnswer:
+        """What the status of the FMU says of a step from ``time`` that it has discarded."""
+        reached = self._status_value("GetRealStatus", _LAST_SUCCESSFUL_TIME, ctypes.c_double(time))
+        terminated = self._status_value("GetBooleanStatus", _TERMINATED, ctypes.c_int(0))
         return StepAnswer(
-            reached.value,
-            discarded=True,
-            terminate=bool(terminated.value),
-            messages=tuple(self.messages.last),
+            reached, discarded=True, terminate=bool(terminated), messages=tuple(self.messages.last)
         )
 
-    def terminate(self) -> None:
-        """``Terminate``."""
-        self.call("Terminate")
+    def _status_value(self, name: str, kind: int, default: Any) -> Any:
+        """A value of the FMU's status; the default if the FMU cannot provide it.
+
+        For that the standard has Discard, but exporters return Error too, or their library lacks the function.
+        """
+        if not self.address(name):
+            return default.value
+        value = type(default)(default.value)
+        status = self.function(name)(self.component, kind, ctypes.byref(value))
+        if status not in (*SUCCESS, DISCARD, ERROR):
+            self.fail(name, status)
+        return value.value if status in SUCCESS else default.value
 
     def state_function(self, verb: str) -> str:
         """``GetFMUstate`` and its relatives."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fmpy.fmi3 import fmi3IntermediateUpdateCallback, fmi3LogMessageCallback
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.binary import DISCARD, WARNING, BinaryInstance, MessageLog
+from fmimaster.fmu.binary import BinaryInstance, MessageLog
 from fmimaster.fmu.instance import (
+    Binding,
     InstanceOptions,
     KernelInterface,
     Signal,
@@ -20,7 +25,8 @@ from fmimaster.fmu.instance import (
     Transfer,
     UpdateAnswer,
 )
-from fmimaster.system.model import DataType, Model
+from fmimaster.fmu.status import DISCARD, SUCCESS
+from fmimaster.system.model import Causality, DataType, Model, Variability
 
 _POINTER_BOOL = ctypes.POINTER(ctypes.c_bool)
 _POINTER_DOUBLE = ctypes.POINTER(ctypes.c_double)
@@ -41,20 +47,11 @@ class Fmi3Instance(BinaryInstance):
     ) -> None:
         self._refresh: Callable[[float], None] | None = None
         self._failure: CallError | None = None
-        # the callback is called twice or more in each step: it is given to an FMU only if it has a use
-        intermediate = [v.value_reference for v in model.variables if v.intermediate_update]
-        intermediate = intermediate if options.polynomial_inputs else []
+        """What a call in Intermediate Update Mode has raised; the step ends with it."""
+        self._has_failed = ctypes.c_int(0)
         self._initialized = False
-        fmu.instantiate(
-            eventModeUsed=options.event_mode,
-            earlyReturnAllowed=options.early_return,
-            loggingOn=options.logging_on,
-            logMessage=lambda _environment, status, category, text: messages.add(
-                status, category, text
-            ),
-            intermediateUpdate=self._intermediate_update if intermediate else None,
-            requiredIntermediateVariables=intermediate or None,
-        )
+        self._intermediate = _intermediate_inputs(model) if options.polynomial_inputs else ()
+        self._instantiate(fmu, model, name, messages, options)
         super().__init__(fmu, model, name, "fmi3", messages)
         if not options.logging_on:
             self.ask_for_failures(ctypes.c_bool(True))
@@ -77,6 +74,51 @@ class Fmi3Instance(BinaryInstance):
             ctypes.pointer(self._early),
             ctypes.pointer(self._reached),
         )
+
+    def _instantiate(
+        self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
+    ) -> None:
+        fmu.must_have("fmi3InstantiateCoSimulation")
+        resources = Path(fmu.unzipDirectory, "resources")
+        n = len(self._intermediate)
+        # the callback is called twice or more in each step: it is given to an FMU only if it has a use
+        update = fmi3IntermediateUpdateCallback(self._intermediate_update) if n else None
+        self._callbacks = (
+            fmi3LogMessageCallback(
+                lambda _environment, status, category, text: messages.add(status, category, text)
+            ),
+            update or fmi3IntermediateUpdateCallback(),
+        )
+        log_message, intermediate_update = self._callbacks
+        fmu.component = fmu.fmi3InstantiateCoSimulation(
+            name.encode(),
+            model.instantiation_token.encode(),
+            # FMI 3.0, 2.3.1: null, if the FMU has no such folder
+            f"{resources}{os.sep}".encode() if resources.is_dir() else None,
+            False,
+            options.logging_on,
+            options.event_mode,
+            options.early_return,
+            (ctypes.c_uint32 * n)(*self._intermediate) if n else None,
+            n,
+            None,
+            log_message,
+            intermediate_update,
+        )
+        if not fmu.component:
+            raise ValueError("fmi3InstantiateCoSimulation returned null")
+
+    @property
+    def binding(self) -> Binding:
+        """How the kernel calls it."""
+        failed = ctypes.addressof(self._has_failed) if self._intermediate else 0
+        return replace(super().binding, update_failed=failed)
+
+    def raise_failure(self, name: str, status: int, step: float) -> None:
+        """Raise the error for a call that was made by the kernel, or in Intermediate Update Mode."""
+        if self._failure is not None:
+            raise self._failure
+        super().raise_failure(name, status, step)
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables into ``values``."""
@@ -123,14 +165,17 @@ class Fmi3Instance(BinaryInstance):
 
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function that sets coefficients, or keeps the signal for Intermediate Update Mode, in which the FMU
-        requests values."""
+        requests values; inputs without ``intermediateUpdate`` keep the value that they have at the start of a step."""
         if self.model.input_polynomials:
             return self.coefficients(references)
-        values = np.zeros(len(references))
-        write = self.setter(DataType.FLOAT64, references, values)
+        chosen = [row for row, r in enumerate(references) if r in self._intermediate]
+        if not chosen:
+            return lambda *_: None
+        values = np.zeros(len(chosen))
+        write = self.setter(DataType.FLOAT64, [references[row] for row in chosen], values)
 
         def refresh(now: float, signal: Signal) -> None:
-            values[:] = signal(now, 0)
+            values[:] = signal(now, 0)[chosen]
             write()
 
         def set_polynomials(_: float, signal: Signal) -> None:
@@ -143,11 +188,12 @@ class Fmi3Instance(BinaryInstance):
     ) -> None:
         early_return_requested = rest[3]
         early_return_requested[0] = False
-        if set_requested and self._refresh is not None:
+        if set_requested and self._refresh is not None and self._failure is None:
             try:
                 self._refresh(time)
             except CallError as error:  # an exception cannot pass through the FMU
                 self._failure = error
+                self._has_failed.value = 1
 
     def enter_configuration_mode(self) -> None:
         """``EnterConfigurationMode``."""
@@ -161,7 +207,6 @@ class Fmi3Instance(BinaryInstance):
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
         """``EnterInitializationMode``."""
-        self.time = start
         self.call(
             "EnterInitializationMode",
             ctypes.c_bool(tolerance is not None),
@@ -191,30 +236,37 @@ class Fmi3Instance(BinaryInstance):
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``."""
-        self.time = time
         # saved states are kept: a step may be undone
         status = self._do_step(self.component, time, size, not self._places, *self._answers)
         if self._failure is not None:
             raise self._failure
-        if status <= WARNING and not (
-            self._terminate.value or self._early.value or self._event.value
-        ):
-            return None
-        if status > DISCARD:
+        if status == DISCARD:
+            # all else that it returned is undefined, and it stands where it stood
+            return StepAnswer(time, discarded=True, messages=tuple(self.messages.last))
+        if status not in SUCCESS:
             self.fail("DoStep", status, size)
+        if not (self._terminate.value or self._early.value or self._event.value):
+            return None
         return StepAnswer(
             self._reached.value,
-            discarded=status == DISCARD,
             terminate=self._terminate.value,
             early=self._early.value,
             event=self._event.value,
             messages=tuple(self.messages.last),
         )
 
-    def terminate(self) -> None:
-        """``Terminate``."""
-        self.call("Terminate")
-
     def state_function(self, verb: str) -> str:
         """``GetFMUState`` and its relatives."""
         return f"{verb}FMUState"
+
+
+def _intermediate_inputs(model: Model) -> tuple[int, ...]:
+    """Value references of what is set in Intermediate Update Mode; nothing is read there."""
+    return tuple(
+        v.value_reference
+        for v in model.variables
+        if v.intermediate_update
+        and v.causality is Causality.INPUT
+        and v.variability is Variability.CONTINUOUS
+        and v.type is DataType.FLOAT64
+    )

@@ -84,8 +84,10 @@ class Binding:
         Takes a function that returns the addresses of the FMU states that the kernel has saved; they are freed with the
         instance.
     raise_failure : function
-        Raises the error for a call that failed: name of the function without prefix, status (None if it is missing), time
-        in s at which the instance stands, and the step in s if it was a step.
+        Raises the error for a call that failed: name of the function without prefix, what it returned, and the length in
+        s of the step if it was a step.
+    update_failed : int
+        Address of an int that is not 0 if a call in Intermediate Update Mode has failed; 0 if the mode is not used.
     messages : function
         The last messages that the instance has logged, oldest first.
     """
@@ -95,8 +97,9 @@ class Binding:
     component: int = 0
     address: Callable[[str], int] = lambda _: 0
     lend_places: Callable[[Callable[[], list[int]]], None] = lambda _: None
-    raise_failure: Callable[[str, int | None, float, float | None], None] = lambda *_: None
+    raise_failure: Callable[[str, int, float], None] = lambda *_: None
     messages: Callable[[], tuple[str, ...]] = tuple
+    update_failed: int = 0
 
 
 IN_PYTHON = Binding(KernelInterface.PYTHON)
@@ -122,6 +125,8 @@ class Instance(ABC):
     def __init__(self, name: str, model: Model) -> None:
         self.name = name
         self.model = model
+        self.clock: Callable[[], float | None] = lambda: None
+        """Time in s at which the instance stands, for messages; an executor sets it."""
 
     @property
     def binding(self) -> Binding:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 from fmpy.fmi2 import FMU2Slave
 from fmpy.fmi3 import FMU3Slave
+
+
+@dataclass
+class Condition:
+    """Of one loaded library, shared by all instances from it."""
+
+    is_fatal: bool = False
+    """Whether an instance has returned Fatal: then FMI forbids any further call, for all instances."""
 
 
 class _Tolerant:
@@ -15,6 +24,7 @@ class _Tolerant:
     dll: Any
     _functions: dict[str, Any]
     missing: tuple[str, ...] = ()
+    condition: Condition
 
     def _loadFunctions(self) -> None:  # noqa: N802 (fmpy's name)
         library = self.dll
@@ -31,7 +41,13 @@ class _Tolerant:
                 function.argnames, function.argtypes, function.restype = signature
         finally:
             self.dll = library
+        self.condition = Condition()
         self.missing = tuple(dict.fromkeys(stand_in.missing))
+
+    def must_have(self, name: str) -> None:
+        """Raise ValueError if the library lacks a function."""
+        if name in self.missing:
+            raise ValueError(f"its library does not have {name}")
 
 
 _SIGNATURES: dict[type, dict[str, tuple[Any, Any, Any]]] = {}

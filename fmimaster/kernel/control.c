@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "status.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,7 +28,7 @@ int fm_get_clocks(fm_kernel *k, const fm_instruction *c)
 {
     for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
         int status = v->transfer(v);
-        if (status > FM_WARNING)
+        if (fm_failed(status))
             return fm_fail(k, c, status, v->function);
     }
     return FM_RAN;
@@ -42,7 +43,7 @@ int fm_set_triggers(fm_kernel *k, const fm_instruction *c)
             ++*t->counter;
         for (const fm_segment *v = t->segments, *last = v + t->n_segments; v < last; v++) {
             int status = v->transfer(v);
-            if (status > FM_WARNING)
+            if (fm_failed(status))
                 return fm_fail(k, c, status, v->function);
         }
         *t->active = 0;
@@ -55,7 +56,7 @@ int fm_enter(fm_kernel *k, const fm_instruction *c)
     const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
     int status = instance->enter(instance->self, c->group, k->experiment, &function);
-    if (status > FM_WARNING)
+    if (fm_failed(status))
         return fm_fail(k, c, status, function);
     k->events[c->instance] += c->group == FM_EVENT_MODE;
     return FM_RAN;
@@ -67,7 +68,7 @@ int fm_update_states(fm_kernel *k, const fm_instruction *c)
     const char *function = 0;
     fm_update answer = {INFINITY, 0, 0};
     int status = instance->update(instance->self, &answer, &function);
-    if (status > FM_WARNING)
+    if (fm_failed(status))
         return fm_fail(k, c, status, function);
     k->wants_another |= answer.wants_update;
     k->terminate |= answer.terminate;

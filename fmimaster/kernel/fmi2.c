@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "kernel.h"
+#include "status.h"
 
 typedef int (*access_t)(void *, const uint32_t *, size_t, void *);
 typedef int (*plain_t)(void *);
@@ -76,24 +77,42 @@ static int set_polynomials(void *self, const uint32_t *references, size_t n, int
                                     fmu->rates);
 }
 
+/* Fmi2Instance._discarded in fmimaster/fmu/fmi2.py. */
+static int discarded(const fm_fmu *fmu, double time, fm_answer *answer, const char **function)
+{
+    double reached = time, told_time = time;
+    int terminated = 0, told = 0, status;
+    void *address = fmu->functions[FM_GET_REAL_STATUS];
+    if (address) {
+        status = ((real_status_t)address)(fmu->component, LAST_SUCCESSFUL_TIME, &told_time);
+        if (!fm_failed(status))
+            reached = told_time;
+        else if (status != FM_DISCARD && status != FM_ERROR)
+            return *function = NAMES[FM_GET_REAL_STATUS], status;
+    }
+    address = fmu->functions[FM_GET_BOOLEAN_STATUS];
+    if (address) {
+        status = ((boolean_status_t)address)(fmu->component, TERMINATED, &told);
+        if (!fm_failed(status))
+            terminated = told;
+        else if (status != FM_DISCARD && status != FM_ERROR)
+            return *function = NAMES[FM_GET_BOOLEAN_STATUS], status;
+    }
+    *answer = (fm_answer){reached, terminated != 0, 1, 0, 0};
+    return FM_DISCARD;
+}
+
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
 {
     const fm_fmu *fmu = self;
     /* saved states are kept: a step may be undone */
     int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, !fmu->has_saved);
-    if (status <= FM_WARNING)
+    if (!fm_failed(status))
         return status;
     *function = NAMES[FM_DO_STEP];
     if (status != FM_DISCARD)
         return status;
-    double reached = time;
-    int terminated = 0;
-    if (fmu->functions[FM_GET_REAL_STATUS])
-        ((real_status_t)fmu->functions[FM_GET_REAL_STATUS])(fmu->component, LAST_SUCCESSFUL_TIME, &reached);
-    if (fmu->functions[FM_GET_BOOLEAN_STATUS])
-        ((boolean_status_t)fmu->functions[FM_GET_BOOLEAN_STATUS])(fmu->component, TERMINATED, &terminated);
-    *answer = (fm_answer){reached, terminated, 1, 0, 0};
-    return FM_DISCARD;
+    return discarded(fmu, time, answer, function);
 }
 
 static int enter(void *self, int state, const fm_experiment *e, const char **function)
@@ -105,11 +124,13 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
         int status = setup ? ((setup_t)setup)(fmu->component, fmu->tolerance_defined, fmu->tolerance, e->start,
                                               e->stop_defined, e->stop)
                            : FM_MISSING;
-        if (status > FM_WARNING)
+        if (fm_failed(status))
             return status;
     }
     void *address = fm_find(fmu, which, function);
-    return address ? ((plain_t)address)(fmu->component) : FM_MISSING;
+    if (!address)
+        return state == FM_TERMINATED ? FM_OK : FM_MISSING; /* the run is over: it ends without */
+    return ((plain_t)address)(fmu->component);
 }
 
 static int update(void *self, fm_update *answer, const char **function)

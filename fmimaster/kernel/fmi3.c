@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "kernel.h"
+#include "status.h"
 
 typedef int (*access_t)(void *, const uint32_t *, size_t, void *, size_t);
 typedef int (*clock_access_t)(void *, const uint32_t *, size_t, void *);
@@ -70,13 +71,25 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
     double reached = time + size;
     /* saved states are kept: a step may be undone */
     int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, !fmu->has_saved, &event, &terminate, &early, &reached);
-    if (status <= FM_WARNING && !terminate && !early && !event)
+    if (!fm_failed(status) && !terminate && !early && !event)
         return status;
     *function = NAMES[FM_DO_STEP];
-    if (status > FM_DISCARD)
+    if (!fm_failed(status))
+        *answer = (fm_answer){reached, terminate, 0, early, event};
+    else if (status == FM_DISCARD) /* all else that it returned is undefined, and it stands where it stood */
+        *answer = (fm_answer){time, 0, 1, 0, 0};
+    else
         return status;
-    *answer = (fm_answer){reached, terminate, status == FM_DISCARD, early, event};
     return FM_DISCARD;
+}
+
+/* A step of an FMU whose Intermediate Update Mode is used, which is done in Python. */
+static int do_step_with_updates(void *self, double time, double size, fm_answer *answer, const char **function)
+{
+    const fm_fmu *fmu = self;
+    int status = do_step(self, time, size, answer, function);
+    *function = NAMES[FM_DO_STEP];
+    return *fmu->update_failed ? FM_ERROR : status;
 }
 
 static int enter(void *self, int state, const fm_experiment *e, const char **function)
@@ -95,7 +108,7 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
     }
     void *address = fm_find(fmu, which, function);
     if (!address)
-        return FM_MISSING;
+        return state == FM_TERMINATED ? FM_OK : FM_MISSING; /* the run is over: it ends without */
     if (state != FM_INITIALIZATION_MODE)
         return ((plain_t)address)(fmu->component);
     return ((initialize_t)address)(fmu->component, fmu->tolerance_defined, fmu->tolerance, e->start, e->stop_defined,
@@ -122,5 +135,7 @@ void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance)
 {
     fmu->names = NAMES;
     fmu->do_step = fmu->functions[FM_DO_STEP];
-    *instance = (fm_instance){fmu, set_polynomials, fmu->do_step ? do_step : fm_missing_step, fm_save_state, fm_restore_state, enter, update};
+    *instance = (fm_instance){fmu, set_polynomials,
+                              !fmu->do_step ? fm_missing_step : fmu->update_failed ? do_step_with_updates : do_step,
+                              fm_save_state, fm_restore_state, enter, update};
 }

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "kernel.h"
+#include "status.h"
 
 typedef int (*get_state_t)(void *, void **);
 typedef int (*set_state_t)(void *, void *);
@@ -55,7 +56,7 @@ int fm_set_coefficients(const fm_fmu *fmu, size_t n, int degree, const double *d
         }
         int status = c->segment.transfer(&c->segment);
         *function = c->segment.function;
-        if (status > FM_WARNING)
+        if (fm_failed(status))
             return status;
     }
     return FM_OK;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "status.h"
 
 #include <math.h>
 #include <string.h>
@@ -32,7 +33,7 @@ RARE static int set_all_polynomials(fm_kernel *k, const fm_instruction *c)
     for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
         const char *function = 0;
         int status = fm_set_polynomials(k, c->instance, v, &function);
-        if (status > FM_WARNING)
+        if (fm_failed(status))
             return fm_fail(k, c, status, function);
     }
     return FM_RAN;
@@ -43,7 +44,7 @@ HOT static int transfer(fm_kernel *k, const fm_instruction *c)
 {
     for (const fm_segment *v = c->segments, *end = v + c->n; v < end; v++) {
         int status = v->transfer(v);
-        if (status > FM_WARNING)
+        if (fm_failed(status))
             return fm_fail(k, c, status, v->function);
     }
     return FM_RAN;
@@ -94,9 +95,12 @@ HOT static void step_beside(fm_kernel *k, const fm_instruction *c, double there,
     if (k->measuring)
         k->seconds[c->instance] += now() - since;
     k->stepped[c->instance] = ++k->steps[c->instance];
-    if (r->status <= FM_WARNING)
+    if (!fm_failed(r->status))
         *at = there;
 }
+
+/* By how much, relative to the step, an FMU that ends the run may name a time outside of it: ROUNDING of reference/steps.py. */
+static const double ROUNDING = 1e-6;
 
 /* A step that did not simply succeed: the run ends, an event, an early return, or a step that cannot be done. */
 RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double there, const fm_result *r)
@@ -105,12 +109,18 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
     int i = c->instance;
     double here = k->at[i], reached = answer->last_successful_time;
     int is_inside = c->least && here < reached && reached < there;
-    if (r->status > FM_DISCARD)
+    if (r->status != FM_DISCARD) {
+        k->failure_size = there - here;
         return fm_fail(k, c, r->status, r->function);
+    }
     k->terminate |= answer->terminate;
     k->at[i] = there;
     if (answer->terminate) {
+        double slack = ROUNDING * (there - here);
         k->at[i] = reached;
+        if (!(here - slack <= reached && reached <= there + slack))
+            return fm_stop_at(k, c, FM_ENDED);
+        k->at[i] = fmin(fmax(here, reached), there);
     } else if (answer->discarded || (answer->early && reached != there)) {
         if (!is_inside) {
             k->at[i] = reached;
@@ -133,7 +143,7 @@ HOT static int step(fm_kernel *k, const fm_instruction *c)
     fm_result r;
     double there = end_of(k, c);
     step_beside(k, c, there, &r);
-    return r.status <= FM_WARNING ? FM_RAN : step_answered(k, c, there, &r);
+    return fm_failed(r.status) ? step_answered(k, c, there, &r) : FM_RAN;
 }
 
 RARE static int step_limited(fm_kernel *k, const fm_instruction *c)
@@ -143,7 +153,7 @@ RARE static int step_limited(fm_kernel *k, const fm_instruction *c)
     if (k->at[c->instance] >= there)
         return FM_RAN;
     step_beside(k, c, there, &r);
-    return r.status <= FM_WARNING ? FM_RAN : step_answered(k, c, there, &r);
+    return fm_failed(r.status) ? step_answered(k, c, there, &r) : FM_RAN;
 }
 
 struct steps {
@@ -157,20 +167,26 @@ static void one_of_steps(void *context, int i)
     fm_result *r = &s->k->results[i];
     double there = fmin(end_of(s->k, s->first + i), s->k->limit);
     r->status = FM_OK;
-    if (s->k->at[s->first[i].instance] >= there)
+    if (s->k->at[s->first[i].instance] >= there || __atomic_load_n(&s->k->fatal, __ATOMIC_RELAXED))
         return;
     step_beside(s->k, s->first + i, there, r);
+    if (r->status == FM_FATAL)
+        __atomic_store_n(&s->k->fatal, 1, __ATOMIC_RELAXED);
 }
 
-/* The STEPs after a PARALLEL. The first failure in the order of the program counts, as if they had been done in turn. */
+/* The STEPs after a PARALLEL. A Fatal ends the run; else the first failure in the order of the program counts, as if they had
+ * been done in turn. */
 RARE static int parallel(fm_kernel *k, const fm_instruction *c)
 {
     struct steps s = {k, c + 1};
     double limit = k->limit;
     fm_pool_run(k->pool, one_of_steps, &s, c->least);
+    for (int i = 0; k->fatal && i < c->least; i++)
+        if (k->results[i].status == FM_FATAL)
+            return step_answered(k, s.first + i, fmin(end_of(k, s.first + i), limit), &k->results[i]);
     for (int i = 0; i < c->least; i++) {
         const fm_result *r = &k->results[i];
-        int status = r->status <= FM_WARNING ? FM_RAN : step_answered(k, s.first + i, fmin(end_of(k, s.first + i), limit), r);
+        int status = fm_failed(r->status) ? step_answered(k, s.first + i, fmin(end_of(k, s.first + i), limit), r) : FM_RAN;
         if (status != FM_RAN)
             return status;
     }
@@ -182,7 +198,7 @@ RARE static int save(fm_kernel *k, const fm_instruction *c)
     const fm_instance *instance = &k->instances[c->instance];
     const char *function = 0;
     int status = instance->save(instance->self, c->place, &function);
-    if (status > FM_WARNING)
+    if (fm_failed(status))
         return fm_fail(k, c, status, function);
     k->place_at[c->place] = k->at[c->instance];
     k->place_stepped[c->place] = k->stepped[c->instance];
@@ -196,7 +212,7 @@ RARE static int restore(fm_kernel *k, const fm_instruction *c)
     if (k->stepped[c->instance] == k->place_stepped[c->place])
         return FM_RAN; /* it has not moved */
     int status = instance->restore(instance->self, c->place, &function);
-    if (status > FM_WARNING)
+    if (fm_failed(status))
         return fm_fail(k, c, status, function);
     k->at[c->instance] = k->place_at[c->place];
     k->stepped[c->instance] = k->place_stepped[c->place];

@@ -5,15 +5,16 @@
  * never during a run. fmimaster/program/instructions.py defines each instruction; the interpreter in Python is
  * fmimaster/run/reference/, and the two agree bit for bit. */
 
-/* Status of FMI functions, and what the kernel adds. */
+/* Status of FMI functions, and what the kernel adds: numbers that no FMI function returns by accident. An FMU may return any
+ * number; status.h says which are success, and Python what the others mean. A function is missing if it has no address. */
 enum fm_status {
     FM_OK = 0,
     FM_WARNING = 1,
     FM_DISCARD = 2,
     FM_ERROR = 3,
     FM_FATAL = 4,
-    FM_MISSING = 5, /* the library does not have the function */
-    FM_AGAIN = 6    /* a hook requests another pass */
+    FM_MISSING = -1000001, /* the library does not have the function */
+    FM_AGAIN = -1000002    /* a hook requests another pass */
 };
 
 /* Types of variables: FM_ and the name in fmimaster.system.model.DataType. */
@@ -45,7 +46,8 @@ enum fm_stop {
     FM_NOT_CONVERGED = 2,
     FM_FAILED = 3, /* a call returned Error or Fatal, see fm_kernel.failure */
     FM_HAPPENED = 4, /* it did not stop, but an FMU requested an event or the end of the run, or returned early */
-    FM_EARLY = 5     /* an early return at a time outside of the step */
+    FM_EARLY = 5,    /* an early return at a time outside of the step */
+    FM_ENDED = 6     /* an FMU ended the run at a time outside of the step */
 };
 
 /* What DoStep returned if it did not simply succeed. */
@@ -66,7 +68,7 @@ typedef struct {
     int stop_defined;
 } fm_experiment;
 
-/* An instance: each function returns an fm_status and leaves its name in *function if that is above FM_WARNING. */
+/* An instance: each function returns an fm_status and leaves its name in *function if it failed. */
 typedef struct {
     void *self;
     /* n inputs go on from time along polynomials; derivatives[order * n + i], order 0 to degree */
@@ -262,6 +264,8 @@ struct fm_kernel {
     int terminate;
     int stop_instance, stop_instruction;
     double stop_time, change;
+    double failure_size; /* of the step, if a step failed */
+    int fatal;           /* whether a call returned FM_FATAL in a PARALLEL: no further step is begun */
     int failure_status;
     const char *failure_function;
 };
@@ -348,6 +352,7 @@ typedef struct {
     const int *orders;
     double *rates;
     fm_instance *python;    /* for what C cannot do: polynomials of FMI 3.0 */
+    const int *update_failed; /* whether a call in Intermediate Update Mode failed; null if the FMU has no such mode */
     double tolerance;       /* passed when it enters Initialization Mode, as the plan says */
     int tolerance_defined;
 } fm_fmu;

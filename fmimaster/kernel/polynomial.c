@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
+#include "status.h"
 
 #include <math.h>
 #include <string.h>
@@ -140,7 +141,7 @@ int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const cha
         evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], 0, values);
     int status = segment->transfer(segment);
     *function = segment->function;
-    if (status > FM_WARNING)
+    if (fm_failed(status))
         return status;
     memcpy(derivatives, values, sizeof(double) * (size_t)n);
     for (int d = 1; d <= degree; d++)

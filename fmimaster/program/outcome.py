@@ -12,6 +12,7 @@ class Reason(Enum):
 
     DISCARDED = "the FMU discarded the step"
     EARLY = "the FMU returned early at a time outside of the step"
+    ENDED = "the FMU ended the run at a time outside of the step"
     NOT_CONVERGED = "an iteration did not converge"
 
 

@@ -30,6 +30,15 @@ def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> Simulatio
             status="early return",
             time=begin,
         )
+    if stop.reason is Reason.ENDED:
+        return CallError(
+            f"DoStep of '{name}' from t = {begin:.12g} s (size {size:.6g} s) ended the run at t = {stop.time:.17g} s, "
+            "which is not inside the step. Expected the time that the FMU has reached. Ask the FMU's vendor.",
+            instance=name,
+            function="DoStep",
+            status="terminate",
+            time=begin,
+        )
     logged = "".join(f"\n  {name}: {message}" for message in stop.messages[-5:])
     return CallError(
         f"DoStep of '{name}' was discarded at t = {begin:.12g} s (step {size:.6g} s); it reached "

@@ -48,7 +48,7 @@ typedef struct {
     Values v;
     char name[256];
     double reached; /* last successful time */
-    bool terminate, early, event;
+    bool terminate, early, event, updates;
     pthread_t thread;
     volatile bool in_background;
 #if FMI == 2
@@ -290,7 +290,7 @@ static int get_floats(void *instance, const Reference *r, size_t n, double *valu
 static int set_floats(void *instance, const Reference *r, size_t n, const double *values)
 {
     Values *v = &((Instance *)instance)->v;
-    int status = answer(instance, "Set");
+    int status = answer(instance, ((Instance *)instance)->updates ? "IntermediateSet" : "Set");
     for (size_t i = 0; i < n; i++)
         *(r[i] == U ? &v->u : r[i] == X ? &v->x : &v->k) = values[i];
     return status;
@@ -420,10 +420,10 @@ __attribute__((visibility("default"))) void *fmi3InstantiateCoSimulation(
     self->log = log;
     self->environment = environment;
     self->update = update;
-    note(self, resources ? resources : "resources null");
+    note(self, resources ? "with-resources" : "without-resources");
     for (size_t i = 0; i < n_required; i++) {
         char text[64];
-        snprintf(text, sizeof text, "required %u", (unsigned)required[i]);
+        snprintf(text, sizeof text, "requires-%u", (unsigned)required[i]);
         note(self, text);
     }
     if (answer(self, "Instantiate") == OK)
@@ -447,8 +447,10 @@ EXPORT(DoStep)(void *c, double time, double size, bool no_set_state, bool *event
     double when = 0.0;
     self->event = self->terminate = self->early = false;
     self->reached = time + size;
+    self->updates = true;
     if (self->update)
         self->update(self->environment, time + size / 2, true, true, true, false, &go_on, &when);
+    self->updates = false;
     int status = answer(c, "DoStep");
     if (status <= WARNING)
         step(self, time, self->reached > time && self->reached < time + size ? self->reached - time : size);

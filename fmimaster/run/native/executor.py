@@ -209,6 +209,7 @@ class NativeExecutor:
             lib.FM_DISCARDED: Reason.DISCARDED,
             lib.FM_NOT_CONVERGED: Reason.NOT_CONVERGED,
             lib.FM_EARLY: Reason.EARLY,
+            lib.FM_ENDED: Reason.ENDED,
         }[stop]
         messages: tuple[str, ...] = ()
         if reason is Reason.DISCARDED:
@@ -223,7 +224,7 @@ class NativeExecutor:
             raise self._context.raised
         name = ffi.string(function).decode() if function else ""  # none was called from C
         k = self.kernel
-        self._entries[i].raise_failure(name, status, self.registers.at.item(i), k.end - k.begin)
+        self._entries[i].raise_failure(name, status, k.failure_size)
 
     def _start_threads(self, n: int) -> None:
         n = min(n, len(self._entries))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,8 @@ class Entry(ABC):
         """Make an FMI call ready that reads or sets a segment."""
 
     @abstractmethod
-    def raise_failure(self, function: str, status: int, time: float, step: float) -> None:
-        """Raise the error for a call that failed at a time in s; ``step`` is the length of the interval in s."""
+    def raise_failure(self, function: str, status: int, step: float) -> None:
+        """Raise the error for a call that failed; ``step`` is the length in s of the last step that failed."""
 
     @abstractmethod
     def messages(self) -> tuple[str, ...]:
@@ -66,6 +67,7 @@ class PythonEntry(Entry):
 
     def __init__(self, context: Context, i: int, instance: Instance) -> None:
         self.instance = instance
+        instance.clock = partial(context.registers.at.item, i)
         self.error: CallError | None = None
         """What the last call raised."""
         self.logged: tuple[str, ...] = ()
@@ -94,9 +96,9 @@ class PythonEntry(Entry):
         self._transfers.append(transfer)
         call.self, call.transfer = transfer, lib.fm_python_transfer
 
-    def raise_failure(self, function: str, status: int, time: float, step: float) -> None:
+    def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise what the call has raised."""
-        del function, status, time, step
+        del function, status, step
         assert self.error is not None
         raise self.error
 
@@ -235,6 +237,7 @@ class FmuEntry(Entry):
         tolerance = python.context.plan.instances[python.index].tolerance.value
         fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None
         fmu.python = python.entry
+        fmu.update_failed = ffi.cast("int *", binding.update_failed)
         self._version.table(fmu, self.entry)
         self._lend_rates(model.capabilities.max_input_derivative_order)
         self._lend_coefficients()
@@ -280,16 +283,11 @@ class FmuEntry(Entry):
         is_get = group in (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
         self._version.bind(self._fmu, TYPES[segment.type], is_get, ffi.addressof(call))
 
-    def raise_failure(self, function: str, status: int, time: float, step: float) -> None:
+    def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise the error in the words of the FMU."""
         if self._python.error is not None:
             raise self._python.error
-        self._binding.raise_failure(
-            function,
-            None if status == lib.FM_MISSING else status,
-            time,
-            step if function == "DoStep" else None,
-        )
+        self._binding.raise_failure(function, status, step)
 
     def messages(self) -> tuple[str, ...]:
         """What the FMU has logged."""

@@ -7,6 +7,7 @@ calling these functions in order. So a breakpoint in Python sees each FMI call, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -81,6 +82,8 @@ class ReferenceExecutor:
         del n_threads
         self.store = make_store(plan, n_buffers, history)
         self.registers = Registers(len(instances), n_places, n_buffers, experiment.start)
+        for i, instance in enumerate(instances):
+            instance.clock = partial(self.registers.at.item, i)
         self._machine = Machine(plan, instances, experiment, self.store, self.registers, hooks)
         self.rows = self._machine.rows
         self.seconds = self._machine.seconds

@@ -11,12 +11,14 @@ from fmimaster.program.outcome import Reason, Stop
 from fmimaster.run.reference import values
 from fmimaster.run.reference.machine import Action, Machine, Stopped
 
+ROUNDING = 1e-6
+"""By how much, relative to the step, an FMU that ends the run may name a time outside of it."""
+
 
 def step(m: Machine, instruction: Step, line: int) -> Action:
     """STEP."""
     i, fraction, at, seconds = instruction.instance, instruction.end, m.at, m.seconds
-    do_step, may_return_early = m.instances[i].do_step, m.plan.instances[i].may_return_early
-    steps, stepped = m.steps, m.stepped
+    do_step, steps, stepped = m.instances[i].do_step, m.steps, m.stepped
 
     def act() -> None:
         here = at[i]
@@ -31,21 +33,23 @@ def step(m: Machine, instruction: Step, line: int) -> Action:
         seconds[i] += perf_counter() - since
         at[i] = there
         if answer is not None:
-            _answered(m, i, line, there, answer, here if may_return_early else there)
+            _answered(m, i, line, here, there, answer)
 
     return act
 
 
-def _answered(
-    m: Machine, i: int, line: int, there: float, answer: StepAnswer, least: float
-) -> None:
+def _answered(m: Machine, i: int, line: int, here: float, there: float, answer: StepAnswer) -> None:
     """A step that was not simply done: the run ends, an event, an early return, or a step that cannot be done."""
     reached = answer.last_successful_time
     m.terminate |= answer.terminate
     if answer.terminate:
+        slack = ROUNDING * (there - here)
         m.at[i] = reached
+        if not here - slack <= reached <= there + slack:
+            raise Stopped(Stop(Reason.ENDED, i, line, reached))
+        m.at[i] = min(max(here, reached), there)
     elif answer.discarded or (answer.early and reached != there):
-        if not least < reached < there:
+        if not (m.plan.instances[i].may_return_early and here < reached < there):
             reason = Reason.DISCARDED if answer.discarded else Reason.EARLY
             raise Stopped(Stop(reason, i, line, reached, messages=answer.messages))
         m.requests = set()  # those are for events at later times
