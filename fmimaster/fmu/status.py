@@ -9,8 +9,9 @@ SUCCESS = (OK, WARNING)
 
 _WORDS = ("OK", "Warning", "Discard", "Error", "Fatal", "Pending")
 _COUNT = {"fmi2": 6, "fmi3": 5}
-_MAY_DISCARD = ("DoStep", "SetReal", "SetInteger", "SetBoolean", "SetString")
-_MAY_DISCARD += ("GetRealStatus", "GetBooleanStatus")
+_MAY_DISCARD = frozenset(
+    "DoStep SetReal SetInteger SetBoolean SetString GetRealStatus GetBooleanStatus".split()
+)
 """In Co-Simulation of FMI 2.0 (2.1.3); functions of FMI 3.0 all may."""
 
 
