@@ -8,7 +8,7 @@ files of the wild do otherwise is put right where that is safe, with a note.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,7 +169,7 @@ def _system(element: Element, document: Document) -> System:
     names = [text_of(e, "name") for e in inside]
     _check_unique(names, "elements with the name", element)
     connections = tuple(
-        _connection(c, names, [text_of(d, "name") for d in dictionaries])
+        _connection(c, dict.fromkeys(names), [text_of(d, "name") for d in dictionaries])
         for c in children(element, "Connections", "Connection")
     )
     return System(
@@ -241,7 +241,7 @@ def _dimensions(element: Element) -> tuple[int | None, ...] | None:
     return tuple(sizes) or None
 
 
-def _connection(element: Element, known: list[str], dictionaries: list[str]) -> Connection:
+def _connection(element: Element, known: Collection[str], dictionaries: list[str]) -> Connection:
     connection = Connection(
         Endpoint(element.get("startElement") or "", text_of(element, "startConnector")),
         Endpoint(element.get("endElement") or "", text_of(element, "endConnector")),

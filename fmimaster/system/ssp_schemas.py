@@ -15,7 +15,14 @@ from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 from fmimaster.system.xml import Element, local_name
 
 _NAMESPACE = "http://ssp-standard.org/SSP1/SystemStructure"
-_PARTS = ("Description", "ParameterValues", "ParameterMapping", "SignalDictionary")
+_PREFIXES = {
+    "ssd": "Description",
+    "ssv": "ParameterValues",
+    "ssm": "ParameterMapping",
+    "ssb": "SignalDictionary",
+    "ssc": "Common",
+}
+"""Usual prefix → last part of the namespace and of the file of the schema."""
 
 # What version 2.0 adds, as far as it is read here. Values are left to the reading of parameters, which checks each.
 _NEWER_ELEMENTS = ("MetaData", "Signature", "Dimension", "Value")
@@ -36,13 +43,18 @@ def schema_findings(root: Element) -> Iterator[tuple[int, str]]:
     """Line and message of each place where a document breaks the schema of its kind.
 
     Parameter sets and mappings inside of a description are checked as well. A document of version 2.0 is checked without
-    what that version adds.
+    what that version adds, and prefixes that are not declared are taken as usual.
     """
     schema = _schema()
     if schema is None:
         return
     is_newer = any((e.get("version") or "").startswith("2.") for e in root.iter())
-    if not schema.validate(_as_version_1(root) if is_newer else root):
+    if is_newer or not root.tag.startswith("{"):
+        root = deepcopy(root)
+        _declare_prefixes(root)
+        if is_newer:
+            _remove_newer(root)
+    if not schema.validate(root):
         for error in schema.error_log:
             # the names of namespaces say nothing here, and the message has one before each name
             yield error.line, re.sub(r"\{[^{}]*\}", "", error.message).strip().rstrip(".")
@@ -53,20 +65,26 @@ def _schema() -> Any:
     """All schemas as one; None if there are none. Read at the first use, in some milliseconds."""
     fmpy = find_spec("fmpy")
     folder = Path((fmpy and fmpy.origin) or "").parent / "ssp" / "schema"
-    if not (folder / f"SystemStructure{_PARTS[0]}.xsd").is_file():
+    if not (folder / "SystemStructureDescription.xsd").is_file():
         return None
     imports = "".join(
         f'<xs:import namespace="{_NAMESPACE}{part}" schemaLocation="SystemStructure{part}.xsd"/>'
-        for part in _PARTS
+        for part in _PREFIXES.values()
     )
     text = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
     return etree.XMLSchema(etree.fromstring(text, base_url=str(folder / "all.xsd")))
 
 
-def _as_version_1(root: Element) -> Any:
-    """A copy without what version 2.0 adds; its elements keep their lines."""
-    copy: Any = deepcopy(root)
-    for element in list(copy.iter()):
+def _declare_prefixes(root: Any) -> None:
+    for element in root.iter():
+        prefix, colon, name = element.tag.rpartition("}")[2].partition(":")
+        if colon and prefix in _PREFIXES:
+            element.tag = f"{{{_NAMESPACE}{_PREFIXES[prefix]}}}{name}"
+
+
+def _remove_newer(root: Any) -> None:
+    """Remove what version 2.0 adds."""
+    for element in list(root.iter()):
         if not element.tag.startswith(f"{{{_NAMESPACE}"):
             continue
         name = local_name(element)
@@ -75,7 +93,6 @@ def _as_version_1(root: Element) -> Any:
             element.getparent().remove(element)
         else:
             _make_older(element, name)
-    return copy
 
 
 def _make_older(element: Any, name: str) -> None:

@@ -108,6 +108,15 @@ def test_what_version_2_adds_is_no_finding(tmp_path: Path) -> None:
     )
 
 
+def test_prefixes_that_are_not_declared_are_taken_as_usual(tmp_path: Path) -> None:
+    (tmp_path / "v.ssv").write_text(
+        '<ssv:ParameterSet version="1.0" name="v">\n<ssv:Parameterss/>\n</ssv:ParameterSet>'
+    )
+    text = ssd(bindings('<ssd:ParameterBinding source="v.ssv"/>'))
+    (found,) = read(tmp_path, text).warnings
+    assert "v.ssv, line 2: Element 'Parameterss': This element is not expected" in found
+
+
 def test_foreign_annotations_are_no_finding(tmp_path: Path) -> None:
     for inside in ("<x/>", '<o:x xmlns:o="urn:o"><o:y/></o:x>', "<osp:x/>"):
         text = f'<ssc:Annotation type="a.b">{inside}</ssc:Annotation>'
