@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from itertools import chain, repeat
 from pathlib import Path
 
 from fmpy.validation import validate_fmu
@@ -174,8 +173,8 @@ def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iter
     place = path.name if path and description.is_single_fmu else str(path)
     try:
         resolved = resolve(description, models)
-    except DescriptionError as first:
-        errors = _each_error(description, models) or [str(first)]
+    except DescriptionError:
+        errors = _each_error(description, models)
         yield from (Finding(place, Severity.ERROR, error) for error in errors)
         return
     try:
@@ -255,17 +254,33 @@ def _members(loop: AlgebraicLoop, plan: Plan) -> str:
 
 def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> list[str]:
     """One error for each connection, parameter and shared event that does not fit to those before it."""
-    errors = []
-    chosen: list[bool] = []
-    for _ in range(_size(description.system)):
-        system = _part(description.system, chain(chosen, [True], repeat(False)))
+    size = _size(description.system)
+    wrong: dict[int, str] = {}
+
+    def error_of(count: int) -> str | None:
+        """The error with the first ``count`` parts, without those that are known to be wrong."""
+        system = _part(description.system, (k < count and k not in wrong for k in range(size)))
         try:
             resolve(replace(description, system=system), models)
-            chosen.append(True)
         except DescriptionError as error:
-            errors.append(str(error))
-            chosen.append(False)
-    return errors
+            return str(error)
+        return None
+
+    if (error := error_of(0)) is not None:  # it is about the components
+        return [error]
+    while (error := error_of(size)) is not None:
+        right, first = (
+            0,
+            size,
+        )  # the error is there with the first ``first`` parts, and not with ``right`` of them
+        while first - right > 1:
+            middle = (right + first) // 2
+            found = error_of(middle)
+            right, first, error = (
+                (middle, first, error) if found is None else (right, middle, found)
+            )
+        wrong[first - 1] = error
+    return [wrong[k] for k in sorted(wrong)]
 
 
 def _size(system: System) -> int:

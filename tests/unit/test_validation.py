@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import changed, reference, system
 
+from fmimaster.system.resolve import resolve
 from fmimaster.validation import Finding, Severity, validate
 
 
@@ -99,6 +102,25 @@ def test_every_wrong_connection_and_parameter_is_told(upper: Path, tmp_path: Pat
     assert "'b.u_x' is already fed by Connection 'a.x -> b.u_x'" in found[1]
     assert "component 'a' has no variable 'y'" in found[2]
     assert "connects two outputs" in found[3]
+
+
+def test_one_error_of_many_connections_is_found_without_trying_each(
+    upper: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        tried.append(1)
+        return resolve(*arguments, **options)
+
+    monkeypatch.setattr("fmimaster.validation.resolve", counted)
+    names = [f"c{k}" for k in range(100)]
+    routes = [f"{a}.x -> {b}.u_x" for a, b in pairwise(names)]
+    path = system(
+        tmp_path, dict.fromkeys(names, upper), [*routes[:60], "c0.x -> c1.v", *routes[60:]]
+    )
+    assert len(errors(validate(path))) == 1
+    assert len(tried) < 20
 
 
 def test_undeclared_dependencies_and_the_loops_that_follow_are_noted(
