@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fmimaster.errors import DescriptionError, did_you_mean
 from fmimaster.system.conversions import Conversions
 from fmimaster.system.description import Parameter, System, SystemDescription
-from fmimaster.system.model import Causality, Initial, Model, Variability, Variable
+from fmimaster.system.model import MOST_ELEMENTS, Causality, Initial, Model, Variability, Variable
 from fmimaster.system.notes import Notes
 from fmimaster.system.units import convert_units
 from fmimaster.system.values import parse_value
@@ -124,16 +124,31 @@ def apply(
     DescriptionError
         If a variable does not exist, takes no start value, or not this one.
     """
+    holders = {d for v in model.variables for d in v.dimensions if isinstance(d, str)}
     structural = {
         name: int(_values(component, _settable(component, model, parameter), parameter)[0])
         for name, parameter in given.items()
-        if _settable(component, model, parameter).causality is Causality.STRUCTURAL_PARAMETER
+        if name in holders
     }
-    model = model.resized(structural) if structural else model
+    model = _resized(component, model, structural) if structural else model
     return model, {
         name: _values(component, _settable(component, model, parameter), parameter)
         for name, parameter in given.items()
     }
+
+
+def _resized(component: str, model: Model, structural: Mapping[str, int]) -> Model:
+    given = ", ".join(f"{name} = {size}" for name, size in structural.items())
+    if min(structural.values()) < 0:
+        raise DescriptionError(
+            f"'{component}': a dimension is below 0 with {given}. Expected 0 or more."
+        )
+    resized = model.resized(structural)
+    if sum(v.size for v in resized.variables) > MOST_ELEMENTS:
+        raise DescriptionError(
+            f"'{component}': all variables together have more than {MOST_ELEMENTS} elements with {given}. Give smaller values."
+        )
+    return resized
 
 
 def _settable(component: str, model: Model, parameter: Parameter) -> Variable:
