@@ -2,8 +2,9 @@
 
     path = misbehaving(folder, "fmi3", Act("DoStep", "return", 5, since=0.5), Act("Terminate", "hang"))
 
-The FMU is x' = -k x + u with output ``x``, input ``u``, parameter ``k`` and the number of steps ``n``. ``misbehaving.c``
-lists the calls and the actions. The acts lie in the FMU as a file, so that also loading and instantiating can be tested.
+The FMU is x' = -k x + u with output ``x``, input ``u``, an input ``w`` without effect, parameter ``k`` and the number of
+steps ``n``. ``misbehaving.c`` lists the calls and the actions. The acts lie in the FMU as a file, so that also loading and
+instantiating can be tested.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def misbehaving(
         f"binaries/{platform}/Misbehaving{fmpy.sharedLibraryExtension}": _library(
             version, tuple(sorted(lacks))
         ),
-        "resources/acts.txt": ("\n".join(lines) + "\n").encode(),
+        "extra/acts.txt": ("\n".join(lines) + "\n").encode(),
         **(files or {}),
     }
     path = folder / f"{name}.fmu"
@@ -127,6 +128,8 @@ _FMI2 = """<?xml version="1.0" encoding="UTF-8"?>
   <ModelVariables>
     <ScalarVariable name="u" valueReference="1" causality="input" variability="continuous">
       <Real start="0"/></ScalarVariable>
+    <ScalarVariable name="w" valueReference="5" causality="input" variability="continuous">
+      <Real start="0"/></ScalarVariable>
     <ScalarVariable name="x" valueReference="2" causality="output" variability="continuous" initial="exact">
       <Real start="1"/></ScalarVariable>
     <ScalarVariable name="k" valueReference="3" causality="parameter" variability="fixed" initial="exact">
@@ -135,8 +138,8 @@ _FMI2 = """<?xml version="1.0" encoding="UTF-8"?>
       <Integer/></ScalarVariable>
   </ModelVariables>
   <ModelStructure>
-    <Outputs><Unknown index="2" dependencies=""/><Unknown index="4" dependencies=""/></Outputs>
-    <InitialUnknowns><Unknown index="4" dependencies=""/></InitialUnknowns>
+    <Outputs><Unknown index="3" dependencies=""/><Unknown index="5" dependencies=""/></Outputs>
+    <InitialUnknowns><Unknown index="5" dependencies=""/></InitialUnknowns>
   </ModelStructure>
 </fmiModelDescription>
 """
@@ -150,6 +153,7 @@ _FMI3 = """<?xml version="1.0" encoding="UTF-8"?>
   <ModelVariables>
     <Float64 name="time" valueReference="0" causality="independent" variability="continuous"/>
     <Float64 name="u" valueReference="1" causality="input" variability="continuous" start="0"{intermediate}/>
+    <Float64 name="w" valueReference="5" causality="input" variability="continuous" start="0"/>
     <Float64 name="x" valueReference="2" causality="output" variability="continuous" initial="exact" start="1"/>
     <Float64 name="k" valueReference="3" causality="parameter" variability="fixed" initial="exact" start="1"/>
     <Int32 name="n" valueReference="4" causality="output" variability="discrete" initial="calculated"/>

@@ -148,7 +148,10 @@ class BinaryInstance(Instance):
                 count = ctypes.c_size_t(len(array))
                 status = set_debug_logging(self.component, true, count, array)
                 if status not in (*SUCCESS, DISCARD, ERROR):
-                    self.fail("SetDebugLogging", status)
+                    try:
+                        self.fail("SetDebugLogging", status)
+                    finally:
+                        self.free()  # nobody has it yet
 
     def fail(self, name: str, status: int, step: float | None = None) -> None:
         """Raise the error for a call that did not succeed."""

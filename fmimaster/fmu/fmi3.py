@@ -93,7 +93,7 @@ class Fmi3Instance(BinaryInstance):
         fmu.component = fmu.fmi3InstantiateCoSimulation(
             name.encode(),
             model.instantiation_token.encode(),
-            # FMI 3.0, 2.3.1: null, if the FMU has no such folder
+            # FMI 3.0, 2.3.1: null, if the FMU has no such folder; an empty one is not unpacked
             f"{resources}{os.sep}".encode() if resources.is_dir() else None,
             False,
             options.logging_on,

@@ -10,7 +10,15 @@ SUCCESS = (OK, WARNING)
 _WORDS = ("OK", "Warning", "Discard", "Error", "Fatal", "Pending")
 _COUNT = {"fmi2": 6, "fmi3": 5}
 _MAY_DISCARD = frozenset(
-    "DoStep SetReal SetInteger SetBoolean SetString GetRealStatus GetBooleanStatus".split()
+    [
+        "DoStep",
+        "SetReal",
+        "SetInteger",
+        "SetBoolean",
+        "SetString",
+        "GetRealStatus",
+        "GetBooleanStatus",
+    ]
 )
 """In Co-Simulation of FMI 2.0 (2.1.3); functions of FMI 3.0 all may."""
 

@@ -1,4 +1,4 @@
-/* x' = -k x + u, and in each call what resources/acts.txt says. See tests/misbehaving_fmu.py, which builds it with FMI=2 or 3.
+/* x' = -k x + u, and in each call what extra/acts.txt says. See tests/misbehaving_fmu.py, which builds it with FMI=2 or 3.
  *
  * A line of that file is "call action since argument". The call is the name of a function without prefix; all that set are
  * "Set", all that get are "Get", and "Load" and "Unload" are the library's own. The action is done in each such call from the
@@ -37,10 +37,10 @@ typedef fmi3ValueReference Reference;
 #define UNUSED(function) EXPORT(function)(void *c) { return answer(c, #function); }
 
 enum { OK, WARNING, DISCARD, ERROR };
-enum { TIME, U, X, K, N }; /* value references */
+enum { TIME, U, X, K, N, W }; /* value references */
 
 typedef struct {
-    double time, u, x, k;
+    double time, u, x, k, w;
     int n; /* steps */
 } Values;
 
@@ -114,7 +114,7 @@ static void read_acts(void)
             return;
         *slash = 0;
     }
-    strncat(path, "/resources/acts.txt", sizeof path - strlen(path) - 1);
+    strncat(path, "/extra/acts.txt", sizeof path - strlen(path) - 1);
     FILE *file = fopen(path, "re");
     if (!file)
         return;
@@ -291,8 +291,14 @@ static int set_floats(void *instance, const Reference *r, size_t n, const double
 {
     Values *v = &((Instance *)instance)->v;
     int status = answer(instance, ((Instance *)instance)->updates ? "IntermediateSet" : "Set");
-    for (size_t i = 0; i < n; i++)
-        *(r[i] == U ? &v->u : r[i] == X ? &v->x : &v->k) = values[i];
+    for (size_t i = 0; i < n; i++) {
+        *(r[i] == U ? &v->u : r[i] == X ? &v->x : r[i] == W ? &v->w : &v->k) = values[i];
+        if (((Instance *)instance)->updates) {
+            char text[64];
+            snprintf(text, sizeof text, "IntermediateSet-%u", (unsigned)r[i]);
+            note(instance, text);
+        }
+    }
     return status;
 }
 
@@ -355,6 +361,7 @@ __attribute__((visibility("default"))) fmi2Component fmi2Instantiate(
     Instance *self = make(name);
     self->log = callbacks->logger;
     self->environment = callbacks->componentEnvironment;
+    note(self, location ? "with-resources" : "without-resources");
     if (answer(self, "Instantiate") == OK)
         return self;
     free(self);
