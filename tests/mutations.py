@@ -132,7 +132,7 @@ def _copy_value(draw: st.DrawFn, element: Any, other: Any) -> None:
     if element.attrib:
         name = draw(st.sampled_from(list(element.attrib)))
         same = [e.get(name) for e in element.getroottree().iter(element.tag) if e.get(name)]
-        _set(element, name, draw(st.sampled_from([*same, *other.attrib.values()])))
+        _set(element, name, draw(st.sampled_from([*same, *other.attrib.values()] or [""])))
 
 
 def _change_text(draw: st.DrawFn, element: Any, _: Any) -> None:
