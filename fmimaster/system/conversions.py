@@ -18,8 +18,8 @@ class Conversions:
     """What happens to a value on its way.
 
     Each connection converts from the unit at its start to the unit at its end, unless that is suppressed, and applies its
-    own transformation then. A connector of a system without a unit takes that of what it is connected to inside of the
-    system, or else that of what feeds it.
+    own transformation then. A connector of a system without a unit takes that of what it feeds inside of the system, or
+    else that of what feeds it.
     """
 
     def __init__(self, wiring: Wiring, models: Mapping[str, Model], notes: Notes) -> None:
@@ -56,49 +56,39 @@ class Conversions:
         if given is not None:
             product = product.then(given.transformation)
         for connection in way.connections:
-            target = self.unit(connection.end)
+            is_known = self.unit(connection.end) is not None or connection.end == way.end
+            target = self.unit(connection.end) if is_known else unit
             if not connection.suppress_unit_conversion and self._is_float(connection):
                 text = self._wiring.text(connection.end)
                 match = convert_units(unit, target, text, relative=relative)
                 product = product.then(match.transformation)
                 notes += [match.note] if match.note else []
             product = product.then(connection.transformation)
-            unit = target or unit
+            unit = target
         return product, tuple(notes)
 
     def unit(self, end: Endpoint) -> Unit | None:
-        """Unit of a variable or connector; None if there is none, or it cannot be told."""
+        """Unit of a variable or connector; None if there is none, or that of the source is taken."""
         if end not in self._units:
-            self._units[end] = None  # for connectors in a circle
-            self._units[end] = self._own_unit(end) or self._unit_inside(end)
+            variable, connector = self._variable(end), self._wiring.connectors.get(end)
+            own = variable or connector
+            unit = None if own is None else own.unit
+            if unit is None and connector is not None and connector.kind in SINKS:
+                unit = self._unit_inside(end)
+            self._units[end] = unit
         return self._units[end]
 
-    def _own_unit(self, end: Endpoint) -> Unit | None:
-        variable = self._variable(end)
-        if variable is not None:
-            return variable.unit
-        connector = self._wiring.connectors.get(end)
-        return None if connector is None else connector.unit
-
     def _unit_inside(self, end: Endpoint) -> Unit | None:
-        """Unit of a system's connector by what it is connected to."""
-        if end.element in self._models:
-            return None
-        feeding = self._wiring.feeding(end)
-        outside = None if feeding is None else feeding.start
-        connector = self._wiring.connectors.get(end)
-        if connector is not None and connector.kind in SINKS:
-            ends = self._wiring.fed_directly(end)
-            inside = dict.fromkeys(self.unit(c.end) for c in ends if self._is_float(c))
-            if len(inside) == 1:
-                return next(iter(inside))
-            if len(inside) > 1:
-                self._notes.add(
-                    "connectors of systems have no unit, and feed inputs in several units; each value is taken in the "
-                    "unit of its source",
-                    f"'{end}'",
-                )
-        return None if outside is None else self.unit(outside)
+        """Unit of what a connector of a system feeds inside of it, if that is one."""
+        fed = [c.end for c in self._wiring.fed_directly(end) if self._is_float(c)]
+        inside = dict.fromkeys(unit for unit in map(self.unit, fed) if unit is not None)
+        if len(inside) > 1:
+            self._notes.add(
+                "connectors of systems have no unit, and feed inputs in several units; values are taken in the unit of "
+                "their source",
+                f"'{end}'",
+            )
+        return next(iter(inside)) if len(inside) == 1 else None
 
     def _variable(self, end: Endpoint) -> Variable | None:
         model = self._models.get(end.element)

@@ -170,7 +170,7 @@ def _links(
             check_transformation(variable, transformation, text)
             links.append(Link(source, output, target, variable, transformation, notes))
     for end in wiring.fed:  # units of connections that lead to no input must fit as well
-        if end not in checked:
+        if end not in checked and not wiring.fed_directly(end):
             conversions.along(wiring.into(end))
     _check_one_source(links, components)
     return links, open_inputs

@@ -147,6 +147,30 @@ def test_an_output_connector_without_a_unit_has_that_of_its_source() -> None:
     assert link.transformation == Transformation(1e-3, 5e-3)
 
 
+def test_values_pass_many_systems_in_the_unit_of_their_source() -> None:
+    a = PythonFmu(outputs={"y": lambda v: 0.0}, attributes={"y": {"unit": MILLIMETRE}}).model
+    b = PythonFmu(inputs={"u": 0.0, "v": 0.0}, attributes={"u": {"unit": METRE}}).model
+    passing = [
+        System(
+            f"s{k}",
+            connectors=(Connector("i", Causality.INPUT), Connector("o", Causality.OUTPUT)),
+            connections=(connect("i", "o"),),
+        )
+        for k in range(1000)
+    ]
+    ends = ["a.y", *(f"s{k}.{c}" for k in range(1000) for c in "io"), "b.u"]
+    pairs = [connect(x, y) for x, y in zip(ends[::2], ends[1::2], strict=True)]
+    root = System(
+        "root",
+        components=(Component("a", Source(Path("a.fmu"))), Component("b", Source(Path("b.fmu")))),
+        systems=tuple(passing),
+        connections=(*pairs, connect("s500.o", "b.v")),
+    )
+    u, v = resolve(SystemDescription(root), {"a": a, "b": b}).links
+    assert (u.transformation, v.transformation) == (Transformation(1e-3), Transformation())
+    assert v.notes == ("mm (0.001 m) to no unit, not compared: passed as it is",)
+
+
 def test_an_open_input_is_converted_from_the_unit_of_the_root_connector() -> None:
     b = PythonFmu(inputs={"u": 0.0}, attributes={"u": {"unit": METRE}}).model
     root = System(
