@@ -110,5 +110,5 @@ def test_any_other_failure_to_set_log_categories_is_an_error(
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_fmu_that_refuses_to_be_instantiated_is_named(version: str, tmp_path: Path) -> None:
     acts = Act("Instantiate", "say", "no licence"), Act("Instantiate", "return", 3)
-    with pytest.raises(ModelError, match="cannot be instantiated as 'Misbehaving'.*no licence"):
+    with pytest.raises(ModelError, match=r"cannot be instantiated as 'Misbehaving'.*no licence"):
         simulate(misbehaving(tmp_path, version, *acts))
