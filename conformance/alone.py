@@ -10,17 +10,19 @@ table tells
 * the largest difference to fmpy, relative to the largest magnitude of the output.
 
 All use the same communication step size: the FMU's own suggestion, else its fixed internal step, else a hundredth of its
-default span. Inputs come from a file ``<model>_in.csv`` beside the FMU; without one they keep their start values. The
-tolerance is that of the FMU's default experiment.
+default span. Inputs come from a file ``<model>_in.csv`` beside the FMU; without one they keep their start values, or with
+``--waves`` the continuous ones follow sine waves around them. The tolerance is that of the FMU's default experiment.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 import tempfile
 import zipfile
 from dataclasses import replace
+from math import pi, sin
 from pathlib import Path
 from xml.etree.ElementTree import ParseError
 
@@ -40,8 +42,14 @@ MOST_LOCALS = 20
 PROGRAMS = ("native", "reference", "fmpy")
 
 
-def examine(fmu: Path, name: str, limit: float) -> Line | None:
-    """Run an FMU by all three, each for at most ``limit`` seconds; None if it has no Co-Simulation."""
+def examine(fmu: Path, name: str, limit: float, *, waves: bool = False) -> Line | None:
+    """Run an FMU by all three, each for at most ``limit`` seconds; None if it has no Co-Simulation.
+
+    Parameters
+    ----------
+    waves : bool
+        Whether continuous inputs without an input file follow sine waves.
+    """
     try:
         of_fmu = facts.read(fmu)
     except (ValueError, OSError, zipfile.BadZipFile, ParseError) as error:
@@ -50,10 +58,12 @@ def examine(fmu: Path, name: str, limit: float) -> Line | None:
         return None
     with tempfile.TemporaryDirectory(prefix="alone-") as text:
         folder = Path(text)
-        task = _task(of_fmu, fmu, folder)
+        task = _with_inputs(of_fmu, _task(of_fmu, fmu), folder, waves)
         line = Line(name, exporter=of_fmu.exporter, fmi=of_fmu.version, steps=task.steps)
-        recorded = task
+        recorded = for_fmpy = task
         try:
+            named = recorded_calls.with_named_library(fmu, folder / "named.fmu", of_fmu.identifier)
+            for_fmpy = replace(task, fmu=named)
             copy = recorded_calls.record(fmu, folder / fmu.name, of_fmu.identifier)
             recorded = replace(task, fmu=copy)
         except ValueError as error:
@@ -65,7 +75,7 @@ def examine(fmu: Path, name: str, limit: float) -> Line | None:
             of_calls = work / "calls"
             outcomes[program] = run(
                 program,
-                task if program == "fmpy" else recorded,
+                for_fmpy if program == "fmpy" else recorded,
                 work,
                 limit,
                 {recorded_calls.VARIABLE: str(of_calls)},
@@ -75,16 +85,15 @@ def examine(fmu: Path, name: str, limit: float) -> Line | None:
         return replace(line, note=line.note.replace(f"{folder}/", ""))
 
 
-def _task(of_fmu: Facts, fmu: Path, folder: Path) -> Task:
+def _task(of_fmu: Facts, fmu: Path) -> Task:
     steps = max(1, round((of_fmu.stop - of_fmu.start) / of_fmu.step))
-    beside = fmu.with_name(f"{fmu.stem}_in.csv")
     return Task(
         fmu=fmu,
         start=of_fmu.start,
         step=of_fmu.step,
         steps=min(MOST_STEPS, steps),
         outputs=_outputs(of_fmu),
-        input_file=_inputs(of_fmu, beside, folder) if beside.is_file() else None,
+        input_file=None,
         event_mode=any(v.type == "Clock" for v in of_fmu.variables),
     )
 
@@ -95,6 +104,32 @@ def _outputs(of_fmu: Facts) -> list[str]:
     outputs = [v.name for v in numbers if v.causality == "output"]
     local = [v.name for v in numbers if v.causality == "local" and v.variability != "constant"]
     return outputs or local[:MOST_LOCALS]
+
+
+def _with_inputs(of_fmu: Facts, task: Task, folder: Path, waves: bool) -> Task:
+    beside = task.fmu.with_name(f"{task.fmu.stem}_in.csv")
+    if beside.is_file():
+        return replace(task, input_file=_inputs(of_fmu, beside, folder))
+    continuous = [v for v in of_fmu.variables if v.is_continuous_input]
+    if not waves or not continuous:
+        return task
+    target = folder / "input.csv"
+    with target.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["time", *(v.name for v in continuous)])
+        for k in range(task.steps + 1):
+            rows.writerow(
+                [
+                    repr(task.start + k * task.step),
+                    *(repr(_wave(float(v.start), k / task.steps)) for v in continuous),
+                ]
+            )
+    return replace(task, input_file=target)
+
+
+def _wave(start: float, part: float) -> float:
+    """Three periods of a sine with a tenth of the start value, at a part of the span."""
+    return start + 0.1 * (abs(start) or 1.0) * sin(6.0 * pi * part)
 
 
 def _inputs(of_fmu: Facts, file: Path, folder: Path) -> Path:
@@ -118,14 +153,17 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="all *.fmu in it and below are run")
     parser.add_argument("--table", type=Path, help="write TABLE.md and TABLE.csv")
     parser.add_argument("--only", default="", help="FMUs whose path contains this text")
+    parser.add_argument(
+        "--waves", action="store_true", help="let continuous inputs follow sine waves"
+    )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds per run (60)")
     arguments = parser.parse_args()
     lines: list[Line] = []
-    for fmu in sorted(arguments.folder.rglob("*.fmu")):
-        name = str(fmu.relative_to(arguments.folder))
+    for fmu in sorted(arguments.folder.resolve().rglob("*.fmu")):
+        name = str(fmu.relative_to(arguments.folder.resolve()))
         if arguments.only not in name:
             continue
-        line = examine(fmu, name, arguments.limit)
+        line = examine(fmu, name, arguments.limit, waves=arguments.waves)
         if line is None:
             print(f"left out  {name}: no Co-Simulation", flush=True)
             continue

@@ -19,7 +19,15 @@ class Variable:
     type: str
     causality: str
     variability: str
+    start: str
+    is_array: bool
     is_clocked: bool
+
+    @property
+    def is_continuous_input(self) -> bool:
+        """Whether it is a scalar input that may change at any time."""
+        is_real = self.type in ("Real", "Float64", "Float32") and not self.is_array
+        return is_real and self.causality == "input" and self.variability == "continuous"
 
     @property
     def is_number(self) -> bool:
@@ -71,11 +79,13 @@ def read(fmu: Path) -> Facts:
 
 
 def _variable(element: ElementTree.Element) -> Variable:
-    types = [child.tag for child in element if child.tag in TYPES_OF_FMI2]
+    typed = next((child for child in element if child.tag in TYPES_OF_FMI2), element)
     return Variable(
         name=element.get("name", ""),
-        type=types[0] if element.tag == "ScalarVariable" and types else element.tag,
+        type=typed.tag,
         causality=element.get("causality", "local"),
         variability=element.get("variability", "continuous"),
+        start=typed.get("start", "0"),
+        is_array=element.find("Dimension") is not None,
         is_clocked="clocks" in element.attrib,
     )

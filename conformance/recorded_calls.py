@@ -141,6 +141,26 @@ def record(fmu: Path, target: Path, identifier: str) -> Path:
     return target
 
 
+def with_named_library(fmu: Path, target: Path, identifier: str) -> Path:
+    """The FMU itself, or a copy whose library is named after its model identifier, for programs that insist on it.
+
+    Raises
+    ------
+    ValueError
+        If it has none or several libraries.
+    """
+    with zipfile.ZipFile(fmu) as source:
+        library = _library(source.namelist(), identifier)
+        if Path(library.replace("\\", "/")).stem == identifier:
+            return fmu
+        with zipfile.ZipFile(target, "w") as copy:
+            for name in dict.fromkeys(source.namelist()):
+                copy.writestr(name, source.read(name))
+            named = library.replace(re.split(r"[/\\]", library)[-1], f"{identifier}.so")
+            copy.writestr(named, source.read(library))
+    return target
+
+
 def calls(file: Path) -> list[str]:
     """The calls of a run, one a text; FMU states are numbered in the order in which they appear."""
     states: dict[str, int] = {}

@@ -30,7 +30,16 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     misbehaving(folder, "fmi2", Act("DoStep", "hang", since=0.5), name="Hanging")
     misbehaving(folder, "fmi2", Act("Instantiate", "return", 3), name="Refusing")
     done = subprocess.run(
-        [sys.executable, SCRIPTS / "alone.py", folder, "--table", folder / "table", "--limit", "4"],
+        [
+            sys.executable,
+            SCRIPTS / "alone.py",
+            folder,
+            "--table",
+            folder / "table",
+            "--limit",
+            "4",
+            "--waves",
+        ],
         capture_output=True,
         text=True,
         check=False,
