@@ -182,13 +182,14 @@ def _check_one_source(links: Sequence[Link], components: Sequence[ResolvedCompon
     for link in links:
         key = (link.target, link.input.type, link.input.value_reference)
         other = found.setdefault(key, link)
-        if other is link:
+        sources = [(k.source, k.output.name, k.transformation) for k in (other, link)]
+        if sources[0] == sources[1]:
             continue
         name = components[link.target].name
-        sources = [f"'{components[k.source].name}.{k.output.name}'" for k in (other, link)]
+        names = [f"'{components[k.source].name}.{k.output.name}'" for k in (other, link)]
         raise DescriptionError(
             f"'{name}.{other.input.name}' and '{name}.{link.input.name}' are two names of one input (value reference "
-            f"{link.input.value_reference}), and {sources[0]} feeds the one, {sources[1]} the other. Remove one of "
+            f"{link.input.value_reference}), and {names[0]} feeds the one, {names[1]} the other. Remove one of "
             "the two: an input can have one source only."
         )
 
