@@ -7,7 +7,7 @@
  1         ``validate`` has found errors
  2         the request cannot be carried out; the message gives the reason
  3         a defect of fmimaster; ``--debug`` shows where
- 130       interrupted by Ctrl-C or SIGTERM
+ 130       interrupted by Ctrl-C, SIGTERM or SIGHUP
 ========  ==========================================================
 """
 
@@ -22,13 +22,14 @@ import threading
 import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from fmimaster.commands import demo, info, plan, plot, simulate, steps, validate
 from fmimaster.commands.text import tell
 from fmimaster.errors import FileError, FmimasterError, Interrupted
+from fmimaster.session import any_left_alone
 
 _COMMANDS = {
     "simulate": simulate,
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        with _logging(parsed), _terminated_like_interrupted():
+        with _terminated_like_interrupted(), _logging(parsed):
             status: int = _COMMANDS[parsed.command].run(parsed)
             if sys.stdout is not None:
                 sys.stdout.flush()  # a reader that has gone shall be noticed here
@@ -65,20 +66,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, Exception) as error:
         if parsed.debug:
             traceback.print_exc()
-        return _told(error)
+        status = _told(error)
+        if any_left_alone():
+            _leave(status)
+        return status
 
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """Take SIGTERM, which batch systems send, like Ctrl-C: rows are kept, FMUs freed."""
+    """Take SIGTERM, which batch systems send, and SIGHUP like Ctrl-C: rows are kept, FMUs freed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in (getattr(signal, n) for n in names)}
     try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:  # such as by nohup
+                signal.signal(number, signal.default_int_handler)
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(status: int) -> NoReturn:
+    """End the process although an FMU is still being called: exit() could wait for it, or crash."""
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)
 
 
 def _told(error: BaseException) -> int:

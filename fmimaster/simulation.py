@@ -6,14 +6,17 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import ParamSpec, TextIO
 
+from fmimaster.errors import Interrupted
 from fmimaster.fmu.load import Loader
 from fmimaster.preparation import Prepared, prepare
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts import write_facts
 from fmimaster.results.results import Results
-from fmimaster.session import Progress, Session, silent
+from fmimaster.results.text_file import refuse_to_overwrite
+from fmimaster.session import Attendance, Progress, Signals, silent
 from fmimaster.settings import Settings
 
 
@@ -51,7 +54,8 @@ class Simulation(Settings):
         Parameters
         ----------
         progress
-            Called now and then.
+            Called some ten times a second with start, present and stop time in s, in the calling thread; FMUs are called
+            in another one meanwhile.
         output_file : path or text stream
             A CSV file to which the rows are written during the run; they are not kept then, but the last block of
             them, so that a run of any length needs little memory. What is kept is each event, and each step that is not
@@ -62,19 +66,50 @@ class Simulation(Settings):
         InputError, ProgramError
             Before anything is simulated.
         SimulationError
-            If the run cannot be ended; its ``results`` hold all rows until then.
+            If the run cannot be ended; its ``results`` hold all rows until then. It is Interrupted after Ctrl-C, also if
+            an FMU does not return from a call; that call is left alone then.
         """
-        with Loader(logging_on=self.fmi_logging) as loader:
+        try:
+            with Signals() as signals:
+                return self._attended(signals, progress or silent, output_file)
+        except KeyboardInterrupt as error:
+            if isinstance(error, Interrupted):
+                raise
+            raise Interrupted("Interrupted before the simulation began.") from None
+
+    def _attended(
+        self,
+        signals: Signals,
+        progress: Progress,
+        output_file: str | os.PathLike[str] | TextIO | None,
+    ) -> Results:
+        """Run, and keep in the files what there is in the end."""
+        loader = Loader(logging_on=self.fmi_logging)
+        try:
             prepared = prepare(self, loader)
-            if output_file is None:
-                return Session(prepared, loader, self).run(progress or silent)
-            with CsvWriter(output_file) as writer:
-                run = Session(prepared, loader, self, writer)
-                try:
-                    return run.run(progress or silent)
-                finally:
-                    if isinstance(output_file, str | os.PathLike):
-                        write_facts(output_file, run.events, run.steps)
+            if isinstance(output_file, str | os.PathLike):
+                # FMUs may change the working directory
+                output_file = Path(output_file).absolute()
+                refuse_to_overwrite(output_file, self._read(prepared))
+            writer = None if output_file is None else CsvWriter(output_file)
+        except BaseException:
+            loader.close()
+            raise
+        run = Attendance(prepared, loader, self, signals, writer=writer, progress=progress)
+        if writer is None:
+            return run.run()
+        with writer:
+            try:
+                return run.run()
+            finally:
+                if isinstance(output_file, Path) and writer.has_written and run.session:
+                    write_facts(output_file, run.session.events, run.session.steps)
+
+    def _read(self, prepared: Prepared) -> list[Path]:
+        """The files that the simulation reads."""
+        files = [component.source.path for component in prepared.components]
+        given = (self.system, self.input_file)
+        return files + [Path(f) for f in given if isinstance(f, str | os.PathLike)]
 
 
 _P = ParamSpec("_P")

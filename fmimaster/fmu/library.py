@@ -6,7 +6,6 @@ import logging
 import shutil
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Mapping
 from copy import copy
 from os import chdir
@@ -23,6 +22,7 @@ from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.model_description import read_model
+from fmimaster.fmu.process_state import LOADING
 from fmimaster.fmu.tolerant import FMU2Tolerant, FMU3Tolerant
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
@@ -45,9 +45,6 @@ NOT_NEEDED = ("documentation/", "sources/")
 """Folders of an FMU that a simulation does not need; not unpacking them halves the time of loading a small FMU."""
 
 _NO_MESSAGE = "The FMU gave no message; with fmi_logging (--fmi-logging) it may give one."
-
-_LOADING = threading.Lock()
-"""fmpy changes the working directory of the process while it loads a library."""
 
 Kind = tuple[Callable[..., Any], Callable[..., Instance]]
 """fmpy's class, which loads the library; the class of instances."""
@@ -146,7 +143,7 @@ class FmuFile:
     def _loaded(self) -> Any:
         if self._fmu is None:
             library = find_library(self.folder, self.model, str(self.source))
-            with _LOADING:
+            with LOADING:
                 self._fmu = _load(self._kind[0], self.model, self.folder, library, str(self.source))
             missing = self._fmu.missing
             if missing:
@@ -159,15 +156,25 @@ class FmuFile:
         return self._fmu
 
     def close(self) -> None:
-        """Free all instances, unload the library, delete what was unpacked."""
+        """Free all instances, unload the library, delete what was unpacked. Never raises, and leaves nothing out."""
         for instance in self._instances:
-            instance.free()
+            self._try(instance.free, f"'{instance.name}' cannot be freed")
         if self._instances:
             once.release(once.identity(self.source, self.model))
         self._instances.clear()
         if self._fmu is not None:
-            self._fmu.freeLibrary()
+            self._try(self._fmu.freeLibrary, f"The library of '{self.source}' cannot be unloaded")
             self._fmu = None
+        self.remove_files()
+
+    def _try(self, act: Callable[[], object], else_: str) -> None:
+        try:
+            act()
+        except Exception as error:
+            log.warning("%s: %s", else_, error)
+
+    def remove_files(self) -> None:
+        """Delete what was unpacked."""
         if self._unpacked is not None:
             shutil.rmtree(self._unpacked, ignore_errors=True)
 

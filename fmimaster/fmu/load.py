@@ -72,10 +72,15 @@ class Loader:
         return self._fmus[source, interface]
 
     def close(self) -> None:
-        """Free all instances, unload all libraries, delete what was unpacked."""
+        """Free all instances, unload all libraries, delete what was unpacked. Never raises."""
         for fmu in self._fmus.values():
             fmu.close()
         self._fmus.clear()
+
+    def remove_files(self) -> None:
+        """Delete what was unpacked, although an FMU is still being called that cannot be freed."""
+        for fmu in list(self._fmus.values()):
+            fmu.remove_files()
 
     def __enter__(self) -> Loader:
         return self

@@ -17,6 +17,8 @@ _STDOUT = 1
 """File descriptor of the standard output; C code prints there, whatever Python's sys.stdout is."""
 _CHUNK = 65536
 """Bytes that are read at once: what a pipe holds."""
+_PATIENCE = 0.5
+"""Wall time in s that flushing may take."""
 _LONGEST_LINE = 8192
 """Bytes after which a line is logged although it has no end yet: bounds the memory."""
 
@@ -33,7 +35,9 @@ def fmu_output_to_log(component: str = "") -> Iterator[None]:
     component : str
         Name of the component that runs, if it is only one; empty otherwise.
     """
-    _flush()
+    # found now: while a library is loaded or unloaded, which may take for ever, no other can be
+    c = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+    _flush(c)
     before = _duplicate()
     reading, writing = os.pipe()
     os.dup2(writing, _STDOUT)
@@ -45,7 +49,7 @@ def fmu_output_to_log(component: str = "") -> Iterator[None]:
     try:
         yield
     finally:
-        _flush()
+        _flush(c)
         if before is None:
             os.close(_STDOUT)
         else:
@@ -91,10 +95,11 @@ def _log(prefix: str, line: bytes) -> None:
         log.info("%s%s", prefix, text)
 
 
-def _flush() -> None:
+def _flush(c: ctypes.CDLL) -> None:
     """Flush the buffers of Python and C, so that their content goes to the present descriptor."""
     with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
         sys.stdout.flush()
-    # a library with a C runtime of its own is not reached
-    c = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
-    c.fflush(None)
+    # a library with a C runtime of its own is not reached; an FMU that does not return may hold the lock of a stream
+    flush = threading.Thread(target=c.fflush, args=(None,), daemon=True)
+    flush.start()
+    flush.join(_PATIENCE)

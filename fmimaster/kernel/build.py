@@ -15,6 +15,7 @@ SOURCES = (
     "fmi2.c",
     "fmi3.c",
     "workers.c",
+    "exit.c",
 )
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-pthread"]
 """No contraction to fused operations: the interpreter in Python must give the same bits."""
@@ -30,6 +31,7 @@ extern "Python" {
     int fm_python_enter(void *self, int state, const fm_experiment *experiment, const char **function);
     int fm_python_update(void *self, fm_update *answer, const char **function);
     int fm_python_call(void *self, fm_kernel *kernel);
+    void fm_python_exit(void);
 }
 """
 """An instance written in Python; its transfers and polynomials also serve an FMU for what C cannot do: text, binaries, and

@@ -248,7 +248,7 @@ static void sample(fm_kernel *k)
             same = !memcmp(target, target - v->stride, v->bytes);
     }
     if (!same)
-        k->n_rows = row + 1;
+        __atomic_store_n(&k->n_rows, row + 1, __ATOMIC_RELEASE); /* another thread may read the rows that are counted */
 }
 
 HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, double end)
@@ -261,6 +261,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
     if (k->limit != end || k->has_events)
         begin_execution(k);
     for (const fm_instruction *c = code; c->op != FM_END; c++) {
+        k->present = c;
         switch (c->op) {
         case FM_MOVE: move(k, c); break;
         case FM_FIT: fm_fit_inputs(k, c); break;
@@ -268,11 +269,11 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
         /* The same is mostly done for one instance after the other: to stay here costs less than to jump to each. */
         case FM_GET:
             while ((status = get(k, c)) == FM_RAN && c[1].op == FM_GET)
-                c++;
+                k->present = ++c;
             break;
         case FM_STEP:
             while ((status = step(k, c)) == FM_RAN && c[1].op == FM_STEP)
-                c++;
+                k->present = ++c;
             break;
         case FM_SAVE: status = save(k, c); break;
         case FM_RESTORE: status = restore(k, c); break;
@@ -321,7 +322,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
         case FM_STEP_LIMITED: status = step_limited(k, c); break;
         case FM_MOVE_SET:
             while ((status = move_set(k, c)) == FM_RAN && c[2].op == FM_MOVE_SET)
-                c += 2;
+                k->present = c += 2;
             c++;
             break;
         }
@@ -364,7 +365,7 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
         stopped = execute(k, attempts[next], times[i], times[i + 1]);
         next = next + 1 == n_attempts ? 0 : next + 1;
         *done = i;
-        if (stopped || i + 2 == n || k->row_capacity - k->n_rows == 1)
+        if (stopped || i + 2 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED))
             break;
         execute(k, commit, times[i + 1], times[i + 1]);
     }

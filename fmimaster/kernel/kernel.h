@@ -260,8 +260,10 @@ struct fm_kernel {
 
     /* the execution */
     const fm_instruction *code;
+    const fm_instruction *present; /* the instruction that is done: shows another thread which call does not return */
     double begin, end;
     int terminate;
+    int asked; /* by another thread: fm_repeat returns after the present step */
     int stop_instance, stop_instruction;
     double stop_time, change;
     double failure_size; /* of the step, if a step failed */
@@ -278,9 +280,12 @@ int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *c
 
 /* Attempt and commit the intervals between n times while nothing happens; attempts are a pattern of programs that is
  * repeated. *done intervals are committed, the next one is attempted and not committed. Stops early when the next row is
- * the last that has room, or an attempt did not simply succeed. Returns an fm_stop of the last attempt. */
+ * the last that has room, when it is asked to, or an attempt did not simply succeed. Returns an fm_stop of the last attempt. */
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
               const double *times, int n, int *done);
+
+/* exit.c: have a function called when the process ends by exit(), as some FMUs do; null for none. */
+void fm_at_exit(void (*tell)(void));
 
 /* values.c: sizes in bytes by type, conversions, copies of the outputs. */
 extern const size_t fm_size[];

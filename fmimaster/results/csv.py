@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from fmimaster.errors import FileError, OptionError
 from fmimaster.results.facts import read_facts, write_facts
 from fmimaster.results.table import Table
+from fmimaster.results.text_file import TextFile
 
 _ROWS_AT_ONCE = 4096
 """Rows that are held as text at one time: limits the memory, without loss of speed."""
@@ -33,15 +34,25 @@ _ROWS_AT_ONCE = 4096
 class CsvWriter:
     """Writes a table block by block, so that a run of any length needs little memory.
 
-    The header is written with the first block, which may have no rows. A text stream that is given
-    (opened with ``newline=""``) stays open; a file is closed by :meth:`close` or at the end of a
-    ``with``.
+    The header is written with the first block, which may have no rows; an older file is replaced then, not before. A
+    text stream that is given (opened with ``newline=""``) stays open; a file is closed by :meth:`close` or at the end of
+    a ``with``.
     """
 
     def __init__(self, target: str | os.PathLike[str] | TextIO) -> None:
         self._names: tuple[str, ...] | None = None
-        self._owned = isinstance(target, str | os.PathLike)
-        self._stream = _open(target) if isinstance(target, str | os.PathLike) else target
+        self._file = TextFile(target) if isinstance(target, str | os.PathLike) else None
+        self._stream: TextFile | TextIO = self._file or cast(TextIO, target)
+
+    @property
+    def has_written(self) -> bool:
+        """Whether there was a block."""
+        return self._names is not None
+
+    @property
+    def may_block(self) -> bool:
+        """Whether writing may have to wait, as for the reader of a pipe."""
+        return self._file is None or not self._file.is_regular
 
     def write(self, block: Table) -> None:
         """Append the rows of a block; all blocks have the same columns."""
@@ -62,9 +73,14 @@ class CsvWriter:
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
-        if self._owned:
+        if self._file is not None:
             with self._told():
-                self._stream.close()
+                self._file.close()
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        with self._told():
+            self._stream.flush()
 
     def _put(self, text: str) -> None:
         with self._told():
@@ -221,15 +237,6 @@ def _integer(cell: str) -> int:
         if not float(cell).is_integer():  # 3.0 is an integer too
             raise
         return int(float(cell))
-
-
-def _open(path: str | os.PathLike[str]) -> TextIO:
-    try:
-        return Path(path).open("w", newline="", encoding="utf-8")
-    except OSError as error:
-        raise FileError(
-            f"The results file '{path}' cannot be written: {error.strerror}."
-        ) from error
 
 
 def _quoted(text: str) -> str:

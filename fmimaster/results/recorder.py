@@ -137,15 +137,23 @@ class Recorder:
         if self._last_row is not None:
             self._add(*self._last_row)
             self._last_row = None
+        self.flush()
+
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        if self._writer is not None:
+            self._writer.flush()
 
     def _add(self, times: NDArray[np.float64], block: Block) -> None:
-        self.rows += len(times)
+        if not len(times):
+            return
         if self._writer is not None:
             self._writer.write(self._table(times, block))
             self._times, self._values = _copied(times, block)
             self._kept = len(times)
         else:
             self._keep(times, block)
+        self.rows += len(times)
 
     def _keep(self, times: NDArray[np.float64], block: Block) -> None:
         end = self._kept + len(times)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING
@@ -45,6 +48,17 @@ def native_executor() -> type[NativeExecutor] | None:
         )
         return None
     return NativeExecutor
+
+
+def told_of_exit(
+    thread: threading.Thread, tell: Callable[[], None]
+) -> AbstractContextManager[None]:
+    """Call a function if an FMU that is called in a thread ends the process by exit(); that needs the kernel."""
+    try:
+        from fmimaster.run.native.exit_guard import guarded
+    except ImportError:
+        return nullcontext()
+    return guarded(thread, tell)
 
 
 def choose_executor(plan: Plan, backend: Backend) -> ExecutorType:

@@ -50,6 +50,17 @@ class Executor(Protocol):
     def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
         """Attempt one interval, and commit it if nothing happened: None. Else the outcome, which is not yet committed."""
 
+    def ask(self) -> None:
+        """Return from repeat after the present step; called from another thread."""
+
+    @property
+    def reached(self) -> float:
+        """Start in s of the interval on which it works, or has worked last; for any thread."""
+        ...
+
+    def present_call(self) -> tuple[int, str] | None:
+        """Number of the instance that is being called, and the function, if that is known; for any thread."""
+
     def rest(self) -> None:
         """No call follows for some time: threads may sleep."""
 
@@ -70,7 +81,7 @@ class Executor(Protocol):
         Returns
         -------
         Number of committed intervals, and the outcome of the one after them, which is not yet committed. It returns
-        at the last interval, when the next row is the last that has room, after some wall time, or when an attempt did
+        at the last interval, when the next row is the last that has room, when it is asked to, or when an attempt did
         not simply succeed.
         """
         ...

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.causes import GRID, Cause, Event, Steps
 
@@ -42,6 +45,17 @@ class StepLog:
             self.ended.append(Steps(self.begin, self.end, self.cause, self.count))
         self.begin, self.end, self.size = begin, end, size
         self.cause, self.count = cause, count
+
+    def add_stretch(self, times: NDArray[np.float64], done: int) -> None:
+        """Take up the first steps between these times in s, on a grid; after an interruption the very first is shorter."""
+        if done:
+            self.add(float(times[0]), float(times[1]), GRID)
+        if done > 1:
+            self.add(float(times[1]), float(times[done]), GRID, done - 1)
+
+    def copy(self) -> StepLog:
+        """Another one that is as this one is now."""
+        return replace(self, ended=list(self.ended))
 
 
 @dataclass

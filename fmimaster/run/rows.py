@@ -28,6 +28,8 @@ class RowBlock:
     def __init__(self, plan: Plan, store: ValueStore, capacity: int | None = None) -> None:
         self.capacity = capacity = capacity or _rows_of_a_block(plan)
         self.count = 0
+        self._taken = 0
+        """How many of them were taken early."""
         self.times = np.empty(capacity + SPARE_ROWS)
         self.values: dict[DataType, NDArray[Any]] = {}
         self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = []
@@ -71,8 +73,15 @@ class RowBlock:
 
     def take(self) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
         """All rows: times, and per type the values, shape (rows, columns); they are valid until the next one is taken."""
-        n, self.count = self.count, 0
-        return self.times[:n], {kind: block[:n] for kind, block in self.values.items()}
+        rows = self.take_early()
+        self.count = self._taken = 0
+        return rows
+
+    def take_early(self) -> tuple[NDArray[np.float64], dict[DataType, NDArray[Any]]]:
+        """All rows that were not taken before. They stay in the block: an executor may be adding to them."""
+        first, n = self._taken, self.count
+        self._taken = n
+        return self.times[first:n], {kind: block[first:n] for kind, block in self.values.items()}
 
 
 def _rows_of_a_block(plan: Plan) -> int:

@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.causes import Steps
 from fmimaster.control.instant import Instant
 from fmimaster.control.zeno import EventHistory
 from fmimaster.run.log import EventLog, StepLog
@@ -31,6 +35,11 @@ class RunState:
     """How often the present step was undone."""
     attempts: int = 0
     steps: int = 0
+    stretch: NDArray[np.float64] | None = None
+    """Times in s of the steps that the executor is doing on its own, from the start of the first one; None if there are
+    none. It stays when one of them fails."""
+    asked: bool = False
+    """Whether another thread wants the loop to yield after the present step."""
     variant: int = 0
     """The variant of the algorithm by which the last step was done."""
     previous: float = 0.0
@@ -52,3 +61,18 @@ class RunState:
     event_log: EventLog = field(default_factory=EventLog)
     accumulating: EventHistory = field(default_factory=EventHistory)
     """Times of the last events of each kind."""
+
+    def so_far(self, reached: float) -> tuple[int, int, tuple[Steps, ...]]:
+        """Numbers of steps and of attempts, and the entries of all steps, with those of a stretch that has not ended.
+
+        Parameters
+        ----------
+        reached : float
+            Start in s of the interval on which the executor works.
+        """
+        if self.stretch is None:
+            return self.steps, self.attempts, self.step_log.entries
+        done = int(np.searchsorted(self.stretch, reached))
+        log = self.step_log.copy()
+        log.add_stretch(self.stretch, done)
+        return self.steps + done, self.attempts + done + 1, log.entries

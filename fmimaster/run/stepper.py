@@ -56,7 +56,7 @@ class Stepper:
 
     def advance(self, until: Instant) -> Iterator[None]:
         """Step until an instant is reached or an FMU ends the run; yields after each stretch of steps, after each
-        event, and after some single steps.
+        event, after some single steps, and when it is asked to.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Stepper:
                 there_was_one, ends = self.events.happen(goal.fire, requests)
                 happened |= there_was_one
             unseen += 1
-            if happened or unseen == OFTEN or s.time >= end:
+            if happened or unseen == OFTEN or s.asked or s.time >= end:
                 unseen = 0
                 yield
             if ends:
@@ -131,16 +131,15 @@ class Stepper:
         s = self.state
         begin, first = s.time.seconds, goal.end
         times = np.concatenate([[begin, first.seconds], between])
+        s.stretch = times
         done, outcome = self._executor.repeat([variant.attempt], self._programs.commit, times)
+        s.stretch = None
         s.steps += done
         s.attempts += done + 1
         if done:
             s.time = first if done == 1 else grid.point_after(first, done - 2)
             goal = Goal(grid.point_after(first, done - 1), GRID)
-            # after an interruption the first step is shorter than the others
-            s.step_log.add(begin, first.seconds, GRID)
-            if done > 1:
-                s.step_log.add(first.seconds, s.time.seconds, GRID, done - 1)
+            s.step_log.add_stretch(times, done)
             s.previous = s.time.seconds - float(times[done - 1])
             s.index = 0
         return goal, outcome

@@ -50,8 +50,11 @@ def test_two_slow_fmus_are_stepped_by_two_threads(
 
 
 @pytest.mark.usefixtures("steps")
-def test_one_thread_is_the_one_that_simulates(simulate: Callable[..., Results]) -> None:
-    assert threads_of(simulate, 1, 0.0) == {threading.get_ident()}
+def test_one_thread_calls_fmus_and_it_is_not_the_one_that_listens(
+    simulate: Callable[..., Results],
+) -> None:
+    (thread,) = threads_of(simulate, 1, 0.0)
+    assert thread != threading.get_ident()
 
 
 @pytest.mark.usefixtures("steps")
@@ -59,4 +62,4 @@ def test_threads_that_do_not_pay_are_not_started(
     simulate: Callable[..., Results], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fmimaster.run.native.executor.WORTH_A_THREAD", 60.0)
-    assert threads_of(simulate, AUTOMATIC, 0.0) == {threading.get_ident()}
+    assert len(threads_of(simulate, AUTOMATIC, 0.0)) == 1

@@ -39,6 +39,7 @@ from fmimaster.run.native.header import OPERATIONS, STATES
 from fmimaster.run.native.hooks import lend_hook
 from fmimaster.run.native.instances import Context, Entry
 from fmimaster.run.native.lending import Lender
+from fmimaster.system.states import State
 
 Fields = Mapping[str, Any]
 """Fields of fm_instruction."""
@@ -193,3 +194,36 @@ class Encoder:
         last = {"op": lib.FM_ALIGNED, "instance": i}
         steps = [*(entry for b in back for entry in self._entries_of(b)), last]
         return [{"op": OPERATIONS[Align], "instance": i, "least": len(steps)}, *steps]
+
+
+_FUNCTION = {
+    lib.FM_STEP: "DoStep",
+    lib.FM_STEP_LIMITED: "DoStep",
+    lib.FM_SAVE: "GetFMUState",
+    lib.FM_RESTORE: "SetFMUState",
+    lib.FM_UPDATE: "UpdateDiscreteStates",
+}
+"""What an operation calls."""
+
+_TO_STATE = {
+    State.CONFIGURATION_MODE: "EnterConfigurationMode",
+    State.INSTANTIATED: "ExitConfigurationMode",
+    State.INITIALIZATION_MODE: "EnterInitializationMode",
+    State.STEP_MODE: "the call that leads to Step Mode",
+    State.EVENT_MODE: "the call that leads to Event Mode",
+    State.TERMINATED: "Terminate",
+}
+
+
+def call_of(entry: Any) -> tuple[int, str] | None:
+    """Number of the instance that an encoded instruction calls, and the function; None if it calls none."""
+    if entry.op == lib.FM_MODE:
+        state = next(state for state, number in STATES.items() if number == entry.group)
+        return entry.instance, _TO_STATE[state]
+    if entry.op in _FUNCTION:
+        return entry.instance, _FUNCTION[entry.op]
+    if entry.op in (lib.FM_GET, lib.FM_GET_CLOCKS):
+        return entry.instance, "a Get function"
+    if entry.op in (lib.FM_SET, lib.FM_MOVE_SET, lib.FM_SET_TRIGGERS):
+        return entry.instance, "a Set function"
+    return None

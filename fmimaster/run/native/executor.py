@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import Experiment, make_store
-from fmimaster.run.native.encoding import Encoder
+from fmimaster.run.native.encoding import Encoder, call_of
 from fmimaster.run.native.instances import Context, make_entries
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.registers import Registers
@@ -33,9 +32,8 @@ MEASURE_EVERY: int = lib.FM_MEASURE_EVERY
 WORTH_A_THREAD = 20e-6
 """Mean wall time in s of a DoStep above which threads pay."""
 
-QUICK, SLOW = 0.02, 0.1
-"""Wall time in s of one call of the kernel below and above which the next one does more or fewer steps: so progress is
-shown and Ctrl-C is heard, and little time is spent between the calls."""
+MEASURED = 16
+"""Steps after which it is decided whether threads pay."""
 
 
 class KernelRows(RowBlock):
@@ -85,7 +83,6 @@ class NativeExecutor:
         k.requests = lender.bytes(self._requests)
         self._seconds = np.zeros(len(instances))
         k.seconds = lender.doubles(self._seconds)
-        self._chunk = 16
         self._attempts = self._measured = 0
         self._done = ffi.new("int *")
         self._codes: list[Any] = []
@@ -150,6 +147,20 @@ class NativeExecutor:
         stop = lib.fm_step(self.kernel, code, then, begin, end)
         return self._outcome(stop) if stop else None
 
+    def ask(self) -> None:
+        """Return from repeat after the present step; called from another thread."""
+        self.kernel.asked = 1
+
+    @property
+    def reached(self) -> float:
+        """Start in s of the interval on which it works, or has worked last."""
+        return float(self.kernel.begin)
+
+    def present_call(self) -> tuple[int, str] | None:
+        """Number of the instance that is being called, and the function."""
+        present = self.kernel.present
+        return None if present == ffi.NULL else call_of(present[0])
+
     def rest(self) -> None:
         """Let threads sleep until they are needed again."""
         if self.kernel.pool:
@@ -165,9 +176,8 @@ class NativeExecutor:
         if len(times) == 2:  # a single step needs no arrays
             return 0, self.run(attempts[0], times[0], times[1])
         done = self._done
-        n = min(len(times), self._chunk + 1)
+        n = min(len(times), MEASURED + 1) if self._automatic else len(times)
         points = np.ascontiguousarray(times[:n], dtype=np.float64)
-        since = perf_counter()
         stop = lib.fm_repeat(
             self.kernel,
             self._pattern(attempts),
@@ -177,11 +187,7 @@ class NativeExecutor:
             n,
             done,
         )
-        elapsed = perf_counter() - since
-        if elapsed < QUICK:
-            self._chunk = min(4 * self._chunk, len(self.rows.times))
-        elif elapsed > SLOW:
-            self._chunk = max(1, self._chunk // 2)
+        self.kernel.asked = 0
         self._attempts += done[0] + 1
         self._measured += done[0] // MEASURE_EVERY + 1
         if self._automatic:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +45,6 @@ from fmimaster.run.executor import Experiment, make_store
 from fmimaster.run.reference import control, steps, values
 from fmimaster.run.reference.machine import Action, Machine, Stopped
 from fmimaster.run.registers import Registers
-
-REPEAT_SECONDS = 0.1
-"""Wall time after which ``repeat`` comes back, so that progress can be shown."""
 
 
 class ReferenceExecutor:
@@ -89,6 +85,7 @@ class ReferenceExecutor:
         self.seconds = self._machine.seconds
         self.next_events, self.calls = self.registers.next_events, self.registers.calls
         self._actions: dict[int, tuple[Program, list[Action]]] = {}
+        self._asked = False
 
     def run(self, program: Program, begin: float, end: float) -> Outcome:
         """Execute a program over the interval from begin to end, in s."""
@@ -116,6 +113,18 @@ class ReferenceExecutor:
         self.run(commit, end, end)
         return None
 
+    def ask(self) -> None:
+        """Return from repeat after the present step; called from another thread."""
+        self._asked = True
+
+    @property
+    def reached(self) -> float:
+        """Start in s of the interval on which it works, or has worked last."""
+        return self._machine.begin
+
+    def present_call(self) -> None:
+        """Not known here: who asks finds it in the frames of the thread."""
+
     def rest(self) -> None:
         """There are no threads."""
 
@@ -126,7 +135,7 @@ class ReferenceExecutor:
         times: Sequence[float] | NDArray[np.float64],
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
-        until = perf_counter() + REPEAT_SECONDS
+        self._asked = False
         points = np.asarray(times).tolist()
         k = 0
         while True:
@@ -138,7 +147,7 @@ class ReferenceExecutor:
                 or outcome.event_requests
                 or outcome.end != points[k + 1]
                 or self.rows.room == 1
-                or perf_counter() > until
+                or self._asked
             ):
                 return k, outcome
             k += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
@@ -12,9 +12,10 @@ import numpy as np
 from fmimaster.causes import Event, Steps
 from fmimaster.control.instant import Instant
 from fmimaster.control.schedule import Schedule
-from fmimaster.errors import ConvergenceError, Interrupted, SimulationError
-from fmimaster.fmu.instance import InstanceOptions
+from fmimaster.errors import ConvergenceError, SimulationError
+from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.load import Loader
+from fmimaster.fmu.process_state import ProcessState
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
@@ -28,18 +29,25 @@ from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
+from fmimaster.session.row_keeper import RowKeeper
+from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.settings import Settings
-
-Progress = Callable[[float, float, float], None]
-"""Called with start, present and stop time in s, some ten times a second."""
-
-
-def silent(_start: float, _now: float, _stop: float) -> None:
-    """No progress."""
 
 
 class Session:
-    """One run: instances, executor, loop, results."""
+    """One run: instances, executor, loop, results.
+
+    All of it belongs to the thread that calls FMUs, but for what says that it is for any thread.
+
+    Parameters
+    ----------
+    writer : CsvWriter or None
+        To which rows are written during the run.
+    stop_request : StopRequest
+        By which another thread can end the run.
+    process : ProcessState
+        What is put back if an FMU changes it.
+    """
 
     def __init__(
         self,
@@ -47,26 +55,18 @@ class Session:
         loader: Loader,
         settings: Settings,
         writer: CsvWriter | None = None,
+        *,
+        stop_request: StopRequest | None = None,
+        process: ProcessState | None = None,
     ) -> None:
         self.prepared = prepared
+        self._stop_request = stop_request or StopRequest()
+        self._process = process or ProcessState()
         self.plan = plan = prepared.plan
         self.programs = prepared.programs
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
-        instances = [
-            loader.instantiate(
-                component,
-                planned.name,
-                InstanceOptions(
-                    polynomial_inputs=i in self.programs.polynomial_inputs,
-                    event_mode=planned.event_mode,
-                    early_return=planned.event_mode and planned.may_return_early,
-                ),
-            )
-            for i, (component, planned) in enumerate(
-                zip(prepared.components, plan.instances, strict=True)
-            )
-        ]
+        instances = self._instantiated(loader)
         self.executor: Executor = choose_executor(plan, settings.backend)(
             plan,
             instances,
@@ -77,7 +77,7 @@ class Session:
             history=self.programs.history,
             hooks=self.programs.hooks,
         )
-        self.recorder = _recorder(plan, settings, schedule, writer)
+        self.rows = RowKeeper(self.executor.rows, _recorder(plan, settings, schedule, writer))
         rule, base = schedule.rule, schedule.base
         jumps = {schedule.instant(p): who for p, who in prepared.input_jumps.items()}
         timeline = Timeline.of((schedule.instant(p) for p in schedule.points), jumps)
@@ -96,25 +96,42 @@ class Session:
         )
         self.stepper = Stepper(loop)
         self.stepper.events.prepare()
-        self.seconds = 0.0
+        self._seconds = 0.0
+        """Wall time in s of the loop, without the time since ``_begun``."""
+        self._begun: float | None = None
 
-    def run(self, progress: Progress) -> Results:
+    def _instantiated(self, loader: Loader) -> list[Instance]:
+        """All instances; what loading or instantiating one has changed in the process is put back."""
+        instances = []
+        for i, (component, planned) in enumerate(
+            zip(self.prepared.components, self.plan.instances, strict=True)
+        ):
+            options = InstanceOptions(
+                polynomial_inputs=i in self.programs.polynomial_inputs,
+                event_mode=planned.event_mode,
+                early_return=planned.event_mode and planned.may_return_early,
+            )
+            try:
+                instances.append(loader.instantiate(component, planned.name, options))
+            finally:
+                self._process.put_back(f"'{planned.name}'")
+            self._stop_request.heed()
+        return instances
+
+    def run(self) -> Results:
         """From Instantiated to Terminated."""
         try:
             with self._recorded():
                 if self.initialize():
-                    self.advance(self.stop, progress)
+                    self._put_back()
+                    self._stop_request.heed()
+                    self.advance(self.stop)
             self._terminate()
         except SimulationError as error:
             error.results = self.results()
             raise
-        except KeyboardInterrupt:
-            self._hand_on()
-            rows = self.results()
-            time = float(rows.time[-1]) if len(rows) else self.start.seconds
-            interrupted = Interrupted(f"Interrupted at t = {time:.12g} s.", time=time)
-            interrupted.results = rows
-            raise interrupted from None
+        finally:
+            self._put_back()
         return self.results()
 
     def initialize(self) -> bool:
@@ -158,18 +175,21 @@ class Session:
             "loop without delay, and check start values."
         )
 
-    def advance(self, until: Instant, progress: Progress = silent) -> None:
+    def advance(self, until: Instant) -> None:
         """Simulate until an instant is reached, or an FMU ends the run."""
-        begin = perf_counter()
+        self._begun = perf_counter()
         try:
             for _ in self.stepper.advance(until):
                 self.executor.rest()
-                if self.executor.rows.room <= OFTEN:
-                    self._hand_on()
-                progress(self.start.seconds, self.state.time.seconds, self.stop.seconds)
+                if self.executor.rows.room <= OFTEN or self.rows.error is not None:
+                    self.rows.hand_on()
+                if self.state.asked:
+                    self.state.asked = False
+                    self._stop_request.heed()
+                    self._put_back()
         finally:
             self.executor.rest()
-            self.seconds += perf_counter() - begin
+            self._seconds, self._begun = self.seconds, None
 
     @contextmanager
     def _recorded(self) -> Iterator[None]:
@@ -178,28 +198,53 @@ class Session:
             yield
         except SimulationError as error:
             try:
-                self._hand_on()
+                self.rows.hand_on()
             except SimulationError as cause:
                 raise cause from error
+            finally:
+                self.rows.finish()
             raise
-        self._hand_on()
-        self.recorder.finish()
-
-    def _hand_on(self) -> None:
-        self.recorder.take(*self.executor.rows.take())
+        except (RunStopped, KeyboardInterrupt):
+            self.rows.hand_on()
+            self.rows.finish()
+            raise
+        self.rows.hand_on()
+        self.rows.finish()
 
     def _terminate(self) -> None:
         self.executor.run(self.programs.terminate, self.state.time.seconds, self.state.time.seconds)
 
+    def _put_back(self) -> None:
+        """What FMUs have changed in the process."""
+        self._process.put_back(words_for_fmus(self.plan))
+
+    # For any thread
+
+    def ask(self) -> None:
+        """Have the loop heed requests after the present step."""
+        self.state.asked = True
+        self.executor.ask()
+
+    @property
+    def seconds(self) -> float:
+        """Wall time in s of the loop so far."""
+        begun = self._begun
+        return self._seconds + (0.0 if begun is None else perf_counter() - begun)
+
+    @property
+    def time(self) -> float:
+        """The time in s that the run has reached."""
+        return max(self.state.time.seconds, min(self.executor.reached, self.stop.seconds))
+
     def results(self) -> Results:
         """All rows so far, with the statistics of the run."""
-        steps, attempts = self.state.steps, self.state.attempts
+        steps, attempts, entries = self.state.so_far(self.executor.reached)
         statistics = Statistics(
             steps=steps,
             attempts=attempts,
             rejections=attempts - steps,
             seconds=self.seconds,
-            rows=self.recorder.rows,
+            rows=self.rows.recorder.rows,
             instances=tuple(
                 InstanceStatistics(planned.name, int(calls), seconds, int(restores), int(events))
                 for planned, seconds, calls, restores, events in zip(
@@ -208,13 +253,13 @@ class Session:
             ),
             warnings=(
                 *self.prepared.warnings,
-                *(late.text(name) for name, late in self.state.event_log.late.items()),
+                *(late.text(name) for name, late in list(self.state.event_log.late.items())),
             ),
             notes=self.prepared.notes,
             events=len(self.events),
         )
-        rows = self.recorder.results(statistics)
-        return replace(rows, events=self.events, steps=self.steps)
+        rows = self.rows.recorder.results(statistics)
+        return replace(rows, events=self.events, steps=entries)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -224,7 +269,13 @@ class Session:
     @property
     def steps(self) -> tuple[Steps, ...]:
         """The steps so far, with their causes."""
-        return self.state.step_log.entries
+        return self.state.so_far(self.executor.reached)[2]
+
+
+def words_for_fmus(plan: Plan) -> str:
+    """Who may have done what is known only for a whole run."""
+    names = [instance.name for instance in plan.instances]
+    return f"'{names[0]}'" if len(names) == 1 else "An FMU"
 
 
 def _recorder(

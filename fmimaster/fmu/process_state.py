@@ -1,0 +1,114 @@
+"""What belongs to the process and not to an FMU: noted before FMUs are called, put back if one has changed it."""
+
+from __future__ import annotations
+
+import ctypes
+import locale
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+log = logging.getLogger("fmimaster")
+
+LOADING = threading.Lock()
+"""Held while a library is loaded: fmpy changes the working directory of the process meanwhile."""
+
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
+"""Those by which a run is ended, and the one that a closed pipe sends; others may serve the FMU itself."""
+
+_POINTER = ctypes.sizeof(ctypes.c_void_p)
+"""A struct sigaction begins with the address of the handler; of the rest the C library leaves a part undefined."""
+
+_ROOM = 1024
+"""Bytes that no C library needs for a struct sigaction or an fenv_t."""
+
+
+class ProcessState:
+    """Working directory, file mode mask, locale, signal handlers, and how floating-point numbers are rounded.
+
+    It is noted when this is made. Rounding belongs to the thread: :meth:`put_back` must be called in the one that calls
+    FMUs, which has inherited it.
+    """
+
+    def __init__(self) -> None:
+        self._c = None if sys.platform == "win32" else ctypes.CDLL(None)
+        self._told: set[str] = set()
+        self._folder = _folder()
+        self._mask = os.umask(0o077)
+        os.umask(self._mask)
+        self._locale = locale.setlocale(locale.LC_ALL)
+        self._handlers = {name: self._handler(name) for name in _SIGNALS if hasattr(signal, name)}
+        self._environment = ctypes.create_string_buffer(_ROOM)
+        self._call("fegetenv", self._environment)
+        self._arithmetic = self._find_arithmetic()
+
+    def put_back(self, who: str) -> None:
+        """Put back what was changed, with one warning for each kind of change that names the FMU, or all that may have."""
+        self.put_back_process(who)
+        if self._find_arithmetic() != self._arithmetic:
+            self._call("fesetenv", self._environment)
+            self._tell(who, "how floating-point numbers are rounded")
+
+    def put_back_process(self, who: str) -> None:
+        """All but the rounding; for any thread."""
+        self.put_back_signals(who)
+        before = os.umask(self._mask)
+        if before != self._mask:
+            self._tell(who, f"the file mode mask (umask) to {before:03o}")
+        if locale.setlocale(locale.LC_ALL) != self._locale:
+            with suppress(locale.Error):
+                locale.setlocale(locale.LC_ALL, self._locale)
+            self._tell(who, "the locale")
+        self._put_back_folder(who)
+
+    def put_back_signals(self, who: str) -> None:
+        """The handlers of signals; for any thread."""
+        for name, handler in self._handlers.items():
+            if self._handler(name)[:_POINTER] != handler[:_POINTER]:
+                self._call("sigaction", getattr(signal, name), handler, None)
+                self._tell(who, f"the handler of {name}")
+
+    def _put_back_folder(self, who: str) -> None:
+        if not LOADING.acquire(blocking=False):
+            return  # fmpy is in another folder while it loads a library for another run
+        try:
+            folder = _folder()
+            if folder != self._folder and self._folder is not None:
+                with suppress(OSError):
+                    os.chdir(self._folder)
+                self._tell(who, f"the working directory to '{folder}'")
+        finally:
+            LOADING.release()
+
+    def _handler(self, name: str) -> bytes:
+        found = ctypes.create_string_buffer(_ROOM)
+        self._call("sigaction", getattr(signal, name), None, found)
+        return found.raw
+
+    def _find_arithmetic(self) -> tuple[Any, ...]:
+        """Rounding mode, exceptions that trap, and whether tiny numbers count as 0."""
+        smallest = sys.float_info.min
+        return self._call("fegetround"), self._call("fegetexcept"), smallest / 2 > 0.0
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """A function of the C library; nothing where there is none."""
+        function: Callable[..., Any] | None = getattr(self._c, name, None)
+        return None if function is None else function(*arguments)
+
+    def _tell(self, who: str, what: str) -> None:
+        kind = what.partition(" to ")[0]
+        if kind not in self._told:
+            self._told.add(kind)
+            log.warning("%s has changed %s, for the whole process. It was put back.", who, what)
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return None

@@ -1,0 +1,99 @@
+"""A text file that is written during a run: it replaces an older one only when there is something to write."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from fmimaster.errors import FileError
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+class TextFile:
+    """A file that is opened at once, so that a mistake is found early, and whose content is replaced by the first text.
+
+    Nothing is held back: what was written is in the file. If not all of a text can be written, the file ends with the last
+    whole line. A file that was made here and got no text is removed.
+
+    Raises
+    ------
+    FileError
+        If it cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._is_new = not os.path.lexists(self._path)
+        try:
+            self._number = os.open(self._path, os.O_WRONLY | os.O_CREAT | _BINARY, 0o666)
+        except OSError as error:
+            raise FileError(
+                f"The results file '{path}' cannot be written: {error.strerror}."
+            ) from error
+        self.is_regular = stat.S_ISREG(os.fstat(self._number).st_mode)
+        """Whether it is a file on a disk, and no pipe or device, at which writing may have to wait."""
+        self._has_text = False
+
+    def write(self, text: str) -> None:
+        """Append a text of whole lines."""
+        if not self._has_text:
+            self._has_text = True
+            if self.is_regular:
+                os.ftruncate(self._number, 0)
+        left = memoryview(text.encode("utf-8"))
+        written = 0
+        try:
+            while written < len(left):
+                written += os.write(self._number, left[written:])
+        except OSError:
+            self._end_with_a_line(bytes(left[:written]))
+            raise
+
+    def _end_with_a_line(self, written: bytes) -> None:
+        """Take back the part of a line."""
+        part = len(written) - written.rfind(b"\n") - 1
+        if part and self.is_regular:
+            with suppress(OSError):
+                size = os.fstat(self._number).st_size - part
+                os.ftruncate(self._number, size)
+                os.lseek(self._number, size, os.SEEK_SET)
+
+    def flush(self) -> None:
+        """There is nothing to flush."""
+
+    def close(self) -> None:
+        """Close it."""
+        os.close(self._number)
+        if self._is_new and not self._has_text and self.is_regular:
+            with suppress(OSError):
+                self._path.unlink()
+
+
+def refuse_to_overwrite(path: Path, read: Iterable[Path]) -> None:
+    """Refuse a file for output that is read, under whatever name, or that is an FMU or a description.
+
+    Raises
+    ------
+    FileError
+    """
+    if not path.is_file():  # new, or a pipe
+        return
+    for other in read:
+        with suppress(OSError):  # it is not there: that is told elsewhere
+            if os.path.samefile(path, other):
+                raise FileError(
+                    f"'{path}' would overwrite '{other}', which is read. Choose another name."
+                )
+    try:
+        with path.open("rb") as stream:
+            begin = stream.read(1000).lstrip(b"\xef\xbb\xbf \t\r\n")
+    except OSError:  # what cannot be read may still be written
+        return
+    if begin.startswith(b"PK\x03\x04") or (begin.startswith(b"<") and b"<svg" not in begin):
+        raise FileError(
+            f"'{path}' would be overwritten, but it is an FMU, another archive or an XML file. Choose another name."
+        )

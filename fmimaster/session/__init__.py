@@ -1,0 +1,8 @@
+"""A run: FMUs are called in one thread, the thread that has started it listens meanwhile."""
+
+from fmimaster.session.attendance import Attendance, Progress, silent
+from fmimaster.session.session import Session
+from fmimaster.session.signals import Signals
+from fmimaster.session.work_thread import any_left_alone
+
+__all__ = ["Attendance", "Progress", "Session", "Signals", "any_left_alone", "silent"]

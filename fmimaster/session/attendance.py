@@ -1,0 +1,190 @@
+"""A run whose FMUs are called in a thread of their own, while the thread that has started it listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from time import perf_counter
+
+from fmimaster.errors import Interrupted, SimulationError
+from fmimaster.fmu.load import Loader
+from fmimaster.fmu.process_state import ProcessState
+from fmimaster.preparation import Prepared
+from fmimaster.results.csv import CsvWriter
+from fmimaster.results.results import Results
+from fmimaster.run.choice import told_of_exit
+from fmimaster.session.session import Session, words_for_fmus
+from fmimaster.session.signals import Signals
+from fmimaster.session.stop_request import StopRequest
+from fmimaster.session.whereabouts import call_under_way
+from fmimaster.session.work_thread import WorkThread
+from fmimaster.settings import Settings
+
+Progress = Callable[[float, float, float], None]
+"""Called with start, present and stop time in s, some ten times a second."""
+
+TICK = 0.1
+"""Wall time in s after which the thread that listens looks up."""
+
+PATIENCE = 1.0
+"""Wall time in s in which a run that is stopped can end itself; then its thread is left alone."""
+
+
+def silent(_start: float, _now: float, _stop: float) -> None:
+    """No progress."""
+
+
+class Attendance:
+    """One run, from the first instance that is made to the last that is freed.
+
+    FMUs are loaded, called and freed in a thread of their own. The thread that calls :meth:`run` listens: it takes
+    signals, shows progress, and writes rows that are old. An FMU that does not return cannot be ended; its thread is left
+    alone then, and what was computed is kept.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        loader: Loader,
+        settings: Settings,
+        signals: Signals,
+        *,
+        writer: CsvWriter | None = None,
+        progress: Progress = silent,
+    ) -> None:
+        self.session: Session | None = None
+        """None until all instances are made."""
+        self._prepared = prepared
+        self._loader = loader
+        self._settings = settings
+        self._signals = signals
+        self._writer = writer
+        self._progress = progress
+        self._hanging = ""
+        """The call that has not returned."""
+        self._stop_request = StopRequest()
+        self._process = ProcessState()
+        self._fmus = words_for_fmus(prepared.plan)
+        self._thread = WorkThread(self._work)
+
+    # In the thread of the FMUs
+
+    def _work(self) -> Results:
+        try:
+            self.session = Session(
+                self._prepared,
+                self._loader,
+                self._settings,
+                self._writer,
+                stop_request=self._stop_request,
+                process=self._process,
+            )
+            return self.session.run()
+        finally:
+            self._loader.close()
+            self._process.put_back(self._fmus)
+
+    # In the thread that listens
+
+    def run(self) -> Results:
+        """Simulate.
+
+        Raises
+        ------
+        SimulationError
+            With all rows until then; Interrupted after Ctrl-C.
+        """
+        self._signals.is_held = True
+        with told_of_exit(self._thread, self._exited):
+            try:
+                self._thread.start()
+                self._listen()
+                return self._thread.result()
+            except BaseException as error:
+                with suppress(KeyboardInterrupt):  # another Ctrl-C: no more patience
+                    self._end()
+                if not self._thread.is_left_alone and not self._thread.wait(0.0):
+                    self._leave_alone()
+                if isinstance(error, KeyboardInterrupt):
+                    raise self.interrupted() from None
+                if isinstance(error, SimulationError) and self._thread.is_left_alone:
+                    error.results = None if self.session is None else self.session.results()
+                raise
+
+    def _listen(self) -> None:
+        while not self._thread.wait(TICK):
+            self._heed_signals()
+            self._look()
+        self._heed_signals()
+        if self.session is not None:
+            self._show(self.session)
+
+    def _heed_signals(self) -> None:
+        if self._signals.raised:
+            raise self._signals.raised[0]
+
+    def _look(self) -> None:
+        """Have rows written that are old, show the progress, and let the run look up."""
+        if self._signals.is_listening:
+            self._process.put_back_signals(self._fmus)
+        session = self.session
+        if session is None:
+            return
+        if self._writer is not None:
+            self._signals.is_held = not self._writer.may_block
+            session.rows.hand_on_if_old()
+            self._signals.is_held = True
+        session.ask()
+        self._show(session)
+
+    def _show(self, session: Session) -> None:
+        self._progress(session.start.seconds, session.time, session.stop.seconds)
+
+    def _end(self) -> None:
+        """Have the run end itself; leave it alone if it does not in time."""
+        self._stop_request.is_made = True
+        until = perf_counter() + PATIENCE
+        while not self._thread.wait(TICK / 4) and perf_counter() < until:
+            if len(self._signals.raised) > 1:
+                break
+            if self.session is not None:
+                self.session.ask()
+        if self._thread.is_left_alone:  # by exit()
+            self._conclude()
+
+    def _leave_alone(self) -> None:
+        self._hanging = call_under_way(self._thread, self.session) or "a call of an FMU"
+        self._hanging = self._hanging[0].upper() + self._hanging[1:]
+        self._thread.leave_alone()
+        self._conclude()
+
+    def _conclude(self) -> None:
+        """Keep the rows and clean up, in place of the thread of the FMUs."""
+        with suppress(KeyboardInterrupt):
+            if self.session is not None:
+                self.session.rows.close(PATIENCE)
+        self._loader.remove_files()
+        self._process.put_back_process(self._fmus)
+
+    def interrupted(self) -> Interrupted:
+        """The error for a run that was interrupted, with the rows until then."""
+        rows = None if self.session is None else self.session.results()
+        time = float(rows.time[-1]) if rows is not None and len(rows) else None
+        when = "before the first row" if time is None else f"at t = {time:.12g} s"
+        hangs = f" {self._hanging} did not return and was left alone." if self._hanging else ""
+        error = Interrupted(f"Interrupted {when}.{hangs}", time=time)
+        error.results = rows
+        return error
+
+    # In any thread
+
+    def _exited(self) -> None:
+        """An FMU ends the process."""
+        call = call_under_way(self._thread, self.session)
+        where = f" in {call}" if call else ""
+        self._thread.ended_by(
+            SimulationError(
+                f"An FMU has called exit(){where}, which would end the whole process. Often a licence or a file is "
+                "missing, and the FMU has printed so before (--verbose)."
+            )
+        )

@@ -1,0 +1,88 @@
+"""The rows of a run on their way from the executor to the recorder; two threads may hand them on."""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter
+
+from fmimaster.errors import FmimasterError
+from fmimaster.results.recorder import Recorder
+from fmimaster.run.rows import RowBlock
+
+OLDEST = 0.8
+"""Wall time in s after which rows are handed on although their block is not full."""
+
+
+class RowKeeper:
+    """Hands rows on.
+
+    The thread that calls FMUs empties the block. The one that listens takes rows out of it early, while others may be
+    added, so that they reach the file also if an FMU takes its time.
+    """
+
+    def __init__(self, rows: RowBlock, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.error: FmimasterError | None = None
+        """Why rows cannot be handed on any more."""
+        self._rows = rows
+        self._lock = threading.RLock()
+        self._is_closed = False
+        self._when = perf_counter()
+        """When rows were handed on last."""
+
+    def hand_on(self) -> None:
+        """Hand on all rows, and make room for others; only for the thread that fills the block.
+
+        Raises
+        ------
+        NotANumberError, FileError
+            If a value is NaN, or the rows cannot be written; also for rows that were handed on early.
+        """
+        with self._lock:
+            rows = self._rows.take()
+            if self.error is not None:
+                raise self.error
+            if self._is_closed:
+                return
+            try:
+                self.recorder.take(*rows)
+            except FmimasterError as error:
+                self.error = error
+                raise
+            finally:
+                self._when = perf_counter()
+
+    def hand_on_early(self) -> None:
+        """Hand on the rows that are there; for another thread. The one that fills them is told what cannot be written."""
+        with self._lock:
+            if self.error is not None or self._is_closed:
+                return
+            self._when = perf_counter()
+            try:
+                self.recorder.take(*self._rows.take_early())
+                self.recorder.flush()
+            except FmimasterError as error:
+                self.error = error
+
+    def hand_on_if_old(self) -> None:
+        """Hand on early what nobody else has for some time."""
+        if perf_counter() - self._when > OLDEST:
+            self.hand_on_early()
+
+    def finish(self) -> None:
+        """After the last row: it is kept whatever the output interval is, and all are written."""
+        with self._lock:
+            if not self._is_closed:
+                self.recorder.finish()
+
+    def close(self, patience: float) -> None:
+        """Hand on what is there and take no more, in place of a thread that does not return; within this wall time in s."""
+        if self._lock.acquire(
+            timeout=patience
+        ):  # else it is just writing, to a pipe that nobody reads
+            try:
+                self.hand_on_early()
+                self.finish()
+            finally:
+                self._is_closed = True
+                self._lock.release()
