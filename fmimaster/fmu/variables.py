@@ -23,7 +23,7 @@ from fmimaster.system.model import (
     Variable,
 )
 from fmimaster.system.values import parse_value
-from fmimaster.system.xml import Element, child, children, location
+from fmimaster.system.xml import Element, children, location
 
 _UNCHANGED = (Variability.FIXED, Variability.TUNABLE)
 _CHANGING = (Variability.DISCRETE, Variability.CONTINUOUS)
