@@ -10,11 +10,13 @@ from fmimaster.system.notes import Notes
 from fmimaster.system.units import describe
 from fmimaster.system.wiring import Wiring
 
-_PARAMETERS = (
+_STRICT = (
+    Causality.INPUT,
     Causality.PARAMETER,
     Causality.CALCULATED_PARAMETER,
     Causality.STRUCTURAL_PARAMETER,
 )
+"""Kinds that only a variable of that kind can have; any other variable can be connected as an output."""
 
 
 def note_contradictions(
@@ -43,19 +45,21 @@ def _of_component(name: str, component: Component, model: Model, notes: Notes) -
 def _compared(connector: Connector, variable: Variable) -> list[tuple[str, str, str]]:
     """What differs, as the connector has it, as the FMU has it."""
     found = []
-    kinds = (connector.kind, variable.causality)
-    if any((Causality.INPUT in kinds) and k is not Causality.INPUT for k in kinds) or any(
-        k in _PARAMETERS and kinds[0] is not kinds[1] for k in kinds
-    ):
+    if _contradict(connector.kind, variable.causality):
         found.append(("kind", connector.kind.value, variable.causality.value))
     if connector.type is not None and connector.type is not variable.type:
         found.append(("type", connector.type.value, variable.type.value))
-    units = (connector.unit, variable.unit)
     if connector.unit and variable.unit and not _are_equal(connector.unit, variable.unit):
-        found.append(("unit", describe(units[0]), describe(units[1])))
+        found.append(("unit", describe(connector.unit), describe(variable.unit)))
     if connector.dimensions is not None and not _fit(connector.dimensions, variable.shape):
         found.append(("dimension", _shape(connector.dimensions), _shape(variable.shape)))
     return found
+
+
+def _contradict(described: Causality, real: Causality) -> bool:
+    if described is Causality.LOCAL:  # the connections decide
+        return False
+    return described is not real and not {described, real}.isdisjoint(_STRICT)
 
 
 def _are_equal(a: Unit, b: Unit) -> bool:

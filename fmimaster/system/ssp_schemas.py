@@ -8,12 +8,15 @@ from copy import deepcopy
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.system.xml import Element, local_name
 
+_LOCK = Lock()
+"""The findings of a schema are kept in the schema, so that two threads do not use it at once."""
 _NAMESPACE = "http://ssp-standard.org/SSP1/SystemStructure"
 _PREFIXES = {
     "ssd": "Description",
@@ -54,10 +57,11 @@ def schema_findings(root: Element) -> Iterator[tuple[int, str]]:
         _declare_prefixes(root)
         if is_newer:
             _remove_newer(root)
-    if not schema.validate(root):
-        for error in schema.error_log:
-            # the names of namespaces say nothing here, and the message has one before each name
-            yield error.line, re.sub(r"\{[^{}]*\}", "", error.message).strip().rstrip(".")
+    with _LOCK:
+        errors = [] if schema.validate(root) else list(schema.error_log)
+    for error in errors:
+        # the names of namespaces say nothing here, and the message has one before each name
+        yield error.line, re.sub(r"\{[^{}]*\}", "", error.message).strip().rstrip(".")
 
 
 @cache

@@ -146,7 +146,8 @@ def _resized(component: str, model: Model, structural: Mapping[str, int]) -> Mod
     resized = model.resized(structural)
     if sum(v.size for v in resized.variables) > MOST_ELEMENTS:
         raise DescriptionError(
-            f"'{component}': all variables together have more than {MOST_ELEMENTS} elements with {given}. Give smaller values."
+            f"'{component}': all variables together have more than {MOST_ELEMENTS} elements with {given}. Give smaller "
+            "values."
         )
     return resized
 

@@ -239,7 +239,8 @@ def test_connectors_that_contradict_their_fmu_are_notes_of_one_line_for_each_kin
     names = [f"y{k}" for k in range(20)]
     a = PythonFmu(
         outputs={n: lambda v: 0.0 for n in names},
-        inputs={"u": 0.0},
+        inputs={"u": 0.0, "w": 0.0},
+        states={"x": 0.0},
         attributes={"y0": {"unit": METRE}, "y1": {"shape": (2, 3), "dimensions": (2, 3)}},
     ).model
     connectors = [Connector(n, Causality.OUTPUT, DataType.INT32) for n in names]
@@ -247,6 +248,8 @@ def test_connectors_that_contradict_their_fmu_are_notes_of_one_line_for_each_kin
     connectors[1] = Connector("y1", Causality.OUTPUT, dimensions=(3, None))
     connectors.append(Connector("u", Causality.PARAMETER))
     connectors.append(Connector("z", Causality.INPUT))
+    connectors.append(Connector("x", Causality.OUTPUT))  # a local variable can be connected
+    connectors.append(Connector("w", Causality.LOCAL))  # inout or unspecified
     part = Component("a", Source(Path("a.fmu")), tuple(connectors))
     found = resolve(SystemDescription(System("root", components=(part,))), {"a": a})
     said = "connectors are declared with another {} than in the FMU, which counts: "
