@@ -48,8 +48,8 @@ class Prepared:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where the files of the system break the standard."""
-        return self.description.warnings
+        """Where the files of the system break the standard, and what of it is not computed."""
+        return (*self.description.warnings, *self.plan.warnings)
 
 
 def prepare(settings: Settings, loader: Loader) -> Prepared:

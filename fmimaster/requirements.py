@@ -56,8 +56,6 @@ def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> No
     if clock.fires:
         _refuse_untriggered(plan)
     _refuse_nothing_to_do(plan, clock)
-    if clock.fires:
-        _refuse_without_event_mode(plan)
 
 
 def _refuse_fixed_steps(plan: Plan, clock: EventClock) -> None:
@@ -101,17 +99,3 @@ def _refuse_nothing_to_do(plan: Plan, clock: EventClock) -> None:
             f"The event clock {name} has nothing to do: no FMU publishes an event {what}. Leave it out, or add a manifest "
             "to the FMU that names indicators and triggers."
         )
-
-
-def _refuse_without_event_mode(plan: Plan) -> None:
-    """An event that a clock fires needs Event Mode; the user may have declined that."""
-    for event in plan.events:
-        for member in event.members:
-            instance = plan.instances[member.instance]
-            has_it = instance.model.capabilities.has_event_mode
-            if member.trigger is not None and has_it and not instance.event_mode:
-                raise OptionError(
-                    f"event_mode is False (--no-event-mode), but the event '{event.name}' of '{instance.name}' can be "
-                    "fired in Event Mode only. Leave it out, or use LookAhead (look-ahead), with which FMUs execute their "
-                    "events themselves."
-                )

@@ -39,7 +39,8 @@ class Settings:
         What predicts or detects state events: LookAhead, Predictive, EarlyReturn, Check. Without one, FMUs handle
         their events themselves.
     event_mode : bool
-        Whether Event Mode of FMI 3.0 is used. If left out: where clocks are connected, or an event clock fires events.
+        Whether Event Mode of FMI 3.0 is used. If left out: where an event clock fires events. FMUs with clocks use it
+        always.
     start_values : name → value
         ``"component.variable"``; for a single FMU the variable's name alone will do.
     input_file : path to a CSV file

@@ -185,6 +185,7 @@ def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iter
         return
     of_fmus = {note for model in models.values() for note in model.notes}  # reported with each FMU
     notes = [note for note in plan.notes if note not in of_fmus]
+    yield from (Finding(place, Severity.WARNING, _sentence(what)) for what in plan.warnings)
     yield from (Finding(place, Severity.NOTE, _sentence(note)) for note in notes)
     for link in plan.links:
         ends = f"{plan.instances[link.source].name}.{link.output.name} -> "

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from fmimaster.plan.clocks import (
+    clock_notes,
+    clock_warnings,
+    has_clocks,
+    refuse_without_event_mode,
+    without_clocked_links,
+)
 from fmimaster.plan.events import Trigger, event_members, place_triggers, plan_events
-from fmimaster.plan.graph import dependency_arcs, trigger_sequence, visits
+from fmimaster.plan.graph import Visit, dependency_arcs, trigger_sequence, visits
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, has_settings, settings, stops_at_events
@@ -55,16 +62,7 @@ def make_plan(
     OptionError
         If a glob fits no variable.
     """
-    models = [c.model for c in system.components]
     sequence = (order or step_order(system)).trigger_sequence
-    initial_visits, step_visits = (
-        visits(
-            dependency_arcs(models, system.links, initial=initial),
-            dependency_arcs(models, system.links, initial=initial, assumed=False),
-            sequence,
-        )
-        for initial in (True, False)
-    )
     chosen = chosen_variables(system.components, outputs, bare_names, signals)
     use = use or EventUse()
     if not use.watched:
@@ -72,6 +70,9 @@ def make_plan(
     elif use.fires:
         system = without_untriggered(system)
     events, triggers = plan_events(system)
+    refuse_without_event_mode(system, triggers)
+    described, system = system, without_clocked_links(system, triggers)
+    initial_visits, step_visits = _visits(system, sequence)
     read, given, clocks = event_members(system, events, triggers)
     for entry in chosen:
         if entry.instance is not None:
@@ -79,12 +80,11 @@ def make_plan(
     members = _members(system, use, read, given, clocks, _sources(system, triggers))
     layout = make_layout(members, signals)
     columns, rows = place_columns(system.components, chosen, layout)
-    clocked = {t.instance for t in triggers} | {j for t in triggers for j, _ in t.clocks}
     connected = any(k.input.type is DataType.CLOCK for k in system.links)
     return Plan(
         instances=tuple(
             replace(
-                _instance(c, i, use, i in clocked, connected),
+                _instance(c, i, use, connected),
                 tolerance=tolerance or own_tolerance(c.model),
             )
             for i, c in enumerate(system.components)
@@ -97,19 +97,40 @@ def make_plan(
         routes=_routes(system.links, layout),
         recorded=columns,
         rows=rows,
-        notes=(*system.notes, *_unread(system), *([] if chosen else [NOTHING_RECORDED])),
+        notes=(
+            *system.notes,
+            *_unread(system),
+            *clock_notes(system.components, use, chosen),
+            *([] if chosen else [NOTHING_RECORDED]),
+        ),
+        warnings=tuple(clock_warnings(described, system.links, triggers)),
         events=events,
         triggers=place_triggers(triggers, layout),
     )
 
 
-def _instance(
-    component: ResolvedComponent, i: int, use: EventUse, clocked: bool, connected: bool
-) -> InstancePlan:
+def _visits(
+    system: ResolvedSystem, sequence: Sequence[int]
+) -> tuple[tuple[Visit, ...], tuple[Visit, ...]]:
+    """The visits in Initialization Mode and in Step Mode."""
+    models = [c.model for c in system.components]
+    initial, step = (
+        visits(
+            dependency_arcs(models, system.links, initial=initial),
+            dependency_arcs(models, system.links, initial=initial, assumed=False),
+            sequence,
+        )
+        for initial in (True, False)
+    )
+    return initial, step
+
+
+def _instance(component: ResolvedComponent, i: int, use: EventUse, connected: bool) -> InstancePlan:
     model, policies = component.model, use.policies_of(i)
     can = model.capabilities
-    wanted = clocked or {*policies} != {Policy.EXECUTE} or bool(use.early_return)
-    event_mode = can.has_event_mode and (wanted if use.event_mode is None else use.event_mode)
+    wanted = {*policies} != {Policy.EXECUTE} or bool(use.early_return)
+    asked = wanted if use.event_mode is None else use.event_mode
+    event_mode = can.has_event_mode and (asked or has_clocks(model))
     early_return = (
         connected or bool(use.event_mode) if use.early_return is None else use.early_return
     )

@@ -82,6 +82,8 @@ class Plan:
     """Elements of the value store that a row takes, by type: those of the recorded columns, and the clocks of recorded
     clocked variables."""
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What of the system is not computed, though its FMUs expect it."""
     events: tuple[Event, ...] = ()
     """Those that the run watches or fires."""
     triggers: tuple[Trigger, ...] = ()

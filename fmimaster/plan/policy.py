@@ -35,7 +35,7 @@ class EventUse:
     early_return: bool | None = None
     """Whether FMUs may end a step at their events; None: if Event Mode is used for clock connections."""
     event_mode: bool | None = None
-    """Whether Event Mode is used; None: where clocks are connected or the policy requires it."""
+    """Whether Event Mode is used; None: where the policy requires it. FMUs with clocks use it always."""
 
     def policies_of(self, instance: int) -> tuple[Policy, ...]:
         """The policy of one instance in each variant of the algorithm; a single one if there are no variants."""

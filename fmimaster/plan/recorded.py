@@ -85,11 +85,26 @@ def chosen_variables(
         found = {n for n in names if fnmatchcase(n, pattern)} if {"*", "?"} & {*glob} else None
         if not found:
             in_order = [entry.name for entry in every]
+            if glob in _clocked_names(components, bare_names):
+                raise OptionError(
+                    f"Output variable '{glob}' is a clock or has a value only while its clock ticks; it cannot be recorded "
+                    "in this version. Leave it out."
+                )
             raise OptionError(
                 f"Output variable '{glob}' fits no variable.{did_you_mean(glob, in_order)}"
             )
         fitting |= found
     return [entry for entry in every if entry.name in fitting]
+
+
+def _clocked_names(components: Sequence[ResolvedComponent], bare_names: bool) -> set[str]:
+    """Names of clocks and clocked variables, as columns of them would be named."""
+    return {
+        v.name if bare_names and i == 0 else f"{c.name}.{v.name}"
+        for i, c in enumerate(components)
+        for v in c.model.variables
+        if v.clocks or v.type is DataType.CLOCK
+    }
 
 
 def place_columns(

@@ -18,6 +18,9 @@ class Goals:
 
     def __init__(self, loop: Loop) -> None:
         self._names = loop.names
+        able = (i.model.capabilities for i in loop.plan.instances)
+        self._is_fixed = not all(c.can_handle_variable_communication_step_size for c in able)
+        """Whether time events are met at the next grid point, because an FMU cannot vary its step size."""
         self._executor = loop.executor
         self._rule = loop.rule
         self._state = loop.state
@@ -40,7 +43,7 @@ class Goals:
         if s.timeline.points and (point := s.timeline.after(now)).seconds <= end:
             goal = Goal(point, IMPOSED_POINT)
             end = point.seconds
-        if s.next_event <= end:
+        if s.next_event <= (now.seconds if self._is_fixed else end):
             name = self._names[int(self._executor.next_events.argmin())]
             goal = Goal(Instant(max(s.next_event, now.seconds)), Cause(Kind.TIME_EVENT, (name,)))
         if s.outdated:

@@ -199,6 +199,13 @@ def test_a_jump_of_a_continuous_input(tmp_path: Path) -> None:
     assert [e.time for e in rows.events] == [1.0, 2.5]
 
 
+@pytest.mark.parametrize("name", ["Superdense", "ThermostatController", "ThermostatRoom"])
+def test_fmus_with_clocks_are_in_event_mode_without_being_asked(name: str) -> None:
+    path = reference_path(f"fmi3/{name}.fmu")
+    among = {"fmi3UpdateDiscreteStates", "fmi3EnterStepMode"}
+    assert_same_calls(path, among=among, stop_time=3.5, step_size="0.5")
+
+
 def test_superdense_time() -> None:
     settings = {"stop_time": 3.5, "step_size": "0.3", "start_values": {"test": 2}}
     among = {"fmi3EnterEventMode", "fmi3EnterStepMode"}

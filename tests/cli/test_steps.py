@@ -98,14 +98,15 @@ def test_event_mode_can_be_asked_for_or_declined(options: list[str], mode: bool 
         (["--event-clock", "look-ahead:in_fmu=1"], "expected true or false"),
         (["--step-rule", "rampe", "--step-size", "1"], "Did you mean 'ramp'?"),
         (["--sweeps", "0"], "expected 1 or more"),
-        (
-            ["--event-clock", "predictive", "--no-event-mode"],
-            "the event 'collision' of 'upper' can be fired in Event Mode only",
-        ),
     ],
 )
 def test_nonsense_is_told(run: Run, two_mass: Path, options: list[str], message: str) -> None:
     assert message in run("simulate", two_mass, *options).error
+
+
+def test_fmus_with_clocks_use_event_mode_though_it_is_declined(run: Run, two_mass: Path) -> None:
+    plan = run("plan", two_mass, "--event-clock", "predictive", "--no-event-mode").out
+    assert "the Event Mode of 'upper' is used all the same, because it has clocks" in plan
 
 
 def test_the_plan_names_the_event_clock(run: Run, two_mass: Path) -> None:

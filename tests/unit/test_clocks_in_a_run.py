@@ -1,0 +1,224 @@
+"""FMUs with clocks: their Event Mode is used, clocked variables are set with their clocks only, and what does not tick is
+named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import changed, reference
+from python_fmu import PythonFmu, plan_of
+
+from fmimaster import Backend, DescriptionError, OptionError, Results, Severity, validate
+from fmimaster.cli import main
+from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.system.clocks import ClockAttributes, IntervalVariability
+from fmimaster.system.model import DataType, Variability
+from fmimaster.system.states import Call
+
+Simulate = Callable[..., Results]
+
+CLOCK: dict[str, Any] = {"type": DataType.CLOCK, "clock": ClockAttributes()}
+
+
+def every(kind: IntervalVariability) -> dict[str, Any]:
+    return {"type": DataType.CLOCK, "clock": ClockAttributes(kind, Fraction(1, 10))}
+
+
+def clocked(clock: str) -> dict[str, Any]:
+    return {"variability": Variability.DISCRETE, "clocks": (clock,)}
+
+
+def ticking(**options: Any) -> PythonFmu:
+    """Announces by its clock that t has passed 0.4, at the end of the step, and then counts."""
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        v.waits = v.t < 0.4 <= v.t + h
+        return StepAnswer(v.t + h, event=True) if v.waits else None
+
+    def update(v: Any) -> None:
+        v.n, v.waits = v.n + v.waits, False
+
+    return PythonFmu(
+        inputs={"u": 0.0},
+        states={"n": 0.0, "waits": False},
+        outputs={"tick": lambda v: v.waits, "y": lambda v: v.n},
+        step=step,
+        update=update,
+        attributes={"tick": CLOCK, "waits": {"type": DataType.BOOLEAN}},
+        has_event_mode=True,
+        **options,
+    )
+
+
+# Event Mode -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+@pytest.mark.parametrize("asked", [None, True, False])
+def test_the_event_mode_of_an_fmu_with_clocks_is_used(
+    simulate: Simulate, asked: bool | None, backend: Backend
+) -> None:
+    unit = ticking()
+    settings = {"stop_time": 1, "step_size": 0.25, "event_mode": asked, "backend": backend}
+    results = simulate({"a": unit}, **settings)
+    # at the start, and where the FMU requests it
+    log = [call for call, _ in unit.instances[0].log if call is not Call.GET]
+    event = [Call.UPDATE_DISCRETE_STATES] * 2 + [Call.ENTER_STEP_MODE]
+    assert log[:5] == [Call.ENTER_INITIALIZATION_MODE, Call.EXIT_TO_EVENT_MODE, *event]
+    assert log[5:] == [
+        *[Call.DO_STEP] * 2,
+        *[Call.ENTER_EVENT_MODE, *event],
+        *[Call.DO_STEP] * 2,
+        Call.TERMINATE,
+    ]
+    assert [e.time for e in results.events] == [0.5]
+    assert results["a.y"].tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_that_it_was_declined_is_noted(simulate: Simulate) -> None:
+    results = simulate({"a": ticking()}, stop_time=1, step_size=1, event_mode=False)
+    assert results.statistics.notes == (
+        "the Event Mode of 'a' is used all the same, because it has clocks (FMI 3.0, 2.3.1)",
+    )
+
+
+def test_the_event_mode_of_other_fmus_is_not_used() -> None:
+    without = PythonFmu(outputs={"y": lambda v: 0.0}, has_event_mode=True)
+    plan = plan_of({"a": ticking(), "b": without})
+    assert [i.event_mode for i in plan.instances] == [True, False]
+    assert not any(i.may_return_early for i in plan.instances)
+
+
+def test_the_time_event_of_an_fmu_comes_at_the_next_point_if_steps_cannot_vary(
+    simulate: Simulate,
+) -> None:
+    unit = PythonFmu(
+        outputs={"tick": lambda v: False, "y": lambda v: 0.0},
+        attributes={"tick": CLOCK},
+        update=lambda v: UpdateAnswer(next_event_time=0.3) if v.t < 0.3 else None,
+        has_event_mode=True,
+        can_handle_variable_communication_step_size=False,
+    )
+    results = simulate({"a": unit}, stop_time=1, step_size="1/4")
+    assert [e.time for e in results.events] == [0.5]
+    assert unit.instances[0].called(Call.DO_STEP) == [(k / 4, 0.25) for k in range(4)]
+
+
+# What does not tick ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind", [k for k in IntervalVariability if k is not IntervalVariability.TRIGGERED]
+)
+def test_a_time_based_clock_is_named(simulate: Simulate, kind: IntervalVariability) -> None:
+    unit = PythonFmu(inputs={"r": False}, attributes={"r": every(kind)}, has_event_mode=True)
+    warnings = simulate({"a": unit}, stop_time=1, step_size=1).statistics.warnings
+    assert len(warnings) == 1
+    assert "time-based clocks of 'a' do not tick" in warnings[0]
+    assert f"'r' ({kind.value})" in warnings[0]
+    assert unit.instances[0].called(Call.SET_TRIGGER) == []
+
+
+def test_simulate_plan_and_validate_name_time_based_clocks(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = changed(
+        reference("fmi3/ThermostatController.fmu"),
+        tmp_path / "a.fmu",
+        description=lambda t: t.replace(
+            'name="sample" valueReference="70" causality="input" variability="discrete" intervalVariability="triggered"',
+            'name="sample" valueReference="70" causality="input" variability="discrete" intervalVariability="constant" '
+            'intervalDecimal="0.1"',
+        ),
+    )
+    expected = "time-based clocks of 'a' do not tick"
+    assert main(["simulate", str(path), "--stop-time", "1"]) == 0
+    assert f"warning: {expected}" in capfd.readouterr().err
+    assert main(["plan", str(path), "--stop-time", "1", "--json"]) == 0
+    [warning] = json.loads(capfd.readouterr().out)["warnings"]
+    assert "'sample' (constant)" in warning
+    assert any(f.severity is Severity.WARNING and expected in f.what for f in validate(path))
+
+
+def test_clocks_without_event_mode_are_named() -> None:
+    unit = PythonFmu(outputs={"tick": lambda v: False}, attributes={"tick": CLOCK})
+    assert plan_of({"a": unit}).warnings == (
+        "'a' has clocks, but no Event Mode (hasEventMode is false): they do not tick",
+    )
+
+
+def test_a_clock_that_cannot_tick_is_not_connected() -> None:
+    units = {
+        "a": ticking(),
+        "b": PythonFmu(inputs={"go": False}, attributes={"go": CLOCK}),
+    }
+    with pytest.raises(DescriptionError, match=r"The clock 'b\.go' .* has no Event Mode"):
+        plan_of(units, ["a.tick -> b.go"])
+
+
+# Clocked variables ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+def test_a_clocked_input_without_its_clock_is_never_set(
+    simulate: Simulate, backend: Backend
+) -> None:
+    reader = PythonFmu(
+        inputs={"go": False, "w": 0.0, "u": 0.0},
+        attributes={"go": CLOCK, "w": clocked("go")},
+        has_event_mode=True,
+    )
+    source = PythonFmu(outputs={"y": lambda v: v.t})
+    results = simulate(
+        {"a": source, "b": reader},
+        ["a.y -> b.w", "a.y -> b.u"],
+        stop_time=1,
+        step_size=0.5,
+        backend=backend,
+    )
+    assert reader.instances[0].was_set("w") == []
+    assert reader.instances[0].was_set("u")[-1] == 0.5
+    assert results.statistics.warnings == (
+        "the connection 'a.y -> b.w' has no effect: the input is set together with its clock only, and nothing "
+        "activates 'go'",
+    )
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+def test_with_its_clock_it_is_set_in_event_mode_only(simulate: Simulate, backend: Backend) -> None:
+    reader = PythonFmu(
+        inputs={"go": False, "w": 0.0},
+        attributes={"go": CLOCK, "w": clocked("go")},
+        has_event_mode=True,
+    )
+    simulate(
+        {"a": ticking(), "b": reader},
+        ["a.tick -> b.go", "a.y -> b.w"],
+        stop_time=1,
+        step_size=0.25,
+        backend=backend,
+    )
+    log = reader.instances[0].log
+    at = [k for k, logged in enumerate(log) if isinstance(logged.what, dict) and "w" in logged.what]
+    assert [log[k].call for k in at] == [Call.SET_INPUT]
+    modes = [c for c, _ in log[: at[0]] if c in (Call.ENTER_EVENT_MODE, Call.ENTER_STEP_MODE)]
+    assert modes[-1] is Call.ENTER_EVENT_MODE
+
+
+def test_clocked_outputs_that_are_not_recorded_are_named(simulate: Simulate) -> None:
+    unit = PythonFmu(
+        outputs={"tick": lambda v: False, "y": lambda v: 0.0, "z": lambda v: 0.0},
+        attributes={"tick": CLOCK, "y": clocked("tick")},
+        has_event_mode=True,
+    )
+    results = simulate({"a": unit}, stop_time=1, step_size=1)
+    assert results.names == ("a.z",)
+    assert "clocked outputs of 'a' are not recorded in this version: y" in results.statistics.notes
+    for name in ("a.y", "a.tick"):
+        with pytest.raises(OptionError, match=f"'{name}' is a clock or has a value only while"):
+            plan_of({"a": unit}, outputs=[name])
