@@ -91,11 +91,17 @@ def _refuse_nothing_to_do(plan: Plan, clock: EventClock) -> None:
         raise OptionError(
             f"The event clock {name} needs FMUs that stop at their events: by an early return (Event Mode and "
             "mightReturnEarlyFromDoStep), or by a discarded step, with a trigger and a policy in their manifest. There is "
-            "none. Use Predictive or LookAhead, or leave the event clock out."
+            f"none.{_broken_manifests(plan)} Use Predictive or LookAhead, or leave the event clock out."
         )
     if not stops and not plan.events and not any(i.model.look_ahead for i in plan.instances):
         what = "that can be triggered" if clock.fires else "by its indicators"
         raise OptionError(
-            f"The event clock {name} has nothing to do: no FMU publishes an event {what}. Leave it out, or add a manifest "
-            "to the FMU that names indicators and triggers."
+            f"The event clock {name} has nothing to do: no FMU publishes an event {what}.{_broken_manifests(plan)} Leave "
+            "it out, or add a manifest to the FMU that names indicators and triggers."
         )
+
+
+def _broken_manifests(plan: Plan) -> str:
+    """Manifests that would publish events if they were right."""
+    said = ((i.name, i.model.broken_manifests) for i in plan.instances)
+    return "".join(f" '{name}':{sentences}" for name, sentences in said if sentences)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-
-from fmpy.validation import validate_fmu
 
 from fmimaster.algorithms import Jacobi, assemble
 from fmimaster.control.schedule import make_schedule
@@ -16,6 +14,9 @@ from fmimaster.errors import DescriptionError, InputError, ModelError, OptionErr
 from fmimaster.fmu import once
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
+from fmimaster.fmu.manifest import UnpackedFmu
+from fmimaster.fmu.rules import broken_rules
+from fmimaster.fmu.terminals import read_terminals
 from fmimaster.plan.graph import AlgebraicLoop
 from fmimaster.plan.make import make_plan
 from fmimaster.plan.plan import Plan
@@ -27,6 +28,7 @@ from fmimaster.system.description import (
     SystemDescription,
 )
 from fmimaster.system.model import Causality, Model, Scope
+from fmimaster.system.notes import listed
 from fmimaster.system.resolve import ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
 from fmimaster.system.ssp_events import write_shared_events
@@ -58,7 +60,7 @@ class Finding:
 def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
     """Validate an FMU or a system: look for all that is wrong, without loading a library.
 
-    That fmpy finds fault with a model description is a warning only: many FMUs that run well break a rule.
+    A rule of FMI that an FMU breaks is a warning only, and a note if many FMUs break it that run as they should.
 
     Returns
     -------
@@ -72,6 +74,8 @@ def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
         findings, models = _components(description, loader)
     findings = [*_schemas(description), *findings]
     if len(models) < len(list(description.components())):
+        if description.is_single_fmu:
+            return tuple(findings)
         what = "Connections and parameters have not been looked at, because an FMU cannot be read."
         return (*findings, Finding(str(path), Severity.NOTE, what))
     return (*findings, *_once_per_process(description, models), *_system(description, models))
@@ -115,12 +119,27 @@ def _fmu(fmu: FmuFile, place: str) -> Iterator[Finding]:
     yield from _rules(fmu, place)
     yield from _binary(fmu, place)
     yield from _facts(fmu.model, place)
+    yield from _left_aside(fmu, place)
 
 
 def _rules(fmu: FmuFile, place: str) -> Iterator[Finding]:
-    advice = "It may run all the same. Report it to the FMU's vendor."
-    for problem in validate_fmu(str(fmu.folder)):
-        yield Finding(f"{place}/modelDescription.xml", Severity.WARNING, _sentence(problem), advice)
+    for rule in broken_rules(UnpackedFmu(fmu.folder, place)):
+        severity = Severity.NOTE if rule.is_common else Severity.WARNING
+        advice = "" if rule.is_common else "It may run all the same. Report it to the FMU's vendor."
+        yield Finding(f"{place}/{rule.file}", severity, _sentence(rule.what), advice)
+
+
+def _left_aside(fmu: FmuFile, place: str) -> Iterator[Finding]:
+    """What lies beside the model description, and is not used."""
+    for standard in fmu.model.layered_standards:
+        if standard.why_not_used:
+            advice = f"The FMU runs without the layered standard '{standard.name}'."
+            for problem in standard.problems or (standard.why_not_used,):
+                yield Finding(place, Severity.WARNING, _sentence(problem), advice)
+    _, problems = read_terminals(UnpackedFmu(fmu.folder, place), fmu.model)
+    for problem in problems:
+        advice = "A simulation does not need terminals."
+        yield Finding(place, Severity.WARNING, _sentence(problem), advice)
 
 
 def _binary(fmu: FmuFile, place: str) -> Iterator[Finding]:
@@ -133,7 +152,7 @@ def _binary(fmu: FmuFile, place: str) -> Iterator[Finding]:
 
 def _facts(model: Model, place: str) -> Iterator[Finding]:
     if model.assumed_dependencies and model.with_causality(Causality.INPUT):
-        names = _names(v.name for v in model.variables if v.name in model.assumed_dependencies)
+        names = listed(v.name for v in model.variables if v.name in model.assumed_dependencies)
         what = f"The FMU does not declare on which inputs these outputs depend: {names}. They count as depending on all."
         advice = (
             "Loops that follow from it are marked as assumed. Export the FMU with dependencies."
@@ -157,7 +176,7 @@ def _once_per_process(
     sources = {n: c.source for n, c in description.components()}
     for names in once.used_twice(users):
         what = (
-            f"{_names(names)} are instances of one FMU that allows one instance per process only "
+            f"{listed(names)} are instances of one FMU that allows one instance per process only "
             "(canBeInstantiatedOnlyOncePerProcess)."
         )
         yield Finding(
@@ -223,7 +242,7 @@ def _unlinked_events(system: ResolvedSystem) -> Iterator[Finding]:
             f"Add to the Annotations of the System: {annotation.replace('> <', '><')} In Python: "
             f"system.share_event({calls})."
         )
-        yield Finding(_names(f"{c}.{name}" for c in components), Severity.WARNING, what, advice)
+        yield Finding(listed(f"{c}.{name}" for c in components), Severity.WARNING, what, advice)
 
 
 def _loops(plan: Plan, place: str) -> Iterator[Finding]:
@@ -250,7 +269,7 @@ def _assumed(loop: AlgebraicLoop) -> str:
 
 
 def _members(loop: AlgebraicLoop, plan: Plan) -> str:
-    return _names(f"{plan.instances[i].name}.{name}" for i, name in loop.variables)
+    return listed(f"{plan.instances[i].name}.{name}" for i, name in loop.variables)
 
 
 def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> list[str]:
@@ -310,10 +329,3 @@ def _sentence(text: str) -> str:
     """With a full stop, and no more than one blank between words; its first letter stays, as it may be that of a unit."""
     text = " ".join(text.split())
     return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
-def _names(names: Iterable[str]) -> str:
-    """Names in a row; of many, the first ones and how many there are besides."""
-    every = list(names)
-    shown, more = every[:8], len(every) - 8
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -85,6 +85,37 @@ def changed(
     return target
 
 
+def large_fmu(path: Path, size: int, name: str = "v{}", convention: str = "structured") -> Path:
+    """An FMU of FMI 2.0 without a binary: inputs, outputs, parameters and locals in turn, and nothing wrong with it."""
+    variables = []
+    for k in range(size):
+        causality, rest, start = (
+            ("input", 'variability="continuous"', ' start="1"'),
+            ("output", 'variability="continuous" initial="calculated"', ""),
+            ("parameter", 'variability="fixed" initial="exact"', ' start="1"'),
+            ("local", 'variability="continuous" initial="calculated"', ""),
+        )[k % 4]
+        variables.append(
+            f'<ScalarVariable name="{name.format(k)}" valueReference="{k}" causality="{causality}" {rest}>'
+            f"<Real{start}/></ScalarVariable>"
+        )
+    unknowns = "".join(
+        f'<Unknown index="{k}" dependencies="{k - 1}"/>' for k in range(2, size + 1, 4)
+    )
+    description = f"""<?xml version="1.0" encoding="UTF-8"?>
+<fmiModelDescription fmiVersion="2.0" modelName="large" guid="1" variableNamingConvention="{convention}">
+  <CoSimulation modelIdentifier="large" canHandleVariableCommunicationStepSize="true"/>
+  <DefaultExperiment startTime="0" stopTime="1"/>
+  <ModelVariables>{"".join(variables)}</ModelVariables>
+  <ModelStructure>
+    <Outputs>{unknowns}</Outputs><InitialUnknowns>{unknowns}</InitialUnknowns>
+  </ModelStructure>
+</fmiModelDescription>"""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("modelDescription.xml", description)
+    return path
+
+
 def system(
     folder: Path,
     components: Mapping[str, Path],

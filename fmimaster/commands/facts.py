@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import Any
 
 from fmimaster.errors import InputError
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
+from fmimaster.fmu.manifest import UnpackedFmu
+from fmimaster.fmu.terminals import Terminal, read_terminals
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Parameter, SharedEvent, System, SystemDescription
 from fmimaster.system.model import (
     Capabilities,
+    Causality,
     DefaultExperiment,
     EventDeclaration,
     InputPolynomial,
+    LayeredStandard,
     Model,
     Variable,
 )
 from fmimaster.system.values import parse_value
 
 
-def fmu_facts(fmu: FmuFile) -> dict[str, Any]:
-    """The properties of one FMU; the names of values are those of the FMI 3.0 attributes."""
+def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
+    """The properties of one FMU; the names of values are those of the FMI 3.0 attributes.
+
+    Parameters
+    ----------
+    most
+        How many variables of each causality are in it, the first ones; None for all.
+    """
     model = fmu.model
+    variables = (
+        [v for c in Causality for v in model.with_causality(c)[:most]]
+        if most is not None
+        else model.variables
+    )
+    terminals, _ = read_terminals(UnpackedFmu(fmu.folder, str(fmu.source)), model)
     return {
         "file": str(fmu.source),
         "modelName": model.name,
@@ -39,13 +55,15 @@ def fmu_facts(fmu: FmuFile) -> dict[str, Any]:
         "defaultExperiment": _camel_case(model.default_experiment),
         "capabilities": _camel_case(model.capabilities),
         "logCategories": list(model.log_categories),
-        "variables": [_variable(v) for v in model.variables],
-        "dependencies": _dependencies(model),
+        "variables": [_variable(v) for v in variables],
+        "dependencies": _dependencies(model, variables),
         "eventIndicators": list(model.event_indicators),
         "events": [_event(e) for e in model.events],
         "eventPolicy": asdict(model.event_policy) if model.event_policy else None,
         "lookAhead": model.look_ahead,
         "inputPolynomials": [_input_polynomial(p) for p in model.input_polynomials],
+        "layeredStandards": [_layered_standard(s) for s in model.layered_standards],
+        "terminals": [_terminal(t) for t in terminals],
     }
 
 
@@ -77,6 +95,26 @@ def _event(event: EventDeclaration) -> dict[str, Any]:
 
 def _input_polynomial(polynomial: InputPolynomial) -> dict[str, Any]:
     return {**asdict(polynomial), "coefficients": list(polynomial.coefficients)}
+
+
+def _layered_standard(standard: LayeredStandard) -> dict[str, Any]:
+    return {
+        "name": standard.name,
+        "version": standard.version,
+        "description": standard.description,
+        "known": standard.known,
+        "problems": list(standard.problems),
+    }
+
+
+def _terminal(terminal: Terminal) -> dict[str, Any]:
+    return {
+        "name": terminal.name,
+        "kind": terminal.kind,
+        "matchingRule": terminal.matching_rule,
+        "description": terminal.description,
+        "members": [asdict(member) for member in terminal.members],
+    }
 
 
 def _shared_event(shared: SharedEvent) -> dict[str, Any]:
@@ -130,15 +168,16 @@ def _start(v: Variable) -> list[Any] | None:
     return [value.hex() if isinstance(value, bytes) else value for value in values.tolist()]
 
 
-def _dependencies(model: Model) -> dict[str, Any]:
+def _dependencies(model: Model, variables: Iterable[Variable]) -> dict[str, Any]:
     """Output → inputs, in the order of the model description."""
-    order = [v.name for v in model.variables]
+    outputs = [v.name for v in variables if v.name in model.dependencies]
+    order = {v.name: k for k, v in enumerate(model.variables)}
     return {
         output: {
-            "inputs": sorted(inputs, key=order.index),
+            "inputs": sorted(model.dependencies[output], key=order.__getitem__),
             "declared": output not in model.assumed_dependencies,
         }
-        for output, inputs in model.dependencies.items()
+        for output in outputs
     }
 
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from fmimaster.commands.facts import fmu_facts, system_facts
-from fmimaster.commands.text import aligned, count, section, shortened, write, write_json
+from fmimaster.commands.text import aligned, clipped, count, section, shortened, write, write_json
 from fmimaster.fmu.load import Loader
+from fmimaster.system.model import Model
+from fmimaster.system.notes import listed
 from fmimaster.system.ssp import read_system
 
 HELP = "Show the properties of an FMU, or the parts of a system."
 
-_MOST_ROWS = 25
-"""Most lines of one section, so that the output stays short."""
+_MOST_ROWS = 15
+"""Lines of one section, so that the output stays short."""
+_MOST_LETTERS = 100
+"""Of a description."""
+_MOST_NAMES = 8
+"""Of a list in one line."""
 
 _SECTIONS = {
     "input": "Inputs",
@@ -30,20 +36,23 @@ _SECTIONS = {
 def add_arguments(parser: ArgumentParser) -> None:
     """The file, and the form of the answer."""
     parser.add_argument("path", metavar="FMU|SYSTEM", help="an FMU, an SSP, an SSD, or a folder")
+    parser.add_argument("--all", action="store_true", help="show long lists whole")
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
 
 
 def run(arguments: Namespace) -> int:
     """Print the page; no library is loaded, so an FMU for another platform will do."""
     description = read_system(Path(arguments.path))
+    most = None if arguments.all or arguments.json else _MOST_ROWS
     with Loader() as loader:
         if description.is_single_fmu:
             _, component = next(description.components())
-            facts = fmu_facts(loader.file(component.source, component.interface))
-            page = _fmu_page(facts)
+            fmu = loader.file(component.source, component.interface)
+            facts = fmu_facts(fmu, most)
+            page = [] if arguments.json else _fmu_page(facts, fmu.model, most)
         else:
             facts = system_facts(description, loader)
-            page = _system_page(facts)
+            page = [] if arguments.json else _system_page(facts, most)
     if arguments.json:
         write_json(facts)
     else:
@@ -54,27 +63,29 @@ def run(arguments: Namespace) -> int:
 # An FMU ---------------------------------------------------------------------------------------------------------------
 
 
-def _fmu_page(facts: dict[str, Any]) -> list[str]:
+def _fmu_page(facts: dict[str, Any], model: Model, most: int | None) -> list[str]:
     lines = [facts["modelName"]]
     lines += [f"  {facts['description']}"] if facts["description"] else []
     lines += ["", *aligned(_head(facts))]
     said = [(_value(value), _words(name)) for name, value in facts["capabilities"].items()]
     lines += section("Capabilities", aligned(said))
-    numbers = Counter(v["causality"] for v in facts["variables"])
+    numbers = Counter(v.causality.value for v in model.variables)
     kinds = ", ".join(f"{n} {kind}" for kind, n in numbers.items())
-    lines += ["", f"{count(len(facts['variables']), 'variable')}: {kinds}"]
+    lines += ["", f"{count(len(model.variables), 'variable')}: {kinds}"]
     for causality, title in _SECTIONS.items():
-        rows = [_variable_row(v) for v in facts["variables"] if v["causality"] == causality]
-        lines += section(title, shortened(aligned(rows), _MOST_ROWS))
-    rows = [(name, _depends(on)) for name, on in facts["dependencies"].items()]
-    lines += section("Outputs depend directly on", shortened(aligned(rows), _MOST_ROWS))
-    return lines + _events(facts)
+        rows = [_variable_row(v, most) for v in facts["variables"] if v["causality"] == causality]
+        lines += section(title, shortened(aligned(rows), most, numbers[causality]))
+    rows = [(name, _depends(on, most)) for name, on in facts["dependencies"].items()]
+    lines += section(
+        "Outputs depend directly on", shortened(aligned(rows), most, len(model.dependencies))
+    )
+    return lines + _events(facts, most) + _beside(facts, most)
 
 
-def _events(facts: dict[str, Any]) -> list[str]:
+def _events(facts: dict[str, Any], most: int | None) -> list[str]:
     """The events that the FMU declares, in its manifest or by its event indicators."""
     rows = [row for event in facts["events"] for row in _event_rows(event)]
-    lines = section("Events", shortened(aligned(rows), _MOST_ROWS))
+    lines = section("Events", shortened(aligned(rows), most))
     if (policy := facts["eventPolicy"]) is not None:
         names = ("execute", "announce", "ignore")
         values = [f"{name} {policy[name]}" for name in names if policy[name] is not None]
@@ -82,7 +93,32 @@ def _events(facts: dict[str, Any]) -> list[str]:
     if facts["lookAhead"] is not None:
         lines += section("Look-ahead", [f"  {facts['lookAhead']}"])
     polynomials = [(p["input"], *_polynomial(p)) for p in facts["inputPolynomials"]]
-    return lines + section("Input polynomials", aligned(polynomials))
+    return lines + section("Input polynomials", shortened(aligned(polynomials), most))
+
+
+def _beside(facts: dict[str, Any], most: int | None) -> list[str]:
+    """What the FMU has beside its model description."""
+    standards = [
+        (s["name"], s["version"], _use(s), clipped(s["description"], most and _MOST_LETTERS))
+        for s in facts["layeredStandards"]
+    ]
+    lines = section("Layered standards", shortened(aligned(standards), most))
+    terminals = [
+        (
+            t["name"],
+            t["kind"],
+            t["matchingRule"],
+            _listed((m["variable"] for m in t["members"]), most),
+        )
+        for t in facts["terminals"]
+    ]
+    return lines + section("Terminals", shortened(aligned(terminals), most))
+
+
+def _use(standard: dict[str, Any]) -> str:
+    if standard["problems"]:
+        return "broken, see 'fmimaster validate'"
+    return "used" if standard["known"] else "not known, not used"
 
 
 def _event_rows(event: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -124,10 +160,11 @@ def _head(facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _variable_row(v: dict[str, Any]) -> tuple[str, ...]:
+def _variable_row(v: dict[str, Any], most: int | None) -> tuple[str, ...]:
     shape = f"[{', '.join(map(str, v['shape']))}]" if v["shape"] else ""
     start = "" if v["start"] is None else f"start {_start(v['start'])}"
-    return v["name"], v["type"] + shape, v["unit"] or "", start, v["description"]
+    description = clipped(v["description"], most and _MOST_LETTERS)
+    return v["name"], v["type"] + shape, v["unit"] or "", start, description
 
 
 def _start(values: list[Any]) -> str:
@@ -138,10 +175,15 @@ def _start(values: list[Any]) -> str:
     return " ".join(shown) + (" ..." if len(values) > 6 else "")
 
 
-def _depends(on: dict[str, Any]) -> str:
+def _depends(on: dict[str, Any], most: int | None) -> str:
     if not on["declared"]:
         return "not declared: counts as all inputs"
-    return ", ".join(on["inputs"]) or "no input"
+    return _listed(on["inputs"], most) or "no input"
+
+
+def _listed(names: Iterable[str], most: int | None) -> str:
+    every = list(names)
+    return listed(every, len(every) if most is None else _MOST_NAMES)
 
 
 def _value(value: Any) -> str:
@@ -173,7 +215,7 @@ def _experiment(said: dict[str, float | None]) -> str:
 # A system -------------------------------------------------------------------------------------------------------------
 
 
-def _system_page(facts: dict[str, Any]) -> list[str]:
+def _system_page(facts: dict[str, Any], most: int | None) -> list[str]:
     lines = [
         facts["name"],
         "",
@@ -188,21 +230,24 @@ def _system_page(facts: dict[str, Any]) -> list[str]:
         )
         for c in facts["components"]
     ]
-    lines += section("Components", aligned(components))
-    lines += [f"  {c['name']}: {c['error']}" for c in facts["components"] if c["error"]]
+    lines += section("Components", shortened(aligned(components), most))
+    lines += shortened(
+        [f"  {c['name']}: {c['error']}" for c in facts["components"] if c["error"]], most
+    )
     connections = [(c["start"], "->", c["end"], _transformed(c)) for c in facts["connections"]]
-    lines += section("Connections", aligned(connections), if_empty="none")
+    lines += section("Connections", shortened(aligned(connections), most), if_empty="none")
     shared = [
         (e["name"], ", ".join(f"{m['component']}.{m['event']}" for m in e["members"]))
         for e in facts["sharedEvents"]
     ]
-    lines += section("Shared events", aligned(shared))
+    lines += section("Shared events", shortened(aligned(shared), most))
     parameters = [
         (p["name"], "=", f"{p['value']} {p['unit'] or ''}".strip()) for p in facts["parameters"]
     ]
-    lines += section("Parameters", aligned(parameters))
-    lines += section("Warnings", [f"  {warning}" for warning in facts["warnings"]])
-    return lines + section("Notes", [f"  {note}" for note in facts["notes"]])
+    lines += section("Parameters", shortened(aligned(parameters), most))
+    for title in ("Warnings", "Notes"):
+        lines += section(title, shortened([f"  {text}" for text in facts[title.lower()]], most))
+    return lines
 
 
 def _transformed(connection: dict[str, Any]) -> str:

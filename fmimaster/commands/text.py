@@ -30,11 +30,27 @@ def section(title: str, lines: Sequence[str], *, if_empty: str = "") -> list[str
     return ["", title, f"  {if_empty}"] if if_empty else []
 
 
-def shortened(lines: Sequence[str], most: int, indent: str = "  ") -> list[str]:
-    """The first lines, and how many there are besides."""
-    if len(lines) <= most:
-        return list(lines)
-    return [*lines[:most], f"{indent}... and {len(lines) - most} more (all with --json)"]
+def shortened(
+    lines: Sequence[str], most: int | None, total: int = 0, indent: str = "  "
+) -> list[str]:
+    """The first lines, and how many there are besides.
+
+    Parameters
+    ----------
+    most
+        How many lines are shown; None for all.
+    total
+        How many there are, if not all of them are in ``lines``.
+    """
+    shown = list(lines[:most])
+    more = max(total, len(lines)) - len(shown)
+    return [*shown, f"{indent}... and {more} more (all with --all)"] if more > 0 else shown
+
+
+def clipped(text: str, most: int | None) -> str:
+    """A text in one line, of a long one the beginning; None for all of it."""
+    text = " ".join(text.split())
+    return text if most is None or len(text) <= most else text[:most].rstrip() + " ..."
 
 
 def count(number: int, noun: str) -> str:

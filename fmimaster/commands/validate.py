@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from fmimaster.commands.text import count, write, write_json
-from fmimaster.validation import Severity, validate
+from fmimaster.validation import Finding, Severity, validate
+
+_MOST_OF_A_KIND = 5
+"""Findings that differ in names and numbers only."""
+_NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 HELP = (
     "Look for all that is wrong with an FMU or a system. The exit status is 1 if there are errors."
@@ -16,6 +22,7 @@ HELP = (
 def add_arguments(parser: ArgumentParser) -> None:
     """The file, and the form of the answer."""
     parser.add_argument("path", metavar="FMU|SYSTEM", help="an FMU, an SSP, an SSD, or a folder")
+    parser.add_argument("--all", action="store_true", help="print all findings of one kind")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
 
 
@@ -31,9 +38,20 @@ def run(arguments: Namespace) -> int:
             ]
         )
     else:
-        for f in findings:
-            write(
-                [f"{f.severity.value}: {f.place}: {f.what}" + (f" {f.advice}" if f.advice else "")]
-            )
+        write(_lines(findings, None if arguments.all else _MOST_OF_A_KIND))
         write([", ".join(count(counts[severity], severity.value) for severity in Severity)])
     return 1 if counts[Severity.ERROR] else 0
+
+
+def _lines(findings: Iterable[Finding], most: int | None) -> Iterator[str]:
+    """A line for each finding; of many that differ in names and numbers only, the first ones and a count."""
+    kinds: dict[tuple[str, Severity, str], list[Finding]] = {}
+    for finding in findings:
+        kind = _NAMES.sub("", finding.what)
+        kinds.setdefault((finding.place, finding.severity, kind), []).append(finding)
+    for alike in kinds.values():
+        for f in alike[:most]:
+            yield f"{f.severity.value}: {f.place}: {f.what}" + (f" {f.advice}" if f.advice else "")
+        if (more := len(alike) - len(alike[:most])) > 0:
+            f = alike[0]
+            yield f"{f.severity.value}: {f.place}: ... and {more} more of this kind (all with --all)"

@@ -56,7 +56,7 @@ def add_manifest(
     part = output.with_name(f"{output.name}.part.fmu")
     try:
         _copy(fmu, part, f"extra/{name}/{FILE}", manifest)
-        FmuFile(Source(part)).close()  # reads the manifest, and all others
+        _check(part, name)
         part.replace(output)
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or error
@@ -66,6 +66,15 @@ def add_manifest(
     finally:
         part.unlink(missing_ok=True)
     return output
+
+
+def _check(fmu: Path, name: str) -> None:
+    """Refuse an FMU in which the manifest of a layered standard is wrong."""
+    file = FmuFile(Source(fmu))
+    file.close()
+    for standard in file.model.layered_standards:
+        if standard.name == name and standard.problems:
+            raise ModelError(*standard.problems)
 
 
 def _copy(fmu: Path, output: Path, member: str, content: bytes) -> None:

@@ -15,11 +15,12 @@ from typing import Any
 import fmpy
 
 from fmimaster.errors import ModelError
-from fmimaster.fmu import extensions, once
+from fmimaster.fmu import once
 from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.fmi2 import Fmi2Instance
 from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.instance import Instance, InstanceOptions
+from fmimaster.fmu.layered_standards import read_layered_standards
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.model_description import read_model
 from fmimaster.fmu.process_state import LOADING
@@ -91,8 +92,7 @@ class FmuFile:
             self._unpack(whole)
             self.model: Model = read_model(self.folder, str(source), interface)
             self._kind = _kind(self.model, str(source))
-            for extend in extensions.EXTENSIONS:
-                self.model = extend(UnpackedFmu(self.folder, str(source)), self.model)
+            self.model = read_layered_standards(UnpackedFmu(self.folder, str(source)), self.model)
         except BaseException:
             self.close()
             raise
@@ -153,6 +153,9 @@ class FmuFile:
                     len(missing),
                     ", ".join(missing),
                 )
+            for standard in self.model.layered_standards:
+                if reason := standard.why_not_used:
+                    log.warning("'%s' runs without a layered standard. %s", self.source, reason)
         return self._fmu
 
     def close(self) -> None:

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fmimaster.errors import FileError, ModelError
+from fmimaster.system.files import read_whole
 from fmimaster.system.xml import Element, location, parse_xml
 
 NAMESPACE = "http://fmi-standard.org/fmi-ls-manifest"
 """Of the attributes that each manifest has."""
 FILE = "fmi-ls-manifest.xml"
 
-_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)([-+].*)?")
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})([-+].*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +66,38 @@ def find_manifest(fmu: UnpackedFmu, ending: str) -> Manifest | None:
     return found[0] if found else None
 
 
-def _manifests(fmu: UnpackedFmu, ending: str) -> Iterator[Manifest]:
+def manifest_files(fmu: UnpackedFmu) -> Iterator[tuple[Path, str]]:
+    """Manifests of all layered standards of an FMU: the file, and its name in messages."""
     extra = fmu.folder / "extra"
     if not extra.is_dir():
         return
-    for folder in sorted(extra.iterdir()):
-        file = folder / FILE
-        if not file.is_file():
-            continue
-        where = f"{fmu.where}/extra/{folder.name}/{FILE}"
+    try:
+        folders = sorted(extra.iterdir())
+    except OSError as error:
+        raise FileError(
+            f"'{fmu.where}/extra' cannot be read: {error.strerror or error}."
+        ) from error
+    for folder in folders:
+        if (folder / FILE).exists():
+            yield folder / FILE, f"{fmu.where}/extra/{folder.name}/{FILE}"
+
+
+def _manifests(fmu: UnpackedFmu, ending: str) -> Iterator[Manifest]:
+    for file, where in manifest_files(fmu):
+        folder = file.parent.name
         try:
-            root = parse_xml(file.read_bytes(), where)
+            root = parse_xml(read_whole(file), where)
         except FileError:
-            if folder.name.endswith(ending):
+            if folder.endswith(ending):
                 raise
             continue
         name = root.get(f"{{{NAMESPACE}}}fmi-ls-name") or ""
         if name.endswith(ending):
             yield Manifest(root, name, _version(root), where)
-        elif folder.name.endswith(ending):
+        elif folder.endswith(ending):
             raise ModelError(
                 f"{location(root)}: the manifest has {f'the name {name!r}' if name else 'no name'}. Expected the "
-                f'attribute fmi-ls-name="{folder.name}" in the namespace {NAMESPACE}.'
+                f'attribute fmi-ls-name="{folder}" in the namespace {NAMESPACE}.'
             )
 
 
@@ -95,6 +106,6 @@ def _version(root: Element) -> tuple[int, int]:
     parts = _VERSION.fullmatch(text)
     if parts is None:
         raise ModelError(
-            f"{location(root)}: fmi-ls-version is {text!r}. Expected major.minor.patch, such as 0.1.0."
+            f"{location(root)}: fmi-ls-version is {text[:60]!r}. Expected major.minor.patch, such as 0.1.0."
         )
     return int(parts[1]), int(parts[2])

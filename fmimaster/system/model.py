@@ -300,6 +300,28 @@ class InputPolynomial:
     value: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LayeredStandard:
+    """A layered standard that an FMU uses, by its manifest (FMI 3.0, 2.6)."""
+
+    name: str
+    """In reverse domain name notation: ``"org.fmi-standard.fmi-ls-bus"``."""
+    version: str
+    description: str
+    known: bool = True
+    """Whether fmimaster knows this layered standard."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with the manifest, so that the FMU runs without it."""
+
+    @property
+    def why_not_used(self) -> str:
+        """Why the FMU runs without it, in one or a few sentences; empty if it is used."""
+        if not self.problems:
+            return "" if self.known else f"The layered standard '{self.name}' is not known."
+        more = len(self.problems) - 1
+        return f"{self.problems[0]}{f' There are {more} more problems.' if more else ''}"
+
+
 @dataclass(frozen=True)
 class Model:
     """The model description of one FMU; that of FMI 2.0 in the words of FMI 3.0.
@@ -328,6 +350,7 @@ class Model:
     look_ahead: str | None = None
     """Output that holds the time in s to the next event as the FMU predicts it, -1 for none."""
     input_polynomials: tuple[InputPolynomial, ...] = ()
+    layered_standards: tuple[LayeredStandard, ...] = ()
     default_experiment: DefaultExperiment = DefaultExperiment()
     log_categories: tuple[str, ...] = ()
     interface: Interface = Interface.CO_SIMULATION
@@ -346,6 +369,12 @@ class Model:
     def variable(self, name: str) -> Variable | None:
         """The variable of that name; None if there is none."""
         return self._by_name.get(name)
+
+    @property
+    def broken_manifests(self) -> str:
+        """Which manifests are left aside because they are wrong, with the reason: sentences for a message, or empty."""
+        broken = (s.why_not_used for s in self.layered_standards if s.problems)
+        return "".join(f" Its manifest is left aside: {reason}" for reason in broken)
 
     def resized(self, structural: Mapping[str, int]) -> Model:
         """The model with other values of structural parameters: array variables take their new shapes."""

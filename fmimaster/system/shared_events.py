@@ -99,10 +99,12 @@ def _event(name: str, component: str, model: Model, where: str) -> EventDeclarat
         there = f" It has {', '.join(events)}." if events and not near else ""
         none = (
             " Its FMU declares no events; add a manifest of fmi-ls-events to it."
-            if not events
+            if not events and not model.broken_manifests
             else ""
         )
-        raise DescriptionError(f"{where}: '{component}' has no event '{name}'.{near}{there}{none}")
+        raise DescriptionError(
+            f"{where}: '{component}' has no event '{name}'.{near}{there}{none}{model.broken_manifests}"
+        )
     if events[name].scope is Scope.PRIVATE:
         raise DescriptionError(
             f"{where}: event '{name}' of '{component}' is private, so it concerns no other component. Leave it out, or "

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import fmpy
 import pytest
-from command_line import Outcome, changed, reference, system
+from command_line import Outcome, changed, large_fmu, reference, system
+
+from fmimaster.commands import facts
 
 Run = Callable[..., Outcome]
 
@@ -60,8 +62,8 @@ def test_an_fmu_for_another_platform_can_be_looked_at(
     outcome = run("info", path)
     assert outcome.status == 0
     assert re.search(r"\n  platforms +win32\n", outcome.out)
-    facts = json.loads(run("info", path, "--json").out)
-    assert (facts["platforms"], facts["platformHere"]) == (["win32"], None)
+    told = json.loads(run("info", path, "--json").out)
+    assert (told["platforms"], told["platformHere"]) == (["win32"], None)
 
 
 def test_long_lists_are_cut_on_the_page_and_whole_in_json(
@@ -77,13 +79,94 @@ def test_long_lists_are_cut_on_the_page_and_whole_in_json(
         tmp_path / "a.fmu",
         description=lambda t: t.replace("</ModelVariables>", f"{more}</ModelVariables>"),
     )
-    assert "  ... and 92 more (all with --json)\n" in run("info", path).out
+    assert "  ... and 102 more (all with --all)\n" in run("info", path).out
+    assert re.search(r"\n  p99 +Float64 +start 99\n", run("info", path, "--all").out)
     assert len(json.loads(run("info", path, "--json").out)["variables"]) == 144
 
 
+def test_the_page_of_100_000_variables_is_short_and_converts_only_what_it_shows(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = large_fmu(tmp_path / "a.fmu", 100_000)
+    converted: list[str] = []
+    one = facts._variable
+    monkeypatch.setattr(facts, "_variable", lambda v: converted.append(v.name) or one(v))
+    lines = run("info", path).out.splitlines()
+    assert len(lines) < 200
+    assert max(map(len, lines)) < 200
+    assert "100000 variables: 25000 input, 25000 output, 25000 parameter, 25000 local" in lines
+    assert len(converted) < 100
+
+
+def test_long_lists_of_a_system_are_cut(run: Run, tmp_path: Path) -> None:
+    fmu = large_fmu(tmp_path / "a.fmu", 400)
+    routes = [f"a.v{4 * k + 1} -> b.v{4 * k}" for k in range(100)]
+    path = system(tmp_path / "s", {"a": fmu, "b": fmu}, routes)
+    assert "  ... and 85 more (all with --all)\n" in run("info", path).out
+    assert "a.v397  ->  b.v396\n" in run("info", path, "--all").out
+
+
+LAYERED = """<?xml version="1.0"?><manifest xmlns:fmi-ls="http://fmi-standard.org/fmi-ls-manifest"
+ fmi-ls:fmi-ls-name="org.fmi-standard.fmi-ls-bus" fmi-ls:fmi-ls-version="1.0.0-beta.1"
+ fmi-ls:fmi-ls-description="Layered standard for network communication"/>"""
+
+TERMINALS = """<?xml version="1.0"?>
+<fmiTerminalsAndIcons fmiVersion="3.0"><Terminals>
+  <Terminal name="flange" matchingRule="plug" terminalKind="mechanical">
+    <TerminalMemberVariable variableName="x" memberName="s" variableKind="signal"/>
+    <TerminalMemberVariable variableName="u_x" memberName="f" variableKind="signal"/>
+    <Terminal name="inner" matchingRule="bus">
+      <TerminalStreamMemberVariable inStreamMemberName="hi" outStreamMemberName="ho"
+        inStreamVariableName="u_v" outStreamVariableName="v"/>
+    </Terminal>
+  </Terminal>
+</Terminals></fmiTerminalsAndIcons>"""
+
+
+def test_layered_standards_and_terminals_are_listed(run: Run, upper: Path, tmp_path: Path) -> None:
+    members = {
+        "extra/org.fmi-standard.fmi-ls-bus/fmi-ls-manifest.xml": LAYERED.encode(),
+        "extra/org.example.broken/fmi-ls-manifest.xml": b"<broken",
+        "extra/org.example.vendor/data.txt": b"no layered standard",
+        "terminalsAndIcons/terminalsAndIcons.xml": TERMINALS.encode(),
+    }
+    path = changed(upper, tmp_path / "a.fmu", members=members)
+    lines = [" ".join(line.split()) for line in run("info", path).out.splitlines()]
+    after = lines[lines.index("Layered standards") :]
+    assert after == [
+        "Layered standards",
+        "org.example.broken broken, see 'fmimaster validate'",
+        "org.fmi-standard.fmi-ls-bus 1.0.0-beta.1 not known, not used Layered standard for network communication",
+        "org.fmimaster.fmi-ls-events 0.1.0 used Event indicator sets, shared events, look-ahead",
+        "",
+        "Terminals",
+        "flange mechanical plug x, u_x",
+        "flange.inner bus u_v, v",
+    ]
+    told = json.loads(run("info", path, "--json").out)
+    assert told["layeredStandards"][1] == {
+        "name": "org.fmi-standard.fmi-ls-bus",
+        "version": "1.0.0-beta.1",
+        "description": "Layered standard for network communication",
+        "known": False,
+        "problems": [],
+    }
+    assert "malformed XML" in told["layeredStandards"][0]["problems"][0]
+    assert told["terminals"][1] == {
+        "name": "flange.inner",
+        "kind": "",
+        "matchingRule": "bus",
+        "description": "",
+        "members": [
+            {"name": "hi", "variable": "u_v", "kind": "inStream"},
+            {"name": "ho", "variable": "v", "kind": "outStream"},
+        ],
+    }
+
+
 def test_the_json_of_an_fmu_is_stable(run: Run, upper: Path) -> None:
-    facts = json.loads(run("info", upper, "--json").out)
-    assert list(facts) == [
+    told = json.loads(run("info", upper, "--json").out)
+    assert list(told) == [
         "file",
         "modelName",
         "description",
@@ -104,17 +187,19 @@ def test_the_json_of_an_fmu_is_stable(run: Run, upper: Path) -> None:
         "eventPolicy",
         "lookAhead",
         "inputPolynomials",
+        "layeredStandards",
+        "terminals",
     ]
-    assert facts["defaultExperiment"] == {
+    assert told["defaultExperiment"] == {
         "startTime": 0.0,
         "stopTime": 20.0,
         "tolerance": None,
         "stepSize": 0.01,
     }
-    assert facts["capabilities"]["canGetAndSetFMUState"] is True
-    assert facts["dependencies"]["x"] == {"inputs": [], "declared": True}
-    assert facts["dependencies"]["a"]["inputs"][:2] == ["u_x", "u_v"]
-    [u_v] = [v for v in facts["variables"] if v["name"] == "u_v"]
+    assert told["capabilities"]["canGetAndSetFMUState"] is True
+    assert told["dependencies"]["x"] == {"inputs": [], "declared": True}
+    assert told["dependencies"]["a"]["inputs"][:2] == ["u_x", "u_v"]
+    [u_v] = [v for v in told["variables"] if v["name"] == "u_v"]
     assert u_v == {
         "name": "u_v",
         "valueReference": 2,
@@ -171,8 +256,8 @@ def test_the_json_of_a_system_is_stable(run: Run, upper: Path, tmp_path: Path) -
       </ssv:Parameters><ssv:Units><ssc:Unit name="kg"><ssc:BaseUnit kg="1"/></ssc:Unit></ssv:Units></ssv:ParameterSet>
     </ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>"""
     path = system(tmp_path, {"a": upper, "b": upper}, ["b.u_x -> a.x"], parameters=parameters)
-    facts = json.loads(run("info", path, "--json").out)
-    assert list(facts) == [
+    told = json.loads(run("info", path, "--json").out)
+    assert list(told) == [
         "file",
         "name",
         "experiment",
@@ -183,14 +268,14 @@ def test_the_json_of_a_system_is_stable(run: Run, upper: Path, tmp_path: Path) -
         "warnings",
         "notes",
     ]
-    assert facts["components"][0] == {
+    assert told["components"][0] == {
         "name": "a",
         "source": str(tmp_path / "fmi2-TwoMassUpper.fmu"),
         "modelName": "TwoMassUpper",
         "fmiVersion": "2.0",
         "error": None,
     }
-    assert facts["connections"] == [
+    assert told["connections"] == [
         {
             "start": "b.u_x",
             "end": "a.x",
@@ -199,4 +284,4 @@ def test_the_json_of_a_system_is_stable(run: Run, upper: Path, tmp_path: Path) -
             "suppressUnitConversion": False,
         }
     ]
-    assert facts["parameters"] == [{"name": "a.m1", "value": 2.0, "unit": "kg"}]
+    assert told["parameters"] == [{"name": "a.m1", "value": 2.0, "unit": "kg"}]

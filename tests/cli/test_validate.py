@@ -58,3 +58,23 @@ def test_the_json_is_stable(run: Run, upper: Path, tmp_path: Path) -> None:
     assert finding["place"] == str(path)
     assert finding["severity"] == "error"
     assert finding["what"].startswith("Connection 'a.x -> a.y'")
+
+
+def test_findings_of_one_kind_are_cut_with_a_count(run: Run, upper: Path, tmp_path: Path) -> None:
+    def without_starts(text: str) -> str:
+        return re.sub(r'<Real start="[^"]*"', "<Real", text)
+
+    path = changed(upper, tmp_path / "a.fmu", description=without_starts)
+    lines = run("validate", path).out.splitlines()
+    starts = [line for line in lines if "has no start value" in line]
+    assert len(starts) == 5
+    after = lines[lines.index(starts[-1]) + 1]
+    told = re.fullmatch(
+        r"warning: a\.fmu/modelDescription\.xml: \.\.\. and (\d+) more of this kind \(all with --all\)",
+        after,
+    )
+    assert told
+    whole = run("validate", path, "--all").out
+    assert whole.count("has no start value") == 5 + int(told[1])
+    assert f"{5 + int(told[1])} warnings" in lines[-1]
+    assert len(json.loads(run("validate", path, "--json").out)) > 5 + int(told[1])

@@ -352,28 +352,60 @@ def with_manifest(fmu: Path, target: Path, inside: str) -> Path:
     return changed(fmu, target, members={EXTRA: manifest(inside)})
 
 
-@pytest.mark.parametrize("command", ["simulate", "info", "plan"])
-def test_a_manifest_that_names_what_is_not_there_is_told_with_its_line(
-    run: Run, dahlquist: Path, tmp_path: Path, command: str
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (
+            manifest('<Event name="e" scope="private"><Indicator name="y"/></Event>'),
+            f"{EXTRA}, line 3: Indicator of event 'e': name='y' is no variable of the FMU.",
+        ),
+        (b"<Event", f"{EXTRA}, line 1, column 7: malformed XML"),
+        (b'<!DOCTYPE a [<!ENTITY e "f">]><a>&e;</a>', f"{EXTRA}: the document has a document type"),
+    ],
+    ids=["wrong name", "malformed", "entities"],
+)
+def test_an_fmu_runs_without_a_broken_manifest_unless_the_run_needs_it(
+    run: Run, dahlquist: Path, tmp_path: Path, content: bytes, reason: str
 ) -> None:
-    inside = (
-        '<Event name="e" scope="private">\n<Indicator name="y"/>\n<Indicator name="dxx"/></Event>'
+    path = changed(dahlquist, tmp_path / "a.fmu", members={EXTRA: content})
+    outcome = run("simulate", path, "--stop-time", "1")
+    assert outcome.status == 0
+    assert outcome.out == run("simulate", dahlquist, "--stop-time", "1").out
+    assert f"warning: '{path}' runs without a layered standard. {path}/{reason}" in outcome.err
+    for command in ("simulate", "plan"):
+        for clock in ("predictive", "early-return"):
+            message = run(command, path, "--event-clock", clock).error
+            assert f" 'a': Its manifest is left aside: {path}/{reason}" in message
+    assert "fmi-ls-events" in run("info", path).out
+
+
+def test_an_fmu_runs_without_a_layered_standard_that_is_not_known(
+    run: Run, dahlquist: Path, tmp_path: Path
+) -> None:
+    text = manifest("<Any/>").replace(
+        b"org.fmimaster.fmi-ls-events", b"org.fmi-standard.fmi-ls-xcp"
     )
-    path = with_manifest(dahlquist, tmp_path / "a.fmu", inside)
-    first, second = run(command, path).error.splitlines()
-    assert f"{path}/{EXTRA}, line 4: Indicator of event 'e': name='y' is no variable" in first
-    assert "line 5: Indicator of event 'e': name='dxx' is no variable of the FMU. Did you" in second
+    member = "extra/org.fmi-standard.fmi-ls-xcp/fmi-ls-manifest.xml"
+    path = changed(dahlquist, tmp_path / "a.fmu", members={member: text})
+    outcome = run("simulate", path, "--stop-time", "1")
+    assert outcome.status == 0
+    assert "The layered standard 'org.fmi-standard.fmi-ls-xcp' is not known." in outcome.err
 
 
-def test_a_malformed_manifest_is_told(run: Run, dahlquist: Path, tmp_path: Path) -> None:
-    path = changed(dahlquist, tmp_path / "a.fmu", members={EXTRA: b"<Event"})
-    assert f"{EXTRA}, line 1, column 7: malformed XML" in run("simulate", path).error
-
-
-def test_a_manifest_with_entities_is_refused(run: Run, dahlquist: Path, tmp_path: Path) -> None:
-    text = b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><a>&e;</a>'
-    path = changed(dahlquist, tmp_path / "a.fmu", members={EXTRA: text})
-    assert "the document has a document type" in run("simulate", path).error
+def test_a_shared_event_that_a_broken_manifest_declares_is_told_with_the_reason(
+    run: Run, dahlquist: Path, tmp_path: Path
+) -> None:
+    fmu = changed(dahlquist, tmp_path / "a.fmu", members={EXTRA: b"<Event"})
+    shared = write_shared_events([SharedEvent("e", (("a", "touch"), ("b", "touch")))])
+    path = system(tmp_path / "s", {"a": fmu, "b": fmu})
+    path.write_text(
+        path.read_text().replace(
+            "</ssd:System>", f"<ssd:Annotations>{shared}</ssd:Annotations></ssd:System>"
+        )
+    )
+    message = run("simulate", path).error
+    assert "'a' has no event 'touch'. Its manifest is left aside: " in message
+    assert f"{EXTRA}, line 1, column 7: malformed XML" in message
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fmimaster.errors import FileError, ModelError, did_you_mean
-from fmimaster.fmu.manifest import UnpackedFmu, find_manifest
+from fmimaster.fmu.manifest import Manifest
 from fmimaster.fmu.manifest_reader import ManifestReader, Role
 from fmimaster.system.model import (
     Causality,
@@ -42,27 +42,23 @@ class EventManifest:
     input_polynomials: tuple[InputPolynomial, ...] = ()
 
 
-def extend(fmu: UnpackedFmu, model: Model) -> Model:
+def extend(manifest: Manifest | None, model: Model) -> Model:
     """The model with the events of its manifest; without one, with a private event for each EventIndicator of FMI 3.0.
 
     Raises
     ------
-    FileError
-        If the manifest is malformed.
     ModelError
-        If it breaks a rule; the message lists all that is wrong.
+        If it breaks a rule, the message lists all that is wrong; or if it has a version that is not known.
     """
-    manifest = find_manifest(fmu, ENDING)
-    if manifest is not None and manifest.version[0] != VERSION[0]:
-        version = ".".join(map(str, manifest.version))
-        note = (
-            f"{manifest.where}: the manifest of fmi-ls-events has version {version}, expected {VERSION[0]}.x. It is left "
-            "aside; update fmimaster, or write the manifest by the version that is known."
-        )
-        model, manifest = replace(model, notes=(*model.notes, note)), None
     if manifest is None:
         events = tuple(_of_event_indicators(model)) if model.event_indicators else ()
         return replace(model, events=events) if events else model
+    if manifest.version[0] != VERSION[0]:
+        version = ".".join(map(str, manifest.version))
+        raise ModelError(
+            f"{manifest.where}: the manifest of fmi-ls-events has version {version}, expected {VERSION[0]}.x. Update "
+            "fmimaster, or write the manifest by the version that is known."
+        )
     reader = _Reader(manifest, model)
     content = reader.read()
     if reader.problems:

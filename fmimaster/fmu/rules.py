@@ -1,0 +1,175 @@
+"""Rules of FMI that the files of an FMU break: by the schemas of FMI, by fmpy, and by what fmpy checks too slowly.
+
+Many FMUs that run well break one, so none of them keeps an FMU from being simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fmpy
+from fmpy.model_description import ModelDescription, ModelVariable, Unknown, read_model_description
+from fmpy.validation import validate_model_description
+from lxml import etree  # type: ignore[import-untyped,unused-ignore]
+
+from fmimaster.errors import FileError
+from fmimaster.fmu.manifest import UnpackedFmu
+from fmimaster.fmu.names import follows_convention
+from fmimaster.fmu.terminals import FILE as TERMINALS
+from fmimaster.system.files import read_whole
+from fmimaster.system.notes import listed
+from fmimaster.system.xml import parse_xml
+
+_SCHEMAS = {
+    "2": {"modelDescription.xml": "fmi2/fmi2ModelDescription.xsd"},
+    "3": {
+        "modelDescription.xml": "fmi3/fmi3ModelDescription.xsd",
+        "sources/buildDescription.xml": "fmi3/fmi3BuildDescription.xsd",
+        TERMINALS: "fmi3/fmi3TerminalsAndIcons.xsd",
+    },
+}
+"""Major version of FMI → file of the FMU → its schema among those of fmpy."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRule:
+    """A rule that an FMU breaks."""
+
+    file: str
+    what: str
+    is_common: bool = False
+    """Whether many FMUs break it that run as they should: nothing that a simulation needs depends on it."""
+
+
+def broken_rules(fmu: UnpackedFmu) -> Iterator[BrokenRule]:
+    """Rules that a model description breaks, which can be read, and those of the files that belong to it."""
+    main = "modelDescription.xml"
+    root = parse_xml(read_whole(fmu.folder / main), f"{fmu.where}/{main}")
+    version = (root.get("fmiVersion") or "")[:1]
+    for file, schema in _SCHEMAS.get(version, {}).items():
+        if (fmu.folder / file).exists():
+            for problem in _by_schema(fmu, file, schema):
+                yield BrokenRule(file, problem)
+    try:
+        # by this name, fmpy reads no other file
+        description = read_model_description(str(fmu.folder / main), validate=False)
+        problems = validate_model_description(description)
+    except Exception as error:  # what fmpy raises for a broken model description can be anything
+        yield BrokenRule(main, f"fmpy cannot read it: {error}")
+        return
+    for problem in problems:
+        yield BrokenRule(main, problem, any(words in problem for words in _COMMON))
+    for check in _CHECKS:
+        for problem in check(description):
+            yield BrokenRule(main, problem, is_common=check in _COMMON_CHECKS)
+
+
+def _by_schema(fmu: UnpackedFmu, file: str, schema: str) -> Iterator[str]:
+    try:
+        root: Any = parse_xml(read_whole(fmu.folder / file), f"{fmu.where}/{file}")
+    except FileError as error:
+        if file != TERMINALS:  # else it is a problem of the terminals
+            yield str(error)
+        return
+    xsd = etree.XMLSchema(file=str(Path(fmpy.__file__).parent / "schema" / schema))
+    if not xsd.validate(root):
+        for error in xsd.error_log:
+            yield f"line {error.line}, column {error.column}: {error.message}"
+
+
+# What fmpy checks ---------------------------------------------------------------------------------------------------
+
+_COMMON = (
+    'has initial="calculated" but provides a start value',
+    'has causality="independent" but provides a start value',
+    "The display unit ",
+    "The unit ",
+)
+"""Words of findings that are common among FMUs that run as they should."""
+
+
+# What fmpy checks too slowly, or tells at too great length ----------------------------------------------------------
+
+
+def _names(description: ModelDescription) -> Iterator[str]:
+    convention = description.variableNamingConvention or "flat"
+    wrong = [
+        v.name for v in description.modelVariables if not follows_convention(v.name, convention)
+    ]
+    if wrong:
+        yield f"Names that do not follow the naming convention '{convention}': {listed(wrong)}"
+
+
+def _outputs(description: ModelDescription) -> Iterator[str]:
+    expected = {v.name for v in _declared(description) if v.causality == "output"}
+    yield from _difference("Output", expected, _of(description.outputs), "one for each output")
+
+
+def _initial_unknowns(description: ModelDescription) -> Iterator[str]:
+    unknown = ("approx", "calculated")
+    expected = {
+        v.name
+        for v in _declared(description)
+        if v.causality == "calculatedParameter"
+        or (v.causality == "output" and v.initial in unknown and not v.clocks)
+    }
+    for entry in description.derivatives:
+        derivative = entry.variable
+        state = derivative.derivative if derivative is not None else None
+        expected |= {v.name for v in (state, derivative) if getattr(v, "initial", None) in unknown}
+    yield from _difference(
+        "InitialUnknown",
+        expected,
+        _of(description.initialUnknowns),
+        "outputs, calculated parameters, states and derivatives whose initial value is not given",
+    )
+
+
+def _kinds(description: ModelDescription) -> Iterator[str]:
+    entries = [*description.outputs, *description.derivatives, *description.initialUnknowns]
+    entries += [*description.clockedStates, *description.eventIndicators]
+    wrong = [
+        e.variable.name
+        for e in entries
+        if e.dependenciesKind is not None and len(e.dependenciesKind) != len(e.dependencies or ())
+    ]
+    if wrong:
+        yield (
+            "Entries of ModelStructure that have not as many dependenciesKind as dependencies: "
+            f"{listed(dict.fromkeys(wrong))}"
+        )
+
+
+def _derivatives(description: ModelDescription) -> Iterator[str]:
+    wrong = [e.variable.name for e in description.derivatives if e.variable.derivative is None]
+    if wrong:
+        yield f"Derivatives of ModelStructure that have no attribute derivative: {listed(wrong)}"
+
+
+_CHECKS: tuple[Callable[[ModelDescription], Iterator[str]], ...] = (
+    _names,
+    _outputs,
+    _initial_unknowns,
+    _kinds,
+    _derivatives,
+)
+_COMMON_CHECKS = (_names, _initial_unknowns, _kinds)
+
+
+def _declared(description: ModelDescription) -> Iterator[ModelVariable]:
+    """Variables without aliases."""
+    return (v for v in description.modelVariables if not v.alias)
+
+
+def _of(unknowns: Iterable[Unknown]) -> set[str]:
+    return {u.variable.name for u in unknowns if u.variable is not None}
+
+
+def _difference(what: str, expected: set[str], found: set[str], words: str) -> Iterator[str]:
+    parts = (("missing", expected - found), ("too many", found - expected))
+    told = [f"{word}: {listed(sorted(names))}" for word, names in parts if names]
+    if told:
+        yield f"The {what} entries of ModelStructure are not those expected ({words}); {'; '.join(told)}"
