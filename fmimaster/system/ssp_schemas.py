@@ -8,6 +8,7 @@ from copy import deepcopy
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import shorten
 from threading import Lock
 from typing import Any
 
@@ -26,6 +27,10 @@ _PREFIXES = {
     "ssc": "Common",
 }
 """Usual prefix → last part of the namespace and of the file of the schema."""
+
+_ROOTS = ("SystemStructureDescription", "ParameterSet", "ParameterMapping")
+_LONGEST = 300
+"""Characters of a message, which can hold a value from the file."""
 
 # What version 2.0 adds, as far as it is read here. Values are left to the reading of parameters, which checks each.
 _NEWER_ELEMENTS = ("MetaData", "Signature", "Dimension", "Value")
@@ -51,7 +56,7 @@ def schema_findings(root: Element) -> Iterator[tuple[int, str]]:
     schema = _schema()
     if schema is None:
         return
-    is_newer = any((e.get("version") or "").startswith("2.") for e in root.iter())
+    is_newer = any(e.get("version") == "2.0" for e in root.iter() if local_name(e) in _ROOTS)
     if is_newer or not root.tag.startswith("{"):
         root = deepcopy(root)
         _declare_prefixes(root)
@@ -61,7 +66,8 @@ def schema_findings(root: Element) -> Iterator[tuple[int, str]]:
         errors = [] if schema.validate(root) else list(schema.error_log)
     for error in errors:
         # the names of namespaces say nothing here, and the message has one before each name
-        yield error.line, re.sub(r"\{[^{}]*\}", "", error.message).strip().rstrip(".")
+        message = re.sub(r"\{[^{}]*\}", "", error.message).strip().rstrip(".")
+        yield error.line, shorten(message, _LONGEST, placeholder=" ...")
 
 
 @cache

@@ -147,3 +147,10 @@ def test_a_run_without_a_description_reads_no_schema() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "0\n"
+
+
+def test_a_long_value_makes_no_long_warning(tmp_path: Path) -> None:
+    geometry = f'<ssd:ElementGeometry x1="{"1 " * 50_000}" x2="0" y1="0" y2="0"/>'
+    (found,) = warnings(tmp_path, ssd(elements(component("a", geometry))))
+    assert "Element 'ElementGeometry', attribute 'x1'" in found
+    assert len(found) < 1000
