@@ -24,12 +24,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fmimaster.commands import demo, info, plan, plot, simulate, steps, validate
-from fmimaster.commands.text import tell
+from fmimaster.commands.text import tell, write
 from fmimaster.errors import FileError, FmimasterError, Interrupted
 from fmimaster.session import any_left_alone
+from fmimaster.visible import visible
 
 _COMMANDS = {
     "simulate": simulate,
@@ -52,24 +53,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     SystemExit
         For ``--help``, ``--version`` and arguments that are not valid.
     """
-    parser = _parser()
-    parsed = parser.parse_args(arguments)
-    if parsed.command is None:
-        parser.print_help()
-        return 0
+    parser, parsed = _parser(), None
     try:
+        _take_standard_descriptors()
+        parsed = parser.parse_args(arguments)
+        if parsed.command is None:
+            parser.print_help()
+            return 0
         with _terminated_like_interrupted(), _logging(parsed):
             status: int = _COMMANDS[parsed.command].run(parsed)
-            if sys.stdout is not None:
-                sys.stdout.flush()  # a reader that has gone shall be noticed here
             return status
     except (KeyboardInterrupt, Exception) as error:
-        if parsed.debug:
-            traceback.print_exc()
+        if parsed is not None and parsed.debug:
+            tell([traceback.format_exc()])
         status = _told(error)
         if any_left_alone():
             _leave(status)
         return status
+
+
+def _take_standard_descriptors() -> None:
+    """Let no file that is opened later get the number of a standard stream that is closed: FMUs print to number 1."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
 
 
 @contextmanager
@@ -108,10 +117,12 @@ def _told(error: BaseException) -> int:
     if isinstance(error, FmimasterError):
         return _error(str(error), _FAILED)
     if isinstance(error, BrokenPipeError):  # "fmimaster ... | head"
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # else the error is reported again at the exit
         return 0
+    if isinstance(error, OSError):
+        where = f" ('{error.filename}')" if error.filename else ""
+        return _error(f"{error.strerror or error}{where}.", _FAILED)
+    if isinstance(error, MemoryError):
+        return _error("There is not enough memory.", _FAILED)
     words = "".join(traceback.format_exception_only(error)).strip()
     return _error(
         f"This is a defect of fmimaster: {words}. Run with --debug for a traceback, and report it.",
@@ -136,6 +147,11 @@ class _Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(_FAILED, f"fmimaster: error: {message}. See '{self.prog} --help'.\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Where argparse writes help, version and errors."""
+        put = write if file is not None and file is sys.stdout else tell
+        put([message.rstrip("\n")])
 
 
 def _parser() -> ArgumentParser:
@@ -181,11 +197,11 @@ def _logging(arguments: Namespace) -> Iterator[None]:
     handlers: list[logging.Handler] = [_StandardError()]
     handlers[0].setFormatter(_Format())
     handlers[0].setLevel(shown)
-    if arguments.log_file:
-        handlers.append(_file_handler(arguments.log_file))
+    if arguments.log_file is not None:
+        handlers.append(_LogFile(arguments.log_file))
     for handler in handlers:
         log.addHandler(handler)
-    log.setLevel(logging.INFO if arguments.log_file else shown)
+    log.setLevel(logging.INFO if arguments.log_file is not None else shown)
     log.propagate = False
     try:
         yield
@@ -195,15 +211,9 @@ def _logging(arguments: Namespace) -> Iterator[None]:
         for handler in handlers:
             log.removeHandler(handler)
             handler.close()
-
-
-def _file_handler(path: str) -> logging.Handler:
-    try:
-        handler = logging.FileHandler(path, mode="w", encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"The log file '{path}' cannot be written: {error.strerror}.") from error
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    return handler
+    for handler in handlers:
+        if isinstance(handler, _LogFile):
+            handler.report()
 
 
 class _Format(logging.Formatter):
@@ -212,3 +222,43 @@ class _Format(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
         return f"fmimaster: {level}{record.getMessage()}"
+
+
+class _LogFile(logging.FileHandler):
+    """A log file. What goes wrong in writing it does not end the command, but is reported after it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._failure: OSError | None = None
+        try:
+            super().__init__(path, mode="w", encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise self._told(error) from error
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+
+    def format(self, record: logging.LogRecord) -> str:
+        """A message of several lines is indented, so that none of them looks like another message."""
+        return visible(super().format(record)).replace("\n", "\n    ")
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is Python's
+        """Remember the first failure."""
+        failure = sys.exc_info()[1]
+        if not isinstance(failure, OSError):
+            super().handleError(record)
+        self._failure = self._failure or failure
+
+    def close(self) -> None:
+        """Close the file, whether or not the last lines can be written."""
+        try:
+            super().close()
+        except OSError as error:
+            self._failure = self._failure or error
+
+    def report(self) -> None:
+        """Raise if there was a failure."""
+        if self._failure is not None:
+            raise self._told(self._failure)
+
+    def _told(self, error: Exception) -> FileError:
+        words = getattr(error, "strerror", None) or error
+        return FileError(f"The log file '{self._path}' cannot be written: {words}.")

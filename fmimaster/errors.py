@@ -26,9 +26,15 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from fmimaster.visible import visible
+
 
 class FmimasterError(Exception):
     """Base of all errors that fmimaster raises on purpose."""
+
+    def __str__(self) -> str:
+        # a message holds names, and words of FMUs, and Python shows it as it is
+        return visible(super().__str__())
 
 
 class InputError(FmimasterError):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import TextIO, cast
 
 from fmimaster.causes import needs_explanation
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
-from fmimaster.commands.text import count, standard_output, write
+from fmimaster.commands.text import Shown, count, standard_output, write
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
 from fmimaster.results.results import Results
@@ -53,9 +54,8 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
     """Write the requested files; returns lines to print about them."""
     told = []
     if arguments.output_file == "-":
-        output = standard_output()
-        write_csv(results, output)
-        output.flush()  # the statistics on the standard error follow it
+        with standard_output() as output:
+            write_csv(results, cast(TextIO, Shown(output)) if output.isatty() else output)
     elif arguments.output_file:
         if not _streams(arguments):
             write_csv(results, arguments.output_file)

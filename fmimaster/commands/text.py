@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from fmimaster.errors import FileError
+from fmimaster.visible import in_a_line, visible, visible_json
 
 
 def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
     """Rows with their cells in columns, two blanks apart."""
-    table = [list(row) for row in rows]
+    table = [[in_a_line(cell) for cell in row] for row in rows]
     columns = max(map(len, table), default=0)
     widths = [
         max((len(row[k]) for row in table if k < len(row)), default=0) for k in range(columns)
@@ -59,23 +62,84 @@ def count(number: int, noun: str) -> str:
 
 
 def write(lines: Iterable[str]) -> None:
-    """To the standard output."""
-    standard_output().write("".join(f"{line}\n" for line in lines))
+    """To the standard output, with nothing in it that controls a terminal."""
+    with standard_output() as stream:
+        text = "".join(f"{visible(line)}\n" for line in lines)
+        encoding = stream.encoding or "utf-8"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def write_json(data: Mapping[str, Any] | Sequence[Any]) -> None:
     """To the standard output, with the keys in the order in which they are given."""
-    standard_output().write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    with standard_output() as stream:
+        only_ascii = (stream.encoding or "utf-8").lower() not in ("utf-8", "utf8")
+        text = json.dumps(data, indent=2, ensure_ascii=only_ascii)
+        stream.write(visible_json(text) + "\n")
 
 
 def tell(lines: Iterable[str]) -> None:
-    """To the standard error, separate from data; nothing if that is closed."""
-    if sys.stderr is not None:
-        sys.stderr.write("".join(f"{line}\n" for line in lines))
+    """To the standard error, separate from data, with nothing in it that controls a terminal.
+
+    If that is closed or full, nothing is told: there is no other place for it.
+    """
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write("".join(f"{visible(line)}\n" for line in lines))
+        sys.stderr.flush()
+    except OSError:
+        _give_up(sys.stderr)
 
 
-def standard_output() -> TextIO:
-    """The standard output, which a caller may have closed."""
+@contextmanager
+def standard_output() -> Iterator[TextIO]:
+    """The standard output, for what is written to it at once.
+
+    Raises
+    ------
+    FileError
+        If a caller has closed it, or it cannot be written, as on a full disk.
+    BrokenPipeError
+        If its reader has gone, as in ``fmimaster ... | head``.
+    """
     if sys.stdout is None:
         raise FileError("The standard output is closed. Keep it open, or write to a file.")
-    return sys.stdout
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except UnicodeEncodeError as error:
+        _give_up(sys.stdout)
+        raise FileError(
+            f"The standard output cannot be written: its encoding {error.encoding} lacks a character. Write to a file, or "
+            "set PYTHONIOENCODING=utf-8."
+        ) from error
+    except (OSError, FileError) as error:
+        _give_up(sys.stdout)
+        if isinstance(error, BrokenPipeError | FileError):
+            raise
+        raise FileError(
+            f"The standard output cannot be written: {error.strerror or error}."
+        ) from error
+
+
+class Shown:
+    """A stream to a terminal, for tables: no cell of theirs controls it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write what is visible of a text."""
+        self._stream.write(visible(text))
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        self._stream.flush()
+
+
+def _give_up(stream: TextIO) -> None:
+    """Let what is still in the buffer of a stream go nowhere: else Python reports the error again at the exit."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -19,6 +19,7 @@ from fmimaster.errors import CallError
 from fmimaster.fmu.instance import Binding, Instance, KernelInterface, Signal, Transfer
 from fmimaster.fmu.status import DISCARD, ERROR, FATAL, OK, SUCCESS, objection, status_name, word_of
 from fmimaster.system.model import DataType, Model
+from fmimaster.visible import visible
 
 log = logging.getLogger("fmimaster")
 
@@ -36,7 +37,7 @@ class MessageLog:
 
     def add(self, status: int, category: bytes | None, message: bytes | None) -> None:
         """Take one message as the FMU gave it."""
-        text = (message or b"").decode("utf-8", "replace").rstrip()
+        text = visible((message or b"").decode("utf-8", "replace").rstrip())
         self.last.append(text)
         level = logging.INFO if status == OK else logging.WARNING
         log.log(level, "%s [%s] %s", self.instance, word_of(status), text)

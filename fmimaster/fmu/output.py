@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
+from fmimaster.visible import visible
+
 log = logging.getLogger("fmimaster")
 
 _STDOUT = 1
@@ -90,7 +92,7 @@ def _read(source: int, end: bytes, prefix: str) -> None:
 
 
 def _log(prefix: str, line: bytes) -> None:
-    text = line.decode("utf-8", "replace").rstrip()
+    text = visible(line.decode("utf-8", "replace").rstrip())
     if text:
         log.info("%s%s", prefix, text)
 

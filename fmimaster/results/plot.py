@@ -21,6 +21,7 @@ from matplotlib.ticker import MaxNLocator
 from fmimaster.causes import Event
 from fmimaster.errors import FileError, OptionError
 from fmimaster.results.table import Table, matching
+from fmimaster.visible import in_a_line
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Of Okabe and Ito (2008), chosen for the colour-blind; their yellow is lost on white paper."""
@@ -331,5 +332,5 @@ def _add_key(
 
 
 def _plain(text: str) -> str:
-    """Text that matplotlib does not take for a formula."""
-    return text.replace("$", r"\$")
+    """Text that matplotlib does not take for a formula, without control characters."""
+    return in_a_line(text).replace("$", r"\$")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fmimaster.visible import in_a_line
+
 
 @dataclass(frozen=True, slots=True)
 class InstanceStatistics:
@@ -58,7 +60,9 @@ class Statistics:
         for one in self.instances:
             share = f"{one.seconds / whole:.1%}" if whole > 0.0 else "-"
             restores = [str(one.restores)] if restored else []
-            rows.append((one.name, str(one.calls), f"{one.seconds:.3f}", share, *restores))
+            rows.append(
+                (in_a_line(one.name), str(one.calls), f"{one.seconds:.3f}", share, *restores)
+            )
         if self.instances:
             first, *others = (max(map(len, cells)) for cells in zip(*rows, strict=True))
             for name, *numbers in rows:

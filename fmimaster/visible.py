@@ -1,0 +1,42 @@
+"""What others have written — messages and names of FMUs, paths, cells — as text that is safe to show.
+
+The one definition of what must not reach a terminal, a log, a figure. Data files keep what they were given.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CONTROLS = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1, with escape and carriage return; but tab and line feed
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the direction of text
+    "\u2028\u2029"  # ends of lines for some
+    "\ud800-\udfff"  # bytes of a path that are no UTF-8
+    "]"
+)
+
+
+def visible(text: str) -> str:
+    r"""Text whose control characters are written as escapes, so that none of them acts; tabs and line feeds stay.
+
+    Examples
+    --------
+    >>> print(visible("pump\x1b[2J\r is \u202efine"))
+    pump\x1b[2J\r is \u202efine
+    """
+    return _CONTROLS.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def in_a_line(text: str) -> str:
+    """The same without tabs and line feeds: for a cell of a table, a label, a name."""
+    return visible(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def visible_json(text: str) -> str:
+    """JSON with the same content, whose control characters are escaped as JSON has it."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
