@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fmimaster.errors import FmimasterError
-from fmimaster.fmu.binary import WARNING, MessageLog
+from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.visible import in_a_line, visible, visible_json
 
@@ -77,7 +77,7 @@ def logged() -> Iterator[StringIO]:
 
 def test_a_message_of_an_fmu_is_made_visible_where_it_comes_in(logged: StringIO) -> None:
     messages = MessageLog("pump")
-    messages.add(WARNING, b"", b"broken\x1b[2J\x07\rfine\xff")
+    messages.add(1, b"", b"broken\x1b[2J\x07\rfine\xff")
     assert messages.last[-1] == "broken\\x1b[2J\\x07\\rfine\N{REPLACEMENT CHARACTER}"
     assert "broken\\x1b[2J\\x07\\rfine" in logged.getvalue()
 
