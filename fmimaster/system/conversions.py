@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -65,6 +66,8 @@ class Conversions:
                 notes += [match.note] if match.note else []
             product = product.then(connection.transformation)
             unit = target
+        if way.connections:
+            check_finite(product, self._wiring.text(way.end))
         return product, tuple(notes)
 
     def unit(self, end: Endpoint) -> Unit | None:
@@ -180,6 +183,15 @@ def check_transformation(target: Variable, transformation: Transformation, text:
         raise DescriptionError(
             f"{text}: a linear transformation needs a floating point target, '{target.name}' is "
             f"{target.type.value}. Transform at a Float64 input, or leave the transformation out."
+        )
+
+
+def check_finite(transformation: Transformation, text: str) -> None:
+    """Refuse a transformation whose product with all conversions of units is no number, or too large."""
+    if not (math.isfinite(transformation.factor) and math.isfinite(transformation.offset)):
+        raise DescriptionError(
+            f"{text}: all units and transformations together have the factor {transformation.factor:g} and the offset "
+            f"{transformation.offset:g}. Expected finite numbers; correct a transformation or a unit."
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fmimaster.errors import DescriptionError, did_you_mean
-from fmimaster.system.conversions import Conversions
+from fmimaster.system.conversions import Conversions, check_finite
 from fmimaster.system.description import Parameter, System, SystemDescription
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Initial, Model, Variability, Variable
 from fmimaster.system.notes import Notes
@@ -190,6 +190,7 @@ def _values(component: str, variable: Variable, parameter: Parameter) -> NDArray
             f"{where}: a linear transformation needs a floating point variable, "
             f"'{component}.{variable.name}' is {variable.type.value}. Give the value itself."
         )
+    check_finite(transformation, where)
     return transformation.factor * values + transformation.offset
 
 

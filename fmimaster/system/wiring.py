@@ -77,14 +77,19 @@ class Wiring:
         return self._texts[end]
 
     def fed_by(self, connector: str) -> list[Way]:
-        """The ways from a connector of a system to the variables of components that it feeds.
+        """The ways from a connector of a system that takes values to the variables of components that it feeds.
 
         Parameters
         ----------
         connector
             Its full name, ``"system.connector"``; for the root system the connector's name alone.
         """
-        return [way for start in self._named.get(connector, ()) for way in self._onwards(start)]
+        starts = (e for e in self._named.get(connector, ()) if self._may_take(e))
+        return [way for start in starts for way in self._onwards(start)]
+
+    def _may_take(self, end: Endpoint) -> bool:
+        connector = self.connectors.get(end)
+        return connector is None or connector.kind in (*SINKS, Causality.LOCAL)
 
     @cached_property
     def _named(self) -> dict[str, list[Endpoint]]:

@@ -195,6 +195,43 @@ def test_a_parameter_is_converted_to_the_unit_of_the_connector_first() -> None:
     assert system.components[1].start_values["u"] == pytest.approx([8.0], rel=1e-15)
 
 
+def test_a_parameter_of_an_output_connector_is_no_start_value_of_what_it_feeds() -> None:
+    a = PythonFmu(outputs={"y": lambda v: 0.0}).model
+    b = PythonFmu(inputs={"u": 0.0}).model
+    inner = System(
+        "s",
+        components=(Component("a", Source(Path("a.fmu"))),),
+        connectors=(Connector("w", Causality.OUTPUT),),
+        connections=(connect("a.y", "w"),),
+        parameters=(Parameter("w", 3.0),),
+    )
+    root = System(
+        "root",
+        components=(Component("b", Source(Path("b.fmu"))),),
+        systems=(inner,),
+        connections=(connect("s.w", "b.u"),),
+    )
+    found = resolve(SystemDescription(root), {"b": b, "s.a": a})
+    assert [dict(c.start_values) for c in found.components] == [{}, {}]
+    assert found.notes == ("parameters fit nothing in the system, and are left aside: 's.w'.",)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [((float("nan"),), ()), ((1e300,), (1e300,)), ((1.0, float("inf")), ())]
+)
+def test_a_transformation_that_is_no_finite_number_is_refused(first: Any, second: Any) -> None:
+    with pytest.raises(DescriptionError, match=r"'v -> b\.u': all units and .* Expected finite"):
+        through(connect("a.y", "s.v", *first), connect("v", "b.u", *second))
+
+
+def test_a_start_value_is_not_transformed_to_infinity() -> None:
+    parameter = Parameter("u", 1.0, transformation=Transformation(float("inf")), where="File a")
+    parts = (Component("b", Source(Path("b.fmu")), parameters=(parameter,)),)
+    b = PythonFmu(inputs={"u": 0.0}).model
+    with pytest.raises(DescriptionError, match=r"^File a: all units and .* factor inf"):
+        resolve(SystemDescription(System("root", components=parts)), {"b": b})
+
+
 # Differences ----------------------------------------------------------------------------------------------------------
 
 
