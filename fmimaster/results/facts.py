@@ -8,15 +8,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from math import isfinite, nan
+from contextlib import suppress
+from math import isfinite, isnan
 from pathlib import Path
 from typing import Any
 
-from fmimaster.causes import Cause, Event, Kind, Steps, needs_explanation
+from fmimaster.causes import Cause, Event, Steps, needs_explanation
 from fmimaster.errors import FileError
+from fmimaster.results.facts_reader import EVENTS_2, read_events, read_steps
+from fmimaster.visible import visible_json
 
 SUFFIX = ".events.json"
-_FORMAT, _ANY_FORMAT = "fmimaster events 2", "fmimaster events "
+_ANY_FORMAT = "fmimaster events "
+_HEAD = 100
+"""So many characters of a file tell whether it is one of ours, however large it is."""
 
 
 def facts_path(table: str | os.PathLike[str]) -> Path:
@@ -30,7 +35,7 @@ def facts_path(table: str | os.PathLike[str]) -> Path:
 def facts(events: Sequence[Event], steps: Sequence[Steps]) -> dict[str, Any]:
     """All as plain data: the keys are part of the interface, tests/cli/test_steps.py holds them."""
     return {
-        "format": _FORMAT,
+        "format": EVENTS_2,
         "events": [
             {
                 "time": e.time,
@@ -67,11 +72,8 @@ def write_facts(
     try:
         if needs_explanation(events, steps):
             text = json.dumps(facts(events, steps), indent=1, ensure_ascii=False, allow_nan=False)
-            path.write_text(text + "\n", encoding="utf-8")
-        elif (
-            path.is_file()
-            and _ANY_FORMAT in path.read_text(encoding="utf-8", errors="replace")[:100]
-        ):
+            _write_whole(path, visible_json(text) + "\n")
+        elif path.is_file() and _ANY_FORMAT in _head(path):
             path.unlink()
     except OSError as error:
         raise FileError(f"'{path}' cannot be written: {error.strerror or error}.") from error
@@ -86,45 +88,42 @@ def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[
         If it cannot be read, or is something else.
     """
     path = facts_path(table)
-    if not path.is_file():
-        return (), ()
     try:
+        if not path.is_file():
+            return (), ()
+        if EVENTS_2 not in (head := _head(path)):
+            raise ValueError(f"it begins with {head[:40]!r}, not with the format '{EVENTS_2}'")
         read = json.loads(path.read_text(encoding="utf-8"))
-        if read["format"] != _FORMAT:
-            raise ValueError(f"its format is {read['format']!r}")
-        return (
-            tuple(
-                Event(
-                    float(e["time"]),
-                    int(e["index"]),
-                    e["name"],
-                    e["scope"] == "shared",
-                    tuple(e["components"]),
-                    _read_cause(e["cause"]),
-                    _values(e["left"]),
-                    _values(e["right"]),
-                )
-                for e in read["events"]
-            ),
-            tuple(
-                Steps(float(s["begin"]), float(s["end"]), _read_cause(s["cause"]), int(s["count"]))
-                for s in read["steps"]
-            ),
-        )
+        return read_events(read), read_steps(read)
     except OSError as error:
         raise FileError(f"'{path}' cannot be read: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, OverflowError, RecursionError, MemoryError) as error:
+        why = (
+            f"it lacks {error}" if isinstance(error, KeyError) else str(error) or "it is too large"
+        )
         raise FileError(
-            f"'{path}' does not hold the events and steps of a run ({error}). Simulate again, or move the file away."
+            f"'{path}' does not hold the events and steps of a run ({why}). Simulate again, or move the file away."
         ) from error
+
+
+def _head(path: Path) -> str:
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        return stream.read(_HEAD)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write all of a text; of a part there would be no use."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError:
+        if path.is_file():
+            with suppress(OSError):
+                path.unlink()
+        raise
 
 
 def _cause(cause: Cause) -> dict[str, Any]:
     return {"kind": cause.kind.name.lower(), "who": list(cause.who)}
-
-
-def _read_cause(read: Mapping[str, Any]) -> Cause:
-    return Cause(Kind[read["kind"].upper()], tuple(read["who"]))
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,13 +131,9 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """JSON has no infinity, no NaN and no bytes."""
+    """JSON has no NaN, no infinity and no bytes: null, an object with its name, and hexadecimal text stand for them."""
     if isinstance(value, list):
         return [_json(v) for v in value]
     if isinstance(value, float) and not isfinite(value):
-        return None
+        return None if isnan(value) else {"float": str(value)}
     return value.hex() if isinstance(value, bytes) else value
-
-
-def _values(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: nan if value is None else value for name, value in values.items()}

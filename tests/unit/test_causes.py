@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import FileError
 from fmimaster.program.polynomial import Polynomial
-from fmimaster.results.facts import facts_path, read_facts
+from fmimaster.results.facts import facts_path, read_facts, write_facts
 from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run.log import StepLog
 
@@ -95,6 +97,73 @@ def test_a_file_of_that_name_that_is_no_file_of_facts_stays(tmp_path: Path) -> N
     assert (tmp_path / "run.events.json").read_text() == "[]"
     with pytest.raises(FileError, match=r"does not hold the events and steps of a run"):
         read_facts(tmp_path / "run.csv")
+
+
+def test_values_that_json_lacks_come_back(tmp_path: Path) -> None:
+    left = {"x": inf, "y": [-inf, [nan, 1.5]], "text": "inf", "none": nan}
+    event = Event(1.0, 1, "e", False, ("a",), GRID, left, {})
+    results = Results(time=[0.0], columns={}, events=[event])
+    results.write_csv(tmp_path / "run.csv")
+    json.loads((tmp_path / "run.events.json").read_text(), parse_constant=pytest.fail)
+    ((read,), _) = read_facts(tmp_path / "run.csv")
+    assert repr(read.left) == repr(left)  # NaN is not equal to itself
+
+
+DAMAGED = {
+    "not JSON": '{"format": "fmimaster events 2", "events": [',
+    "deep": '{"format": "fmimaster events 2", "events": ' + "[" * 100_000,
+    "another format": '{"format": "fmimaster events 1", "events": [], "steps": []}',
+    "no steps": '{"format": "fmimaster events 2", "events": []}',
+    "no list": '{"format": "fmimaster events 2", "events": 5, "steps": []}',
+    "no object": '{"format": "fmimaster events 2", "events": [5], "steps": []}',
+    "empty": "",
+    "bytes": "\x00\x01",
+}
+ONE_STEP = '{"format": "fmimaster events 2", "events": [], "steps": [{"begin": 0, "end": %s, "count": %s, "cause": %s}]}'
+for what, values in {
+    "count": (1, 0, '{"kind": "grid", "who": []}'),
+    "count no number": (1, '"1"', '{"kind": "grid", "who": []}'),
+    "time": ("NaN", 1, '{"kind": "grid", "who": []}'),
+    "time too large": ("1e400", 1, '{"kind": "grid", "who": []}'),
+    "kind": (1, 1, '{"kind": "nothing", "who": []}'),
+    "who": (1, 1, '{"kind": "grid", "who": "me"}'),
+    "no cause": (1, 1, "null"),
+}.items():
+    DAMAGED[what] = ONE_STEP % values
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_file_of_facts_is_an_error_that_names_it(damage: str, tmp_path: Path) -> None:
+    (tmp_path / "run.csv").write_text("time\n0\n")
+    (tmp_path / "run.events.json").write_text(DAMAGED[damage])
+    with pytest.raises(FileError, match=r"run\.events\.json' does not hold the events and steps"):
+        read_facts(tmp_path / "run.csv")
+
+
+def test_a_huge_file_that_holds_no_facts_is_refused_unread(tmp_path: Path) -> None:
+    with (tmp_path / "run.events.json").open("wb") as file:
+        file.truncate(10**12)  # it has no blocks on the disk
+    with pytest.raises(FileError, match=r"not with the format 'fmimaster events 2'"):
+        read_facts(tmp_path / "run.csv")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit of Linux")
+def test_facts_that_do_not_fit_on_the_disk_leave_no_part_of_a_file(
+    explained: Results, tmp_path: Path
+) -> None:
+    import resource  # not there on Windows
+
+    explained.write_csv(tmp_path / "run.csv")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, limit[1]))
+    try:
+        with pytest.raises(
+            FileError, match=r"run\.events\.json' cannot be written: File too large"
+        ):
+            write_facts(tmp_path / "run.csv", explained.events, explained.steps)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.csv"]
 
 
 @pytest.mark.parametrize("name", ["run.csv", "run.events.json", "run"])

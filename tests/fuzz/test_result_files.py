@@ -1,0 +1,132 @@
+"""Hostile tables and files of facts: read, shown, plotted as input, or refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzzing import survives
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mutations import edited_bytes, hostile_text
+
+from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.commands.steps import _page
+from fmimaster.fmu.table import Table, TableInstance
+from fmimaster.results.csv import read_csv, write_csv
+from fmimaster.results.facts import facts, read_facts
+from fmimaster.system.model import DataType
+
+TABLES = [
+    b"time,u\n0,1\n1,2.5\n",
+    b'"time","a.x","n[1,2]"\n0.0,-1e-3,1\n1.0,nan,2\n1.0,inf,3\n',
+    b'time, name, m\n0, "a ""quoted"" text, with a comma", 1\n\n1, "b\nc", \n',
+    b"\xef\xbb\xbftime,x\r\n0,1\r\n1e300,2\r\n",
+]
+
+CAUSE = Cause(Kind.EARLY_RETURN, ("upper", "lower"))
+FACTS = facts(
+    [
+        Event(
+            0.25,
+            1,
+            "collision",
+            True,
+            ("upper", "lower"),
+            CAUSE,
+            {"upper.v": 1.0},
+            {"upper.v": -1.0},
+        ),
+        Event(1.0, 2, "tick", False, ("a",), CAUSE, {"x": [1.0, [2.0, float("nan")]]}, {"x": "b"}),
+    ],
+    [Steps(0.0, 0.25, CAUSE), Steps(0.25, 1.0, Cause(Kind.GRID), 3)],
+)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzz") / "a.csv"
+
+
+@settings(max_examples=150)
+@given(document=edited_bytes(TABLES))
+def test_a_table(document: bytes, table: Path) -> None:
+    table.write_bytes(document)
+    table.with_name("a.events.json").unlink(missing_ok=True)
+    read: Any = survives(read_csv, table)
+    if isinstance(read, Exception):
+        return
+    copy = table.with_name("copy.csv")
+    write_csv(read, copy)
+    again = read_csv(copy)
+    assert again.names == read.names
+    assert again.time.tolist() == read.time.tolist()
+    survives(_used_as_input, read)
+
+
+def _used_as_input(read: Any) -> None:
+    if not len(read):
+        return
+    numbers = {n: v for n, v in read.columns.items() if v.dtype.kind == "f"}
+    signals = Table("table", read.time, numbers, dict.fromkeys(numbers, DataType.FLOAT64))
+    signals.jumps()
+    instance = TableInstance(signals, "table")
+    values = np.zeros(2 * len(numbers))
+    instance.enter_initialization_mode(0.0, None, None)
+    instance.do_step(0.0, 0.5)
+    with np.errstate(all="ignore"):
+        instance.getter(DataType.FLOAT64, range(2 * len(numbers)), values)()
+
+
+@settings(max_examples=150)
+@given(document=edited_bytes([json.dumps(FACTS, indent=1).encode(), json.dumps(FACTS).encode()]))
+def test_a_file_of_facts(document: bytes, table: Path) -> None:
+    _facts_survive(document, table)
+
+
+@st.composite
+def edited_facts(draw: st.DrawFn) -> bytes:
+    """Facts of which some values are of another type, or missing."""
+    whole = json.loads(json.dumps(FACTS))
+    for _ in range(draw(st.integers(1, 3))):
+        place, key = draw(st.sampled_from(list(_places(whole))))
+        if draw(st.booleans()) and isinstance(place, dict):
+            place.pop(key, None)
+            continue
+        place[key] = draw(
+            st.one_of(
+                st.none(),
+                st.booleans(),
+                st.integers(),
+                st.floats(),
+                hostile_text(),
+                st.sampled_from(([], {}, [[]], [None], {"float": "inf"}, {"float": []}, 10**400)),
+            )
+        )
+    return json.dumps(whole).encode(errors="surrogatepass")
+
+
+def _places(value: Any) -> Any:
+    """Each place of a document: a container and the key in it."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in list(items):
+        yield value, key
+        if isinstance(item, dict | list):
+            yield from _places(item)
+
+
+@settings(max_examples=150)
+@given(document=edited_facts())
+def test_facts_of_other_types(document: bytes, table: Path) -> None:
+    _facts_survive(document, table)
+
+
+def _facts_survive(document: bytes, table: Path) -> None:
+    table.with_name("a.events.json").write_bytes(document)
+    read: Any = survives(read_facts, table)
+    if not isinstance(read, Exception):
+        survives(lambda: "\n".join(_page(*read)))
+        survives(lambda: json.dumps(facts(*read), allow_nan=False))
