@@ -158,9 +158,6 @@ def _facts(model: Model, place: str) -> Iterator[Finding]:
             "Loops that follow from it are marked as assumed. Export the FMU with dependencies."
         )
         yield Finding(place, Severity.NOTE, what, advice)
-    if model.capabilities.needs_execution_tool:
-        what = "The FMU needs another program to run (needsExecutionTool)."
-        yield Finding(place, Severity.NOTE, what, "Install the program and its licence.")
     yield from (Finding(place, Severity.WARNING, _sentence(note)) for note in model.notes)
     for event in model.events:
         if event.scope is Scope.SHARED and event.trigger is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor, log10, ulp
@@ -117,6 +117,7 @@ def make_schedule(
         many = float((stop - first) / step)
         notes.append(f"{many:.3g} steps will be done: check stop time and step size")
         log.warning("%.3g steps will be done: check stop time and step size.", many)
+    notes += _internal_steps(models, rule)
     near = (nearest(exact(p), first, step) for p in points)
     inside = {p for p in near if first < p < stop and (p - first) % step}
     if inside and fixed:
@@ -126,6 +127,22 @@ def make_schedule(
         )
         inside = set()
     return Schedule(first, stop, rule, tuple(sorted(inside)), tuple(notes))
+
+
+def _internal_steps(models: Mapping[str, Model], rule: StepRule[Any]) -> Iterator[str]:
+    """FMUs whose own steps do not end where the steps of the run end."""
+    for name, model in models.items():
+        own = model.capabilities.fixed_internal_step_size
+        if not own:
+            continue
+        step, size = rule.exact_size, exact(own)
+        if rule.varies or nearest(step, Fraction(0), size) % size:
+            what = "steps of different sizes" if rule.varies else f"the step size {float(step):g} s"
+            are = "are no multiples" if rule.varies else "is no multiple"
+            yield (
+                f"{what} {are} of the fixed internal step size {own:g} s of '{name}' (fixedInternalStepSize): its values "
+                "can belong to another time, by up to one internal step"
+            )
 
 
 def _refuse_short(step: Fraction, first: Fraction, stop: Fraction) -> None:

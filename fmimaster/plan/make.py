@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fmimaster.plan.clocks import (
@@ -12,14 +12,16 @@ from fmimaster.plan.clocks import (
     refuse_without_event_mode,
     without_clocked_links,
 )
-from fmimaster.plan.events import Trigger, event_members, place_triggers, plan_events
+from fmimaster.plan.events import event_members, place_triggers, plan_events
 from fmimaster.plan.graph import Visit, dependency_arcs, trigger_sequence, visits
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
+from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
-from fmimaster.plan.policy import EventUse, Policy, has_settings, settings, stops_at_events
+from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
-from fmimaster.system.model import Causality, DataType, Initial, Scope, Variable
+from fmimaster.system.model import DataType, Scope
+from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 
 
@@ -77,7 +79,7 @@ def make_plan(
     for entry in chosen:
         if entry.instance is not None:
             read[entry.instance].add(entry.variable)
-    members = _members(system, use, read, given, clocks, _sources(system, triggers))
+    members = group_members(system, use, read, given, clocks, initial_sources(system, triggers))
     layout = make_layout(members, signals)
     columns, rows = place_columns(system.components, chosen, layout)
     connected = any(k.input.type is DataType.CLOCK for k in system.links)
@@ -101,6 +103,7 @@ def make_plan(
             *system.notes,
             *_unread(system),
             *clock_notes(system.components, use, chosen),
+            *_other_programs(system),
             *([] if chosen else [NOTHING_RECORDED]),
         ),
         warnings=tuple(clock_warnings(described, system.links, triggers)),
@@ -171,30 +174,13 @@ def without_untriggered(system: ResolvedSystem) -> ResolvedSystem:
     return replace(system, components=tuple(components), notes=tuple(notes))
 
 
-def _members(
-    system: ResolvedSystem,
-    use: EventUse,
-    read: Sequence[set[str]],
-    triggers: Sequence[Collection[str]],
-    clocks: Sequence[set[str]],
-    sources: Sequence[Collection[str]],
-) -> list[dict[Group, list[Variable]]]:
-    """Variables of each group of each instance, each group in the order of the model description.
-
-    Parameters
-    ----------
-    read, triggers, clocks, sources
-        Per instance, names of outputs that events and results need, of triggers with payload, of output clocks, and of
-        outputs that are needed at the start.
-    """
-    fed: list[set[str]] = [set() for _ in system.components]
-    for link in system.links:
-        fed[link.target].add(link.input.name)
-        read[link.source].add(link.output.name)
-    return [
-        _groups(c, use.policies_of(i), fed[i], read[i], triggers[i], clocks[i], sources[i])
-        for i, c in enumerate(system.components)
-    ]
+def _other_programs(system: ResolvedSystem) -> Iterator[str]:
+    names = [f"'{c.name}'" for c in system.components if c.model.capabilities.needs_execution_tool]
+    if names:
+        need = "needs" if len(names) == 1 else "need"
+        yield (
+            f"{listed(names)} {need} another program to run (needsExecutionTool): it must be installed, with its licence"
+        )
 
 
 def _unread(system: ResolvedSystem) -> Iterator[str]:
@@ -205,76 +191,6 @@ def _unread(system: ResolvedSystem) -> Iterator[str]:
                 f"'{source}.{link.output.name}' cannot be read in Initialization Mode: until the first step "
                 f"'{target}.{link.input.name}' gets its start value"
             )
-
-
-def _sources(system: ResolvedSystem, triggers: Sequence[Trigger]) -> list[set[str]]:
-    """Per instance, names of the outputs that others need at the start, and may be read then."""
-    found: list[set[str]] = [set() for _ in system.components]
-    for link in (*system.links, *(k for t in triggers for k in t.links)):
-        found[link.source].add(link.output.name)
-    return [
-        {
-            name
-            for name in _with_derivatives(component, names)
-            if (v := component.model.variable(name)) and v.get_in_initialization
-        }
-        for component, names in zip(system.components, found, strict=True)
-    ]
-
-
-def _groups(
-    component: ResolvedComponent,
-    policies: Sequence[Policy],
-    fed: set[str],
-    read: set[str],
-    triggers: Collection[str],
-    clocks: set[str],
-    sources: Collection[str],
-) -> dict[Group, list[Variable]]:
-    """The groups of one instance."""
-    model, given = component.model, component.start_values.keys()
-    read = _with_derivatives(component, read)
-    parameters = settings(model) if has_settings(model, policies) else {}
-    groups: dict[Group, list[Variable]] = {group: [] for group in Group}
-    for v in model.variables:
-        if v.name in read and v.type is not DataType.CLOCK:
-            groups[Group.CLOCKED if v.clocks else Group.OUTPUTS].append(v)
-            if v.name in sources and not v.clocks:
-                groups[Group.SOURCES].append(v)
-        if v.name in triggers:
-            groups[Group.TRIGGERS].append(v)
-        elif v.name in fed:
-            continuous = v.is_continuous and v.type is DataType.FLOAT64
-            groups[Group.CONTINUOUS if continuous else Group.DISCRETE].append(v)
-        if v.name in parameters:
-            groups[Group.SETTINGS].append(v)
-        if v.name in clocks:
-            groups[Group.CLOCKS].append(v)
-        if v.name in given and v.causality is Causality.STRUCTURAL_PARAMETER:
-            groups[Group.STRUCTURAL].append(v)
-        elif v.name in given:
-            # FMI 2.0: inputs have no initial, and cannot be set before Initialization Mode
-            before = v.initial is not None
-            if before:
-                groups[Group.START].append(v)
-            if not before or (v.initial is Initial.EXACT and v.name not in fed):
-                groups[Group.INITIAL].append(v)
-    return groups
-
-
-def _with_derivatives(component: ResolvedComponent, read: set[str]) -> set[str]:
-    """The names, and those of all outputs that are derivatives of them."""
-    slopes = {
-        v.derivative_of: v.name
-        for v in component.model.with_causality(Causality.OUTPUT)
-        if v.type is DataType.FLOAT64
-    }
-    found = set(read)
-    for start in read:
-        name = start
-        while (name := slopes.get(name, "")) and name not in found:
-            found.add(name)
-    return found
 
 
 def _routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tuple[Route, ...]]:

@@ -213,3 +213,11 @@ def test_the_work_of_planning_grows_with_the_size_of_the_system_and_no_faster(
     options: dict[str, Any],
 ) -> None:
     assert work(400, **options) < 2.2 * work(200, **options)
+
+
+def test_fmus_that_need_another_program_are_named() -> None:
+    units = {name: PythonFmu(needs_execution_tool=name != "b") for name in "abc"}
+    note = "another program to run (needsExecutionTool): it must be installed, with its licence"
+    assert f"'a', 'c' need {note}" in plan_of(units).notes
+    assert f"'a' needs {note}" in plan_of({"a": units["a"]}).notes
+    assert not any("needsExecutionTool" in n for n in plan_of({"b": units["b"]}).notes)

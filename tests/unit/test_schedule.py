@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from python_fmu import PythonFmu
 
 from fmimaster.control.instant import TimeBase, exact
+from fmimaster.control.ramp import FreeStep
 from fmimaster.control.schedule import make_schedule, round_to_125
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import OptionError
@@ -216,6 +217,28 @@ def test_where_an_fmu_cannot_vary_its_step_no_point_is_imposed_and_a_note_says_s
     assert s.points == ()
     assert "2 jumps of the input" in s.notes[0]
     assert "'pump' cannot vary its step size" in s.notes[0]
+
+
+@pytest.mark.parametrize("step", [0.1, "1/30", 0.3, 3 * 0.1])
+def test_a_multiple_of_the_internal_step_needs_no_note(step: Any) -> None:
+    internal = 1 / 30 if step == "1/30" else 0.05
+    s = make_schedule({"a": model(internal=internal)}, SILENT, stop_time=3, step_size=step)
+    assert s.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (FixedStep(0.1), "the step size 0.1 s is no multiple of"),
+        (FixedStep(0.01), "the step size 0.01 s is no multiple of"),
+        (FreeStep(0.06), "steps of different sizes are no multiples of"),
+    ],
+)
+def test_a_step_that_is_no_multiple_of_the_internal_one_is_noted(rule: Any, text: str) -> None:
+    models = {"a": model(), "pump": model(internal=0.03)}
+    [note] = make_schedule(models, SILENT, stop_time=3, step_size=rule).notes
+    assert note.startswith(text)
+    assert "the fixed internal step size 0.03 s of 'pump'" in note
 
 
 def test_in_its_base_all_times_of_a_schedule_are_integers() -> None:
