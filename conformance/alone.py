@@ -11,7 +11,8 @@ table tells
 
 All use the same communication step size: the FMU's own suggestion, else its fixed internal step, else a hundredth of its
 default span. Inputs come from a file ``<model>_in.csv`` beside the FMU; without one they keep their start values, or with
-``--waves`` the continuous ones follow sine waves around them. The tolerance is that of the FMU's default experiment.
+``--waves`` the continuous ones follow sine waves around them. The tolerance is that of the FMU's default experiment. FMUs
+with clocks run in Event Mode; with ``--event-mode`` all that have it.
 """
 
 from __future__ import annotations
@@ -42,13 +43,17 @@ MOST_LOCALS = 20
 PROGRAMS = ("native", "reference", "fmpy")
 
 
-def examine(fmu: Path, name: str, limit: float, *, waves: bool = False) -> Line | None:
+def examine(
+    fmu: Path, name: str, limit: float, *, waves: bool = False, event_mode: bool = False
+) -> Line | None:
     """Run an FMU by all three, each for at most ``limit`` seconds; None if it has no Co-Simulation.
 
     Parameters
     ----------
     waves : bool
         Whether continuous inputs without an input file follow sine waves.
+    event_mode : bool
+        Whether an FMU that has Event Mode uses it even without clocks.
     """
     try:
         of_fmu = facts.read(fmu)
@@ -58,7 +63,7 @@ def examine(fmu: Path, name: str, limit: float, *, waves: bool = False) -> Line 
         return None
     with tempfile.TemporaryDirectory(prefix="alone-") as text:
         folder = Path(text)
-        task = _with_inputs(of_fmu, _task(of_fmu, fmu), folder, waves)
+        task = _with_inputs(of_fmu, _task(of_fmu, fmu, event_mode), folder, waves)
         line = Line(name, exporter=of_fmu.exporter, fmi=of_fmu.version, steps=task.steps)
         recorded = for_fmpy = task
         try:
@@ -85,7 +90,7 @@ def examine(fmu: Path, name: str, limit: float, *, waves: bool = False) -> Line 
         return replace(line, note=line.note.replace(f"{folder}/", ""))
 
 
-def _task(of_fmu: Facts, fmu: Path) -> Task:
+def _task(of_fmu: Facts, fmu: Path, event_mode: bool) -> Task:
     steps = max(1, round((of_fmu.stop - of_fmu.start) / of_fmu.step))
     return Task(
         fmu=fmu,
@@ -94,7 +99,9 @@ def _task(of_fmu: Facts, fmu: Path) -> Task:
         steps=min(MOST_STEPS, steps),
         outputs=_outputs(of_fmu),
         input_file=None,
-        event_mode=any(v.type == "Clock" for v in of_fmu.variables),
+        event_mode=of_fmu.has_event_mode
+        and (event_mode or any(v.type == "Clock" for v in of_fmu.variables)),
+        is_event_mode_asked_for=of_fmu.has_event_mode and event_mode,
     )
 
 
@@ -156,6 +163,9 @@ def main() -> int:
     parser.add_argument(
         "--waves", action="store_true", help="let continuous inputs follow sine waves"
     )
+    parser.add_argument(
+        "--event-mode", action="store_true", help="use Event Mode where there is one"
+    )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds per run (60)")
     arguments = parser.parse_args()
     lines: list[Line] = []
@@ -163,7 +173,9 @@ def main() -> int:
         name = str(fmu.relative_to(arguments.folder.resolve()))
         if arguments.only not in name:
             continue
-        line = examine(fmu, name, arguments.limit, waves=arguments.waves)
+        line = examine(
+            fmu, name, arguments.limit, waves=arguments.waves, event_mode=arguments.event_mode
+        )
         if line is None:
             print(f"left out  {name}: no Co-Simulation", flush=True)
             continue

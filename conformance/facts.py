@@ -42,6 +42,7 @@ class Facts:
     exporter: str
     version: str
     identifier: str | None
+    has_event_mode: bool
     start: float
     stop: float
     step: float
@@ -71,6 +72,7 @@ def read(fmu: Path) -> Facts:
         exporter=root.get("generationTool") or "not named",
         version=root.get("fmiVersion", ""),
         identifier=interface.get("modelIdentifier") if interface is not None else None,
+        has_event_mode=interface is not None and interface.get("hasEventMode") in ("true", "1"),
         start=start,
         stop=stop,
         step=float(given.get("stepSize", 0.0)) or float(fixed or 0.0) or (stop - start) / 100,

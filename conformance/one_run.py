@@ -31,6 +31,7 @@ class Task:
     outputs: list[str]
     input_file: Path | None
     event_mode: bool
+    is_event_mode_asked_for: bool
 
 
 @dataclass
@@ -114,6 +115,7 @@ def _fmimaster(program: str, task: Task) -> dict[str, Any]:
         input_file=task.input_file,
         output_variables=task.outputs,
         allow_nan=True,
+        event_mode=True if task.is_event_mode_asked_for else None,
         backend=fmimaster.Backend(program),
     )
     return _columns(results)
@@ -134,5 +136,6 @@ def _fmpy(task: Task) -> dict[str, Any]:
         output=task.outputs,
         input=fmpy.read_csv(str(task.input_file)) if task.input_file else None,
         use_event_mode=task.event_mode,
+        early_return_allowed=task.event_mode,
     )
     return {name: np.asarray(found[name]) for name in found.dtype.names}
