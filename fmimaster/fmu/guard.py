@@ -86,7 +86,10 @@ class Guarded(Instance):
         if variable.type is DataType.CLOCK:
             return Call.SET_TRIGGER
         if self.state in (State.INSTANTIATED, State.INITIALIZATION_MODE):
-            return Call.SET_START
+            # FMI 2.0: inputs have no initial, and cannot be set before Initialization Mode
+            return Call.SET_START if variable.initial is not None else Call.SET_INPUT
+        if variable.clocks:
+            return Call.SET_TRIGGER
         if variable.variability is Variability.TUNABLE:
             # without Event Mode, FMI allows it between steps, as it allows inputs
             return Call.SET_TUNABLE if self._uses_event_mode else Call.SET_INPUT

@@ -20,7 +20,8 @@ class Goals:
         self._names = loop.names
         able = (i.model.capabilities for i in loop.plan.instances)
         self._is_fixed = not all(c.can_handle_variable_communication_step_size for c in able)
-        """Whether time events are met at the next grid point, because an FMU cannot vary its step size."""
+        """Whether an FMU cannot vary its step size: then time events, and outputs after events, wait for the next grid
+        point."""
         self._executor = loop.executor
         self._rule = loop.rule
         self._state = loop.state
@@ -46,7 +47,7 @@ class Goals:
         if s.next_event <= (now.seconds if self._is_fixed else end):
             name = self._names[int(self._executor.next_events.argmin())]
             goal = Goal(Instant(max(s.next_event, now.seconds)), Cause(Kind.TIME_EVENT, (name,)))
-        if s.outdated:
+        if s.outdated and not self._is_fixed:
             goal = self._sooner(goal)
         if self._clock is None:
             return goal

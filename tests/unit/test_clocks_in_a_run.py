@@ -109,6 +109,19 @@ def test_the_time_event_of_an_fmu_comes_at_the_next_point_if_steps_cannot_vary(
     assert unit.instances[0].called(Call.DO_STEP) == [(k / 4, 0.25) for k in range(4)]
 
 
+def test_an_event_makes_no_short_step_where_steps_cannot_vary(simulate: Simulate) -> None:
+    """Outputs of another FMU that depend on what has changed wait for the next point."""
+    fixed = {"can_handle_variable_communication_step_size": False}
+    other = PythonFmu(
+        inputs={"u": 0.0}, outputs={"y": lambda v: v.u}, depends={"y": ["u"]}, **fixed
+    )
+    sink = PythonFmu(inputs={"u": 0.0})
+    units = {"a": ticking(), "b": other, "c": sink}
+    results = simulate(units, ["a.y -> b.u", "b.y -> c.u"], stop_time=1, step_size="1/4")
+    assert [e.time for e in results.events] == [0.5]
+    assert other.instances[0].called(Call.DO_STEP) == [(k / 4, 0.25) for k in range(4)]
+
+
 # What does not tick ---------------------------------------------------------------------------------------------------
 
 

@@ -137,6 +137,38 @@ def test_a_restored_instance_is_in_the_state_in_which_it_was_saved() -> None:
     assert guarded.state is State.INITIALIZATION_MODE
 
 
+def setter(guarded: Guarded, name: str) -> Callable[[], None]:
+    variable = guarded.model.variable(name)
+    assert variable is not None
+    return guarded.setter(variable.type, [variable.value_reference], np.zeros(1))
+
+
+def test_a_clocked_variable_cannot_be_set_in_step_mode() -> None:
+    clocked = PythonFmu(
+        inputs={"tick": False, "w": 0.0},
+        attributes={"tick": CLOCK, "w": {"clocks": ("tick",)}},
+        has_event_mode=True,
+    )
+    guarded = Guarded(PythonInstance(clocked, "pump"))
+    write = setter(guarded, "w")
+    guarded.enter_initialization_mode(0.0, None, None)
+    guarded.enter_event_mode()
+    write()
+    guarded.enter_step_mode()
+    with pytest.raises(CallError, match="only in Event Mode"):
+        write()
+
+
+def test_an_input_without_initial_cannot_be_set_before_initialization_mode() -> None:
+    fmi2 = PythonFmu(inputs={"u": 0.0}, attributes={"u": {"initial": None}})
+    guarded = Guarded(PythonInstance(fmi2, "pump"))
+    write = setter(guarded, "u")
+    with pytest.raises(CallError, match="in Instantiated, but it is allowed only in"):
+        write()
+    guarded.enter_initialization_mode(0.0, None, None)
+    write()
+
+
 def test_without_event_mode_a_tunable_parameter_can_be_set_between_steps() -> None:
     guarded = Guarded(PythonInstance(unit(), "pump"))
     guarded.enter_initialization_mode(0.0, None, None)
