@@ -29,7 +29,7 @@ def start_values(
     """Component → variable → its start value and where it is from; those of the user override those of the description.
 
     A name is that of a component's variable, or of a connector of a system: then the value goes to all that the connector
-    feeds. If it is the name of several things, the value goes to all of them (SSP 2.0, 5.2.4).
+    feeds. If it is the name of several things, the value goes to all of them (SSP 2.0, 5.2.3).
 
     Parameters
     ----------

@@ -117,17 +117,17 @@ def _compared(source: Unit, target: Unit, where: str, relative: bool) -> UnitMat
 
 
 def check_time_units(models: Mapping[str, Model], notes: Notes) -> None:
-    """Refuse components whose time is not in s (FMI 3.0, 2.4.9.5: the unit of the independent variable).
+    """Refuse components whose time is not in s (the unit of the independent variable, FMI 3.0, 2.4.7).
 
     Raises
     ------
     DescriptionError
-        If the FMU explains the unit, and it is not s. One that is named and not explained is taken as s, with a note.
+        If the FMU explains the unit, and it is not s. One that it names without base units is taken as s, with a note.
     """
     for name, model in models.items():
         for variable in model.with_causality(Causality.INDEPENDENT):
             unit = variable.unit
-            if unit is None or unit.exponents is None:
+            if unit is None or not any(unit.exponents or ()):
                 if unit is not None and unit.name != "s":
                     notes.add(
                         "the unit of time is not explained, and is taken as s",

@@ -339,6 +339,7 @@ def test_two_sources_of_one_input_are_refused_though_it_has_two_names() -> None:
         (Unit("s", (0, 0, 1, 0, 0, 0, 0, 0)), ""),
         (Unit("seconds", (0, 0, 1, 0, 0, 0, 0, 0)), ""),
         (Unit("s"), ""),
+        (Unit("s", (0,) * 8), ""),
         (Unit("min"), "taken as s: 'a.time' (min)"),
     ],
 )
