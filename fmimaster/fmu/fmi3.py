@@ -247,13 +247,16 @@ class Fmi3Instance(BinaryInstance):
             self.fail("DoStep", status, size)
         if not (self._terminate.value or self._early.value or self._event.value):
             return None
-        return StepAnswer(
+        answer = StepAnswer(
             self._reached.value,
             terminate=self._terminate.value,
             early=self._early.value,
             event=self._event.value,
             messages=tuple(self.messages.last),
         )
+        # an FMU that does not write them in its next step has none
+        self._terminate.value = self._early.value = self._event.value = False
+        return answer
 
     def state_function(self, verb: str) -> str:
         """``GetFMUState`` and its relatives."""
