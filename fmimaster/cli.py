@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 from fmimaster.commands import demo, info, plan, plot, simulate, steps, validate
 from fmimaster.commands.text import tell, write
 from fmimaster.errors import FileError, FmimasterError, Interrupted
+from fmimaster.given_path import given_path
 from fmimaster.session import any_left_alone
 from fmimaster.visible import visible
 
@@ -231,8 +232,8 @@ class _LogFile(logging.FileHandler):
         self._path = path
         self._failure: OSError | None = None
         try:
-            super().__init__(path, mode="w", encoding="utf-8")
-        except (OSError, ValueError) as error:
+            super().__init__(given_path(path), mode="w", encoding="utf-8")
+        except OSError as error:
             raise self._told(error) from error
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
 
@@ -259,6 +260,6 @@ class _LogFile(logging.FileHandler):
         if self._failure is not None:
             raise self._told(self._failure)
 
-    def _told(self, error: Exception) -> FileError:
-        words = getattr(error, "strerror", None) or error
+    def _told(self, error: OSError) -> FileError:
+        words = error.strerror or error
         return FileError(f"The log file '{self._path}' cannot be written: {words}.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from fmimaster.algorithms import assemble
@@ -13,6 +12,7 @@ from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
+from fmimaster.given_path import given_path
 from fmimaster.input_file import attach_input_file
 from fmimaster.plan.layout import Group
 from fmimaster.plan.make import make_plan, step_order
@@ -55,7 +55,9 @@ class Prepared:
 def prepare(settings: Settings, loader: Loader) -> Prepared:
     system = settings.system
     assert not isinstance(system, SystemBuilder)  # it was built when the simulation was made
-    description = system if isinstance(system, SystemDescription) else read_system(Path(system))
+    description = (
+        system if isinstance(system, SystemDescription) else read_system(given_path(system))
+    )
     components = dict(description.components())
     models = {name: loader.model(component) for name, component in components.items()}
     resolved = resolve(
@@ -68,7 +70,7 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
     made_from = tuple(components.values())
     jumps: Mapping[float, frozenset[str]] = {}
     if settings.input_file is not None:
-        path, bare = Path(settings.input_file), description.is_single_fmu
+        path, bare = given_path(settings.input_file), description.is_single_fmu
         resolved, table, jumps = attach_input_file(path, resolved, loader, bare_names=bare)
         made_from += (table,)
     clock = settings.event_clock

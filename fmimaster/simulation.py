@@ -11,6 +11,7 @@ from typing import ParamSpec, TextIO
 
 from fmimaster.errors import Interrupted
 from fmimaster.fmu.load import Loader
+from fmimaster.given_path import given_path
 from fmimaster.preparation import Prepared, prepare
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts import write_facts
@@ -89,7 +90,7 @@ class Simulation(Settings):
             prepared = prepare(self, loader)
             if isinstance(output_file, str | os.PathLike):
                 # FMUs may change the working directory
-                output_file = Path(output_file).absolute()
+                output_file = given_path(output_file).absolute()
                 refuse_to_overwrite(output_file, self._read(prepared))
             writer = None if output_file is None else CsvWriter(output_file)
         except BaseException:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
 
 from fmimaster.algorithms import Jacobi, assemble
 from fmimaster.control.schedule import make_schedule
@@ -17,6 +16,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.fmu.rules import broken_rules
 from fmimaster.fmu.terminals import read_terminals
+from fmimaster.given_path import given_path
 from fmimaster.plan.graph import AlgebraicLoop
 from fmimaster.plan.make import make_plan
 from fmimaster.plan.plan import Plan
@@ -67,7 +67,7 @@ def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
     Findings in the order of the files and components; those of the system as a whole come last.
     """
     try:
-        description = read_system(Path(path))
+        description = read_system(given_path(path))
     except InputError as error:
         return (Finding(str(path), Severity.ERROR, str(error)),)
     with Loader(whole=True) as loader:

@@ -11,6 +11,7 @@ from fmimaster.commands.running import simulate_and_keep
 from fmimaster.commands.text import aligned, tell, write
 from fmimaster.demos import DEMOS, Demo, demo
 from fmimaster.errors import FileError, OptionError, did_you_mean
+from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 
@@ -38,7 +39,7 @@ def run(arguments: Namespace) -> int:
         return 0
     chosen = demo(arguments.name)
     version = _version(chosen, arguments.fmus)
-    folder = Path(arguments.output_directory)
+    folder = given_path(arguments.output_directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -6,12 +6,12 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from fmimaster.commands.facts import fmu_facts, system_facts
 from fmimaster.commands.text import aligned, clipped, count, section, shortened, write, write_json
 from fmimaster.fmu.load import Loader
+from fmimaster.given_path import given_path
 from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 from fmimaster.system.ssp import read_system
@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print the page; no library is loaded, so an FMU for another platform will do."""
-    description = read_system(Path(arguments.path))
+    description = read_system(given_path(arguments.path))
     most = None if arguments.all or arguments.json else _MOST_ROWS
     with Loader() as loader:
         if description.is_single_fmu:

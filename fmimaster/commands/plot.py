@@ -7,6 +7,8 @@ from pathlib import Path
 
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import write
+from fmimaster.errors import FileError
+from fmimaster.given_path import given_path
 from fmimaster.results.csv import read_csv
 
 HELP = "Plot results from CSV files; several are drawn into one figure with different dashes."
@@ -31,8 +33,8 @@ def run(arguments: Namespace) -> int:
     # matplotlib is slow to import
     from fmimaster.results.plot import check_format, plot_results, save_figure
 
-    files = [Path(file) for file in arguments.files]
-    output = Path(arguments.output_file or files[0].with_suffix(".png"))
+    files = [given_path(file) for file in arguments.files]
+    output = _output(arguments.output_file, files[0])
     check_format(output)
     check_outputs({"--output-file": str(output)}, [str(file) for file in files])
     tables = [(file.stem if len(files) > 1 else "", read_csv(file)) for file in files]
@@ -45,3 +47,12 @@ def run(arguments: Namespace) -> int:
     save_figure(figure, output)
     write([f"figure written to {output}"])
     return 0
+
+
+def _output(given: str | None, first: Path) -> Path:
+    """The file for the figure."""
+    if given is not None:
+        return given_path(given)
+    if not first.name:
+        raise FileError(f"'{first}' is a folder. Give the CSV file in it.")
+    return first.with_suffix(".png")

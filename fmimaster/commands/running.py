@@ -12,6 +12,7 @@ import numpy as np
 from fmimaster.commands.text import aligned, tell
 from fmimaster.errors import FileError, SimulationError
 from fmimaster.fmu.output import fmu_output_to_log
+from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.session import Progress
 from fmimaster.simulation import Simulation
@@ -64,11 +65,11 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
     outputs : option → path
     inputs : paths that are read
     """
-    taken = {Path(path).resolve(): "what is read" for path in inputs if path}
+    taken = {given_path(path).resolve(): "what is read" for path in inputs if path}
     for option, path in outputs.items():
-        if not path or path == "-":
+        if path is None or path == "-":
             continue
-        if not Path(path).absolute().parent.is_dir():
+        if not given_path(path).absolute().parent.is_dir():
             raise FileError(
                 f"'{path}' cannot be written: its folder does not exist. Make it first."
             )

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import FileError, OptionError
+from fmimaster.given_path import given_path
 from fmimaster.results.facts import read_facts, write_facts
 from fmimaster.results.table import Table
 from fmimaster.results.text_file import TextFile
@@ -122,7 +123,7 @@ def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Ta
     others become floats, but those in ``integers``, which are read as Python integers of any size. The elements of an
     array stay columns of their own. Events and steps come from the file of facts beside it.
     """
-    path = Path(path)
+    path = given_path(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             results = _read(_Source(path, stream))

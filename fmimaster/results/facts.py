@@ -15,6 +15,7 @@ from typing import Any
 
 from fmimaster.causes import Cause, Event, Steps, needs_explanation
 from fmimaster.errors import FileError
+from fmimaster.given_path import given_path
 from fmimaster.results.facts_reader import EVENTS_2, read_events, read_steps
 from fmimaster.visible import visible_json
 
@@ -26,7 +27,9 @@ _HEAD = 100
 
 def facts_path(table: str | os.PathLike[str]) -> Path:
     """Where the facts of a table are."""
-    path = Path(table)
+    path = given_path(table)
+    if not path.name:
+        raise FileError(f"'{table}' is a folder. Give the CSV file in it.")
     if path.name.endswith(SUFFIX):
         return path
     return path.with_name((path.stem if path.suffix.lower() == ".csv" else path.name) + SUFFIX)

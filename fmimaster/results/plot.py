@@ -20,6 +20,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fmimaster.causes import Event
 from fmimaster.errors import FileError, OptionError
+from fmimaster.given_path import given_path
 from fmimaster.results.table import Table, matching
 from fmimaster.visible import in_a_line
 
@@ -154,7 +155,7 @@ def event_key(events: Sequence[Event]) -> list[tuple[str, Line2D]]:
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure to a .pdf, .png or .svg file. The same figure gives the same bytes."""
     check_format(path)
-    path = Path(path)
+    path = given_path(path)
     dates = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
     try:
         with rc_context({"svg.hashsalt": "fmimaster"}):

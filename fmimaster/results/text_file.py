@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fmimaster.errors import FileError
+from fmimaster.given_path import given_path
 
 _BINARY = getattr(os, "O_BINARY", 0)
 
@@ -26,7 +27,7 @@ class TextFile:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
+        self._path = given_path(path)
         self._is_new = not os.path.lexists(self._path)
         try:
             self._number = os.open(self._path, os.O_WRONLY | os.O_CREAT | _BINARY, 0o666)

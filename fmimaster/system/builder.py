@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.given_path import given_path
 from fmimaster.system.description import (
     Component,
     Connection,
@@ -79,7 +79,7 @@ class SystemBuilder:
                     f"Components '{name}' and '{other}' cannot be distinguished from a component and its "
                     "variable. Rename one of them."
                 )
-        self._components[name] = Component(name, Source(Path(source)))
+        self._components[name] = Component(name, Source(given_path(source)))
         for variable, value in (start_values or {}).items():
             self.set(f"{name}.{variable}", value)
         return name

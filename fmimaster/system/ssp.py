@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.given_path import given_path
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import (
     Component,
@@ -89,7 +90,7 @@ def read_system(path: Path | str) -> SystemDescription:
     DescriptionError
         If names do not fit together, or something is used that is not supported.
     """
-    path = Path(path)
+    path = given_path(path)
     check_exists(path)
     suffix = path.suffix.lower()
     if path.is_dir():

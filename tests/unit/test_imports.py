@@ -16,10 +16,11 @@ PACKAGE = Path(fmimaster.__file__).parent
 ALLOWED: dict[str, set[str]] = {
     "visible": set(),
     "errors": {"visible"},
+    "given_path": {"errors"},
     "causes": set(),
     "reference_files": {"errors"},
-    "results": {"errors", "causes", "visible"},
-    "system": {"errors"},
+    "results": {"errors", "given_path", "causes", "visible"},
+    "system": {"errors", "given_path"},
     "plan": {"errors", "system"},
     "program": {"errors", "system", "plan"},
     "control": {"errors", "causes", "system", "plan", "program"},
