@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from fmimaster.errors import FileError
 from fmimaster.system.description import Experiment
@@ -18,49 +19,56 @@ _STEP_SIZES = (
 """Where tools write the step size: type of annotation, element in it, attribute.
 
 The first that is there is used."""
+_TOLERANCES = ((_OURS, "Simulation", "tolerance"),)
 
 
 def read_experiment(document: Document) -> Experiment:
-    """Start and stop time, and the step size from an annotation of ours or of a tool that is known.
+    """Start and stop time; step size and tolerance from an annotation of ours, or the step size from that of a known tool.
 
     Annotations of the root system, of the default experiment and of the whole description count.
     All others are ignored, with a note for each type.
     """
     root = document.root
     default = child(root, "DefaultExperiment")
-    step_size, used = _step_size(document)
+    tolerance, used = _first(document, _TOLERANCES)
+    step_size, also_used = _first(document, _STEP_SIZES)
     for element in root.iter():
-        is_read = element is used or any(element is a for a in document.read_annotations)
+        is_read = element in (used, also_used) or any(
+            element is a for a in document.read_annotations
+        )
         if local_name(element) == "Annotation" and not is_read:
             kind = element.get("type") or ""
             document.note(element, f"annotations of type '{kind}' are left aside")
     if default is None:
-        return Experiment(step_size=step_size)
+        return Experiment(step_size=step_size, tolerance=tolerance)
     return Experiment(
         start_time=value_of(default, "startTime", float, None),
         stop_time=value_of(default, "stopTime", float, None),
         step_size=step_size,
+        tolerance=tolerance,
     )
 
 
-def _step_size(document: Document) -> tuple[float | None, Element | None]:
-    """Step size in s and the annotation that holds it."""
+def _first(
+    document: Document, choices: Iterable[tuple[str, str, str]]
+) -> tuple[float | None, Element | None]:
+    """The number that the first annotation of these holds, and that annotation."""
     inside = [
         (annotation, element)
         for path in (("DefaultExperiment",), ("System",), ())
         for annotation in children(document.root, *path, "Annotations", "Annotation")
         for element in annotation.iter()
     ]
-    for kind, name, attribute in _STEP_SIZES:
+    for kind, name, attribute in choices:
         for annotation, element in inside:
             if annotation.get("type") != kind or local_name(element) != name:
                 continue
             if element.get(attribute) is not None:
-                step_size = _positive(element, attribute)
+                value = _positive(element, attribute)
                 if kind != _OURS:
                     said = f"{name} of '{kind}'"
-                    document.note(element, f"step size {step_size:g} s is taken from {said}")
-                return step_size, annotation
+                    document.note(element, f"step size {value:g} s is taken from {said}")
+                return value, annotation
     return None, None
 
 
@@ -69,6 +77,6 @@ def _positive(element: Element, name: str) -> float:
     if not 0 < value < math.inf:
         raise FileError(
             f"{location(element)}: attribute '{name}' of {local_name(element)} is {value:g}, "
-            "expected a step size in s above 0."
+            "expected a number above 0."
         )
     return value

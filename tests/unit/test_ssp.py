@@ -664,6 +664,19 @@ def test_the_experiment_may_be_left_out(tmp_path: Path) -> None:
     assert read(tmp_path, ssd(after="<ssd:DefaultExperiment/>")).experiment == Experiment()
 
 
+def test_the_tolerance_of_a_system_is_in_our_annotation(tmp_path: Path) -> None:
+    alone = OURS.replace('stepSize="0.5"', 'tolerance="1e-6"')
+    assert read(tmp_path, ssd(after=experiment(alone))).experiment == Experiment(
+        1.0, 2.5, tolerance=1e-6
+    )
+    both = OURS.replace("stepSize", 'tolerance="1e-6" stepSize')
+    description = read(tmp_path, ssd(annotated(both)))
+    assert description.experiment == Experiment(step_size=0.5, tolerance=1e-6)
+    assert not any("left aside" in note for note in description.notes)
+    with pytest.raises(FileError, match="'tolerance' of Simulation is -1, expected a number"):
+        read(tmp_path, ssd(annotated(alone.replace("1e-6", "-1"))))
+
+
 def test_our_annotation_gives_the_step_size_wherever_it_stands(tmp_path: Path) -> None:
     description = read(tmp_path, ssd(after=experiment(OURS)))
     assert description.experiment == Experiment(1.0, 2.5, step_size=0.5)
