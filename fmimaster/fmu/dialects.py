@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from fmimaster.system.model import Causality, DataType, Variability, Variable
+from fmimaster.system.model import Causality, DataType, Variability
 from fmimaster.system.xml import Element, local_name
 
 
@@ -28,8 +28,9 @@ class Dialect:
     token: str
     """Attribute that identifies the model."""
     default_variability: Callable[[DataType, Causality], Variability]
-    with_rules: Callable[[Sequence[Variable]], tuple[Variable, ...]]
-    """All variables with what the version allows in Initialization Mode."""
+    restricts_initialization: bool
+    """Whether inputs have no ``initial``, so that they cannot be set before Initialization Mode, and only outputs,
+    continuous states and their derivatives can be read there (FMI 2.0.4, section 4.2.4)."""
 
     @property
     def by_position(self) -> bool:
@@ -75,29 +76,6 @@ def _fmi3_variability(kind: DataType, causality: Causality) -> Variability:
     return Variability.CONTINUOUS if kind.is_float else Variability.DISCRETE
 
 
-def _with_rules_of_fmi2(variables: Sequence[Variable]) -> tuple[Variable, ...]:
-    """What FMI 2.0 allows in Initialization Mode only, or not there (2.0.4, section 4.2.4).
-
-    Inputs have no ``initial``: they cannot be set before. Only outputs, continuous states and their derivatives can be
-    read there; an alias of one is the same variable.
-    """
-    by_name = {v.name: v for v in variables}
-    states = [v.derivative_of for v in variables if v.derivative_of is not None]
-    readable = {
-        (v.type, v.value_reference)
-        for v in variables
-        if v.causality is Causality.OUTPUT or v.derivative_of is not None
-    } | {(by_name[n].type, by_name[n].value_reference) for n in states if n in by_name}
-    return tuple(
-        replace(
-            v,
-            initial=None if v.causality is Causality.INPUT else v.initial,
-            get_in_initialization=(v.type, v.value_reference) in readable,
-        )
-        for v in variables
-    )
-
-
 FMI2 = Dialect(
     types=_FMI2_TYPES,
     typed=_inner,
@@ -108,7 +86,7 @@ FMI2 = Dialect(
     event_indicators=(),
     token="guid",
     default_variability=_fmi2_variability,
-    with_rules=_with_rules_of_fmi2,
+    restricts_initialization=True,
 )
 FMI3 = Dialect(
     types=_FMI3_TYPES,
@@ -120,5 +98,5 @@ FMI3 = Dialect(
     event_indicators=("EventIndicator",),
     token="instantiationToken",
     default_variability=_fmi3_variability,
-    with_rules=tuple,
+    restricts_initialization=False,
 )

@@ -103,13 +103,13 @@ class Findings:
         text = element.get(name)
         if text is None:
             return None
-        try:
-            return kind(text)
-        except ValueError:
-            if text:
-                expected = ", ".join(str(member.value) for member in kind)
-                what = f"{name} of {labelled(element)} is {shown(text)}"
-                raise problem(element, f"{what}, expected one of {expected}.") from None
+        member: E | None = kind._value2member_map_.get(text)  # type: ignore[assignment]
+        if member is not None:
+            return member
+        if text:
+            expected = ", ".join(str(member.value) for member in kind)
+            what = f"{name} of {labelled(element)} is {shown(text)}"
+            raise problem(element, f"{what}, expected one of {expected}.")
         self.note(element, f"{name} is empty, it counts as not given", shown(element.get("name")))
         return None
 

@@ -20,7 +20,7 @@ from fmimaster.fmu.interfaces import (
     read_model_identifier,
 )
 from fmimaster.fmu.model_structure import read_dependencies
-from fmimaster.fmu.variables import VariableReader, with_aliases
+from fmimaster.fmu.variables import VariableReader, readable_in_initialization, with_aliases
 from fmimaster.system.files import read_whole
 from fmimaster.system.model import MOST_ELEMENTS, Interface, Model, Version
 from fmimaster.system.xml import Element, children, parse_xml
@@ -61,13 +61,15 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
         references,
         read_units(root, findings),
         read_types(root, dialect, findings),
+        readable_in_initialization(entries, references)
+        if dialect.restricts_initialization
+        else None,
         findings,
     )
     found = [findings.collect(lambda entry=entry: reader.read(entry)) for entry in entries]  # type: ignore[misc]
     findings.refuse()
     variables, names = with_aliases([v for v in found if v is not None], entries, findings)
     findings.refuse()
-    variables = dialect.with_rules(variables)
     if sum(v.size for v in variables) > MOST_ELEMENTS:
         raise ModelError(
             f"{root.base}: all variables together have more than {MOST_ELEMENTS} elements. Expected fewer; make the arrays "

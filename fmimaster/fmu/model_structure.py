@@ -49,7 +49,7 @@ def read_dependencies(
     Parameters
     ----------
     names
-        Name of a variable → its names, with those of its aliases.
+        Name of a variable with aliases → all its names.
     """
 
     def unknowns(path: tuple[str, ...]) -> list[_Unknown]:
@@ -58,7 +58,7 @@ def read_dependencies(
     outputs, initials = unknowns(dialect.outputs), unknowns(dialect.initial_unknowns)
     dependencies, declared = _declared(outputs, variables, names)
     initial, initially_declared = _declared(initials, variables, names)
-    listed = {name for unknown in initials for name in names[unknown.name]}
+    listed = {name for unknown in initials for name in _all_names(unknown, names)}
     for variable in variables:
         if variable.name in initial and variable.name not in listed:
             # an output with a start value is known; one that should be listed and is not depends as in Step Mode
@@ -110,6 +110,10 @@ def _known(
     return tuple(found)
 
 
+def _all_names(unknown: _Unknown, names: Mapping[str, set[str]]) -> set[str]:
+    return names.get(unknown.name) or {unknown.name}
+
+
 def _declared(
     unknowns: Sequence[_Unknown], variables: Sequence[Variable], names: Mapping[str, set[str]]
 ) -> tuple[dict[str, frozenset[str]], set[str]]:
@@ -119,7 +123,7 @@ def _declared(
     declared: set[str] = set()
     for unknown in unknowns:
         if unknown.dependencies is not None:
-            for name in found.keys() & names[unknown.name]:
+            for name in found.keys() & _all_names(unknown, names):
                 found[name] = frozenset(unknown.dependencies) & inputs
                 declared.add(name)
     return found, declared
@@ -136,7 +140,7 @@ def _kinds(
         # the two lists are of different length in some FMUs
         pairs = zip(unknown.dependencies or (), unknown.kinds, strict=False)
         kinds = {name: _KINDS[kind] for name, kind in pairs if kind in _KINDS}
-        for name in dependencies.keys() & names[unknown.name]:
+        for name in dependencies.keys() & _all_names(unknown, names):
             if of_inputs := {i: k for i, k in kinds.items() if i in dependencies[name]}:
                 found[name] = of_inputs
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -23,7 +23,7 @@ from fmimaster.system.model import (
     Variable,
 )
 from fmimaster.system.values import parse_value
-from fmimaster.system.xml import Element, children, location
+from fmimaster.system.xml import Element, child, children, location
 
 _UNCHANGED = (Variability.FIXED, Variability.TUNABLE)
 _CHANGING = (Variability.DISCRETE, Variability.CONTINUOUS)
@@ -52,6 +52,8 @@ class VariableReader:
     references: References
     units: Mapping[str, Unit]
     types: Mapping[str, TypeDefinition]
+    readable: Container[tuple[DataType, int]] | None
+    """What can be read in Initialization Mode; None for everything."""
     findings: Findings
 
     def read(self, entry: Entry) -> Variable:
@@ -83,6 +85,7 @@ class VariableReader:
             clock=read_clock(element, self.findings) if kind is DataType.CLOCK else None,
             previous=previous.name if previous else None,
             intermediate_update=self.findings.truth(element, "intermediateUpdate"),
+            get_in_initialization=self.readable is None or (kind, entry.reference) in self.readable,
             description=element.get("description") or "",
             **(self._of_a_float(entry, declared) if kind.is_float else {}),
         )
@@ -106,6 +109,8 @@ class VariableReader:
             what = f"causality {causality.value} does not go together with variability {variability.value}"
             self.findings.note(element, what, shown(element.get("name")))
         given = self.findings.one_of(element, "initial", Initial)
+        if self.dialect.restricts_initialization and causality is Causality.INPUT:
+            return None
         if given is not None:
             return given
         settable = (Causality.PARAMETER, Causality.STRUCTURAL_PARAMETER, Causality.INPUT)
@@ -125,7 +130,7 @@ class VariableReader:
         dimensions: list[int | str] = []
         shape: list[int] = []
         size = 1
-        for element in children(entry.element, "Dimension"):
+        for element in children(entry.typed, "Dimension"):
             holder = None
             if element.get("start") is None:
                 holder = next(
@@ -146,22 +151,31 @@ class VariableReader:
     def _of_a_float(self, entry: Entry, declared: TypeDefinition | None) -> dict[str, Any]:
         """What floating point variables only have, from themselves or from their type."""
 
-        def source(name: str) -> Element:
-            own = declared is None or entry.typed.get(name) is not None
-            return entry.typed if own or declared is None else declared.element
+        def source(name: str) -> Element | None:
+            """The element that has an attribute."""
+            if entry.typed.get(name) is not None:
+                return entry.typed
+            of_type = declared is not None and declared.element.get(name) is not None
+            return declared.element if declared is not None and of_type else None
 
         def number(name: str, **checks: Any) -> float | None:
-            return self.findings.number(entry.element, name, source=source(name), **checks)
+            given = source(name)
+            if given is None:
+                return None
+            return self.findings.number(entry.element, name, source=given, **checks)
 
-        unit = source("unit").get("unit")
+        def text(name: str) -> str | None:
+            given = source(name)
+            return None if given is None else given.get(name)
+
+        unit = text("unit")
         nominal = number(
             "nominal", valid=lambda n: isfinite(n) and n != 0, expected="a finite number but 0"
         )
         derivative = self.references.noted(entry.typed, "derivative", entry.element)
         return {
             "unit": self.units.get(unit, Unit(unit)) if unit else None,
-            "relative_quantity": source("relativeQuantity").get("relativeQuantity")
-            in ("true", "1"),
+            "relative_quantity": text("relativeQuantity") in ("true", "1"),
             "nominal": abs(nominal) if nominal else 1.0,
             "min": number("min", valid=lambda n: n == n, expected="a number"),
             "max": number("max", valid=lambda n: n == n, expected="a number"),
@@ -199,7 +213,11 @@ def _size(entry: Entry, element: Element, holder: Entry | None) -> int:
     """
     text = element.get("start") if holder is None else holder.typed.get("start")
     is_constant = holder is not None and holder.element.get("variability") == "constant"
-    if holder is None or (holder.type.is_integer and (is_constant or _is_structural(holder))):
+    if holder is None or (
+        holder.type.is_integer
+        and (is_constant or _is_structural(holder))
+        and child(holder.typed, "Dimension") is None
+    ):
         try:
             number = int(text or "")
         except ValueError:
@@ -214,10 +232,24 @@ def _size(entry: Entry, element: Element, holder: Entry | None) -> int:
     )
 
 
+def readable_in_initialization(
+    entries: Sequence[Entry], references: References
+) -> set[tuple[DataType, int]]:
+    """Types and value references of outputs, continuous states and their derivatives; an alias is the same variable."""
+    found = set()
+    for entry in entries:
+        state = references.find(entry.typed.get("derivative") or "")
+        if state is not None:
+            found.add((state.type, state.reference))
+        if state is not None or entry.element.get("causality") == Causality.OUTPUT.value:
+            found.add((entry.type, entry.reference))
+    return found
+
+
 def with_aliases(
     variables: Sequence[Variable], entries: Sequence[Entry], findings: Findings
 ) -> tuple[tuple[Variable, ...], dict[str, set[str]]]:
-    """All variables with their aliases behind them, each name once; and the name of each variable → all its names.
+    """All variables with their aliases behind them, each name once; name of a variable with aliases → all its names.
 
     Two variables of one name cannot be told from each other in connections and results.
 
@@ -229,31 +261,34 @@ def with_aliases(
     aliases: list[tuple[Variable, Element]] = []
     names: dict[str, set[str]] = {}
     for variable, entry in zip(variables, entries, strict=True):
-        own = names.setdefault(variable.name, {variable.name})
-        for element in children(entry.element, "Alias"):
+        for element in children(entry.typed, "Alias"):
             name = element.get("name") or ""
             description = element.get("description") or variable.description
             # for an alias as well, it would be asked for one variable twice
             alias = replace(variable, name=name, description=description, intermediate_update=False)
             aliases.append((alias, element))
-            own.add(name)
+            names.setdefault(variable.name, {variable.name}).add(name)
     found: dict[str, tuple[Variable, Element]] = {}
-    whole = [*zip(variables, (e.element for e in entries), strict=True), *aliases]
-    for variable, element in whole:
+    for variable, element in (*zip(variables, (e.element for e in entries), strict=True), *aliases):
         if not variable.name:
             findings.note(element, "a variable without a name is left aside", labelled(element))
-            continue
-        first, where = found.setdefault(variable.name, (variable, element))
-        if first is variable:
-            continue
-        same = (first.value_reference, first.type) == (variable.value_reference, variable.type)
-        ends = (Causality.INPUT, Causality.OUTPUT)
-        if not same and (first.causality in ends or variable.causality in ends):
-            findings.collect(lambda a=element, b=where: _refuse_double(a, b))  # type: ignore[misc]
+        elif variable.name in found:
+            _note_double(variable, element, *found[variable.name], findings)
         else:
-            what = "a variable has the name of another one, the first one counts"
-            findings.note(element, what, f"{shown(variable.name)} ({location(where)})")
+            found[variable.name] = variable, element
     return tuple(variable for variable, _ in found.values()), names
+
+
+def _note_double(
+    variable: Variable, element: Element, first: Variable, where: Element, findings: Findings
+) -> None:
+    same = (first.value_reference, first.type) == (variable.value_reference, variable.type)
+    ends = (Causality.INPUT, Causality.OUTPUT)
+    if not same and (first.causality in ends or variable.causality in ends):
+        findings.collect(lambda: _refuse_double(element, where))
+    else:
+        what = "a variable has the name of another one, the first one counts"
+        findings.note(element, what, f"{shown(variable.name)} ({location(where)})")
 
 
 def _refuse_double(element: Element, first: Element) -> None:

@@ -233,12 +233,15 @@ HOLDER = '<UInt64 name="n" valueReference="2" {}/>'
         ('valueReference="2"', 'variability="fixed" causality="parameter"', "by UInt64 'n'. Expec"),
         ('valueReference="2"', 'causality="structuralParameter" start="a"', "by UInt64 'n'. Expec"),
         ('valueReference="1"', "", "by Float64 'x'. Expected a whole number"),
+        ('valueReference="3"', "", "by UInt64 'array'. Expected a whole number"),
     ],
 )
 def test_a_dimension_that_cannot_be_is_refused(
     tmp_path: Path, dimension: str, holder: str, words: str
 ) -> None:
     text = DIMENSION.format(dimension) + (HOLDER.format(holder) if holder else "")
+    text += """<UInt64 name="array" valueReference="3" causality="structuralParameter" start="1">
+      <Dimension start="1"/></UInt64>"""
     with pytest.raises(ModelError, match=re.escape(words)):
         read_model(write(tmp_path, text), "m.fmu")
 
