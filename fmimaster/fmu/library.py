@@ -146,6 +146,13 @@ class FmuFile:
             with LOADING:
                 self._fmu = _load(self._kind[0], self.model, self.folder, library, str(self.source))
             missing = self._fmu.missing
+            if self._fmu.has_none:
+                version = self.model.fmi_version
+                raise ModelError(
+                    f"The library of '{self.source}' has none of the functions of FMI {version}. Expected names such as "
+                    f"fmi{version[0]}DoStep. If they have a prefix: compile the sources with "
+                    f"FMI{version[0]}_OVERRIDE_FUNCTION_PREFIX; else ask the FMU's vendor."
+                )
             if missing:
                 log.warning(
                     "'%s' lacks %d functions of the FMI standard: %s. It works as long as none of them is needed.",

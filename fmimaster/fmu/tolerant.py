@@ -24,6 +24,7 @@ class _Tolerant:
     dll: Any
     _functions: dict[str, Any]
     missing: tuple[str, ...] = ()
+    has_none = False
     condition: Condition
 
     def _loadFunctions(self) -> None:  # noqa: N802 (fmpy's name)
@@ -43,6 +44,7 @@ class _Tolerant:
             self.dll = library
         self.condition = Condition()
         self.missing = tuple(dict.fromkeys(stand_in.missing))
+        self.has_none = self._functions.keys() <= set(self.missing)
 
     def must_have(self, name: str) -> None:
         """Raise ValueError if the library lacks a function."""

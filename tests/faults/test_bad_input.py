@@ -257,6 +257,20 @@ def test_a_missing_shared_library_is_told_in_the_words_of_the_loader(
     assert "install what is missing" in message
 
 
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="needs a C compiler")
+def test_a_library_whose_functions_have_a_prefix_is_told(
+    run: Run, upper: Path, tmp_path: Path
+) -> None:
+    """As the sources of modelica/fmi-ls-bus-examples become, compiled without the option."""
+    (tmp_path / "a.c").write_text("void TwoMassUpper_fmi2Instantiate(void) {}")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "b.so", "a.c"], cwd=tmp_path, check=True)
+    content = (tmp_path / "b.so").read_bytes()
+    path = changed(upper, tmp_path / "a.fmu", members={_binary(upper): content})
+    message = run("simulate", path).error
+    assert "has none of the functions of FMI 2.0" in message
+    assert "FMI2_OVERRIDE_FUNCTION_PREFIX" in message
+
+
 def test_fmi_1_is_refused_with_the_version(run: Run, upper: Path, tmp_path: Path) -> None:
     path = changed(
         upper,
