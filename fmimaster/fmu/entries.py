@@ -34,13 +34,13 @@ def read_entries(root: Element, dialect: Dialect, findings: Findings) -> Sequenc
     ModelError
         If one of them has no type, or no value reference.
     """
-    found = [
-        findings.collect(lambda element=element: _entry(element, dialect))  # type: ignore[misc]
-        for variables in children(root, "ModelVariables")
-        for element in variables
-    ]
+    found = []
+    for variables in children(root, "ModelVariables"):
+        for element in variables:
+            with findings.collecting():
+                found.append(_entry(element, dialect))
     findings.refuse()
-    return [entry for entry in found if entry is not None]
+    return found
 
 
 def _entry(element: Element, dialect: Dialect) -> Entry:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum
 from math import isfinite
 from typing import TypeVar
@@ -16,7 +16,6 @@ _MOST_PROBLEMS = 20
 _MOST_LETTERS = 60
 
 E = TypeVar("E", bound=Enum)
-T = TypeVar("T")
 
 
 class Findings:
@@ -34,18 +33,18 @@ class Findings:
         """Note what is left aside; notes of one kind become one line."""
         self._notes.add(what, entry, location(element))
 
-    def collect(self, read: Callable[[], T]) -> T | None:
-        """What is read; None if it has a problem, which is remembered."""
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Remember a problem instead of raising it, so that those of other elements are found as well."""
         try:
-            return read()
+            yield
         except ModelError as error:
             self._problems += error.problems
         except FileError as error:
             self._problems.append(str(error))
-        return None
 
     def refuse(self) -> None:
-        """Raise if there is a problem.
+        """Raise if a problem has been collected.
 
         Raises
         ------
@@ -54,7 +53,7 @@ class Findings:
         """
         more = len(self._problems) - _MOST_PROBLEMS
         if more > 0:
-            self._problems[_MOST_PROBLEMS:] = [f"There are {more} more problems of this kind."]
+            self._problems[_MOST_PROBLEMS:] = [f"There are {more} more problems."]
         if self._problems:
             raise ModelError(*self._problems)
 

@@ -53,7 +53,7 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
     is_fmi2 = version.startswith("2.")
     dialect = FMI2 if is_fmi2 else FMI3
     findings = Findings()
-    identifier = findings.collect(lambda: read_model_identifier(used)) or ""
+    identifier = read_model_identifier(used)
     entries = read_entries(root, dialect, findings)
     references = References(entries, dialect, findings)
     reader = VariableReader(
@@ -66,9 +66,12 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
         else None,
         findings,
     )
-    found = [findings.collect(lambda entry=entry: reader.read(entry)) for entry in entries]  # type: ignore[misc]
+    found = []
+    for entry in entries:
+        with findings.collecting():
+            found.append(reader.read(entry))
     findings.refuse()
-    variables, names = with_aliases([v for v in found if v is not None], entries, findings)
+    variables, names = with_aliases(found, entries, findings)
     findings.refuse()
     if sum(v.size for v in variables) > MOST_ELEMENTS:
         raise ModelError(

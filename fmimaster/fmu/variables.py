@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import isfinite, prod
 from typing import Any
 
 from fmimaster.errors import DescriptionError
@@ -129,7 +129,6 @@ class VariableReader:
         """Each dimension as a number or a name, and all of them as numbers."""
         dimensions: list[int | str] = []
         shape: list[int] = []
-        size = 1
         for element in children(entry.typed, "Dimension"):
             holder = None
             if element.get("start") is None:
@@ -140,12 +139,9 @@ class VariableReader:
             is_changeable = holder is not None and _is_structural(holder)
             dimensions.append(holder.name if holder is not None and is_changeable else number)
             shape.append(number)
-            size *= number
-        if size > MOST_ELEMENTS:
-            raise problem(
-                entry.element,
-                f"{labelled(entry.element)} has {size:.3g} elements, expected no more than {MOST_ELEMENTS}.",
-            )
+        if prod(shape) > MOST_ELEMENTS:
+            what = f"{labelled(entry.element)} has more than {MOST_ELEMENTS} elements"
+            raise problem(entry.element, f"{what}, shape {shape}. Expected fewer; make it smaller.")
         return tuple(dimensions), tuple(shape)
 
     def _of_a_float(self, entry: Entry, declared: TypeDefinition | None) -> dict[str, Any]:
@@ -222,7 +218,7 @@ def _size(entry: Entry, element: Element, holder: Entry | None) -> int:
             number = int(text or "")
         except ValueError:
             number = -1
-        if number >= 0:
+        if 0 <= number < 2**64:
             return number
     words = f" by {labelled(holder.element)}" if holder is not None else ""
     raise problem(
@@ -285,7 +281,8 @@ def _note_double(
     same = (first.value_reference, first.type) == (variable.value_reference, variable.type)
     ends = (Causality.INPUT, Causality.OUTPUT)
     if not same and (first.causality in ends or variable.causality in ends):
-        findings.collect(lambda: _refuse_double(element, where))
+        with findings.collecting():
+            _refuse_double(element, where)
     else:
         what = "a variable has the name of another one, the first one counts"
         findings.note(element, what, f"{shown(variable.name)} ({location(where)})")
