@@ -1,6 +1,6 @@
 """What FMUs do besides computing, in every call from loading to unloading: it changes no result, with either executor.
 
-What ends or holds up a run (``exit``, calls that hang) is in tests of its own.
+``exit()`` in any of them is an error with the rows until then. Calls that hang are in ``tests/cli/test_stop.py``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ import locale
 import logging
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -109,3 +112,31 @@ def test_messages_are_logged_with_their_status_or_its_number(
         *(f"pump [{status}] {odd}" for status in ("Discard", "17", "-1")),
         "pump [Warning] said by another thread",
     ]
+
+
+LATE = 0.45
+"""A time in s in the midst of the run."""
+
+
+@pytest.mark.parametrize(
+    ("version", "call", "since", "rows"),
+    [
+        ("fmi2", "DoStep", LATE, 6),
+        ("fmi3", "Instantiate", -inf, 0),
+        ("fmi3", "Get", LATE, 5),
+        ("fmi3", "FreeInstance", -inf, 11),
+    ],
+)
+def test_exit_in_a_call_is_an_error_with_the_rows_until_then(
+    version: str, call: str, since: float, rows: int, tmp_path: Path
+) -> None:
+    fmu = misbehaving(tmp_path, version, Act(call, "exit", 0, since))
+    for backend in BACKENDS:
+        table = tmp_path / f"{backend.value}.csv"
+        command = [sys.executable, "-m", "fmimaster", "simulate", str(fmu), "--step-size", "0.1"]
+        command += ["--backend", backend.value, "--output-file", str(table)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2
+        assert len(table.read_text().splitlines()[1:] if table.exists() else []) == rows
+        assert "An FMU has called exit()" in done.stderr
+        assert "'Misbehaving'" in done.stderr
