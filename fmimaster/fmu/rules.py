@@ -74,10 +74,10 @@ def _by_schema(fmu: UnpackedFmu, file: str, schema: str) -> Iterator[str]:
         if file != TERMINALS:  # else it is a problem of the terminals
             yield str(error)
         return
-    xsd = etree.XMLSchema(file=str(Path(fmpy.__file__).parent / "schema" / schema))
+    xsd: Any = etree.XMLSchema(file=str(Path(fmpy.__file__).parent / "schema" / schema))
     if not xsd.validate(root):
-        for error in xsd.error_log:
-            yield f"line {error.line}, column {error.column}: {error.message}"
+        for entry in xsd.error_log:
+            yield f"line {entry.line}, column {entry.column}: {entry.message}"
 
 
 # What fmpy checks ---------------------------------------------------------------------------------------------------
@@ -131,22 +131,22 @@ def _initial_unknowns(description: ModelDescription) -> Iterator[str]:
 def _kinds(description: ModelDescription) -> Iterator[str]:
     entries = [*description.outputs, *description.derivatives, *description.initialUnknowns]
     entries += [*description.clockedStates, *description.eventIndicators]
-    wrong = [
-        e.variable.name
+    wrong = _of(
+        e
         for e in entries
         if e.dependenciesKind is not None and len(e.dependenciesKind) != len(e.dependencies or ())
-    ]
+    )
     if wrong:
         yield (
             "Entries of ModelStructure that have not as many dependenciesKind as dependencies: "
-            f"{listed(dict.fromkeys(wrong))}"
+            f"{listed(sorted(wrong))}"
         )
 
 
 def _derivatives(description: ModelDescription) -> Iterator[str]:
-    wrong = [e.variable.name for e in description.derivatives if e.variable.derivative is None]
+    wrong = _of(e for e in description.derivatives if getattr(e.variable, "derivative", 0) is None)
     if wrong:
-        yield f"Derivatives of ModelStructure that have no attribute derivative: {listed(wrong)}"
+        yield f"Derivatives of ModelStructure that have no attribute derivative: {listed(sorted(wrong))}"
 
 
 _CHECKS: tuple[Callable[[ModelDescription], Iterator[str]], ...] = (
