@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
@@ -187,7 +188,12 @@ def location(element: Element) -> str:
 
 def local_name(element: Element) -> str:
     """Tag without namespace or prefix."""
-    return element.tag.rpartition("}")[2].rpartition(":")[2]
+    return _without_prefix(element.tag)
+
+
+@lru_cache(maxsize=1000)
+def _without_prefix(tag: str) -> str:
+    return tag.rpartition("}")[2].rpartition(":")[2]
 
 
 def children(element: Element | None, *path: str) -> Iterator[Element]:
