@@ -55,22 +55,23 @@ def dependency_arcs(
     assumed : bool
         Whether outputs whose dependencies are not declared depend on all inputs.
     """
-    links = list(links)
     arcs: dict[Node, list[Node]] = {}
+    fed: list[set[str]] = [set() for _ in models]
     for i, model in enumerate(models):
         for variable in model.with_causality(Causality.OUTPUT):
             arcs.setdefault((i, variable.name), [])
     for link in links:
         arcs.setdefault((link.source, link.output.name), []).append((link.target, link.input.name))
         arcs.setdefault((link.target, link.input.name), [])
+        fed[link.target].add(link.input.name)
     for i, model in enumerate(models):
         declared = model.initial_dependencies if initial else model.dependencies
         undeclared = model.assumed_initial_dependencies if initial else model.assumed_dependencies
         for output, inputs in declared.items():
             if output in undeclared and not assumed:
                 continue
-            for name in inputs:
-                if (i, name) in arcs and (i, output) in arcs:
+            if (i, output) in arcs:
+                for name in inputs & fed[i]:  # an output may depend on thousands that nothing feeds
                     arcs[i, name].append((i, output))
     return arcs
 

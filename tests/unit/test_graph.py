@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,20 @@ def test_a_ring_of_a_hundred_thousand_nodes_is_one_loop() -> None:
     assert visit.instances == tuple(range(100_000))
     assert visit.loop is not None
     assert len(visit.loop.variables) == 100_000
+
+
+class Unseen(frozenset[str]):
+    """Names that must not be looked through one by one."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("one step for each input, of each output")
+
+
+def test_inputs_that_nothing_feeds_cost_nothing() -> None:
+    names = [f"u{k}" for k in range(100)]
+    unit = PythonFmu("a", inputs=dict.fromkeys(names, 0.0), outputs={"y": lambda s: s.u0})
+    model = replace(unit.model, dependencies={"y": Unseen(names)})
+    assert dependency_arcs([model], [], initial=False) == {(0, "y"): []}
 
 
 def test_a_variable_that_depends_on_itself_is_a_loop() -> None:
