@@ -20,7 +20,7 @@ def given_path(path: str | os.PathLike[str]) -> Path:
     try:
         if not os.fspath(path):
             raise FileError("The path of a file is empty. Give a name.")
-        os.lstat(path)
+        os.stat(path)
     except UnicodeEncodeError:
         raise FileError(f"'{path}' cannot be the path of a file: it is no text.") from None
     except ValueError as error:

@@ -50,6 +50,9 @@ def attach_input_file(
         raise FileError(f"'{path}' has a header and no rows. Give at least one row of values.")
     for column in columns:
         values = table_rows[column]
+        if np.ma.is_masked(values):
+            at = table_rows.time[np.ma.getmaskarray(values)][0]
+            raise FileError(f"'{path}': column '{column}' is empty at t = {at:g} s. Give a number.")
         if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
             at, value = table_rows.time[~finite][0], values[~finite][0]
             what = "NaN" if np.isnan(value) else "infinite"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fmimaster.commands.text import aligned, tell
+from fmimaster.control.grid import SLIVER
 from fmimaster.errors import FileError, SimulationError
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
@@ -109,7 +110,7 @@ class _Reached:
 
 def _summary(results: Results, reached: _Reached) -> list[str]:
     lines = results.statistics.lines()
-    if reached.now < reached.stop:
+    if reached.now < reached.stop - SLIVER * (reached.stop - reached.start):
         lines.append(
             f"note: an FMU requested the end of the simulation at t = {reached.now:.12g} s, before the stop time "
             f"{reached.stop:.12g} s"

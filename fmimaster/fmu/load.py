@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import TracebackType
 
+import numpy as np
+
 from fmimaster.errors import FileError
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
@@ -52,6 +54,11 @@ class Loader:
                     f"'{component.source}': a table must be a file of its own, not in an archive."
                 )
             rows = read_csv(component.source.path, [n for n, t in types.items() if t.is_integer])
+            empty = next((n for n, v in rows.columns.items() if np.ma.is_masked(v)), None)
+            if empty is not None:
+                raise FileError(
+                    f"'{component.source}': column '{empty}' has an empty cell. Give a number in each row."
+                )
             self._tables[component] = Table(component.name, rows.time, rows.columns, types)
         return self._tables[component]
 

@@ -120,8 +120,8 @@ def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Ta
     """Read a table from a CSV file.
 
     Names may stand without quotes, and blanks may follow a comma. A column whose first cell is quoted is text; all
-    others become floats, but those in ``integers``, which are read as Python integers of any size. The elements of an
-    array stay columns of their own. Events and steps come from the file of facts beside it.
+    others become floats, masked where a cell is empty, but those in ``integers``, which are read as Python integers of any
+    size. The elements of an array stay columns of their own. Events and steps come from the file of facts beside it.
     """
     path = given_path(path)
     try:
@@ -146,6 +146,8 @@ class _Source:
         self.path = path
         self.stream = stream
         self.names = [name.strip() for name in next(header, [])]
+        self.kinds: list[type | None] = [float, *(None for _ in self.names[1:])]
+        """Of each column; None for one that had no value so far."""
         self.header_lines = header.line_num
         if not self.names:
             raise FileError(f"'{path}' is empty; expected a header whose first name is 'time'.")
@@ -158,19 +160,20 @@ class _Source:
     def rows(self) -> Iterator[list[Any]]:
         """The rows that are not blank, checked: quoted cells as str, others as float."""
         reader = csv.reader(self.stream, skipinitialspace=True, quoting=csv.QUOTE_NONNUMERIC)
-        kinds: list[type] = []
+        kinds = self.kinds
         last = -np.inf
         rows: Iterator[list[Any]] = filter(None, reader)
         try:
             for row in rows:
                 line = self.header_lines + reader.line_num
-                kinds = kinds or [float, *map(type, row[1:])]
                 if len(row) != len(self.names):
                     self.fail_width(line, row)
                 if list(map(type, row)) != kinds:
-                    self.fail_kind(line, row, kinds)
+                    self._settle(line, row)
                 time = row[0]
-                if not time >= last:
+                if not np.isfinite(time):
+                    self.fail(line, f"time is {time!r}; expected a finite number.")
+                if time < last:
                     self.fail(line, f"time goes from {last!r} to {time!r}; it must not decrease.")
                 last = time
                 yield row
@@ -179,6 +182,15 @@ class _Source:
         except ValueError as error:
             self.fail_number(self.header_lines + reader.line_num, error)
 
+    def _settle(self, line: int, row: Sequence[object]) -> None:
+        """Learn the kinds of columns that had no value before; an empty cell fits into each but time."""
+        kinds = self.kinds
+        for i, cell in enumerate(row):
+            if kinds[i] is None and cell != "":
+                kinds[i] = type(cell)
+            if type(cell) is not kinds[i] and (cell != "" or i == 0):
+                self.fail_kind(line, row, i)
+
     def fail(self, line: int, message: str) -> NoReturn:
         raise FileError(f"'{self.path}', line {line}: {message}")
 
@@ -186,9 +198,9 @@ class _Source:
         expected = f"the header has {len(self.names)} names"
         self.fail(line, f"the row has a wrong number of cells, {len(row)}; {expected}.")
 
-    def fail_kind(self, line: int, row: Sequence[object], kinds: Sequence[type]) -> NoReturn:
-        wrong = next(i for i, kind in enumerate(kinds) if type(row[i]) is not kind)
-        expected = "a number without quotes" if kinds[wrong] is float else "text in double quotes"
+    def fail_kind(self, line: int, row: Sequence[object], wrong: int) -> NoReturn:
+        number = self.kinds[wrong] is float
+        expected = "a number without quotes" if number else "text in double quotes"
         self.fail(line, f"column '{self.names[wrong]}' has {row[wrong]!r}; expected {expected}.")
 
     def fail_number(self, line: int, error: ValueError) -> NoReturn:
@@ -205,14 +217,31 @@ class _Source:
 def _read(source: _Source) -> Table:
     """Collect the rows in blocks of columns, of which the numbers are arrays at once."""
     rows = source.rows()
-    blocks = [[np.empty(0)] * len(source.names)]
+    blocks: list[list[NDArray[Any]]] = [[np.empty(0)] for _ in source.names]
     while block := list(islice(rows, _ROWS_AT_ONCE)):
-        dtypes = [np.float64 if isinstance(cell, float) else object for cell in block[0]]
-        blocks.append(
-            [np.array(c, d) for c, d in zip(zip(*block, strict=True), dtypes, strict=True)]
-        )
-    time, *columns = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+        cells = zip(*block, strict=True)
+        for parts, column, kind in zip(blocks, cells, source.kinds, strict=True):
+            parts.append(_numbers(column) if kind is not str else np.array(column, object))
+    time, *columns = map(_joined, blocks, source.kinds)
     return Table(time=time, columns=dict(zip(source.names[1:], columns, strict=True)))
+
+
+def _numbers(cells: Sequence[Any]) -> NDArray[Any]:
+    """An array of floats, masked where a cell is empty."""
+    if "" not in cells:
+        return np.array(cells, np.float64)
+    absent = [cell == "" for cell in cells]
+    values = [np.nan if cell == "" else cell for cell in cells]
+    return np.ma.MaskedArray(np.array(values, np.float64), absent)
+
+
+def _joined(parts: Sequence[NDArray[Any]], kind: type | None) -> NDArray[Any]:
+    """The parts of a column as one array."""
+    if kind is not float:  # a column without any value is one of empty texts
+        parts = [np.full(len(p), "", object) if np.ma.isMaskedArray(p) else p for p in parts]
+    if any(map(np.ma.isMaskedArray, parts)):
+        return np.ma.concatenate(parts)  # type: ignore[no-any-return,no-untyped-call]
+    return np.concatenate(parts)
 
 
 def _integers(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:

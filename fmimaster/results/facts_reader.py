@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping
 from math import isfinite, nan
-from typing import Any
+from typing import Any, NoReturn
 
 from fmimaster.causes import Cause, Event, Kind, Steps
 
@@ -68,13 +68,15 @@ def _value(read: Any) -> Any:
 
 def _time(read: Any) -> float:
     time = float(read) if isinstance(read, int | float) and not isinstance(read, bool) else nan
-    return time if isfinite(time) else _fail("a time", read)
+    if not isfinite(time):
+        _fail("a time", read)
+    return time
 
 
 def _whole(read: Any, *, least: int) -> int:
-    if isinstance(read, int) and not isinstance(read, bool) and read >= least:
-        return read
-    return _fail(f"an integer of at least {least}", read)
+    if not isinstance(read, int) or isinstance(read, bool) or read < least:
+        _fail(f"an integer of at least {least}", read)
+    return read
 
 
 def _text(read: Any) -> str:
@@ -101,5 +103,5 @@ def _one_of(known: Mapping[str, Any], read: Any) -> Any:
     )
 
 
-def _fail(expected: str, read: object) -> Any:
+def _fail(expected: str, read: object) -> NoReturn:
     raise ValueError(f"expected {expected}, not {reprlib.repr(read)}")

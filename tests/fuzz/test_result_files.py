@@ -70,7 +70,9 @@ def test_a_table(document: bytes, table: Path) -> None:
 def _used_as_input(read: Any) -> None:
     if not len(read):
         return
-    numbers = {n: v for n, v in read.columns.items() if v.dtype.kind == "f"}
+    numbers = {
+        n: v for n, v in read.columns.items() if v.dtype.kind == "f" and not np.ma.is_masked(v)
+    }
     signals = Table("table", read.time, numbers, dict.fromkeys(numbers, DataType.FLOAT64))
     signals.jumps()
     instance = TableInstance(signals, "table")

@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -252,9 +253,32 @@ def test_a_cell_that_is_no_number_in_the_first_row_is_an_error(path: Path) -> No
     )
 
 
-def test_an_empty_cell_is_an_error(path: Path) -> None:
-    assert message(path, "time,x\n0,1\n1,\n") == (
-        "FILE, line 3: column 'x' has ''; expected a number without quotes."
+@pytest.mark.parametrize("rows", [(1.0, None, 2.5), (None, None, 3.0), (1.0, None, None)])
+def test_where_there_is_no_value_a_table_comes_back_as_it_was(
+    path: Path, rows: tuple[float | None, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "fmimaster.results.csv._ROWS_AT_ONCE", 2
+    )  # a block may have no value at all
+    x = np.ma.masked_invalid([np.nan if v is None else v for v in rows])
+    write_csv(Results(time=[0, 1, 2], columns={"x": x, "s": ["a", "", "b"]}), path)
+    read = read_csv(path)
+    assert read["x"].tolist() == list(rows)
+    assert read["x"].dtype == np.float64
+    assert read["s"].tolist() == ["a", "", "b"]
+    assert not np.ma.isMaskedArray(read["s"])
+
+
+def test_a_time_without_a_value_is_an_error(path: Path) -> None:
+    assert message(path, "time,x\n0,1\n,2\n") == (
+        "FILE, line 3: column 'time' has ''; expected a number without quotes."
+    )
+
+
+@pytest.mark.parametrize("time", ["inf", "-inf", "nan", "1e400"])
+def test_a_time_that_is_not_finite_is_an_error(path: Path, time: str) -> None:
+    assert message(path, f"time,x\n{time},1\n") == (
+        f"FILE, line 2: time is {float(time)}; expected a finite number."
     )
 
 
@@ -270,13 +294,34 @@ def test_a_quoted_time_is_an_error(path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("second", ["0.5", "nan"])
-def test_a_time_that_decreases_is_an_error(path: Path, second: str) -> None:
-    assert message(path, f"time,x\n1,1\n{second},1\n") == (
-        f"FILE, line 3: time goes from 1.0 to {second}; it must not decrease."
+def test_a_time_that_decreases_is_an_error(path: Path) -> None:
+    assert message(path, "time,x\n1,1\n0.5,1\n") == (
+        "FILE, line 3: time goes from 1.0 to 0.5; it must not decrease."
     )
 
 
 def test_a_path_may_be_text_or_path(path: Path) -> None:
     write_csv(one_column([1.0]), os.fspath(path))
     assert read_csv(os.fspath(path))["x"].tolist() == [1.0]
+
+
+# Disks that are full ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit of Linux")
+@pytest.mark.parametrize("limit", [1, 13, 100, 1000, 99_999])
+def test_a_full_disk_leaves_whole_lines_only(path: Path, limit: int) -> None:
+    import resource  # not there on Windows
+
+    results = Results(time=np.arange(9000), columns={"x": np.arange(9000) / 7})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(FileError, match=r"results cannot be written: File too large"):
+            write_csv(results, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    left = path.read_bytes()
+    assert written(results).encode().startswith(left)
+    assert len(left) <= limit
+    assert left == b"" or left.endswith(b"\n")

@@ -47,6 +47,8 @@ def test_a_circle_of_links_is_no_path(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(FileError, match="a/c' cannot be the path of a file: Too many levels"):
         given_path(tmp_path / "a" / "c")
+    with pytest.raises(FileError, match="a' cannot be the path of a file: Too many levels"):
+        given_path(tmp_path / "a")
 
 
 @pytest.mark.parametrize("path", ["a", "a\nb", "\x1b", "é", "nowhere/a", "\udcff"])
