@@ -142,17 +142,16 @@ class BinaryInstance(Instance):
     def ask_for_failures(self, true: Any) -> None:
         """Switch on the messages about discarded steps and failures, if the FMU has these categories; it may refuse."""
         categories = [c.encode() for c in self.model.log_categories if c in _FAILURES]
-        if categories:
-            array = (ctypes.c_char_p * len(categories))(*categories)
-            if self.address("SetDebugLogging"):
-                set_debug_logging = self.function("SetDebugLogging")
-                count = ctypes.c_size_t(len(array))
-                status = set_debug_logging(self.component, true, count, array)
-                if status not in (*SUCCESS, DISCARD, ERROR):
-                    try:
-                        self.fail("SetDebugLogging", status)
-                    finally:
-                        self.free()  # nobody has it yet
+        if not categories or not self.address("SetDebugLogging"):
+            return
+        array = (ctypes.c_char_p * len(categories))(*categories)
+        count = ctypes.c_size_t(len(array))
+        status = self.function("SetDebugLogging")(self.component, true, count, array)
+        if status not in (*SUCCESS, DISCARD, ERROR):
+            try:
+                self.fail("SetDebugLogging", status)
+            finally:
+                self.free()  # nobody has it yet
 
     def fail(self, name: str, status: int, step: float | None = None) -> None:
         """Raise the error for a call that did not succeed."""
@@ -168,7 +167,7 @@ class BinaryInstance(Instance):
             FATAL: "The FMU cannot be used any more in this process.",
         }.get(status, "Check its inputs, parameters and step size.")
         raise CallError(
-            f"{function} of '{self.name}' returned {word}{objection(self.prefix, name, status)}{where}{size}. "
+            f"{function} of '{self.name}' returned {word}{where}{size}{objection(self.prefix, name, status)}. "
             + (f"Messages of the FMU:{said}" if said else f"The FMU gave no message. {advice}"),
             instance=self.name,
             function=function,
