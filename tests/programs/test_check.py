@@ -86,7 +86,17 @@ def events() -> Plan:
     )
 
 
-PLANS = {"plain": plain(), "events": events()}
+def hidden() -> Plan:
+    """a has a recorded variable that FMI 2.0 does not let be read in Initialization Mode."""
+    a = PythonFmu(
+        states={"x": 0.0},
+        outputs={"y": lambda v: 0.0},
+        attributes={"x": {"get_in_initialization": False}},
+    )
+    return plan_of({"a": a}, outputs=["a.x", "a.y"])
+
+
+PLANS = {"plain": plain(), "events": events(), "hidden": hidden()}
 
 
 @pytest.fixture(scope="module")

@@ -170,6 +170,15 @@ class Rules:
         self.call(i, Call.GET)
         if instruction.group not in (Group.OUTPUTS, Group.SOURCES):
             self.fail(f"{instruction.group.name.lower()} of {self.name(i)} cannot be read")
+        variables = [
+            v for s in self.plan.layout.segments(i, instruction.group) for v in s.variables
+        ]
+        if self.instances[i].state is State.INITIALIZATION_MODE:
+            for v in variables:
+                if not v.get_in_initialization:
+                    self.fail(
+                        f"'{v.name}' of {self.name(i)} is read in Initialization Mode; FMI 2.0 forbids that"
+                    )
         if self.instances[i].state is State.STEP_MODE and self.instances[i].given:
             self.fail(
                 f"outputs of {self.name(i)} are read after its inputs were set and before it is stepped; "
