@@ -110,6 +110,47 @@ def test_a_failure_in_the_midst_of_a_run_keeps_the_rows(
     assert LATE <= verdict.times[-1] + 0.1 + 1e-9 < LATE + 0.2
 
 
+# Event Mode -----------------------------------------------------------------------------------------------------------
+
+EVENT_CALLS = ("ExitInitializationMode", "EnterEventMode", "UpdateDiscreteStates", "EnterStepMode")
+
+
+def in_event_mode(folder: Path, *acts: Act) -> Verdict:
+    """The verdict of both executors on an FMI 3.0 FMU alone, whose Event Mode is used."""
+    trace = folder / "trace.txt"
+    fmu = misbehaving(folder, "fmi3", *acts, trace=trace, hasEventMode="true")
+    verdicts = []
+    for backend in (Backend.REFERENCE, Backend.NATIVE):
+        trace.unlink(missing_ok=True)
+        error, results = None, None
+        try:
+            results = Simulation(fmu, event_mode=True, backend=backend).run()
+        except CallError as e:
+            error, results = e, e.results
+        calls = [line.split()[1] for line in trace.read_text().splitlines()]
+        verdicts.append(Verdict(error, results.time.tolist(), calls))
+    assert verdicts[0].words == verdicts[1].words
+    return verdicts[0]
+
+
+def test_a_healthy_run_makes_the_calls_of_event_mode(tmp_path: Path) -> None:
+    verdict = in_event_mode(tmp_path, Act("DoStep", "event", since=LATE))
+    assert verdict.error is None
+    assert set(EVENT_CALLS) <= set(verdict.calls)
+
+
+@pytest.mark.parametrize("call", EVENT_CALLS)
+@pytest.mark.parametrize("status", FAILURES)
+def test_every_failure_in_event_mode_is_an_error_that_names_the_call(
+    call: str, status: int, tmp_path: Path
+) -> None:
+    acts = [Act("DoStep", "event", since=LATE), Act(call, "return", status)]
+    verdict = in_event_mode(tmp_path, *acts)
+    assert isinstance(verdict.error, CallError)
+    assert verdict.error.function == f"fmi3{call}"
+    assert verdict.calls[-1] == (call if status == FATAL else "FreeInstance")
+
+
 # After Fatal ----------------------------------------------------------------------------------------------------------
 
 
