@@ -1,0 +1,186 @@
+"""A run in a process of its own is ended by a signal: rows stay, temporary folders do not, the exit status is 130.
+
+Each case takes more than a second. All calls in which an FMU can hang, and all signals, are tried with
+
+    FMIMASTER_STOP=all pytest tests/cli/test_stop.py
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from misbehaving_fmu import VERSIONS, Act, misbehaving
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+
+LIMIT = 60.0
+"""Wall time in s that a loaded machine may need to start a process, or to end it."""
+
+BACKENDS = ("native", "reference")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass
+class Started:
+    """``fmimaster simulate`` in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    printed: Path
+    table: Path
+    trace: Path
+    temporary: Path
+
+    def wait_for(self, call: str, times: int = 1) -> None:
+        """Until the FMU has been called so often in this way."""
+        until = time.monotonic() + LIMIT
+        while not (self.trace.exists() and self.trace.read_text().count(f" {call}\n") >= times):
+            assert self.process.poll() is None, self.printed.read_text()
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+    def ended_by(self, *numbers: signal.Signals) -> str:
+        """What it prints when it gets these signals; the exit status is 130, and no temporary file stays."""
+        for number in numbers:
+            self.process.send_signal(number)
+            time.sleep(0.2)
+        self.process.wait(timeout=LIMIT)
+        printed = self.printed.read_text()
+        assert self.process.returncode == 130, printed
+        assert list(self.temporary.iterdir()) == []
+        assert "Traceback" not in printed
+        return printed
+
+    @property
+    def times(self) -> list[float]:
+        """Of the rows in the file, in s; all its lines are whole."""
+        text = self.table.read_text()
+        assert text.endswith("\n")
+        return [float(line.partition(",")[0]) for line in text.splitlines()[1:]]
+
+
+Start = Callable[..., Started]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """start(*acts, version, backend): a simulation of a misbehaving FMU, of steps of 0.1 s."""
+    started = []
+
+    def begin(
+        *acts: Act,
+        version: str = "fmi3",
+        backend: str = "native",
+        stop_time: float = 1e6,
+        **environment: str,
+    ) -> Started:
+        trace, table, temporary = (tmp_path / n for n in ("trace", "rows.csv", "temporary"))
+        temporary.mkdir()
+        fmu = misbehaving(tmp_path, version, *acts, trace=trace)
+        command = [sys.executable, "-m", "fmimaster", "simulate", str(fmu), "--step-size", "0.1"]
+        command += ["--stop-time", str(stop_time), "--output-file", str(table)]
+        printed = tmp_path / "printed"
+        with printed.open("wb") as stream:  # a pipe that is full would block the FMU
+            process = subprocess.Popen(
+                [*command, "--backend", backend],
+                env={**os.environ, "TMPDIR": str(temporary), **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stream,
+                # a job in the background ignores Ctrl-C, and so do its children
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            )
+        started.append(process)
+        return Started(process, printed, table, trace, temporary)
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_fmu_that_hangs_in_do_step_is_left_alone_after_ctrl_c(
+    start: Start, backend: str
+) -> None:
+    run = start(Act("DoStep", "hang", since=0.5), backend=backend)
+    run.wait_for("DoStep", 6)
+    assert run.ended_by(signal.SIGINT).splitlines()[-2:] == [
+        f"6 rows written to {run.table}",
+        "fmimaster: error: Interrupted at t = 0.5 s. DoStep of 'Misbehaving' did not return and was left alone.",
+    ]
+    assert run.times == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+
+
+def test_a_second_ctrl_c_waits_for_nothing(start: Start) -> None:
+    run = start(Act("DoStep", "hang", since=0.5))
+    run.wait_for("DoStep", 6)
+    assert "did not return and was left alone" in run.ended_by(signal.SIGINT, signal.SIGINT)
+    assert len(run.times) == 6
+
+
+@pytest.mark.parametrize("call", ["Instantiate", "FreeInstance"])
+def test_before_the_first_row_and_after_the_last_one_too(start: Start, call: str) -> None:
+    run = start(Act(call, "hang"), stop_time=1, version="fmi2")
+    run.wait_for(call)
+    words = {"Instantiate": "The instantiation", "FreeInstance": "FreeInstance"}
+    told = f"{words[call]} of 'Misbehaving' did not return and was left alone."
+    assert told in run.ended_by(signal.SIGTERM)
+    assert not run.table.exists() if call == "Instantiate" else len(run.times) == 11
+
+
+@pytest.mark.parametrize(
+    "acts",
+    [
+        (Act("Instantiate", "block_signals"), Act("DoStep", "sleep", 0.01)),
+        (Act("EnterInitializationMode", "ignore_sigint"), Act("DoStep", "sleep", 0.01)),
+        (Act("DoStep", "flood", 1000),),
+    ],
+    ids=["signals blocked", "handler replaced", "messages without end"],
+)
+def test_an_fmu_that_returns_is_freed(start: Start, acts: tuple[Act, ...]) -> None:
+    run = start(*acts)
+    run.wait_for("DoStep", 20)
+    time.sleep(0.3)  # a handler is looked after ten times a second
+    printed = run.ended_by(signal.SIGINT)
+    assert f"error: Interrupted at t = {run.times[-1]:.12g} s.\n" in printed
+    assert " FreeInstance\n" in run.trace.read_text()
+
+
+def test_rows_reach_the_file_while_an_fmu_takes_its_time(start: Start) -> None:
+    run = start(Act("DoStep", "hang", since=0.5))
+    run.wait_for("DoStep", 6)
+    until = time.monotonic() + LIMIT
+    while not run.table.exists() or run.table.read_text().count("\n") < 7:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    run.ended_by(signal.SIGINT, signal.SIGINT)
+
+
+@pytest.mark.skipif(os.environ.get("FMIMASTER_STOP") != "all", reason="takes minutes")
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("action", ["hang", "spin", "flood_for_ever"])
+@pytest.mark.parametrize(
+    "call", ["Instantiate", "EnterInitializationMode", "DoStep", "Get", "Terminate", "FreeInstance"]
+)
+def test_every_call(
+    start: Start, call: str, action: str, version: str, backend: str, number: signal.Signals
+) -> None:
+    since = 0.5 if call in ("DoStep", "Get") else -float("inf")
+    run = start(Act(call, action, since=since), version=version, backend=backend, stop_time=1)
+    run.wait_for(call, {"DoStep": 6, "Get": 8}.get(call, 1))
+    began = time.monotonic()
+    printed = run.ended_by(number)
+    assert time.monotonic() - began < 3.0
+    assert "of 'Misbehaving' did not return and was left alone." in printed
+    if call not in ("Instantiate", "EnterInitializationMode"):
+        assert len(run.times) >= 5

@@ -1,0 +1,179 @@
+"""What an FMU changes in the process is put back, with one warning; what it does to the process ends its run only."""
+
+from __future__ import annotations
+
+import locale
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from misbehaving_fmu import Act, misbehaving
+
+from fmimaster import Backend, FileError, Interrupted, Simulation, reference_path
+from fmimaster.errors import CallError
+from fmimaster.results.csv import read_csv
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX")
+
+BACKENDS = (Backend.NATIVE, Backend.REFERENCE)
+
+
+def run(fmu: Path, backend: Backend = Backend.NATIVE, **settings: object) -> object:
+    return Simulation(fmu, backend=backend, **settings).run()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("call", ["Load", "Instantiate", "DoStep", "Terminate", "FreeInstance"])
+@pytest.mark.parametrize(
+    ("action", "argument", "words"),
+    [
+        ("chdir", "/", "the working directory to '/'"),
+        ("umask", "000", "the file mode mask (umask) to 000"),
+        ("round_up", "", "how floating-point numbers are rounded"),
+        ("ignore_sigint", "", "the handler of SIGINT"),
+    ],
+)
+def test_it_is_put_back_with_one_warning(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    call: str,
+    action: str,
+    argument: str,
+    words: str,
+) -> None:
+    before = os.getcwd(), signal.getsignal(signal.SIGINT)
+    mask = os.umask(0o022)
+    try:
+        run(misbehaving(tmp_path, "fmi3", Act(call, action, argument)))
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(mask)
+    assert (os.getcwd(), signal.getsignal(signal.SIGINT)) == before
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    if (call, action) == ("Load", "chdir"):
+        return  # fmpy has put it back already
+    assert told == [f"'Misbehaving' has changed {words}, for the whole process. It was put back."]
+
+
+def test_the_locale_is_put_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before = locale.setlocale(locale.LC_ALL)
+    other = "C" if before != "C" else "C.UTF-8"
+    run(misbehaving(tmp_path, "fmi2", Act("DoStep", "locale", other)))
+    assert locale.setlocale(locale.LC_ALL) == before
+    assert "'Misbehaving' has changed the locale" in caplog.text
+
+
+def test_an_fmu_that_changes_nothing_is_not_accused(caplog: pytest.LogCaptureFixture) -> None:
+    run(reference_path("fmi3/Dahlquist.fmu"))
+    assert caplog.records == []
+
+
+def test_the_file_is_where_it_was_meant_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fmu = misbehaving(tmp_path, "fmi3", Act("Instantiate", "chdir", "/"))
+    Simulation(fmu).run(output_file="rows.csv")
+    assert len(read_csv(tmp_path / "rows.csv")) == 11
+
+
+@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize(
+    ("call", "rows"), [("Instantiate", None), ("DoStep", 6), ("FreeInstance", 11)]
+)
+def test_exit_in_an_fmu_is_an_error_and_keeps_the_rows(
+    tmp_path: Path, backend: str, call: str, rows: int | None
+) -> None:
+    since = 0.5 if call == "DoStep" else -float("inf")
+    fmu = misbehaving(tmp_path, "fmi3", Act(call, "exit", 0, since=since))
+    table = tmp_path / "rows.csv"
+    command = [sys.executable, "-m", "fmimaster", "simulate", str(fmu), "--backend", backend]
+    done = subprocess.run(
+        [*command, "--output-file", str(table)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 2, done.stderr
+    assert "An FMU has called exit() in " in done.stderr
+    assert "of 'Misbehaving'" in done.stderr
+    assert (len(read_csv(table)) if table.exists() else None) == rows
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_steps_rows_and_times_agree_after_a_call_that_failed(
+    tmp_path: Path, backend: Backend
+) -> None:
+    fmu = misbehaving(tmp_path, "fmi3", Act("DoStep", "return", 3, since=500.0))
+    with pytest.raises(CallError) as caught:
+        run(fmu, backend, stop_time=1000, step_size=0.5)
+    results = caught.value.results
+    assert len(results) == results.statistics.rows == 1001
+    assert results.statistics.steps == sum(s.count for s in results.steps) == 1000
+    assert results.statistics.attempts == 1001
+    assert results.time[-1] == caught.value.time == results.steps[-1].end == 500.0
+
+
+@pytest.mark.parametrize("interval", [None, 1000.0])
+def test_an_interruption_tells_the_last_row_of_the_file(
+    tmp_path: Path, interval: float | None
+) -> None:
+    def press_ctrl_c(_start: float, now: float, _stop: float) -> None:
+        if now > 1e4:
+            raise KeyboardInterrupt
+
+    simulation = Simulation(
+        reference_path("fmi3/Dahlquist.fmu"), stop_time=1e9, step_size=0.5, output_interval=interval
+    )
+    table = tmp_path / "rows.csv"
+    with pytest.raises(Interrupted) as caught:
+        simulation.run(press_ctrl_c, output_file=table)
+    rows = read_csv(table)
+    statistics = caught.value.results.statistics
+    assert str(caught.value) == f"Interrupted at t = {rows.time[-1]:.12g} s."
+    assert caught.value.time == rows.time[-1] == statistics.steps * 0.5
+    assert statistics.rows == len(rows)
+
+
+def test_a_real_ctrl_c_in_python_is_interrupted_with_the_results(tmp_path: Path) -> None:
+    fmu = misbehaving(tmp_path, "fmi3", Act("DoStep", "hang", since=0.5))
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(1.0, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    with pytest.raises(Interrupted, match=r"DoStep of 'Misbehaving' did not return") as caught:
+        Simulation(fmu).run()
+    assert caught.value.results.time.tolist() == [k / 10 for k in range(6)]
+
+
+def test_an_old_file_stays_until_there_is_a_row(tmp_path: Path) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_text("old\n")
+    fmu = misbehaving(tmp_path, "fmi3", Act("ExitInitializationMode", "return", 3))
+    with pytest.raises(CallError):
+        Simulation(fmu).run(output_file=table)
+    assert table.read_text() == "old\n"
+    table.unlink()
+    with pytest.raises(CallError):
+        Simulation(fmu).run(output_file=table)
+    assert not table.exists()
+
+
+@pytest.mark.parametrize("how", ["itself", "symbolic link", "hard link", "another FMU"])
+def test_an_fmu_is_never_overwritten(tmp_path: Path, how: str) -> None:
+    fmu = misbehaving(tmp_path, "fmi3")
+    before, table = fmu.read_bytes(), tmp_path / "rows.csv"
+    if how == "itself":
+        table = fmu
+    elif how == "symbolic link":
+        table.symlink_to(fmu)
+    elif how == "hard link":
+        table.hardlink_to(fmu)
+    else:
+        table.write_bytes(before)
+    with pytest.raises(FileError, match=r"would (be overwritten|overwrite)"):
+        Simulation(fmu).run(output_file=table)
+    assert table.read_bytes() == fmu.read_bytes() == before
