@@ -30,6 +30,7 @@ from fmimaster.commands import demo, info, plan, plot, simulate, steps, validate
 from fmimaster.commands.text import tell, write
 from fmimaster.errors import FileError, FmimasterError, Interrupted
 from fmimaster.given_path import given_path
+from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import any_left_alone
 from fmimaster.visible import visible
 
@@ -47,7 +48,7 @@ _FAILED, _DEFECT, _INTERRUPTED = 2, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status.
+    """Run a command, that of the process if none is given; returns the exit status.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed is not None and parsed.debug:
             tell([traceback.format_exc()])
         status = _told(error)
-        if any_left_alone():
+        if arguments is None and any_left_alone():
             _leave(status)
         return status
 
@@ -231,6 +232,7 @@ class _LogFile(logging.FileHandler):
     def __init__(self, path: str) -> None:
         self._path = path
         self._failure: OSError | None = None
+        refuse_to_overwrite(given_path(path), ())
         try:
             super().__init__(given_path(path), mode="w", encoding="utf-8")
         except OSError as error:

@@ -164,6 +164,9 @@ class PythonFmu:
         self.instances.append(PythonInstance(self, name))
         return Guarded(self.instances[-1])
 
+    def abandon(self) -> None:
+        """There is no file."""
+
     def close(self) -> None:
         """Free all instances, as FmuFile does."""
         for instance in self.instances:

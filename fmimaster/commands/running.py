@@ -15,6 +15,7 @@ from fmimaster.errors import FileError, SimulationError
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
+from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import Progress
 from fmimaster.simulation import Simulation
 
@@ -66,6 +67,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
     outputs : option → path
     inputs : paths that are read
     """
+    inputs = list(inputs)
     taken = {given_path(path).resolve(): "what is read" for path in inputs if path}
     for option, path in outputs.items():
         if path is None or path == "-":
@@ -75,6 +77,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
                 f"'{path}' cannot be written: its folder does not exist. Make it first."
             )
         file = Path(path).resolve()
+        refuse_to_overwrite(file, [Path(read) for read in inputs if read])
         if file in taken:
             raise FileError(f"{option} {path} would overwrite {taken[file]}. Choose another name.")
         taken[file] = f"what {option} writes"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from typing import TextIO, cast
 
 from fmimaster.causes import needs_explanation
@@ -31,6 +33,8 @@ def run(arguments: Namespace) -> int:
         from fmimaster.results.plot import check_format  # matplotlib is slow to import
 
         check_format(arguments.plot)
+    # now: the standard output is the FMUs' while they run
+    arguments.to_standard_output = _is_standard_output(arguments)
     outputs = {"--output-file": arguments.output_file, "--plot": arguments.plot}
     check_outputs(outputs, [arguments.system, arguments.input_file])
     results = simulate_and_keep(
@@ -47,13 +51,24 @@ def run(arguments: Namespace) -> int:
 def _streams(arguments: Namespace) -> bool:
     """Whether rows go to the file during the run: if nothing else needs them, and the file is not the standard output,
     which FMUs may write to until the end."""
-    return bool(arguments.output_file) and arguments.output_file != "-" and not arguments.plot
+    return bool(arguments.output_file) and not (arguments.to_standard_output or arguments.plot)
+
+
+def _is_standard_output(arguments: Namespace) -> bool:
+    """Whether the file is the standard output, also by a name such as /dev/stdout."""
+    if not arguments.output_file or arguments.output_file == "-":
+        return bool(arguments.output_file)
+    with suppress(OSError, ValueError):  # new or no path at all, or the standard output is closed
+        return os.path.samestat(os.stat(arguments.output_file), os.fstat(1))
+    return False
 
 
 def _keep(results: Results, arguments: Namespace) -> list[str]:
     """Write the requested files; returns lines to print about them."""
     told = []
-    if arguments.output_file == "-":
+    if arguments.output_file and not len(results):
+        pass  # an older file stays
+    elif arguments.output_file and arguments.to_standard_output:
         with standard_output() as output:
             write_csv(results, cast(TextIO, Shown(output)) if output.isatty() else output)
     elif arguments.output_file:

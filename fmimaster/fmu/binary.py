@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import threading
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -34,9 +35,13 @@ class MessageLog:
     def __init__(self, instance: str) -> None:
         self.instance = instance
         self.last: deque[str] = deque(maxlen=_KEPT_MESSAGES)
+        self.is_abandoned = False
+        """Whether nobody waits for the FMU any more. If it goes on to send messages, it is kept waiting."""
 
     def add(self, status: int, category: bytes | None, message: bytes | None) -> None:
         """Take one message as the FMU gave it."""
+        if self.is_abandoned:
+            threading.Event().wait()
         text = visible((message or b"").decode("utf-8", "replace").rstrip())
         self.last.append(text)
         level = logging.INFO if status == OK else logging.WARNING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -44,8 +45,7 @@ class Fmi2Instance(BinaryInstance):
         options: InstanceOptions,
     ) -> None:
         fmu.must_have("fmi2Instantiate")
-        _LOGS[name.encode()] = messages
-        fmu.instantiate(callbacks=_callbacks(), loggingOn=options.logging_on)
+        fmu.instantiate(callbacks=_callbacks(name, messages), loggingOn=options.logging_on)
         super().__init__(fmu, model, name, "fmi2", messages)
         if not options.logging_on:
             self.ask_for_failures(ctypes.c_int(1))
@@ -162,13 +162,18 @@ class Fmi2Instance(BinaryInstance):
         return f"{verb}FMUstate"
 
 
-_LOGS: WeakValueDictionary[bytes, MessageLog] = WeakValueDictionary()
-"""Instance name → log. fmpy formats the messages of all FMUs in one C function with one receiver, so there can be one
-receiver only, and it distinguishes the instances by their names."""
+_LOGS: WeakValueDictionary[int | bytes, MessageLog] = WeakValueDictionary()
+"""Instance environment → log, and instance name → log of the last instance of that name, for FMUs that do not pass their
+environment on. fmpy formats the messages of all FMUs in one C function with one receiver, so there can be one only."""
+
+_ENVIRONMENTS = count(1)
+"""An instance environment is a number: two runs may have instances of the same name."""
 
 
-def _receive(_environment: Any, instance: bytes, status: int, category: bytes, text: bytes) -> None:
-    messages = _LOGS.get(instance or b"")
+def _receive(
+    environment: int | None, instance: bytes | None, status: int, category: bytes, text: bytes
+) -> None:
+    messages = _LOGS.get(environment or 0) or _LOGS.get(instance or b"")
     if messages is not None:
         messages.add(status, category, text)
 
@@ -178,7 +183,7 @@ _LOGGER = fmi2CallbackLoggerTYPE(_receive)
 
 @cache
 def _lasting_callbacks() -> Any:
-    """The callbacks of all FMI 2.0 instances; they live as long as the process."""
+    """What the callbacks of all FMI 2.0 instances share; it lives as long as the process."""
     callbacks = fmi2CallbackFunctions()
     callbacks.logger = _LOGGER
     callbacks.allocateMemory = AllocateType(calloc)
@@ -187,13 +192,16 @@ def _lasting_callbacks() -> Any:
     return callbacks
 
 
-def _callbacks() -> Any:
-    """The callbacks, with us as the receiver of messages.
+def _callbacks(name: str, messages: MessageLog) -> Any:
+    """The callbacks of an instance, with us as the receiver of messages.
 
     Other code that uses fmpy in this process may have set another receiver, which may not exist any more.
     """
-    callbacks = _lasting_callbacks()
     receiver = fmi2CallbackFunctions()
     receiver.logger = _LOGGER
     addLoggerProxy(ctypes.byref(receiver))
+    callbacks = fmi2CallbackFunctions.from_buffer_copy(_lasting_callbacks())
+    environment = next(_ENVIRONMENTS)
+    callbacks.componentEnvironment = environment
+    _LOGS[environment] = _LOGS[name.encode()] = messages
     return callbacks

@@ -84,6 +84,7 @@ class FmuFile:
         self._unpacked: Path | None = None
         self._fmu: Any = None
         self._instances: list[Instance] = []
+        self._logs: list[MessageLog] = []
         if source.path.is_dir() and not source.member:
             self.folder = source.path.resolve()
         else:
@@ -129,6 +130,7 @@ class FmuFile:
         fmu = copy(self._loaded())
         fmu.instanceName = name
         messages = MessageLog(name)
+        self._logs.append(messages)
         try:
             instance = self._kind[1](fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
@@ -175,7 +177,7 @@ class FmuFile:
         if self._fmu is not None:
             self._try(self._fmu.freeLibrary, f"The library of '{self.source}' cannot be unloaded")
             self._fmu = None
-        self.remove_files()
+        self._remove_files()
 
     def _try(self, act: Callable[[], object], else_: str) -> None:
         try:
@@ -183,8 +185,13 @@ class FmuFile:
         except Exception as error:
             log.warning("%s: %s", else_, error)
 
-    def remove_files(self) -> None:
-        """Delete what was unpacked."""
+    def abandon(self) -> None:
+        """Delete what was unpacked, and hear no more messages, although a call has not returned."""
+        for log in self._logs:
+            log.is_abandoned = True
+        self._remove_files()
+
+    def _remove_files(self) -> None:
         if self._unpacked is not None:
             shutil.rmtree(self._unpacked, ignore_errors=True)
 

@@ -84,10 +84,10 @@ class Loader:
             fmu.close()
         self._fmus.clear()
 
-    def remove_files(self) -> None:
-        """Delete what was unpacked, although an FMU is still being called that cannot be freed."""
+    def abandon(self) -> None:
+        """Delete what was unpacked, although an FMU is still being called and cannot be freed."""
         for fmu in list(self._fmus.values()):
-            fmu.remove_files()
+            fmu.abandon()
 
     def __enter__(self) -> Loader:
         return self

@@ -163,7 +163,7 @@ class Attendance:
         with suppress(KeyboardInterrupt):
             if self.session is not None:
                 self.session.rows.close(PATIENCE)
-        self._loader.remove_files()
+        self._loader.abandon()
         self._process.put_back_process(self._fmus)
 
     def interrupted(self) -> Interrupted:

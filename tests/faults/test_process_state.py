@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from command_line import command
 from misbehaving_fmu import Act, misbehaving
 
 from fmimaster import Backend, FileError, Interrupted, Simulation, reference_path
@@ -139,7 +140,7 @@ def test_an_interruption_tells_the_last_row_of_the_file(
 
 
 def test_a_real_ctrl_c_in_python_is_interrupted_with_the_results(tmp_path: Path) -> None:
-    fmu = misbehaving(tmp_path, "fmi3", Act("DoStep", "hang", since=0.5))
+    fmu = misbehaving(tmp_path, "fmi3", Act("DoStep", "sleep", 4.0, since=0.5))
     main = threading.main_thread().ident
     assert main is not None
     timer = threading.Timer(1.0, lambda: signal.pthread_kill(main, signal.SIGINT))
@@ -177,3 +178,50 @@ def test_an_fmu_is_never_overwritten(tmp_path: Path, how: str) -> None:
     with pytest.raises(FileError, match=r"would (be overwritten|overwrite)"):
         Simulation(fmu).run(output_file=table)
     assert table.read_bytes() == fmu.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--output-file", "--plot", "--log-file"])
+def test_no_option_overwrites_an_fmu(
+    tmp_path: Path, option: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fmu = misbehaving(tmp_path, "fmi3")
+    before, link = fmu.read_bytes(), tmp_path / "out.svg"
+    link.hardlink_to(fmu)
+    outcome = command(capfd, "simulate", fmu, option, link)
+    assert "Choose another name." in outcome.error
+    assert fmu.read_bytes() == before
+
+
+def test_the_standard_output_by_its_name_has_the_rows(tmp_path: Path) -> None:
+    fmu = misbehaving(tmp_path, "fmi3", Act("DoStep", "print", "printed"))
+    arguments = ["simulate", str(fmu), "--output-file", "/dev/stdout"]
+    done = subprocess.run(
+        [sys.executable, "-m", "fmimaster", *arguments], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.partition(",")[0] for line in done.stdout.splitlines()[:2]] == ['"time"', "0.0"]
+    assert len(done.stdout.splitlines()) == 12
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_messages_of_two_runs_at_a_time_are_not_mixed(tmp_path: Path, version: str) -> None:
+    """Both have an instance of the same name; the one says what the other does not."""
+    told = {}
+    fmus = {}
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        acts = [Act("DoStep", "say", name), Act("DoStep", "sleep", 0.02)]
+        fmus[name] = misbehaving(folder, version, *acts, Act("DoStep", "return", 3, since=0.75))
+
+    def simulate(name: str) -> None:
+        with pytest.raises(CallError) as caught:
+            run(fmus[name])
+        told[name] = set(caught.value.messages)
+
+    threads = [threading.Thread(target=simulate, args=(name,)) for name in fmus]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told == {"one": {"one"}, "two": {"two"}}
