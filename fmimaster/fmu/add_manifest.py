@@ -84,8 +84,11 @@ def _copy(fmu: Path, output: Path, member: str, content: bytes) -> None:
         zipfile.ZipFile(fmu) as before,
         zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as after,
     ):
+        copied = {member}
         for info in before.infolist():
-            if entry_name(info, source) != member:
+            name = entry_name(info, source)
+            if name not in copied:
+                copied.add(name)  # some archives have a file twice
                 with before.open(info) as read, after.open(info, "w") as written:
                     shutil.copyfileobj(read, written)
         after.writestr(member, content)
