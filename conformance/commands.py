@@ -30,8 +30,17 @@ MOST_LINES = 200
 COMMANDS = {
     "info": (),
     "validate": (),
-    "plan": ("--stop-time", "1", "--step-size", "0.01"),
-    "simulate": ("--stop-time", "1", "--step-size", "0.01", "--output-file", "rows.csv"),
+    "plan": ("--start-time", "0", "--stop-time", "1", "--step-size", "0.01"),
+    "simulate": (
+        "--start-time",
+        "0",
+        "--stop-time",
+        "1",
+        "--step-size",
+        "0.01",
+        "--output-file",
+        "rows.csv",
+    ),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields
@@ -11,6 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from compared import Line
+
+_NUMBER = re.compile(r"(?<=.)\d[\d.]*$|^\d+$|\d\.")
+"""A version, or a digit in a version; not that in front of ``20-sim``."""
 
 
 def write_tables(lines: Sequence[Line], target: Path) -> None:
@@ -49,8 +53,14 @@ def _summary(lines: Sequence[Line]) -> Iterable[Sequence[object]]:
 
 
 def _family(exporter: str) -> str:
-    words = exporter.replace("Version", "").split()
-    return words[0].rstrip(".:0123456789") if words else "not named"
+    """The name of a tool without its version: the words before the first with a digit, a bracket or a comma."""
+    first, *others = exporter.replace("Version", "0").split()
+    kept = [_NUMBER.sub("", first)]
+    for word in others:
+        if kept[-1].endswith((":", ",")) or _NUMBER.search(word) or word.startswith("("):
+            break
+        kept.append(word)
+    return " ".join(kept).rstrip(":,")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
