@@ -246,9 +246,10 @@ class _LogFile(logging.FileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is Python's
         """Remember the first failure."""
         failure = sys.exc_info()[1]
-        if not isinstance(failure, OSError):
+        if isinstance(failure, OSError):
+            self._failure = self._failure or failure
+        else:
             super().handleError(record)
-        self._failure = self._failure or failure
 
     def close(self) -> None:
         """Close the file, whether or not the last lines can be written."""

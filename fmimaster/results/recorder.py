@@ -185,7 +185,8 @@ class Recorder:
 
 def _row_bytes(columns: Sequence[Column]) -> int:
     """How many bytes a row takes at most: its time, and 8 for each element."""
-    return 8 + 8 * sum(column.column.stop - column.column.start for column in columns)
+    elements: int = sum(column.column.stop - column.column.start for column in columns)
+    return 8 + 8 * elements
 
 
 def _values(column: Column, block: Block, rows: int) -> NDArray[Any]:
