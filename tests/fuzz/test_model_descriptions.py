@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mutations import edited_bytes, edited_xml
 
+from fmimaster.cli import main
 from fmimaster.fmu.model_description import read_model
 from fmimaster.preparation import Prepared
 from fmimaster.reference_files import reference_names, reference_path
 from fmimaster.simulation import Simulation
 from fmimaster.system.model import MOST_ELEMENTS, Model
+from fmimaster.validation import validate
 
 FMI2 = b"""<fmiModelDescription fmiVersion="2.0" modelName="m" guid="g" numberOfEventIndicators="1">
   <CoSimulation modelIdentifier="m" canHandleVariableCommunicationStepSize="true" maxOutputDerivativeOrder="1"
@@ -126,7 +128,7 @@ def test_the_documents_are_right_as_they_are() -> None:
     assert [read(d).notes for d in documents()] == [()] * len(documents())
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(document=edited())
 def test_any_model_description_becomes_a_model_or_is_refused(document: bytes) -> None:
     model = survives(read, document)
@@ -137,7 +139,21 @@ def test_any_model_description_becomes_a_model_or_is_refused(document: bytes) ->
         assert all(0 <= v.value_reference < 2**32 for v in model.variables)
 
 
-@settings(max_examples=100)
+@settings(max_examples=80)
 @given(document=edited())
 def test_any_model_can_be_planned(document: bytes) -> None:
     survives(prepare, document)
+
+
+def describe(document: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "modelDescription.xml").write_bytes(document)
+        validate(folder)
+        for options in (["info", folder], ["info", folder, "--json"], ["plan", folder]):
+            assert main(options) in (0, 2)
+
+
+@settings(max_examples=25)
+@given(document=edited())
+def test_any_model_description_can_be_shown_and_validated(document: bytes) -> None:
+    survives(describe, document)
