@@ -170,15 +170,8 @@ class Rules:
         self.call(i, Call.GET)
         if instruction.group not in (Group.OUTPUTS, Group.SOURCES):
             self.fail(f"{instruction.group.name.lower()} of {self.name(i)} cannot be read")
-        variables = [
-            v for s in self.plan.layout.segments(i, instruction.group) for v in s.variables
-        ]
         if self.instances[i].state is State.INITIALIZATION_MODE:
-            for v in variables:
-                if not v.get_in_initialization:
-                    self.fail(
-                        f"'{v.name}' of {self.name(i)} is read in Initialization Mode; FMI 2.0 forbids that"
-                    )
+            self.may_be_read(i, instruction.group)
         if self.instances[i].state is State.STEP_MODE and self.instances[i].given:
             self.fail(
                 f"outputs of {self.name(i)} are read after its inputs were set and before it is stepped; "
@@ -186,6 +179,15 @@ class Rules:
             )
         if instruction.group is Group.OUTPUTS:
             self.note(i, read=self.instances[i].stamp)
+
+    def may_be_read(self, i: int, group: Group) -> None:
+        """Refuse what FMI 2.0 does not let be read in Initialization Mode."""
+        for segment in self.plan.layout.segments(i, group):
+            for v in segment.variables:
+                if not v.get_in_initialization:
+                    self.fail(
+                        f"'{v.name}' of {self.name(i)} is read in Initialization Mode; FMI 2.0 forbids that"
+                    )
 
     def step(self, instruction: Step) -> None:
         i, end = instruction.instance, instruction.end
