@@ -89,10 +89,10 @@ def test_two_components_can_use_one_file_by_two_interfaces(tmp_path: Path) -> No
         assert loader.model(Component("b", source)) is first
 
 
-def test_the_attribute_implementation_of_ssp_is_left_aside(tmp_path: Path) -> None:
+def test_the_implementation_of_a_component_of_ssp_is_co_simulation(tmp_path: Path) -> None:
     path = system(tmp_path, {"a": reference("fmi3/Dahlquist.fmu")})
     text = path.read_text()
-    for value in ("CoSimulation", "ModelExchange", "any"):
+    for value in ("CoSimulation", "any"):
         path.write_text(text.replace(' name="a"', f' name="a" implementation="{value}"', 1))
         [(_, component)] = read_system(path).components()
         assert component.interface is Interface.CO_SIMULATION
