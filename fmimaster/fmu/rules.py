@@ -119,7 +119,8 @@ def _initial_unknowns(description: ModelDescription) -> Iterator[str]:
     for entry in description.derivatives:
         derivative = entry.variable
         state = derivative.derivative if derivative is not None else None
-        expected |= {v.name for v in (state, derivative) if getattr(v, "initial", None) in unknown}
+        both = [v for v in (state, derivative) if isinstance(v, ModelVariable)]
+        expected |= {v.name for v in both if v.initial in unknown}
     yield from _difference(
         "InitialUnknown",
         expected,
@@ -165,7 +166,7 @@ def _declared(description: ModelDescription) -> Iterator[ModelVariable]:
 
 
 def _of(unknowns: Iterable[Unknown]) -> set[str]:
-    return {u.variable.name for u in unknowns if u.variable is not None}
+    return {v.name for u in unknowns if (v := u.variable) is not None}
 
 
 def _difference(what: str, expected: set[str], found: set[str], words: str) -> Iterator[str]:
