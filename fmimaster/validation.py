@@ -11,11 +11,11 @@ from fmimaster.algorithms import Jacobi, assemble
 from fmimaster.control.schedule import make_schedule
 from fmimaster.errors import DescriptionError, InputError, ModelError, OptionError
 from fmimaster.fmu import once
+from fmimaster.fmu.description.rules import broken_rules
+from fmimaster.fmu.description.terminals import read_terminals
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.fmu.rules import broken_rules
-from fmimaster.fmu.terminals import read_terminals
 from fmimaster.given_path import given_path
 from fmimaster.plan.graph import AlgebraicLoop
 from fmimaster.plan.make import make_plan

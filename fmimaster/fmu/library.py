@@ -17,12 +17,12 @@ import fmpy
 from fmimaster.errors import ModelError
 from fmimaster.fmu import once
 from fmimaster.fmu.binary import MessageLog
+from fmimaster.fmu.description.model_description import read_model
 from fmimaster.fmu.fmi2 import Fmi2Instance
 from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.layered_standards import read_layered_standards
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.fmu.model_description import read_model
 from fmimaster.fmu.process_state import LOADING
 from fmimaster.fmu.tolerant import FMU2Tolerant, FMU3Tolerant
 from fmimaster.system.archive import open_archive

@@ -13,14 +13,13 @@ def test_every_file_that_the_page_names_exists() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     tree = re.search(r"^```text\nfmimaster/\n(.*?)^```", page, re.M | re.S)
     assert tree is not None
-    folder = PACKAGE
+    folders = [PACKAGE]  # what stands deeper lies in the folder above it
     for line in tree[1].splitlines():
         names, _, _ = line.strip().partition("   ")
-        if line.startswith("  ") and not line.startswith("   "):
-            folder = PACKAGE
+        depth = max(1, (len(line) - len(line.lstrip())) // 2)
+        del folders[depth:]
         for name in names.split(", "):
-            if not re.fullmatch(r"[\w*]+(\.py|/)", name):
-                continue
-            assert list(folder.glob(name.rstrip("/"))), f"{folder.name}/{name}"
-        if re.match(r"  \w+/ ", line):
-            folder = PACKAGE / line.strip().partition("/")[0]
+            if re.fullmatch(r"[\w*]+(\.py|/)", name):
+                assert list(folders[-1].glob(name.rstrip("/"))), f"{folders[-1].name}/{name}"
+        if folder := re.match(r"(\w+)/ ", line.strip()):
+            folders.append(folders[-1] / folder[1])

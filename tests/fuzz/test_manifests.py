@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mutations import edited_bytes, edited_xml
 
+from fmimaster.fmu.description.terminals import FILE, read_terminals
 from fmimaster.fmu.layered_standards import read_layered_standards
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.fmu.terminals import FILE, read_terminals
 from fmimaster.system.description import Source
 from fmimaster.system.model import Model
 

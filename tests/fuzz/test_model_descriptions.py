@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mutations import edited_bytes, edited_xml
 
 from fmimaster.cli import main
-from fmimaster.fmu.model_description import read_model
+from fmimaster.fmu.description.model_description import read_model
 from fmimaster.preparation import Prepared
 from fmimaster.reference_files import reference_names, reference_path
 from fmimaster.simulation import Simulation

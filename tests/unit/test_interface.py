@@ -9,8 +9,8 @@ import pytest
 from command_line import changed, reference, system
 
 from fmimaster.errors import ModelError
+from fmimaster.fmu.description.model_description import read_model
 from fmimaster.fmu.load import Loader
-from fmimaster.fmu.model_description import read_model
 from fmimaster.system.description import Component, Source
 from fmimaster.system.model import Capabilities, Interface, Model
 from fmimaster.system.ssp import read_system

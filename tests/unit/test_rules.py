@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from command_line import changed, large_fmu, reference
 
+from fmimaster.fmu.description.rules import BrokenRule, broken_rules
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.fmu.rules import BrokenRule, broken_rules
 from fmimaster.validation import Severity, validate
 
 Edit = Callable[[str], str]

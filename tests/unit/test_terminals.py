@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from event_fmus import event_fmu
 
+from fmimaster.fmu.description.terminals import FILE, Member, Terminal, read_terminals
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.fmu.terminals import FILE, Member, Terminal, read_terminals
 from fmimaster.system.description import Source
 from fmimaster.validation import Severity, validate
 

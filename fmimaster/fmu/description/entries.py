@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fmimaster.fmu.dialects import Dialect
-from fmimaster.fmu.findings import Findings, labelled, problem, quoted, shown, whole_number
+from fmimaster.fmu.description.dialects import Dialect
+from fmimaster.fmu.description.findings import (
+    Findings,
+    labelled,
+    problem,
+    quoted,
+    shown,
+    whole_number,
+)
 from fmimaster.system.model import DataType
 from fmimaster.system.xml import Element, children, local_name
 

@@ -8,11 +8,11 @@ from math import isfinite, prod
 from typing import Any
 
 from fmimaster.errors import DescriptionError
-from fmimaster.fmu.clock_attributes import read_clock
-from fmimaster.fmu.definitions import TypeDefinition
-from fmimaster.fmu.dialects import Dialect
-from fmimaster.fmu.entries import Entry, References
-from fmimaster.fmu.findings import Findings, labelled, problem, quoted, shown
+from fmimaster.fmu.description.clock_attributes import read_clock
+from fmimaster.fmu.description.definitions import TypeDefinition
+from fmimaster.fmu.description.dialects import Dialect
+from fmimaster.fmu.description.entries import Entry, References
+from fmimaster.fmu.description.findings import Findings, labelled, problem, quoted, shown
 from fmimaster.system.model import (
     MOST_ELEMENTS,
     Causality,

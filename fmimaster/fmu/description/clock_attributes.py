@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fmimaster.fmu.findings import Findings, labelled, problem, whole_number
+from fmimaster.fmu.description.findings import Findings, labelled, problem, whole_number
 from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.xml import Element, value_of
 

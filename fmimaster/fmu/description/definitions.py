@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import isfinite
 
 from fmimaster.errors import FileError
-from fmimaster.fmu.dialects import Dialect
-from fmimaster.fmu.findings import Findings, shown
+from fmimaster.fmu.description.dialects import Dialect
+from fmimaster.fmu.description.findings import Findings, shown
 from fmimaster.system.model import Unit
 from fmimaster.system.xml import Element, child, children, value_of
 

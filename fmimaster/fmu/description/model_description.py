@@ -11,19 +11,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fmimaster.errors import ModelError
-from fmimaster.fmu.definitions import read_types, read_units
-from fmimaster.fmu.dialects import FMI2, FMI3
-from fmimaster.fmu.entries import References, read_entries
-from fmimaster.fmu.findings import Findings
-from fmimaster.fmu.interfaces import (
+from fmimaster.fmu.description.definitions import read_types, read_units
+from fmimaster.fmu.description.dialects import FMI2, FMI3
+from fmimaster.fmu.description.entries import References, read_entries
+from fmimaster.fmu.description.findings import Findings
+from fmimaster.fmu.description.interfaces import (
     interface_element,
     offered_interfaces,
     read_capabilities,
     read_experiment,
     read_model_identifier,
 )
-from fmimaster.fmu.model_structure import read_dependencies
-from fmimaster.fmu.variables import VariableReader, readable_in_initialization, with_aliases
+from fmimaster.fmu.description.model_structure import read_dependencies
+from fmimaster.fmu.description.variables import (
+    VariableReader,
+    readable_in_initialization,
+    with_aliases,
+)
 from fmimaster.system.files import read_whole
 from fmimaster.system.model import MOST_ELEMENTS, Interface, Model, Version
 from fmimaster.system.xml import Element, children, parse_xml

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from fmimaster.errors import ModelError
-from fmimaster.fmu.findings import Findings, labelled, problem, shown
+from fmimaster.fmu.description.findings import Findings, labelled, problem, shown
 from fmimaster.system.model import Capabilities, DefaultExperiment, Interface
 from fmimaster.system.xml import Element, child
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fmimaster.fmu.dialects import Dialect
-from fmimaster.fmu.entries import Entry, References
-from fmimaster.fmu.findings import Findings, labelled, shown
+from fmimaster.fmu.description.dialects import Dialect
+from fmimaster.fmu.description.entries import Entry, References
+from fmimaster.fmu.description.findings import Findings, labelled, shown
 from fmimaster.system.model import Causality, DependencyKind, Initial, Variable
 from fmimaster.system.xml import Element, children
 

@@ -16,9 +16,9 @@ from fmpy.validation import validate_model_description
 from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 
 from fmimaster.errors import FileError
+from fmimaster.fmu.description.names import follows_convention
+from fmimaster.fmu.description.terminals import FILE as TERMINALS
 from fmimaster.fmu.manifest import UnpackedFmu
-from fmimaster.fmu.names import follows_convention
-from fmimaster.fmu.terminals import FILE as TERMINALS
 from fmimaster.system.files import read_whole
 from fmimaster.system.notes import listed
 from fmimaster.system.xml import parse_xml
