@@ -24,8 +24,10 @@ import fmpy
 import pytest
 
 SOURCE = Path(__file__).parent / "misbehaving" / "misbehaving.c"
-FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
-FLAGS += ("-Werror", "-Wno-unused-parameter", "-pthread")
+FLAGS = (
+    *("-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden"),
+    *("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-pthread"),
+)
 
 VERSIONS = ("fmi2", "fmi3")
 

@@ -12,6 +12,7 @@ import pytest
 from command_line import Outcome, changed, large_fmu, reference, system
 
 from fmimaster.commands import facts
+from fmimaster.system.model import Variable
 
 Run = Callable[..., Outcome]
 
@@ -90,7 +91,12 @@ def test_the_page_of_100_000_variables_is_short_and_converts_only_what_it_shows(
     path = large_fmu(tmp_path / "a.fmu", 100_000)
     converted: list[str] = []
     one = facts._variable
-    monkeypatch.setattr(facts, "_variable", lambda v: converted.append(v.name) or one(v))
+
+    def counted(variable: Variable) -> dict[str, object]:
+        converted.append(variable.name)
+        return one(variable)
+
+    monkeypatch.setattr(facts, "_variable", counted)
     lines = run("info", path).out.splitlines()
     assert len(lines) < 200
     assert max(map(len, lines)) < 200

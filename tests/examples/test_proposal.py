@@ -12,7 +12,6 @@ from event_fmus import EVENTS, EXTRA, VARIABLES, event_fmu, manifest
 from fmpy.validation import validate_fmu
 from lxml import etree
 
-from fmimaster.errors import ModelError
 from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.fmu.extensions.events import EventManifest
 from fmimaster.fmu.extensions.events_writer import write_manifest
@@ -163,8 +162,21 @@ def test_schema_and_reader_refuse_the_same(
     assert right in EVENTS
     text = manifest(EVENTS.replace(right, wrong, 1))
     assert not of_manifests.validate(etree.fromstring(text))
-    with pytest.raises(ModelError):
-        model_with(text, VARIABLES, tmp_path)
+    model = model_with(text, VARIABLES, tmp_path)
+    [standard] = model.layered_standards
+    assert standard.problems
+    assert (model.events, model.event_policy, model.look_ahead) == ((), None, None)
+    assert model.input_polynomials == ()
+
+
+def test_schema_and_reader_accept_the_same(of_manifests: etree.XMLSchema, tmp_path: Path) -> None:
+    """What the test above changes is right before."""
+    text = manifest(EVENTS)
+    of_manifests.assertValid(etree.fromstring(text))
+    model = model_with(text, VARIABLES, tmp_path)
+    [standard] = model.layered_standards
+    assert standard.problems == ()
+    assert model.events != ()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.skipif(native_executor() is None, reason="the kernel is
 
 BACKENDS = [Backend.REFERENCE, Backend.NATIVE]
 EVERY = "*"
-STATES = {"canGetAndSetFMUstate": "true", "canGetAndSetFMUState": "true"}
+STATES: dict[str, Any] = {"canGetAndSetFMUstate": "true", "canGetAndSetFMUState": "true"}
 """As FMI 2.0 spells it, and FMI 3.0."""
 MESSAGES = [
     Act(EVERY, "say", "told in a call"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from misbehaving_fmu import CALLS, VERSIONS, Act, misbehaving
@@ -61,7 +62,7 @@ def run(fmu: Path, trace: Path, backend: Backend) -> Verdict:
 
 
 def both(
-    folder: Path, version: str, *acts: Act, lacks: tuple[str, ...] = (), **capabilities: str
+    folder: Path, version: str, *acts: Act, lacks: tuple[str, ...] = (), **capabilities: Any
 ) -> Verdict:
     """The verdict of both executors, which must be one."""
     trace = folder / "trace.txt"

@@ -19,7 +19,6 @@ from ssd_text import (
     elements,
     inline_mapping,
     parameter,
-    read_system,
     ssd,
     values,
 )
@@ -28,6 +27,7 @@ from fmimaster.control.schedule import make_schedule
 from fmimaster.plan.make import make_plan
 from fmimaster.system.model import Causality, DataType, Unit
 from fmimaster.system.resolve import resolve
+from fmimaster.system.ssp import read_system
 
 MODEL = PythonFmu(
     parameters={"p": 1.0, "n": 2, "size": 2, "text": ""},

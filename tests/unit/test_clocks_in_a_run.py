@@ -111,7 +111,7 @@ def test_the_time_event_of_an_fmu_comes_at_the_next_point_if_steps_cannot_vary(
 
 def test_an_event_makes_no_short_step_where_steps_cannot_vary(simulate: Simulate) -> None:
     """Outputs of another FMU that depend on what has changed wait for the next point."""
-    fixed = {"can_handle_variable_communication_step_size": False}
+    fixed: dict[str, Any] = {"can_handle_variable_communication_step_size": False}
     other = PythonFmu(
         inputs={"u": 0.0}, outputs={"y": lambda v: v.u}, depends={"y": ["u"]}, **fixed
     )

@@ -30,8 +30,8 @@ CELSIUS = Unit("degC", (0, 0, 0, 0, 1, 0, 0, 0), 1.0, 273.15)
 
 def connect(start: str, end: str, *transformation: float, suppress: bool = False) -> Connection:
     """``"a.y"`` is a variable of a component, ``"v"`` a connector of the system itself."""
-    ends = [Endpoint(*name.rpartition(".")[::2]) for name in (start, end)]
-    return Connection(*ends, Transformation(*transformation), suppress)
+    source, target = (Endpoint(*name.rpartition(".")[::2]) for name in (start, end))
+    return Connection(source, target, Transformation(*transformation), suppress)
 
 
 def through(

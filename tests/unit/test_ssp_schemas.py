@@ -130,7 +130,7 @@ def test_our_own_systems_follow_the_schema(name: str) -> None:
 
 def test_a_system_with_findings_runs_and_tells_them(tmp_path: Path) -> None:
     fmu = reference_path("fmi3/Dahlquist.fmu")
-    text = ssd(elements(component("a", source=fmu, more='nmae="b"')))
+    text = ssd(elements(component("a", source=str(fmu), more='nmae="b"')))
     (tmp_path / "s.ssd").write_text(text)
     results = simulate(tmp_path / "s.ssd", stop_time=1, step_size=0.5)
     (warning,) = results.statistics.warnings
