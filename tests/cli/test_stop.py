@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -164,13 +165,18 @@ def test_rows_reach_the_file_while_an_fmu_takes_its_time(start: Start) -> None:
     run.ended_by(signal.SIGINT, signal.SIGINT)
 
 
-@pytest.mark.skipif(os.environ.get("FMIMASTER_STOP") != "all", reason="takes minutes")
-@pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("action", ["hang", "spin", "flood_for_ever"])
+CASES = product(
+    ("Instantiate", "EnterInitializationMode", "DoStep", "Get", "Terminate", "FreeInstance"),
+    ("hang", "spin", "flood_for_ever"),
+    VERSIONS,
+    BACKENDS,
+    SIGNALS,
+)
+
+
 @pytest.mark.parametrize(
-    "call", ["Instantiate", "EnterInitializationMode", "DoStep", "Get", "Terminate", "FreeInstance"]
+    ("call", "action", "version", "backend", "number"),
+    CASES if os.environ.get("FMIMASTER_STOP") == "all" else (),
 )
 def test_every_call(
     start: Start, call: str, action: str, version: str, backend: str, number: signal.Signals
