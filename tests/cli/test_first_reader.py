@@ -35,7 +35,7 @@ def test_an_output_never_overwrites_what_is_read(run: Run, dahlquist: Path, tmp_
     fmu = shutil.copy(dahlquist, tmp_path / "a.fmu")
     before = Path(fmu).read_bytes()
     message = run("simulate", fmu, "--output-file", fmu).error
-    assert f"--output-file {fmu} would overwrite what is read" in message
+    assert f"would overwrite '{fmu}', which is read" in message
     assert Path(fmu).read_bytes() == before
 
 

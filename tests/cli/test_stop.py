@@ -165,12 +165,14 @@ def test_rows_reach_the_file_while_an_fmu_takes_its_time(start: Start) -> None:
     run.ended_by(signal.SIGINT, signal.SIGINT)
 
 
-CASES = product(
-    ("Instantiate", "EnterInitializationMode", "DoStep", "Get", "Terminate", "FreeInstance"),
-    ("hang", "spin", "flood_for_ever"),
-    VERSIONS,
-    BACKENDS,
-    SIGNALS,
+CASES = tuple(
+    product(
+        ("Instantiate", "EnterInitializationMode", "DoStep", "Get", "Terminate", "FreeInstance"),
+        ("hang", "spin", "flood_for_ever"),
+        VERSIONS,
+        BACKENDS,
+        SIGNALS,
+    )
 )
 
 
