@@ -67,8 +67,8 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
     outputs : option → path
     inputs : paths that are read
     """
-    inputs = list(inputs)
-    taken = {given_path(path).resolve(): "what is read" for path in inputs if path}
+    read = [given_path(path) for path in inputs if path]
+    taken: dict[Path, str] = {}
     for option, path in outputs.items():
         if path is None or path == "-":
             continue
@@ -77,7 +77,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
                 f"'{path}' cannot be written: its folder does not exist. Make it first."
             )
         file = Path(path).resolve()
-        refuse_to_overwrite(file, [Path(read) for read in inputs if read])
+        refuse_to_overwrite(file, read)
         if file in taken:
             raise FileError(f"{option} {path} would overwrite {taken[file]}. Choose another name.")
         taken[file] = f"what {option} writes"
