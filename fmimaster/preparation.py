@@ -83,11 +83,8 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
         usual_rule=FixedStep if clock is None else clock.usual_rule,
         points=jumps,
     )
-    if jumps:
-        signals = loader.table(table)
-        for time in jumps:
-            if (point := schedule.on_grid(time)) != time:
-                signals.move(time, point)
+    if moved := {t: point for t in jumps if (point := schedule.on_grid(t)) != t}:
+        loader.move_rows(table, moved)
     plan, programs = _planned(settings, schedule.rule, resolved, description)
     return Prepared(
         description, plan, programs, schedule, made_from, _input_jumps(plan, schedule, jumps)

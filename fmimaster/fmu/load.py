@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
 
@@ -61,6 +62,10 @@ class Loader:
                 )
             self._tables[component] = Table(component.name, rows.time, rows.columns, types)
         return self._tables[component]
+
+    def move_rows(self, component: Component, points: Mapping[float, float]) -> None:
+        """Use the table of a component with its rows at other times from now on: see :meth:`Table.moved`."""
+        self._tables[component] = self.table(component).moved(points)
 
     def instantiate(self, component: Component, name: str, options: InstanceOptions) -> Instance:
         """A new instance of a component, by this full name: see :meth:`FmuFile.instantiate`."""

@@ -47,6 +47,7 @@ class Table:
         self.time = time
         self._times = time.tolist()
         self.columns = columns
+        self._types = types
         variables = []
         for k, column in enumerate(columns):
             variables.append(_output(column, k, types.get(column, DataType.FLOAT64)))
@@ -86,11 +87,14 @@ class Table:
                 found.setdefault(float(self.time[last[k]]), set()).add(column)
         return {time: frozenset(found[time]) for time in sorted(found)}
 
-    def move(self, before: float, after: float) -> None:
-        """Let the rows at one time be at another one near it, with those between the two."""
-        between = (self.time >= min(before, after)) & (self.time <= max(before, after))
-        self.time = np.where(between, after, self.time)
-        self._times = self.time.tolist()
+    def moved(self, points: Mapping[float, float]) -> Table:
+        """The same table, with the rows at each of these times at another time near it, also those between the two."""
+        time = self.time.copy()
+        for before, after in points.items():
+            first = np.searchsorted(self.time, min(before, after), "left")
+            last = np.searchsorted(self.time, max(before, after), "right")
+            time[first:last] = after
+        return Table(self.model.name, time, self.columns, self._types)
 
     def value(self, signal: int, time: float) -> float:
         """Value, from the right, of the signal with that value reference."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,22 @@ def test_what_is_neither_an_fmu_nor_a_table_is_refused(tmp_path: Path) -> None:
         Loader() as loader,
     ):
         loader.model(component(path))
+
+
+def test_rows_are_moved_in_a_copy_with_those_between() -> None:
+    t = table([0, 0.25, 0.3, 3 * 0.1, 1], u=[0, 1, 2, 5, 6])
+    moved = t.moved({3 * 0.1: 0.3, 0.25: 0.2})
+    assert moved.time.tolist() == [0, 0.2, 0.3, 0.3, 1]
+    assert moved.model == t.model
+    assert at(moved, "u", 0.2, 0.3) == [1, 5]
+    assert t.time.tolist() == [0, 0.25, 0.3, 3 * 0.1, 1]
+
+
+def test_many_rows_are_moved_at_once() -> None:
+    """One array for all of them: one array for each took some seconds."""
+    times = [k * 0.1 for k in range(10_000)]
+    t = table(times, u=times)
+    begin = time.perf_counter()
+    moved = t.moved({before: round(before, 1) for before in times})
+    assert time.perf_counter() - begin < 1
+    assert moved.time.tolist() == [k / 10 for k in range(10_000)]
