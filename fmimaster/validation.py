@@ -132,10 +132,11 @@ def _rules(fmu: FmuFile, place: str) -> Iterator[Finding]:
 def _left_aside(fmu: FmuFile, place: str) -> Iterator[Finding]:
     """What lies beside the model description, and is not used."""
     for standard in fmu.model.layered_standards:
-        if standard.why_not_used:
-            advice = f"The FMU runs without the layered standard '{standard.name}'."
-            for problem in standard.problems or (standard.why_not_used,):
-                yield Finding(place, Severity.WARNING, _sentence(problem), advice)
+        runs = f"The FMU runs without the layered standard '{standard.name}'"
+        for problem in standard.problems:
+            yield Finding(place, Severity.WARNING, _sentence(problem), f"{runs}.")
+        if standard.why_not_used and not standard.problems:
+            yield Finding(place, Severity.WARNING, f"{runs}: {standard.why_not_used}.")
     _, problems = read_terminals(UnpackedFmu(fmu.folder, place), fmu.model)
     for problem in problems:
         advice = "A simulation does not need terminals."

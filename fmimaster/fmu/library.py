@@ -164,7 +164,10 @@ class FmuFile:
                 )
             for standard in self.model.layered_standards:
                 if reason := standard.why_not_used:
-                    log.warning("'%s' runs without a layered standard. %s", self.source, reason)
+                    name, what = standard.name, reason.removesuffix(".")
+                    log.warning(
+                        "'%s' runs without the layered standard %s: %s.", self.source, name, what
+                    )
         return self._fmu
 
     def close(self) -> None:

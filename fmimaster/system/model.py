@@ -136,13 +136,17 @@ class DependencyKind(Enum):
     DISCRETE = "discrete"
 
 
+BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
+"""In the order of exponents; FMI and SSP name attributes after them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A unit by its exponents of base units: ``base value = factor * value + offset`` (FMI 3.0, 2.4.4)."""
 
     name: str
     exponents: tuple[int, ...] | None = None
-    """Of kg, m, s, A, K, mol, cd, rad; None where the FMU names the unit without its base units."""
+    """Of ``BASE_UNITS``; None where the FMU names the unit without its base units."""
     factor: float = 1.0
     offset: float = 0.0
 
@@ -315,9 +319,9 @@ class LayeredStandard:
 
     @property
     def why_not_used(self) -> str:
-        """Why the FMU runs without it, in one or a few sentences; empty if it is used."""
+        """Why the FMU runs without it, in a phrase or a few sentences; empty if it is used."""
         if not self.problems:
-            return "" if self.known else f"The layered standard '{self.name}' is not known."
+            return "" if self.known else "it is not known"
         more = len(self.problems) - 1
         return f"{self.problems[0]}{f' There are {more} more problems.' if more else ''}"
 

@@ -13,7 +13,7 @@ from urllib.request import url2pathname
 from fmimaster.errors import DescriptionError, FileError
 from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.description import Source, Transformation
-from fmimaster.system.model import Unit
+from fmimaster.system.model import BASE_UNITS, Unit
 from fmimaster.system.notes import Notes
 from fmimaster.system.ssp_schemas import schema_findings
 from fmimaster.system.xml import (
@@ -26,8 +26,6 @@ from fmimaster.system.xml import (
     text_of,
     value_of,
 )
-
-_BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 
 
 class Document:
@@ -137,7 +135,7 @@ def read_units(root: Element) -> Mapping[str, Unit]:
             continue
         units[name] = Unit(
             name,
-            tuple(value_of(base, symbol, int, 0) for symbol in _BASE_UNITS),
+            tuple(value_of(base, symbol, int, 0) for symbol in BASE_UNITS),
             value_of(base, "factor", float, 1.0),
             value_of(base, "offset", float, 0.0),
         )

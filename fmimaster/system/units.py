@@ -14,10 +14,9 @@ from enum import Enum
 
 from fmimaster.errors import DescriptionError
 from fmimaster.system.description import Transformation
-from fmimaster.system.model import Causality, Model, Unit
+from fmimaster.system.model import BASE_UNITS, Causality, Model, Unit
 from fmimaster.system.notes import Notes
 
-_SYMBOLS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 _SECOND = (0, 0, 1, 0, 0, 0, 0, 0)
 _IDENTITY = Transformation()
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -80,7 +79,7 @@ def describe(unit: Unit | None) -> str:
         return f"{unit.name} (unexplained)"
     powers = [
         symbol + (str(power).translate(_SUPERSCRIPTS) if power != 1 else "")
-        for symbol, power in zip(_SYMBOLS, unit.exponents, strict=True)
+        for symbol, power in zip(BASE_UNITS, unit.exponents, strict=True)
         if power
     ]
     factor = [f"{unit.factor:g}"] if unit.factor != 1 or not powers else []

@@ -10,10 +10,9 @@ from math import isfinite
 from fmimaster.errors import FileError
 from fmimaster.fmu.description.dialects import Dialect
 from fmimaster.fmu.description.findings import Findings, shown
-from fmimaster.system.model import Unit
+from fmimaster.system.model import BASE_UNITS, Unit
 from fmimaster.system.xml import Element, child, children, value_of
 
-_BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
 _GREATEST_POWER = 100
 """Of a base unit; no unit has a tenth of it."""
 
@@ -42,7 +41,7 @@ def read_units(root: Element, findings: Findings) -> dict[str, Unit]:
 
 
 def _unit(name: str, base: Element) -> Unit:
-    exponents = tuple(value_of(base, b, int, 0) for b in _BASE_UNITS)
+    exponents = tuple(value_of(base, b, int, 0) for b in BASE_UNITS)
     factor, offset = value_of(base, "factor", float, 1.0), value_of(base, "offset", float, 0.0)
     if not (isfinite(factor) and isfinite(offset) and factor):
         raise ValueError
