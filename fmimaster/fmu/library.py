@@ -85,6 +85,8 @@ class FmuFile:
         self._fmu: Any = None
         self._instances: list[Instance] = []
         self._logs: list[MessageLog] = []
+        self._claimed: once.Identity = frozenset()
+        """As it was when it was claimed: its file may be replaced or deleted during a run."""
         if source.path.is_dir() and not source.member:
             self.folder = source.path.resolve()
         else:
@@ -123,6 +125,7 @@ class FmuFile:
         except BaseException:
             once.release(identity)
             raise
+        self._claimed = identity
         self._instances.append(instance)
         return instance
 
@@ -174,8 +177,8 @@ class FmuFile:
         """Free all instances, unload the library, delete what was unpacked. Never raises, and leaves nothing out."""
         for instance in self._instances:
             self._try(instance.free, f"'{instance.name}' cannot be freed")
-        if self._instances:
-            once.release(once.identity(self.source, self.model))
+        once.release(self._claimed)
+        self._claimed = frozenset()
         self._instances.clear()
         if self._fmu is not None:
             self._try(self._fmu.freeLibrary, f"The library of '{self.source}' cannot be unloaded")
@@ -190,8 +193,8 @@ class FmuFile:
 
     def abandon(self) -> None:
         """Delete what was unpacked, and hear no more messages, although a call has not returned."""
-        for log in self._logs:
-            log.is_abandoned = True
+        for messages in self._logs:
+            messages.is_abandoned = True
         self._remove_files()
 
     def _remove_files(self) -> None:

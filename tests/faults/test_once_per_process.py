@@ -106,3 +106,18 @@ def test_one_that_cannot_be_instantiated_is_not_in_use(once: Path, tmp_path: Pat
     with pytest.raises(ModelError, match="no binary"):
         simulate(broken, **SETTINGS)  # type: ignore[arg-type]
     assert len(simulate(once, **SETTINGS)) == 5  # type: ignore[arg-type]
+
+
+def test_an_fmu_whose_file_is_deleted_during_the_run_is_freed(
+    once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Path(shutil.copy(once, tmp_path / "copy.fmu"))
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    once_and_gone = Simulation(once, **SETTINGS)  # type: ignore[arg-type]
+    results = once_and_gone.run(lambda *_: once.unlink(missing_ok=True))
+    assert not once.exists()
+    assert len(results) == 5
+    assert list(temporary.iterdir()) == []
+    assert len(simulate(copy, **SETTINGS)) == 5  # type: ignore[arg-type]
