@@ -21,9 +21,12 @@ def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> Simulatio
         )
     name = plan.instances[stop.instance].name
     if stop.reason is Reason.EARLY:
+        may = plan.instances[stop.instance].may_return_early
+        was_inside = begin < stop.time < begin + size
+        wrong = "was not allowed" if was_inside and not may else "is not inside the step"
         return CallError(
             f"DoStep of '{name}' from t = {begin:.12g} s (size {size:.6g} s) returned early at t = {stop.time:.17g} s, "
-            "which is not inside the step, or was not allowed. Ask the FMU's vendor, or run it without Event Mode "
+            f"which {wrong}. Ask the FMU's vendor, or run it without Event Mode "
             "(event_mode=False, --no-event-mode).",
             instance=name,
             function="DoStep",

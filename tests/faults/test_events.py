@@ -229,7 +229,9 @@ def test_an_early_return_before_the_last_one_is_told(simulate: Simulate) -> None
 
 def test_an_early_return_that_was_not_allowed_is_told(simulate: Simulate) -> None:
     unit = fall(step=lambda v, h: StepAnswer(0.1, early=True), scope=Scope.PRIVATE)
-    with pytest.raises(CallError, match=r"which is not inside the step, or was not allowed"):
+    with pytest.raises(
+        CallError, match=r"returned early at t = 0\.1\d* s, which was not allowed\. "
+    ):
         run(simulate, LookAhead(), alone=True, a=unit)
 
 
