@@ -70,13 +70,22 @@ class Simulation(Settings):
             If the run cannot be ended; its ``results`` hold all rows until then. It is Interrupted after Ctrl-C, also if
             an FMU does not return from a call; that call is left alone then.
         """
+        results = None
         try:
             with Signals() as signals:
-                return self._attended(signals, progress or silent, output_file)
+                results = self._attended(signals, progress or silent, output_file)
         except KeyboardInterrupt as error:
             if isinstance(error, Interrupted):
                 raise
-            raise Interrupted("Interrupted before the simulation began.") from None
+            when = (
+                "before the simulation began"
+                if results is None
+                else "when the simulation had ended"
+            )
+            late = Interrupted(f"Interrupted {when}.")
+            late.results = results
+            raise late from None
+        return results
 
     def _attended(
         self,
@@ -99,12 +108,17 @@ class Simulation(Settings):
         run = Attendance(prepared, loader, self, signals, writer=writer, progress=progress)
         if writer is None:
             return run.run()
-        with writer:
-            try:
-                return run.run()
-            finally:
-                if isinstance(output_file, Path) and writer.has_written and run.session:
-                    write_facts(output_file, run.session.events, run.session.steps)
+        try:
+            with writer:
+                try:
+                    return run.run()
+                finally:
+                    if isinstance(output_file, Path) and writer.has_written and run.session:
+                        write_facts(output_file, run.session.events, run.session.steps)
+        except KeyboardInterrupt as error:
+            if isinstance(error, Interrupted):
+                raise
+            raise run.interrupted() from None  # the second Ctrl-C, while files were written
 
     def _read(self, prepared: Prepared) -> list[Path]:
         """The files that the simulation reads."""

@@ -42,7 +42,9 @@ class ProcessState:
         self._mask = os.umask(0o077)
         os.umask(self._mask)
         self._locale = locale.setlocale(locale.LC_ALL)
-        self._handlers = {name: self._handler(name) for name in _SIGNALS if hasattr(signal, name)}
+        names = [name for name in _SIGNALS if hasattr(signal, name)]
+        self._handlers = {name: self._handler(name) for name in names}
+        self._handlers_of_python = {name: signal.getsignal(getattr(signal, name)) for name in names}
         self._environment = ctypes.create_string_buffer(_ROOM)
         self._call("fegetenv", self._environment)
         self._arithmetic = self._find_arithmetic()
@@ -69,7 +71,11 @@ class ProcessState:
     def put_back_signals(self, who: str) -> None:
         """The handlers of signals; for any thread."""
         for name, handler in self._handlers.items():
-            if self._handler(name)[:_POINTER] != handler[:_POINTER]:
+            of_python = signal.getsignal(getattr(signal, name))
+            if of_python != self._handlers_of_python[name]:  # another thread has set it: no FMU
+                self._handlers_of_python[name] = of_python
+                self._handlers[name] = self._handler(name)
+            elif self._handler(name)[:_POINTER] != handler[:_POINTER]:
                 self._call("sigaction", getattr(signal, name), handler, None)
                 self._tell(who, f"the handler of {name}")
 

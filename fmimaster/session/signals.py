@@ -41,7 +41,11 @@ class Signals:
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         try:
-            self._before[number](number, frame)
+            handler = self._before[number]
+            handler(number, frame)
+            outer = getattr(handler, "__self__", None)
+            if isinstance(outer, Signals) and outer.raised:  # a run inside of another one ends too
+                raise outer.raised[-1]
         except BaseException as error:  # what it is to end the run with
             self.raised.append(error)
             if not self.is_held or len(self.raised) > 1:
@@ -55,3 +59,5 @@ class Signals:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self.raised and error is None:  # it came when the run had ended
+            raise self.raised[0]

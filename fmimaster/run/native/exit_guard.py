@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,16 @@ from fmimaster.kernel._kernel import ffi, lib
 _TOLD: dict[threading.Thread, Callable[[], None]] = {}
 """Thread in which FMUs are called → whom to tell. A process ends as a whole, so there is one table."""
 
+_LOCK = threading.Lock()
+
+
+def _tell_nobody() -> None:
+    """Python itself ends: then exit() is its own, though a run goes on in a thread that nobody waits for."""
+    lib.fm_at_exit(ffi.NULL)
+
+
+atexit.register(_tell_nobody)
+
 
 @contextmanager
 def guarded(thread: threading.Thread, tell: Callable[[], None]) -> Iterator[None]:
@@ -18,14 +29,16 @@ def guarded(thread: threading.Thread, tell: Callable[[], None]) -> Iterator[None
 
     It is called in the thread that does so, which is often that one, and goes no further then.
     """
-    _TOLD[thread] = tell
-    lib.fm_at_exit(lib.fm_python_exit)
+    with _LOCK:
+        _TOLD[thread] = tell
+        lib.fm_at_exit(lib.fm_python_exit)
     try:
         yield
     finally:
-        del _TOLD[thread]
-        if not _TOLD:
-            lib.fm_at_exit(ffi.NULL)
+        with _LOCK:
+            del _TOLD[thread]
+            if not _TOLD:
+                lib.fm_at_exit(ffi.NULL)
 
 
 @ffi.def_extern("fm_python_exit")  # type: ignore[untyped-decorator]
