@@ -70,9 +70,10 @@ class RunState:
         reached : float
             Start in s of the interval on which the executor works.
         """
-        if self.stretch is None:
+        stretch = self.stretch  # another thread may end it meanwhile
+        if stretch is None:
             return self.steps, self.attempts, self.step_log.entries
-        done = int(np.searchsorted(self.stretch, reached))
+        done = int(np.searchsorted(stretch, reached))
         log = self.step_log.copy()
-        log.add_stretch(self.stretch, done)
+        log.add_stretch(stretch, done)
         return self.steps + done, self.attempts + done + 1, log.entries

@@ -77,12 +77,14 @@ class RowKeeper:
 
     def close(self, patience: float) -> None:
         """Hand on what is there and take no more, in place of a thread that does not return; within this wall time in s."""
-        if self._lock.acquire(
-            timeout=patience
-        ):  # else it is just writing, to a pipe that nobody reads
-            try:
-                self.hand_on_early()
-                self.finish()
-            finally:
-                self._is_closed = True
-                self._lock.release()
+        try:
+            if self._lock.acquire(
+                timeout=patience
+            ):  # else it is just writing, to a pipe that nobody reads
+                try:
+                    self.hand_on_early()
+                    self.finish()
+                finally:
+                    self._lock.release()
+        finally:
+            self._is_closed = True

@@ -200,7 +200,8 @@ class Session:
             try:
                 self.rows.hand_on()
             except SimulationError as cause:
-                raise cause from error
+                if cause is not error:
+                    raise cause from error
             finally:
                 self.rows.finish()
             raise
