@@ -127,7 +127,7 @@ def _page(facts: dict[str, Any]) -> list[str]:
     lines = [f"{facts['system']}, {facts['algorithm']}{clock}"]
     lines += section("Times", aligned(_times(facts["times"])))
     made = [
-        (c["name"], c["modelName"], f"FMI {c['fmiVersion']},", _tolerance(c))
+        (c["name"], c["modelName"], f"FMI {c['fmiVersion']}", _tolerance(c))
         for c in facts["components"]
     ]
     lines += section("Components", aligned(made))

@@ -11,6 +11,7 @@ from typing import Any, NewType
 import numpy as np
 
 from fmimaster.system.clocks import ClockAttributes
+from fmimaster.system.notes import there_are_more
 
 Version = NewType("Version", str)
 """FMI version as written in the model description: ``"2.0"``, ``"3.0"``, ``"3.0.2"``."""
@@ -323,7 +324,7 @@ class LayeredStandard:
         if not self.problems:
             return "" if self.known else "it is not known"
         more = len(self.problems) - 1
-        return f"{self.problems[0]}{f' There are {more} more problems.' if more else ''}"
+        return self.problems[0] + (f" {there_are_more(more, 'problem')}" if more else "")
 
 
 @dataclass(frozen=True)

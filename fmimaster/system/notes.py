@@ -33,7 +33,7 @@ class Notes:
         lines = tuple(_line(what, found) for what, found in self._found.items())
         if most is None or len(lines) <= most:
             return lines
-        return (*lines[:most], f"There are {len(lines) - most} more of this kind.")
+        return (*lines[:most], there_are_more(len(lines) - most, "finding"))
 
 
 def _line(what: str, found: list[tuple[str, str]]) -> str:
@@ -47,6 +47,11 @@ def listed(names: Iterable[str], most: int = _MOST) -> str:
     """Names in a row; of many, the first ones and how many there are besides."""
     every = list(names)
     return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+
+
+def there_are_more(count: int, what: str) -> str:
+    """A sentence: ``"There are 2 more problems."``"""
+    return f"There {'is' if count == 1 else 'are'} {count} more {what}{'s' if count > 1 else ''}."
 
 
 def _more(count: int, what: str) -> str:

@@ -238,7 +238,7 @@ def parse_text(element: Element, name: str, kind: type[T], text: str) -> T:
         value: T = parse(text.strip())
     except (ValueError, KeyError):
         raise FileError(
-            f"{location(element)}: attribute '{name}' of {_label(element)} is {_shown(text)}, expected "
+            f"{location(element)}: attribute '{name}' of {_label(element)} is {shown(text)}, expected "
             f"{words}."
         ) from None
     return value
@@ -249,5 +249,7 @@ def _label(element: Element) -> str:
     return local_name(element) + (f" '{name}'" if name else "")
 
 
-def _shown(text: str, most: int = 60) -> str:
+def shown(text: str | None, most: int = 60) -> str:
+    """A text in quotes, of a long one the beginning."""
+    text = text or ""
     return repr(text if len(text) <= most else text[:most] + " ...")

@@ -43,7 +43,7 @@ def test_order_times_and_programs_are_told(run: Run, two_mass: Path) -> None:
         "two-mass, Jacobi(inputs=Polynomial(points=1, derivatives=0, history=True, held=None))",
         "start 0 s from the system",
         "stop 5 s from the command line",
-        "upper TwoMassUpper FMI 2.0, no tolerance",
+        "upper TwoMassUpper FMI 2.0 no tolerance",
         "upper, lower",
         "Program 'initialize'",
         "Program 'attempt'",

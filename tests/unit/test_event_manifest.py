@@ -501,3 +501,11 @@ def test_a_manifest_without_a_name_is_not_added(tmp_path: Path) -> None:
     path = event_fmu(tmp_path / "a.fmu", None)
     with pytest.raises(ModelError, match=r"The manifest has the name None. Expected an attribute"):
         add_manifest(path, b"<fmiLayeredStandardManifest/>", tmp_path / "b.fmu")
+
+
+def test_the_reason_of_several_problems_is_the_first_with_a_count(tmp_path: Path) -> None:
+    more = '\n<LookAhead next="no"/>'
+    path = event_fmu(tmp_path / "a.fmu", event("") + more)
+    [standard] = model_of(path).layered_standards
+    assert len(standard.problems) == 2
+    assert standard.why_not_used == f"{standard.problems[0]} There is 1 more problem."

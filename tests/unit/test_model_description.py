@@ -368,7 +368,7 @@ def test_a_unit_that_cannot_be_one_is_not_converted(
     assert x is not None
     assert x.unit == unit
     is_noted = bool(definition) and unit.exponents is None
-    assert [n for n in model.notes if "cannot be used, it is not converted: u" in n] == list(
+    assert [n for n in model.notes if "cannot be used, it is not converted: 'u'" in n] == list(
         model.notes
     )
     assert bool(model.notes) is is_noted

@@ -79,7 +79,7 @@ def test_of_many_kinds_of_mistakes_the_first_are_listed(tmp_path: Path) -> None:
     text = ssd(elements(*(component(f"a{k}", more=f'x{k}="1"') for k in range(50))))
     found = read(tmp_path, text).warnings
     assert len(found) == 21
-    assert found[-1] == "There are 30 more of this kind."
+    assert found[-1] == "There are 30 more findings."
 
 
 def test_what_version_2_adds_is_no_finding(tmp_path: Path) -> None:

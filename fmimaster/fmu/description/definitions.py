@@ -9,9 +9,9 @@ from math import isfinite
 
 from fmimaster.errors import FileError
 from fmimaster.fmu.description.dialects import Dialect
-from fmimaster.fmu.description.findings import Findings, shown
+from fmimaster.fmu.description.findings import Findings
 from fmimaster.system.model import BASE_UNITS, Unit
-from fmimaster.system.xml import Element, child, children, value_of
+from fmimaster.system.xml import Element, child, children, shown, value_of
 
 _GREATEST_POWER = 100
 """Of a base unit; no unit has a tenth of it."""
@@ -30,13 +30,14 @@ def read_units(root: Element, findings: Findings) -> dict[str, Unit]:
             unit = Unit(name) if base is None else _unit(name, base)
         except (FileError, ValueError):
             findings.note(
-                element, "a unit has a definition that cannot be used, it is not converted", name
+                element,
+                "a unit has a definition that cannot be used, it is not converted",
+                shown(name),
             )
             unit = Unit(name)
         if found.setdefault(name, unit) != unit:
-            findings.note(
-                element, "a unit is defined again in another way, the first one counts", name
-            )
+            what = "a unit is defined again in another way, the first one counts"
+            findings.note(element, what, shown(name))
     return found
 
 

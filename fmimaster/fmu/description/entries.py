@@ -11,11 +11,10 @@ from fmimaster.fmu.description.findings import (
     labelled,
     problem,
     quoted,
-    shown,
     whole_number,
 )
 from fmimaster.system.model import DataType
-from fmimaster.system.xml import Element, children, local_name
+from fmimaster.system.xml import Element, children, local_name, shown
 
 GREATEST_REFERENCE = 2**32 - 1
 """fmi2ValueReference and fmi3ValueReference have 32 bits."""

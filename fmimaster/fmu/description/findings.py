@@ -9,11 +9,10 @@ from math import isfinite
 from typing import TypeVar
 
 from fmimaster.errors import FileError, ModelError
-from fmimaster.system.notes import Notes
-from fmimaster.system.xml import Element, local_name, location, parse_text, value_of
+from fmimaster.system.notes import Notes, there_are_more
+from fmimaster.system.xml import Element, local_name, location, parse_text, shown, value_of
 
 _MOST_PROBLEMS = 20
-_MOST_LETTERS = 60
 
 E = TypeVar("E", bound=Enum)
 
@@ -53,7 +52,7 @@ class Findings:
         """
         more = len(self._problems) - _MOST_PROBLEMS
         if more > 0:
-            self._problems[_MOST_PROBLEMS:] = [f"There are {more} more problems."]
+            self._problems[_MOST_PROBLEMS:] = [there_are_more(more, "problem")]
         if self._problems:
             raise ModelError(*self._problems)
 
@@ -148,9 +147,3 @@ def quoted(element: Element, text: str) -> str:
     """Name of an element with the value of an attribute."""
     name = element.get("name")
     return f"{shown(name)} ({shown(text)})" if name else shown(text)
-
-
-def shown(text: str | None) -> str:
-    """A text in quotes, of a long one the beginning."""
-    text = text or ""
-    return repr(text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + "…")

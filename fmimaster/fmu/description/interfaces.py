@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import isfinite
 
 from fmimaster.errors import ModelError
-from fmimaster.fmu.description.findings import Findings, labelled, problem, shown
+from fmimaster.fmu.description.findings import Findings, labelled, problem
 from fmimaster.system.model import Capabilities, DefaultExperiment, Interface
-from fmimaster.system.xml import Element, child
+from fmimaster.system.xml import Element, child, shown
 
 _HIGHEST_DERIVATIVE = 100
 """Order of an output derivative; kept small, so that buffers are."""

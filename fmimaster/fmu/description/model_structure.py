@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from fmimaster.fmu.description.dialects import Dialect
 from fmimaster.fmu.description.entries import Entry, References
-from fmimaster.fmu.description.findings import Findings, labelled, shown
+from fmimaster.fmu.description.findings import Findings, labelled
 from fmimaster.system.model import Causality, DependencyKind, Initial, Variable
-from fmimaster.system.xml import Element, children
+from fmimaster.system.xml import Element, children, shown
 
 _KINDS = {kind.value: kind for kind in DependencyKind}
 

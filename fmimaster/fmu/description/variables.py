@@ -12,7 +12,7 @@ from fmimaster.fmu.description.clock_attributes import read_clock
 from fmimaster.fmu.description.definitions import TypeDefinition
 from fmimaster.fmu.description.dialects import Dialect
 from fmimaster.fmu.description.entries import Entry, References
-from fmimaster.fmu.description.findings import Findings, labelled, problem, quoted, shown
+from fmimaster.fmu.description.findings import Findings, labelled, problem, quoted
 from fmimaster.system.model import (
     MOST_ELEMENTS,
     Causality,
@@ -23,7 +23,7 @@ from fmimaster.system.model import (
     Variable,
 )
 from fmimaster.system.values import parse_value
-from fmimaster.system.xml import Element, child, children, location
+from fmimaster.system.xml import Element, child, children, location, shown
 
 _UNCHANGED = (Variability.FIXED, Variability.TUNABLE)
 _CHANGING = (Variability.DISCRETE, Variability.CONTINUOUS)
