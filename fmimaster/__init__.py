@@ -1,95 +1,17 @@
 """Co-simulation of FMI 2.0 and 3.0 FMUs."""
 
-from fmimaster.algorithms import (
-    Algorithm,
-    Aligned,
-    AutomaticSequence,
-    GaussSeidel,
-    Jacobi,
-    Sequential,
-    Waveform,
-)
-from fmimaster.causes import Cause, Event, Kind, Steps
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.locate import Locate
-from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import FreeStep, Ramp
-from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.errors import (
-    CallError,
-    ConvergenceError,
-    DescriptionError,
-    FileError,
-    FmimasterError,
-    InputError,
-    Interrupted,
-    ModelError,
-    NotANumberError,
-    OptionError,
-    ProgramError,
-    SimulationError,
-    ZenoError,
-)
-from fmimaster.plan.plan import Plan
-from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
-from fmimaster.reference_files import reference_path
-from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend
-from fmimaster.simulation import Simulation, simulate
-from fmimaster.system.builder import SystemBuilder
-from fmimaster.system.ssp import read_system
-from fmimaster.validation import Finding, Severity, validate
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "FIRST_ORDER",
-    "HOLD",
-    "Algorithm",
-    "Aligned",
-    "AutomaticSequence",
-    "Backend",
-    "CallError",
-    "Cause",
-    "Check",
-    "ConvergenceError",
-    "DescriptionError",
-    "EarlyReturn",
-    "Emitter",
-    "Event",
-    "EventClock",
-    "FileError",
-    "Finding",
-    "FixedStep",
-    "FmimasterError",
-    "FreeStep",
-    "GaussSeidel",
-    "InputError",
-    "Interrupted",
-    "Jacobi",
-    "Kind",
-    "Locate",
-    "LookAhead",
-    "ModelError",
-    "NotANumberError",
-    "OptionError",
-    "Plan",
-    "Polynomial",
-    "Predictive",
-    "ProgramError",
-    "Ramp",
-    "Results",
-    "Sequential",
-    "Severity",
-    "Simulation",
-    "SimulationError",
-    "StepRule",
-    "Steps",
-    "SystemBuilder",
-    "Waveform",
-    "ZenoError",
-    "read_system",
-    "reference_path",
-    "simulate",
-    "validate",
-]
+if TYPE_CHECKING:
+    from fmimaster.api import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, imported when it is used: so the command line can say that it was interrupted while it is imported."""
+    api = import_module("fmimaster.api")
+    return globals()[name] if name in globals() else getattr(api, name)  # modules are there now too
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *import_module("fmimaster.api").__all__})

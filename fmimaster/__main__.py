@@ -1,7 +1,17 @@
-"""``python -m fmimaster``: the command line."""
+"""``fmimaster`` and ``python -m fmimaster``: the command line, which can also be interrupted while it is imported."""
 
 import sys
 
-from fmimaster.cli import main
 
-sys.exit(main())
+def main() -> int:
+    """Run the command of this process; returns the exit status."""
+    try:
+        from fmimaster.cli import main as command
+    except KeyboardInterrupt:
+        sys.stderr.write("fmimaster: error: Interrupted.\n")
+        return 130
+    return command()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

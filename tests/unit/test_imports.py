@@ -39,7 +39,8 @@ ALLOWED["simulation"] = BELOW_SIMULATION
 ALLOWED["validation"] = BELOW_SIMULATION
 # what stands above the front door uses what it takes and returns; it executes nothing and knows no FMI version
 PUBLIC = BELOW_SIMULATION - {"kernel"} | {"simulation", "validation"}
-ALLOWED["__init__"] = PUBLIC
+ALLOWED["api"] = PUBLIC
+ALLOWED["__init__"] = PUBLIC | {"api"}
 ALLOWED["sweep"] = PUBLIC | {"__init__"}
 ALLOWED["demos"] = PUBLIC | {"__init__"}
 ALLOWED["commands"] = PUBLIC | {"__init__", "demos"}

@@ -1,0 +1,95 @@
+"""The public names of the package; ``import fmimaster`` offers them all, and imports them when one is used."""
+
+from fmimaster.algorithms import (
+    Algorithm,
+    Aligned,
+    AutomaticSequence,
+    GaussSeidel,
+    Jacobi,
+    Sequential,
+    Waveform,
+)
+from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.locate import Locate
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import FreeStep, Ramp
+from fmimaster.control.step_rule import FixedStep, StepRule
+from fmimaster.errors import (
+    CallError,
+    ConvergenceError,
+    DescriptionError,
+    FileError,
+    FmimasterError,
+    InputError,
+    Interrupted,
+    ModelError,
+    NotANumberError,
+    OptionError,
+    ProgramError,
+    SimulationError,
+    ZenoError,
+)
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
+from fmimaster.reference_files import reference_path
+from fmimaster.results.results import Results
+from fmimaster.run.choice import Backend
+from fmimaster.simulation import Simulation, simulate
+from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.ssp import read_system
+from fmimaster.validation import Finding, Severity, validate
+
+__all__ = [
+    "FIRST_ORDER",
+    "HOLD",
+    "Algorithm",
+    "Aligned",
+    "AutomaticSequence",
+    "Backend",
+    "CallError",
+    "Cause",
+    "Check",
+    "ConvergenceError",
+    "DescriptionError",
+    "EarlyReturn",
+    "Emitter",
+    "Event",
+    "EventClock",
+    "FileError",
+    "Finding",
+    "FixedStep",
+    "FmimasterError",
+    "FreeStep",
+    "GaussSeidel",
+    "InputError",
+    "Interrupted",
+    "Jacobi",
+    "Kind",
+    "Locate",
+    "LookAhead",
+    "ModelError",
+    "NotANumberError",
+    "OptionError",
+    "Plan",
+    "Polynomial",
+    "Predictive",
+    "ProgramError",
+    "Ramp",
+    "Results",
+    "Sequential",
+    "Severity",
+    "Simulation",
+    "SimulationError",
+    "StepRule",
+    "Steps",
+    "SystemBuilder",
+    "Waveform",
+    "ZenoError",
+    "read_system",
+    "reference_path",
+    "simulate",
+    "validate",
+]
