@@ -62,11 +62,11 @@ def read_whole(path: Path) -> bytes:
     """Content of a regular file that is not too large to be held in memory."""
     with open_file(path) as stream:
         try:
-            content = stream.read(MOST_IN_MEMORY + 1)
+            size = os.fstat(stream.fileno()).st_size
+            check_size(size, str(path))
+            return stream.read(size)  # memory for so many bytes is taken at once
         except OSError as error:
             raise _unreadable(path, error) from error
-    check_size(len(content), str(path))
-    return content
 
 
 def check_size(size: int, where: str) -> None:
