@@ -207,6 +207,18 @@ def test_a_nan_ends_the_run_with_the_rows_before_it(fail: Fail, k: int, backend:
 
 
 @on_every_backend
+def test_a_nan_that_is_found_during_the_run_is_not_its_own_cause(
+    simulation: Callable[..., Simulation], backend: Backend
+) -> None:
+    """Else who follows the causes of an error comes to no end."""
+    breaks = PythonFmu(outputs={"y": lambda v: np.nan if v.t >= 1.0 else v.t})
+    long = simulation({"pump": breaks}, backend=backend, stop_time=120, step_size="1/100")
+    with pytest.raises(NotANumberError, match=r"at t = 1 s") as caught:
+        long.run()
+    assert caught.value.__cause__ is None
+
+
+@on_every_backend
 def test_an_infinite_output_ends_the_run_as_nan_does(
     simulation: Callable[..., Simulation], backend: Backend
 ) -> None:
