@@ -34,7 +34,7 @@ class Schedule:
     rule: StepRule[Any]
     """With a size."""
     points: tuple[Fraction, ...]
-    """Communication points besides the grid."""
+    """Communication points besides those of the rule: steps of different sizes may pass over the grid as well."""
     notes: tuple[str, ...]
     """The origin of times that the user did not give."""
     base: TimeBase = field(init=False)
@@ -119,7 +119,7 @@ def make_schedule(
         log.warning("%.3g steps will be done: check stop time and step size.", many)
     notes += _internal_steps(models, rule)
     near = (nearest(exact(p), first, step) for p in points)
-    inside = {p for p in near if first < p < stop and (p - first) % step}
+    inside = {p for p in near if first < p < stop and (rule.varies or (p - first) % step)}
     if inside and fixed:
         notes.append(
             f"{len(inside)} jumps of the input are met at the next communication point only, because '{fixed}' "

@@ -10,6 +10,7 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster import Backend, FixedStep, FreeStep, Kind, Results
+from fmimaster.control.ramp import Ramp
 from fmimaster.system.states import Call
 
 Simulate = Callable[..., Results]
@@ -97,3 +98,11 @@ def test_only_what_jumps_has_an_event(simulate: Simulate, tmp_path: Path, backen
     results = simulate(units, input_file=file, **settings)
     assert [(e.time, e.components) for e in results.events] == [(0.5, ("a",))]
     assert units["b"].instances[0].called(Call.ENTER_EVENT_MODE) == []
+
+
+def test_steps_of_different_sizes_meet_each_jump_also_without_event_mode(
+    run: Callable[..., Results],
+) -> None:
+    unit = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: v.u})
+    results = run(unit, ROWS, step_size=Ramp("1/4", first=0.3), event_mode=None)
+    assert {0.25, 0.6, 0.75} <= set(results.time.tolist())

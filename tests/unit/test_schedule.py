@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from python_fmu import PythonFmu
 
 from fmimaster.control.instant import TimeBase, exact
-from fmimaster.control.ramp import FreeStep
+from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.schedule import make_schedule, round_to_125
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import OptionError
@@ -208,6 +208,11 @@ def test_points_on_the_grid_or_outside_of_the_run_are_left_out() -> None:
     )
     assert s.points == (Fraction(1, 4),)
     assert s.instant(s.points[0]).seconds == 0.25
+
+
+def test_steps_of_different_sizes_stop_at_points_on_the_grid_too() -> None:
+    s = make_schedule({"a": model()}, SILENT, stop_time=1, step_size=Ramp(0.1), points=[0, 0.3, 1])
+    assert s.points == (Fraction(3, 10),)
 
 
 def test_where_an_fmu_cannot_vary_its_step_no_point_is_imposed_and_a_note_says_so() -> None:
