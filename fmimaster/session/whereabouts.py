@@ -8,6 +8,7 @@ from types import FrameType
 
 from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.load import Loader
+from fmimaster.session.row_keeper import RowKeeper
 from fmimaster.session.session import Session
 
 _FUNCTION = {
@@ -40,6 +41,8 @@ def _call_in(frame: FrameType, session: Session | None) -> str | None:
     if isinstance(me, Instance):
         function = local.get("name") if method == "call" else _FUNCTION.get(method)
         return None if function is None else f"{function} of '{me.name}'"
+    if isinstance(me, RowKeeper):  # no call of an FMU, but a pipe that nobody reads
+        return "the writing of the results"
     if method == "act" and "fail" in local:  # BinaryInstance.transfer
         return f"{local['function'].__name__} of '{local['fail'].__self__.name}'"
     if session is not None and me is session.executor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -119,3 +120,20 @@ sys.exit(5)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 5, done.stderr
+
+
+def test_a_pipe_that_nobody_reads_is_not_the_fault_of_an_fmu(tmp_path: Path) -> None:
+    pipe = tmp_path / "rows.csv"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    main = threading.main_thread().ident
+    assert main is not None
+    timer = threading.Timer(1.0, signal.pthread_kill, [main, signal.SIGINT])
+    try:
+        timer.start()
+        with pytest.raises(Interrupted, match=r"The writing of the results did not return"):
+            Simulation(reference_path("fmi3/Dahlquist.fmu"), stop_time=1e9, step_size=0.5).run(
+                output_file=pipe
+            )
+    finally:
+        os.close(reader)
