@@ -13,12 +13,12 @@ from urllib.request import url2pathname
 from fmimaster.errors import DescriptionError, FileError
 from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.description import Source, Transformation
-from fmimaster.system.model import BASE_UNITS, Unit
+from fmimaster.system.model import Unit
 from fmimaster.system.notes import Notes
 from fmimaster.system.ssp_schemas import schema_findings
+from fmimaster.system.unit_definitions import read_units
 from fmimaster.system.xml import (
     Element,
-    child,
     children,
     local_name,
     location,
@@ -39,11 +39,15 @@ class Document:
         self.read_annotations: list[Element] = []
         """Annotations that are understood; there is a note for each other one."""
         self.root = self._parse(read_file(source), str(source), "SystemStructureDescription")
-        self.units = read_units(self.root)
+        self.units = self.read_units(self.root)
 
     def note(self, element: Element, what: str, entry: str = "") -> None:
         """Note something about an element; entries of one kind make one line, see :class:`Notes`."""
         self.notes.add(what, entry, location(element))
+
+    def read_units(self, root: Element) -> Mapping[str, Unit]:
+        """Units that a file explains, by name."""
+        return read_units(children(root, "Units", "Unit"), self.note)
 
     def locate(self, element: Element) -> Source:
         """File that the ``source`` attribute of an element names.
@@ -122,24 +126,6 @@ class Document:
         for line, message in schema_findings(root):
             self.warnings.add(f"{message} (schema of SSP)", where=f"{where}, line {line}")
         return root
-
-
-def read_units(root: Element) -> Mapping[str, Unit]:
-    """Units that a file explains, by name."""
-    units = {}
-    for element in children(root, "Units", "Unit"):
-        name = text_of(element, "name")
-        base = child(element, "BaseUnit")
-        if base is None:
-            units[name] = Unit(name)
-            continue
-        units[name] = Unit(
-            name,
-            tuple(value_of(base, symbol, int, 0) for symbol in BASE_UNITS),
-            value_of(base, "factor", float, 1.0),
-            value_of(base, "offset", float, 0.0),
-        )
-    return units
 
 
 def read_unit(element: Element, units: Mapping[str, Unit]) -> Unit | None:

@@ -9,7 +9,7 @@ from typing import Any
 from fmimaster.errors import DescriptionError, FileError
 from fmimaster.system.description import Parameter, Source
 from fmimaster.system.model import Unit
-from fmimaster.system.ssp_document import Document, read_transformation, read_unit, read_units
+from fmimaster.system.ssp_document import Document, read_transformation, read_unit
 from fmimaster.system.xml import (
     Element,
     child,
@@ -91,7 +91,7 @@ def _check_type(element: Element, expected: str) -> None:
 def _parameter_set(
     element: Element, units: Mapping[str, Unit], prefix: str, document: Document
 ) -> Mapping[str, Parameter]:
-    units = {**units, **read_units(element)}
+    units = {**units, **document.read_units(element)}
     found: dict[str, Parameter] = {}
     for parameter in children(element, "Parameters", "Parameter"):
         name = prefix + text_of(parameter, "name")

@@ -761,3 +761,13 @@ def test_undeclared_prefixes_are_repaired_in_parameter_sets(tmp_path: Path) -> N
 def test_a_document_type_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"s\.ssd: the document has a document type"):
         read(tmp_path, ssd().replace("?>", "?><!DOCTYPE x>"))
+
+
+@pytest.mark.parametrize("definition", ['m="1.0"', 'm="1" factor="0"', 'm="1" factor="large"'])
+def test_a_unit_that_cannot_be_used_is_a_note_as_in_an_fmu(definition: str, tmp_path: Path) -> None:
+    unit = f'<ssc:Unit name="q"><ssc:BaseUnit {definition}/></ssc:Unit>'
+    connector = '<ssd:Connector name="x" kind="output"><ssc:Real unit="q"/></ssd:Connector>'
+    inside = component("a", f"<ssd:Connectors>{connector}</ssd:Connectors>")
+    found = read(tmp_path, ssd(elements(inside), after=f"<ssd:Units>{unit}</ssd:Units>"))
+    assert found.system.components[0].connectors[0].unit == Unit("q")
+    assert "cannot be used, it is not converted: 'q'" in found.notes[0]

@@ -1,54 +1,17 @@
-"""Units and types that a model description defines."""
+"""Types that a model description defines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from math import isfinite
 
-from fmimaster.errors import FileError
 from fmimaster.fmu.description.dialects import Dialect
 from fmimaster.fmu.description.findings import Findings
-from fmimaster.system.model import BASE_UNITS, Unit
-from fmimaster.system.xml import Element, child, children, shown, value_of
-
-_GREATEST_POWER = 100
-"""Of a base unit; no unit has a tenth of it."""
+from fmimaster.system.xml import Element, children, shown
 
 _LEAST_ITEM = -(2**63)
 """Of an enumeration in FMI 3.0."""
-
-
-def read_units(root: Element, findings: Findings) -> dict[str, Unit]:
-    """Name → unit. One whose definition cannot be used counts as named only, and is not converted."""
-    found: dict[str, Unit] = {}
-    for element in children(root, "UnitDefinitions", "Unit"):
-        name = element.get("name") or ""
-        base = child(element, "BaseUnit")
-        try:
-            unit = Unit(name) if base is None else _unit(name, base)
-        except (FileError, ValueError):
-            findings.note(
-                element,
-                "a unit has a definition that cannot be used, it is not converted",
-                shown(name),
-            )
-            unit = Unit(name)
-        if found.setdefault(name, unit) != unit:
-            what = "a unit is defined again in another way, the first one counts"
-            findings.note(element, what, shown(name))
-    return found
-
-
-def _unit(name: str, base: Element) -> Unit:
-    exponents = tuple(value_of(base, b, int, 0) for b in BASE_UNITS)
-    factor, offset = value_of(base, "factor", float, 1.0), value_of(base, "offset", float, 0.0)
-    if not (isfinite(factor) and isfinite(offset) and factor):
-        raise ValueError
-    if any(abs(e) > _GREATEST_POWER for e in exponents):
-        raise ValueError
-    return Unit(name, exponents, factor, offset)
 
 
 @dataclass(frozen=True, slots=True)

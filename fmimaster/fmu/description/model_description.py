@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fmimaster.errors import ModelError
-from fmimaster.fmu.description.definitions import read_types, read_units
+from fmimaster.fmu.description.definitions import read_types
 from fmimaster.fmu.description.dialects import FMI2, FMI3
 from fmimaster.fmu.description.entries import References, read_entries
 from fmimaster.fmu.description.findings import Findings
@@ -30,6 +30,7 @@ from fmimaster.fmu.description.variables import (
 )
 from fmimaster.system.files import read_whole
 from fmimaster.system.model import MOST_ELEMENTS, Interface, Model, Version
+from fmimaster.system.unit_definitions import read_units
 from fmimaster.system.xml import Element, children, parse_xml
 
 
@@ -79,7 +80,7 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
     reader = VariableReader(
         dialect,
         references,
-        read_units(root, findings),
+        read_units(children(root, "UnitDefinitions", "Unit"), findings.note),
         read_types(root, dialect, findings),
         readable_in_initialization(entries, references)
         if dialect.restricts_initialization
