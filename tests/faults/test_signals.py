@@ -89,7 +89,7 @@ def test_ctrl_c_after_the_last_row_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, presses: int
 ) -> None:
     def press(*_: object) -> None:
-        for _ in range(presses):
+        for _press in range(presses):
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(fmimaster.simulation, "write_facts", press)
