@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TextIO
 
-from fmimaster.errors import Interrupted
+from fmimaster.errors import FileError, Interrupted
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.preparation import Prepared, prepare
@@ -19,6 +21,8 @@ from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import Attendance, Progress, Signals, silent
 from fmimaster.settings import Settings
+
+log = logging.getLogger("fmimaster")
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,8 @@ class Simulation(Settings):
         if writer is None:
             return run.run()
         try:
-            with writer:
-                try:
-                    return run.run()
-                finally:
-                    if isinstance(output_file, Path) and writer.has_written and run.session:
-                        write_facts(output_file, run.session.events, run.session.steps)
+            with writer, _facts_written(run, writer, output_file):
+                return run.run()
         except KeyboardInterrupt as error:
             if isinstance(error, Interrupted):
                 raise
@@ -125,6 +125,27 @@ class Simulation(Settings):
         files = [component.source.path for component in prepared.components]
         given = (self.system, self.input_file)
         return files + [Path(f) for f in given if isinstance(f, str | os.PathLike)]
+
+
+@contextmanager
+def _facts_written(
+    run: Attendance, writer: CsvWriter, output_file: str | os.PathLike[str] | TextIO | None
+) -> Iterator[None]:
+    """Write the facts beside the file in the end. What ends the run counts more than facts that cannot be written."""
+
+    def write() -> None:
+        if isinstance(output_file, Path) and writer.has_written and run.session:
+            write_facts(output_file, run.session.events, run.session.steps)
+
+    try:
+        yield
+    except BaseException:
+        try:
+            write()
+        except FileError as error:
+            log.warning("%s", error)
+        raise
+    write()
 
 
 _P = ParamSpec("_P")

@@ -15,8 +15,16 @@ import numpy as np
 import pytest
 from python_fmu import PythonFmu
 
+import fmimaster.simulation
 from fmimaster import Jacobi, SystemBuilder, reference_path
-from fmimaster.errors import CallError, Interrupted, ModelError, NotANumberError, SimulationError
+from fmimaster.errors import (
+    CallError,
+    FileError,
+    Interrupted,
+    ModelError,
+    NotANumberError,
+    SimulationError,
+)
 from fmimaster.fmu.binary import BinaryInstance
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend, native_executor
@@ -380,6 +388,21 @@ def test_an_fmu_may_end_the_simulation(version: str, backend: Backend) -> None:
 
 
 # Nothing is left behind -----------------------------------------------------------------------------------------------
+
+
+def test_facts_that_cannot_be_written_do_not_hide_why_a_run_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise FileError("no room for the facts")
+
+    monkeypatch.setattr(fmimaster.simulation, "write_facts", full)
+    with pytest.raises(CallError, match="DoStep") as caught:
+        faulty("fmi3", FAILS).run(output_file=tmp_path / "rows.csv")
+    assert caught.value.results is not None
+    assert "no room for the facts" in caplog.text
+    with pytest.raises(FileError, match="no room"):
+        faulty("fmi3", NONE).run(output_file=tmp_path / "rows.csv")
 
 
 def left_open() -> tuple[int, list[str]]:
