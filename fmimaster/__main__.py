@@ -7,10 +7,11 @@ def main() -> int:
     """Run the command of this process; returns the exit status."""
     try:
         from fmimaster.cli import main as command
-    except KeyboardInterrupt:
+
+        return command()
+    except KeyboardInterrupt:  # before a command begins; afterwards it is said there
         sys.stderr.write("fmimaster: error: Interrupted.\n")
         return 130
-    return command()
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.layered_standards import read_layered_standards
 from fmimaster.fmu.manifest import UnpackedFmu
+from fmimaster.fmu.preload import opened
 from fmimaster.fmu.process_state import LOADING
 from fmimaster.fmu.tolerant import FMU2Tolerant, FMU3Tolerant
 from fmimaster.system.archive import open_archive
@@ -264,12 +265,13 @@ def _refuse_outside(folder: Path, library: Path, where: str) -> None:
 def _load(make: Callable[..., Any], model: Model, folder: Path, library: Path, where: str) -> Any:
     working_directory = Path.cwd()
     try:
-        return make(
-            guid=model.instantiation_token,
-            modelIdentifier=library.stem,
-            unzipDirectory=str(folder),
-            libraryPath=str(library),
-        )
+        with opened(library):
+            return make(
+                guid=model.instantiation_token,
+                modelIdentifier=library.stem,
+                unzipDirectory=str(folder),
+                libraryPath=str(library),
+            )
     except Exception as error:  # fmpy wraps the loader's OSError in a bare Exception
         words = str(error).partition(str(library) + ". ")[2] or str(error)
         raise ModelError(

@@ -80,8 +80,6 @@ static int do_acts(Instance *self, const char *call)
     for (int i = 0; i < n_acts; i++)
         if ((!strcmp(acts[i].call, call) || !strcmp(acts[i].call, "*")) && now >= acts[i].since)
             perform(self, &acts[i], &status);
-        else if (!strcmp(acts[i].action, "trace") && !self)
-            perform(self, &acts[i], &status);
     return status;
 }
 
@@ -133,9 +131,14 @@ static void read_acts(void)
     fclose(file);
 }
 
+static void note(Instance *self, const char *call);
+
 __attribute__((constructor)) static void load(void)
 {
     read_acts();
+    for (int i = 0; i < n_acts; i++)
+        if (!strcmp(acts[i].call, "Load"))
+            note(NULL, "Load"); /* only where it matters: all other calls are those of FMI */
     do_acts(NULL, "Load");
 }
 

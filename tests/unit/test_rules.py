@@ -88,6 +88,19 @@ def test_findings_of_the_schema_have_their_line_and_do_not_hide_others(fmu: Path
     assert "InitialUnknown" in structure.what
 
 
+def test_of_a_long_list_the_first_elements_are_held_against_the_schema(tmp_path: Path) -> None:
+    fmu = large_fmu(tmp_path / "a.fmu", 2500)
+    found = rules(fmu, lambda text: text.replace('causality="output"', 'causality="output" x="1"'))
+    by_schema = [rule.what for rule in found if "'x' is not allowed" in rule.what]
+    assert len(by_schema) == 500  # one for each output among them
+    [cut] = [
+        rule
+        for rule in found
+        if "only the first 2000 of 25" in rule.what and "ModelVariables" in rule.what
+    ]
+    assert cut.is_common
+
+
 def test_a_start_value_that_is_missing_is_no_common_finding(fmu: Path) -> None:
     [rule] = rules(fmu, lambda t: t.replace('<Real start="1"/>', "<Real/>", 1))
     assert 'Variable "v0"' in rule.what

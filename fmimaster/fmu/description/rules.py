@@ -34,6 +34,10 @@ _SCHEMAS = {
 """Major version of FMI → file of the FMU → its schema among those of fmpy."""
 
 
+_MOST_CHILDREN = 2000
+"""So many elements of a list are held against a schema: for each finding libxml2 counts those before it."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
     """A rule that an FMU breaks."""
@@ -51,8 +55,7 @@ def broken_rules(fmu: UnpackedFmu) -> Iterator[BrokenRule]:
     version = (root.get("fmiVersion") or "")[:1]
     for file, schema in _SCHEMAS.get(version, {}).items():
         if (fmu.folder / file).exists():
-            for problem in _by_schema(fmu, file, schema):
-                yield BrokenRule(file, problem)
+            yield from _by_schema(fmu, file, schema)
     try:
         # by this name, fmpy reads no other file
         description = read_model_description(str(fmu.folder / main), validate=False)
@@ -67,17 +70,28 @@ def broken_rules(fmu: UnpackedFmu) -> Iterator[BrokenRule]:
             yield BrokenRule(main, problem, is_common=check in _COMMON_CHECKS)
 
 
-def _by_schema(fmu: UnpackedFmu, file: str, schema: str) -> Iterator[str]:
+def _by_schema(fmu: UnpackedFmu, file: str, schema: str) -> Iterator[BrokenRule]:
     try:
         root: Any = parse_xml(read_whole(fmu.folder / file), f"{fmu.where}/{file}")
     except FileError as error:
         if file != TERMINALS:  # else it is a problem of the terminals
-            yield str(error)
+            yield BrokenRule(file, str(error))
         return
     xsd: Any = etree.XMLSchema(file=str(Path(fmpy.__file__).parent / "schema" / schema))
+    for element in root:
+        if (n := len(element)) > _MOST_CHILDREN:
+            del element[_MOST_CHILDREN:]
+            tag = etree.QName(element).localname
+            what = f"only the first {_MOST_CHILDREN} of {n} elements in {tag} are held against the schema"
+            yield BrokenRule(file, what, is_common=True)
     if not xsd.validate(root):
+        last = None
         for entry in xsd.error_log:
-            yield f"line {entry.line}, column {entry.column}: {entry.message}"
+            about = (entry.path, entry.message.partition(": ")[0])
+            if about != last:  # else it says in other words what is wrong with the same attribute
+                what = f"line {entry.line}, column {entry.column}: {entry.message}"
+                yield BrokenRule(file, what)
+            last = about
 
 
 # What fmpy checks ---------------------------------------------------------------------------------------------------
