@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -66,3 +67,10 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
 def simulate(simulation: Callable[..., Simulation]) -> Callable[..., Results]:
     """simulate(units, connections, start_values, **settings): the results of that simulation."""
     return lambda *system, **options: simulation(*system, **options).run()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_is_heard() -> None:
+    """A job in the background of a shell ignores Ctrl-C, and so do its children: some tests press it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
