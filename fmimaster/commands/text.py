@@ -80,7 +80,7 @@ def write_json(data: Mapping[str, Any] | Sequence[Any]) -> None:
 def tell(lines: Iterable[str]) -> None:
     """To the standard error, separate from data, with nothing in it that controls a terminal.
 
-    If that is closed or full, nothing is told: there is no other place for it.
+    If that is closed or full, nothing is written: there is no other place for it.
     """
     if sys.stderr is None:
         return

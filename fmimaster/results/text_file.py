@@ -84,7 +84,7 @@ def refuse_to_overwrite(path: Path, read: Iterable[Path]) -> None:
     if not path.is_file():  # new, or a pipe
         return
     for other in read:
-        with suppress(OSError):  # it is not there: that is told elsewhere
+        with suppress(OSError):  # it is not there, which is an error elsewhere
             if os.path.samefile(path, other):
                 raise FileError(
                     f"'{path}' would overwrite '{other}', which is read. Choose another name."

@@ -53,7 +53,7 @@ class RowKeeper:
                 self._when = perf_counter()
 
     def hand_on_early(self) -> None:
-        """Hand on the rows that are there; for another thread. The one that fills them is told what cannot be written."""
+        """Hand on the rows that are there; for another thread. What fails is raised in the one that fills them."""
         with self._lock:
             if self.error is not None or self._is_closed:
                 return

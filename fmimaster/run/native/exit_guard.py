@@ -1,4 +1,4 @@
-"""exit() inside an FMU: its run is told, and the process goes on."""
+"""exit() inside an FMU ends its run with an error, and the process goes on."""
 
 from __future__ import annotations
 
