@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fmimaster.causes import Cause, Kind, Steps
 from fmimaster.demos.methods import BENCHMARKS, MethodRun, exact_solution
 from fmimaster.demos.scoring import Found, position_error
-from fmimaster.demos.two_mass import DX
+from fmimaster.demos.two_mass import Blocks
 from fmimaster.results.plot import save_figure
 
 UPPER, LOWER, GREY = "#0072B2", "#D55E00", "0.45"
@@ -59,7 +59,7 @@ def trajectories(runs: Sequence[MethodRun]) -> Figure:
         for name, column, colour in (("upper.x", 0, UPPER), ("lower.x", 2, LOWER)):
             axes.plot(r.time, r[name], color=colour, linewidth=0.9, marker=".", markersize=3.5)
             axes.plot(times, states[:, column], color="black", **_EXACT)
-            bottom, top = r[name] - DX, r[name] + DX
+            bottom, top = r[name] - Blocks().dx, r[name] + Blocks().dx
             axes.fill_between(r.time, bottom, top, color=colour, alpha=0.12, linewidth=0.0)
         walls = BENCHMARKS[run.method.benchmark]
         for wall in (walls.ceiling, walls.floor):

@@ -97,8 +97,8 @@ class _Collector(logging.Handler):
             self._found[Execution(said["who"], said["kind"], float(said["time"]))] = None
 
 
-def events_of(executed: Iterable[Execution]) -> list[Found]:
-    """Executions → events: those of a shared event in two FMUs are one."""
+def events_of(executed: Iterable[Execution], together: float = TOGETHER) -> list[Found]:
+    """Executions → events: those of a shared event in two FMUs within this time in s are one."""
     found: list[Found] = []
     alone: list[Execution] = []
     for one in sorted(executed, key=lambda e: e.time):
@@ -111,7 +111,7 @@ def events_of(executed: Iterable[Execution]) -> list[Found]:
                 for a in alone
                 if a.kind == one.kind
                 and a.component != one.component
-                and one.time - a.time <= TOGETHER
+                and one.time - a.time <= together
             ),
             None,
         )
@@ -125,14 +125,17 @@ def events_of(executed: Iterable[Execution]) -> list[Found]:
 
 
 def compare_events(
-    found: Sequence[Found], expected: Sequence[ReferenceEvent]
+    found: Sequence[Found], expected: Sequence[ReferenceEvent], matching: float = MATCHING
 ) -> tuple[int, int, int]:
-    """How many events are missed, false, and one-sided; each event is matched once, the nearest ones first."""
+    """How many events are missed, false, and one-sided; each event is matched once, the nearest ones first.
+
+    Events match that are of one kind and at most ``matching`` seconds apart.
+    """
     pairs = sorted(
         (abs(f.time - e.time), i, k)
         for i, f in enumerate(found)
         for k, e in enumerate(expected)
-        if f.kind == e.name and abs(f.time - e.time) <= MATCHING
+        if f.kind == e.name and abs(f.time - e.time) <= matching
     )
     matched_found, matched_expected = set[int](), set[int]()
     for _, i, k in pairs:
@@ -160,8 +163,15 @@ def position_error(
     return np.abs(upper - states[:, 0]) + np.abs(lower - states[:, 2]), times
 
 
-def score(results: Results, executed: Iterable[Execution], exact: TwoMassReference) -> Score:
-    """The score of a run."""
+def score(
+    results: Results,
+    executed: Iterable[Execution],
+    exact: TwoMassReference,
+    *,
+    together: float = TOGETHER,
+    matching: float = MATCHING,
+) -> Score:
+    """The score of a run; the times as for :func:`events_of` and :func:`compare_events`."""
     error, _ = position_error(results, exact)
     stop = float(results.time[-1])
     expected = [e for e in exact.events if e.time <= stop]
@@ -172,5 +182,5 @@ def score(results: Results, executed: Iterable[Execution], exact: TwoMassReferen
         results.statistics.steps,
         sum(i.calls for i in instances),
         sum(i.restores for i in instances),
-        *compare_events(events_of(executed), expected),
+        *compare_events(events_of(executed, together), expected, matching),
     )

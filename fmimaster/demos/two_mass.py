@@ -8,30 +8,57 @@ Source: Dejaco and Benedikt (2017); Tischer et al., LookAhead; initial values as
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import cos, inf, sin
+from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-M1, M2, K1, K2, D1, D2, G, DX = 0.2, 0.3, 1.0, 1.0, 0.01, 0.01, 9.81, 0.55
-START = (-0.7, 3.5, -8.8, 3.0)
-"""Positions in m and velocities in m/s at t = 0: x1, v1, x2, v2."""
-
-_A = np.array(
-    [
-        [0, 1, 0, 0],
-        [-(K1 + K2) / M1, -(D1 + D2) / M1, K2 / M1, D2 / M1],
-        [0, 0, 0, 1],
-        [K2 / M2, D2 / M2, -K2 / M2, -D2 / M2],
-    ]
-)
-_REST = np.array([-(M1 + M2) * G / K1, 0.0, -(M1 + M2) * G / K1 - M2 * G / K2, 0.0])
-_EIGENVALUES, _EIGENVECTORS = np.linalg.eig(_A)
-_INVERSE = np.linalg.inv(_EIGENVECTORS)
-
 _SCAN = 2e-3
 """[s] Events are looked for in pieces of this length."""
+_BLOCK = 100
+"""Pieces that are looked at in one go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The two blocks: parameters of the FMUs, and where the blocks start."""
+
+    m1: float = 0.2
+    """[kg] Upper block."""
+    m2: float = 0.3
+    """[kg] Lower block."""
+    k1: float = 1.0
+    """[N/m] From the ceiling to the upper block."""
+    k2: float = 1.0
+    """[N/m] Between the blocks."""
+    d1: float = 0.01
+    """[N s/m]"""
+    d2: float = 0.01
+    """[N s/m]"""
+    g: float = 9.81
+    """[m/s2]"""
+    dx: float = 0.55
+    """[m] Half the height of a block."""
+    start: tuple[float, float, float, float] = (-0.7, 3.5, -8.8, 3.0)
+    """Positions in m and velocities in m/s at t = 0: x1, v1, x2, v2."""
+
+    def matrix(self) -> NDArray[np.float64]:
+        """The linear system between events: derivatives of x1, v1, x2, v2 by these, shape (4, 4)."""
+        k, d = self.k1 + self.k2, self.d1 + self.d2
+        return np.array(
+            [
+                [0, 1, 0, 0],
+                [-k / self.m1, -d / self.m1, self.k2 / self.m1, self.d2 / self.m1],
+                [0, 0, 0, 1],
+                [self.k2 / self.m2, self.d2 / self.m2, -self.k2 / self.m2, -self.d2 / self.m2],
+            ]
+        )
+
+    def rest(self) -> NDArray[np.float64]:
+        """x1, v1, x2, v2 of the equilibrium, shape (4,)."""
+        x1 = -(self.m1 + self.m2) * self.g / self.k1
+        return np.array([x1, 0.0, x1 - self.m2 * self.g / self.k2, 0.0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +70,13 @@ class Wall:
     cw: float = 0.0
     cp: float = 0.0
 
-    def position(self, t: float) -> float:
-        """[m]"""
-        return self.c0 + self.ca * sin(self.cw * t + self.cp)
+    def position(self, t: Any) -> Any:
+        """[m] At a time in s, or at several."""
+        return self.c0 + self.ca * np.sin(self.cw * t + self.cp)
 
-    def velocity(self, t: float) -> float:
-        """[m/s]"""
-        return self.ca * self.cw * cos(self.cw * t + self.cp)
+    def velocity(self, t: Any) -> Any:
+        """[m/s] At a time in s, or at several."""
+        return self.ca * self.cw * np.cos(self.cw * t + self.cp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +99,33 @@ class TwoMassReference:
     stop_time : float, in s
     ceiling, floor : Wall
         Without a floor there is none.
+    blocks : Blocks
+    most_events : int
+        After so many events the solution ends.
     """
 
     def __init__(
-        self, stop_time: float, ceiling: Wall | None = None, floor: Wall | None = None
+        self,
+        stop_time: float,
+        ceiling: Wall | None = None,
+        floor: Wall | None = None,
+        *,
+        blocks: Blocks | None = None,
+        most_events: int = 100_000,
     ) -> None:
-        self._ceiling, self._floor = ceiling or Wall(), floor
+        self._ceiling, self._floor, self._blocks = ceiling or Wall(), floor, blocks or Blocks()
+        self._rest = self._blocks.rest()
+        self._eigenvalues, self._eigenvectors = np.linalg.eig(self._blocks.matrix())
+        self._inverse = np.linalg.inv(self._eigenvectors)
         self.events: list[ReferenceEvent] = []
-        time, state = 0.0, np.array(START)
+        time, state = 0.0, np.array(self._blocks.start)
         self._begins, self._states = [time], [state]
-        while (found := self._next(time, state, stop_time)) is not None:
+        while len(self.events) < most_events:
+            found = self._next(time, state, stop_time)
+            if found is None:
+                break
             time, name = found
-            state = self._reset(name, time, _flow(self._states[-1], time - self._begins[-1]))
+            state = self._reset(name, time, self._flow(state, time - self._begins[-1]))
             self.events.append(ReferenceEvent(time, name, state))
             self._begins.append(time)
             self._states.append(state)
@@ -91,24 +133,46 @@ class TwoMassReference:
     def __call__(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """States x1, v1, x2, v2 at these times in s, shape (n, 4); right limits at events."""
         piece = np.searchsorted(self._begins, times, side="right") - 1
-        return np.array(
-            [_flow(self._states[k], t - self._begins[k]) for k, t in zip(piece, times, strict=True)]
-        )
+        states = np.empty((len(times), 4))
+        for k in np.unique(piece):
+            states[piece == k] = self._flow(self._states[k], times[piece == k] - self._begins[k])
+        return states
 
-    def _indicators(self, name: str, t: float, s: NDArray[np.float64]) -> tuple[float, float]:
-        x1, v1, x2, v2 = s
+    def indicators(self, name: str, t: Any, state: NDArray[np.float64]) -> tuple[Any, Any]:
+        """Distance in m to an event, and its derivative in m/s; the event happens when both are at or below 0.
+
+        Parameters
+        ----------
+        name : str
+            ``"collision"``, ``"ceiling"`` or ``"floor"``.
+        t : float or shape (n,), in s
+        state : shape (4,) or (n, 4)
+        """
+        x1, v1, x2, v2 = state.T
         if name == "collision":
-            return x1 - x2 - 2 * DX, v1 - v2
+            return x1 - x2 - 2 * self._blocks.dx, v1 - v2
         if name == "ceiling":
-            return self._ceiling.position(t) - DX - x1, self._ceiling.velocity(t) - v1
+            return (
+                self._ceiling.position(t) - self._blocks.dx - x1,
+                self._ceiling.velocity(t) - v1,
+            )
         assert self._floor is not None
-        return x2 - DX - self._floor.position(t), v2 - self._floor.velocity(t)
+        return x2 - self._blocks.dx - self._floor.position(t), v2 - self._floor.velocity(t)
+
+    def _flow(self, state: NDArray[np.float64], dt: Any) -> NDArray[np.float64]:
+        """The state after a time in s, shape (4,), or after several, shape (n, 4)."""
+        modes = np.exp(np.multiply.outer(dt, self._eigenvalues)) * (
+            self._inverse @ (state - self._rest)
+        )
+        flowed: NDArray[np.float64] = (modes @ self._eigenvectors.T).real + self._rest
+        return flowed
 
     def _reset(self, name: str, t: float, s: NDArray[np.float64]) -> NDArray[np.float64]:
         x1, v1, x2, v2 = s
         if name == "collision":
-            w1 = ((M1 - M2) * v1 + 2 * M2 * v2) / (M1 + M2)
-            w2 = ((M2 - M1) * v2 + 2 * M1 * v1) / (M1 + M2)
+            m1, m2 = self._blocks.m1, self._blocks.m2
+            w1 = ((m1 - m2) * v1 + 2 * m2 * v2) / (m1 + m2)
+            w2 = ((m2 - m1) * v2 + 2 * m1 * v1) / (m1 + m2)
             return np.array([x1, w1, x2, w2])
         if name == "ceiling":
             return np.array([x1, 2 * self._ceiling.velocity(t) - v1, x2, v2])
@@ -118,33 +182,49 @@ class TwoMassReference:
     def _next(
         self, begin: float, state: NDArray[np.float64], stop: float
     ) -> tuple[float, str] | None:
+        """Time and name of the first event after ``begin``."""
+        names = ["collision", "ceiling"] + (["floor"] if self._floor is not None else [])
+        first = begin
+        while first < stop:
+            times = np.minimum(first + _SCAN * np.arange(_BLOCK + 1), stop)
+            if first == begin:
+                times[0] = np.nextafter(begin, inf)  # an event has just happened
+            states = self._flow(state, times - begin)
+            found = [self._first(name, begin, state, times, states) for name in names]
+            time = min(found)
+            if time < inf:
+                return time, names[found.index(time)]
+            first = float(times[-1])
+        return None
+
+    def _first(
+        self,
+        name: str,
+        begin: float,
+        state: NDArray[np.float64],
+        times: NDArray[np.float64],
+        states: NDArray[np.float64],
+    ) -> float:
+        """When an event happens first between these times; inf if it does not."""
         from scipy.optimize import brentq  # slow to import
 
         find: Any = brentq  # it has no types, and default values that pyright takes for types
-        names = ["collision", "ceiling"] + (["floor"] if self._floor is not None else [])
 
-        def largest(name: str, t: float) -> float:
-            return max(self._indicators(name, t, _flow(state, t - begin)))
+        def at(t: float) -> tuple[float, float]:
+            z, dz = self.indicators(name, t, self._flow(state, t - begin))
+            return float(z), float(dz)
 
-        t = begin
-        while t < stop:
-            after = min(t + _SCAN, stop)
-            first, which = inf, ""
-            for name in names:
-                low = t if t > begin else np.nextafter(t, inf)  # an event has just happened
-                if largest(name, low) > 0 >= largest(name, after):
-                    found = find(
-                        lambda u, n=name: largest(n, u), low, after, xtol=1e-15, rtol=1e-15
-                    )
-                    if found < first:
-                        first, which = found, name
-            if which:
-                return first, which
-            t = after
-        return None
-
-
-def _flow(state: NDArray[np.float64], dt: float) -> NDArray[np.float64]:
-    modes = np.exp(_EIGENVALUES * dt) * (_INVERSE @ (state - _REST))
-    flowed: NDArray[np.float64] = (_EIGENVECTORS @ modes).real + _REST
-    return flowed
+        z, dz = self.indicators(name, times, states)
+        larger = np.maximum(z, dz)
+        falls = (larger[:-1] > 0) & (larger[1:] <= 0)
+        turns = (larger[:-1] > 0) & (dz[:-1] < 0) & (dz[1:] > 0)  # the distance has a minimum
+        for k in np.flatnonzero(falls | turns):
+            low, after = float(times[k]), float(times[k + 1])
+            if not falls[k]:
+                after = find(lambda t: at(t)[1], low, after, xtol=1e-15, rtol=1e-15)
+                if at(after)[0] > 0:
+                    continue
+                # here dz is 0 to the last bits: the event is where the distance is 0
+                return float(find(lambda t: at(t)[0], low, after, xtol=1e-15, rtol=1e-15))
+            return float(find(lambda t: max(at(t)), low, after, xtol=1e-15, rtol=1e-15))
+        return inf

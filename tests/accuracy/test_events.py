@@ -22,13 +22,14 @@ from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_context import StepContext
-from fmimaster.demos.two_mass import M1, M2, TwoMassReference, Wall
+from fmimaster.demos.two_mass import Blocks, TwoMassReference, Wall
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.simulation import Simulation
 
 VERSIONS = ("fmi2", "fmi3", "mixed")
 QUINTIC, CUBIC = Polynomial(2, 2), Polynomial(2, 1)
 
+BLOCKS = Blocks()
 STANDING = TwoMassReference(20.0)
 MOVING = TwoMassReference(
     7.0,
@@ -64,7 +65,7 @@ class Run(NamedTuple):
             upper, lower = np.diff(r["upper.v"])[k], np.diff(r["lower.v"])[k]
             if upper or lower:
                 name = "collision" if upper and lower else "ceiling" if upper else "floor"
-                found.append(Jump(float(r.time[k]), name, M1 * upper + M2 * lower))
+                found.append(Jump(float(r.time[k]), name, BLOCKS.m1 * upper + BLOCKS.m2 * lower))
         return found
 
 
