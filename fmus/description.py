@@ -153,7 +153,7 @@ class Event:
     is_shared: bool
     announce: str
     trigger: str
-    payload: str
+    payload: tuple[str, ...]
 
 
 def events(manifest: ET.Element | None) -> list[Event]:
@@ -164,14 +164,13 @@ def events(manifest: ET.Element | None) -> list[Event]:
 
     found = []
     for event in () if manifest is None else manifest.iterfind("Event"):
-        payload = event.find("Payload")
         found.append(
             Event(
                 event.attrib["name"],
                 event.attrib["scope"] == "shared",
                 member(event.get("announce")),
                 member(event.get("trigger")),
-                member(None if payload is None else payload.attrib["input"]),
+                tuple(c_name(payload.attrib["input"]) for payload in event.iterfind("Payload")),
             )
         )
     return found
@@ -386,6 +385,7 @@ def c_header(description: ET.Element, manifest: ET.Element | None) -> str:
     ]
     references = [f"    VR_{v.member} = {v.reference}," for v in variables(description)]
     names = [f"EVENT_{c_name(event.name)}" for event in events(manifest)]
+    most_payload = max([1, *(len(event.payload) for event in events(manifest))])
     return "\n".join(
         [
             "/* Made by build.py from modelDescription.xml and fmi-ls-manifest.xml; included by model.h. */",
@@ -396,6 +396,7 @@ def c_header(description: ET.Element, manifest: ET.Element | None) -> str:
             f"#define FM_HAS_EVENT_MODE {flag('hasEventMode')}",
             "",
             f"enum {{ {', '.join([*names, 'FM_EVENT_COUNT'])} }};",
+            f"enum {{ FM_MOST_PAYLOAD = {most_payload} }};",
             '#include "event_memory.h"',
             "",
             "typedef struct {",
@@ -434,7 +435,7 @@ def c_source(description: ET.Element, manifest: ET.Element | None, version: str)
             "",
             "const fm_Event fm_events[] = {",
             *(f"    {_c_event(event)}," for event in events(manifest)),
-            "    {0, false, 0, 0, 0}",
+            "    {0}",
             "};",
             "",
         ]
@@ -489,8 +490,9 @@ def _row(variable: Variable, member: str, clock: str, role: str | None = None) -
 
 def _c_event(event: Event) -> str:
     shared = "true" if event.is_shared else "false"
-    offsets = [_offset(m) if m else "0" for m in (event.announce, event.trigger, event.payload)]
-    return f'{{"{event.name}", {shared}, {", ".join(offsets)}}}'
+    offsets = [_offset(m) if m else "0" for m in (event.announce, event.trigger)]
+    payload = ", ".join(map(_offset, event.payload)) or "0"
+    return f'{{"{event.name}", {shared}, {", ".join(offsets)}, {{{payload}}}}}'
 
 
 def _offset(member: str) -> str:

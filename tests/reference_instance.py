@@ -21,6 +21,7 @@ from fmpy.logging import addLoggerProxy
 
 MODELS = (
     "BouncingBall",
+    "CradleBall",
     "Dahlquist",
     "Faulty",
     "Feedthrough",

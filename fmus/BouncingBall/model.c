@@ -19,12 +19,12 @@ static Motion indicators(const Variables *v, int event, double s, Motion m)
     return rests(m) ? (Motion){0.0, 1.0} : m;
 }
 
-static double own_payload(const Variables *v, double s)
+static fm_Payload own_payload(const Variables *v, int event, double s)
 {
-    return 0.0;   /* the ground has no velocity to tell */
+    return (fm_Payload){{0.0}};   /* the ground has no velocity to tell */
 }
 
-static Motion reset(const Variables *v, int event, double s, Motion m, double payload)
+static Motion reset(const Variables *v, int event, double s, Motion m, fm_Payload payload)
 {
     double rebound = -v->e * m.v;
     return rebound < v->v_min ? (Motion){0.0, 0.0} : (Motion){m.x, rebound};

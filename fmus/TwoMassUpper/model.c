@@ -20,7 +20,7 @@ static double ceiling_acceleration(const Variables *v, double s)
 
 static double acceleration(const Variables *v, double s, Motion m)
 {
-    Partner u = partner(v, s);
+    Partner u = partner(v, 0, s);
     return -(v->k1 + v->k2) / v->m1 * m.x - (v->d1 + v->d2) / v->m1 * m.v + v->k2 / v->m1 * u.x + v->d2 / v->m1 * u.v
            - v->g;
 }
@@ -28,7 +28,7 @@ static double acceleration(const Variables *v, double s, Motion m)
 /* The lower mass has the same expressions, so that both see the same bits. */
 static Motion collision_indicators(const Variables *v, double s, Motion m)
 {
-    Partner u = partner(v, s);
+    Partner u = partner(v, 0, s);
     return (Motion){m.x - u.x - 2 * v->dx, m.v - u.v};
 }
 
@@ -42,20 +42,31 @@ static Motion indicators(const Variables *v, int event, double s, Motion m)
     return event == EVENT_ceiling ? ceiling_indicators(v, s, m) : collision_indicators(v, s, m);
 }
 
-static double own_payload(const Variables *v, double s)
+static fm_Payload own_payload(const Variables *v, int event, double s)
 {
-    return partner(v, s).v;
+    return (fm_Payload){{partner(v, 0, s).v}};
 }
 
-static Motion reset(const Variables *v, int event, double s, Motion m, double payload)
+static Motion reset(const Variables *v, int event, double s, Motion m, fm_Payload payload)
 {
     if (event == EVENT_ceiling) return (Motion){m.x, 2 * ceiling_velocity(v, s) - m.v};
-    return (Motion){m.x, ((v->m1 - v->m2) * m.v + 2 * v->m2 * payload) / (v->m1 + v->m2)};
+    return (Motion){m.x, ((v->m1 - v->m2) * m.v + 2 * v->m2 * payload.value[0]) / (v->m1 + v->m2)};
 }
 
-static double partner_after(const Variables *v)
+static Inputs inputs_of(const Variables *v, int partner)
 {
-    return ((v->m2 - v->m1) * v->memory.payload + 2 * v->m1 * v->memory.left[1]) / (v->m1 + v->m2);
+    return (Inputs){{v->u_x, v->u_v, v->u_a}, v->u_poly};
+}
+
+static int event_with(int partner)
+{
+    return EVENT_collision;
+}
+
+static double partner_after(const Variables *v, int partner)
+{
+    const fm_EventMemory *memory = &v->memory.event[EVENT_collision];
+    return ((v->m2 - v->m1) * memory->payload.value[0] + 2 * v->m1 * memory->left[1]) / (v->m1 + v->m2);
 }
 
 static Motion get_motion(const Variables *v)
@@ -82,7 +93,7 @@ static void calculate_outputs(Variables *v, double s)
     v->collision_z_1 = collision.x;
     v->collision_z_2 = collision.v;
     v->collision_dz_1 = collision.v;
-    v->collision_dz_2 = v->a - partner(v, s).a;
+    v->collision_dz_2 = v->a - partner(v, 0, s).a;
     v->lookahead_next = look_ahead(v, s, m);
 }
 

@@ -3,11 +3,20 @@
 #ifndef FM_EVENT_MEMORY_H
 #define FM_EVENT_MEMORY_H
 
+/* What an event is told of the other members: a value of each, in the order of the manifest. */
+typedef struct { double value[FM_MOST_PAYLOAD]; } fm_Payload;
+
 typedef struct {
     bool located;            /* it occurred at the end of the last step, and waits for its execution */
     bool done;               /* it was executed since the last step */
-    double payload;          /* where located: what the inputs said of the partner */
+    fm_Payload located_payload;   /* where located: what the inputs said of the partners */
     double before[2];        /* indicators at the begin of the last step */
+    int32_t shown;           /* FMI 2.0: the count of the trigger up to which the states show the event */
+    int32_t times;           /* FMI 2.0: how often the states show it */
+    bool skipped;            /* FMI 2.0: the trigger has changed by another number than 1 */
+    bool reset;              /* a shared event: it was executed, or is shown, and inputs were not set since then */
+    double left[2];          /* before that: the states, */
+    fm_Payload payload;      /* and what the event was told of the partners */
 } fm_EventMemory;
 
 typedef struct {
@@ -15,9 +24,8 @@ typedef struct {
     bool inputs_set;         /* continuous inputs were set since the last step, trigger or event */
     double input_age;        /* [s] since when the continuous inputs have not been set, by the steps of the FMU */
     double step;             /* [s] length of the last step; 0 before the first one */
-    bool shown;              /* FMI 2.0: the states are those after a trigger that the next step is to execute */
-    bool reset;              /* a shared event was executed, or is shown */
-    double left[2], payload; /* before that: the states, and what the event was told of the partner */
+    bool shown;              /* FMI 2.0: the states are those after triggers that the next step is to execute */
+    double left[2];          /* the states before these */
     fm_EventMemory event[FM_EVENT_COUNT + 1];   /* at least one element: C has no empty arrays */
 } fm_Memory;
 

@@ -14,14 +14,15 @@
 #include "model.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct { double x, v; } Motion;
 
 /* Defined by the model. `s` is the time since v->time. */
 static Motion flow(const Variables *v, double s, Motion m, double h);
 static Motion indicators(const Variables *v, int event, double s, Motion m);
-static double own_payload(const Variables *v, double s);   /* what the inputs say of the partner */
-static Motion reset(const Variables *v, int event, double s, Motion m, double payload);
+static fm_Payload own_payload(const Variables *v, int event, double s);   /* what the inputs say of the partners */
+static Motion reset(const Variables *v, int event, double s, Motion m, fm_Payload payload);
 static Motion get_motion(const Variables *v);
 static void set_motion(Variables *v, Motion m);
 static void calculate_outputs(Variables *v, double s);
@@ -31,7 +32,7 @@ enum { EXECUTE, ANNOUNCE, IGNORE };         /* eventPolicy */
 static const double MICRO_STEP = 1e-3;      /* [s] */
 static const double EVENT_WIDTH = 1e-13;    /* [s] the bracket at which bisection ends */
 static const double AT_THE_END = 1e-10;     /* [s] an event as close as this to the end of a step is there */
-static const double ON = 1e-9;              /* indicators of a private event that occurs where an importer stops */
+static const double ON = 1e-9;              /* [s] a private event that is as near where an importer stops occurs there */
 enum { MOST_EVENTS = 1000 };                /* in one step; more of them accumulate, and the step would not end */
 
 static fm_Status check_event_policy(fm_Instance *self, const Variables *v)
@@ -58,10 +59,23 @@ static fm_Clock *trigger(Variables *v, int event)
 }
 
 /* What a trigger brings with it, or else what the inputs say. */
-static double triggered_payload(const Variables *v, int event)
+static fm_Payload triggered_payload(const Variables *v, int event)
 {
-    size_t offset = fm_events[event].payload;
-    return offset ? *(const double *)((const char *)v + offset) : own_payload(v, 0.0);
+    fm_Payload payload = own_payload(v, event, 0.0);
+    for (int k = 0; k < FM_MOST_PAYLOAD; k++) {
+        size_t offset = fm_events[event].payload[k];
+        if (offset) payload.value[k] = *(const double *)((const char *)v + offset);
+    }
+    return payload;
+}
+
+static void remember_reset(Variables *v, int event, Motion left, fm_Payload payload, bool inputs_are_of_before)
+{
+    fm_EventMemory *memory = &v->memory.event[event];
+    memory->left[0] = left.x;
+    memory->left[1] = left.v;
+    memory->payload = payload;
+    memory->reset = inputs_are_of_before;
 }
 
 /* Step ------------------------------------------------------------------------------------------------------------- */
@@ -112,7 +126,7 @@ static bool advance(const Variables *v, double *s, Motion *m, double end, bool l
     return false;
 }
 
-static Motion execute(fm_Instance *self, const Variables *v, int event, double s, Motion m, double payload)
+static Motion execute(fm_Instance *self, const Variables *v, int event, double s, Motion m, fm_Payload payload)
 {
     Motion after = reset(v, event, s, m, payload);
     fm_report(self, FM_OK, "Event '%s' at t = %.15g s: the velocity %.15g m/s becomes %.15g m/s.",
@@ -135,14 +149,14 @@ static fm_Status solve(fm_Instance *self, Variables *v, Motion *m, double *h, bo
             else *h = s;
             for (int event = 0; event < FM_EVENT_COUNT; event++) {
                 v->memory.event[event].located = located[event];
-                v->memory.event[event].payload = own_payload(v, *h);
+                v->memory.event[event].located_payload = own_payload(v, event, *h);
             }
             v->memory.event_waits = fm_stopping(self) == FM_BY_RETURN;
             return fm_stopping(self) == FM_BY_DISCARD && !at_the_end ? FM_DISCARD : FM_OK;
         }
         for (int event = 0; event < FM_EVENT_COUNT; event++) {
             if (!located[event] || largest_indicator(v, event, s, *m) > 0.0) continue;
-            *m = execute(self, v, event, s, *m, own_payload(v, s));
+            *m = execute(self, v, event, s, *m, own_payload(v, event, s));
             v->memory.event[event].done = *h - s <= AT_THE_END;
         }
         if (!(s < *h)) return FM_OK;
@@ -158,36 +172,57 @@ static bool is_triggered(Variables *v, int event)
     return trigger(v, event) && trigger(v, event)->count != trigger(v, event)->done;
 }
 
-/* What the last step has executed at its end is not executed a second time. */
 static bool is_shown(Variables *v, int event)
 {
-    return is_triggered(v, event) && !v->memory.event[event].done;
+    return v->memory.event[event].shown != trigger(v, event)->done;
+}
+
+/* The states are those before all triggers that the next step is to execute. */
+static void hide_triggered_events(Variables *v)
+{
+    if (v->memory.shown) set_motion(v, (Motion){v->memory.left[0], v->memory.left[1]});
+    v->memory.shown = false;
+    for (int event = 0; event < FM_EVENT_COUNT; event++) {
+        if (!trigger(v, event)) continue;
+        fm_EventMemory *of_event = &v->memory.event[event];
+        of_event->shown = trigger(v, event)->done;
+        of_event->times = 0;
+        of_event->skipped = of_event->reset = false;
+    }
+}
+
+/* Has the importer taken back a trigger that is shown? */
+static bool is_taken_back(Variables *v, int event)
+{
+    return trigger(v, event) && is_shown(v, event) && !is_triggered(v, event);
 }
 
 /* Makes the states, which are outputs, those after the events that the importer has triggered and the next step is to
- * execute; or those before, if it has changed its mind. */
+ * execute. At one instant an event that has happened happens again if it is triggered once more and its indicators say
+ * that it occurs once more. */
 static void show_triggered_events(Variables *v)
 {
     fm_Memory *memory = &v->memory;
-    Motion m = get_motion(v);
-    if (memory->shown) m = (Motion){memory->left[0], memory->left[1]};
-    Motion left = m;
-    bool any = false, shared = false;
+    for (int event = 0; event < FM_EVENT_COUNT; event++)
+        if (is_taken_back(v, event)) hide_triggered_events(v);
     for (int pass = 0; pass < 2; pass++) {   /* shared events have a payload that is a left limit: they are first */
         for (int event = 0; event < FM_EVENT_COUNT; event++) {
-            if (!is_shown(v, event) || fm_events[event].shared != (pass == 0)) continue;
-            if (fm_events[event].shared) memory->payload = triggered_payload(v, event);
-            m = reset(v, event, 0.0, m, triggered_payload(v, event));
-            any = true;
-            shared = shared || fm_events[event].shared;
+            fm_EventMemory *of_event = &memory->event[event];
+            if (!trigger(v, event) || fm_events[event].shared != (pass == 0)) continue;
+            if (trigger(v, event)->count == of_event->shown) continue;
+            Motion m = get_motion(v);
+            bool has_happened = of_event->done || is_shown(v, event);
+            of_event->skipped = of_event->skipped || trigger(v, event)->count - (int64_t)of_event->shown != 1;
+            of_event->shown = trigger(v, event)->count;
+            if (has_happened && largest_indicator(v, event, 0.0, m) > 0.0) continue;
+            if (!memory->shown) memcpy(memory->left, (double[]){m.x, m.v}, sizeof memory->left);
+            memory->shown = true;
+            of_event->times++;
+            fm_Payload payload = triggered_payload(v, event);
+            remember_reset(v, event, m, payload, fm_events[event].shared && !memory->inputs_set);
+            set_motion(v, reset(v, event, 0.0, m, payload));
         }
     }
-    if (!any && !memory->shown) return;
-    memory->left[0] = left.x;
-    memory->left[1] = left.v;
-    memory->shown = any;
-    memory->reset = shared;
-    set_motion(v, m);
 }
 
 /* At the begin of a step */
@@ -196,19 +231,20 @@ static fm_Status execute_triggered_events(fm_Instance *self, Variables *v)
     fm_Status status = FM_OK;
     show_triggered_events(v);
     for (int event = 0; event < FM_EVENT_COUNT; event++) {
-        if (!is_triggered(v, event)) continue;
+        if (!trigger(v, event) || !is_triggered(v, event)) continue;
         fm_Clock *counter = trigger(v, event);
-        if (is_shown(v, event))
+        const fm_EventMemory *memory = &v->memory.event[event];
+        Motion left = {memory->left[0], memory->left[1]};
+        for (int i = 0; i < memory->times; i++)
             fm_report(self, FM_OK, "Event '%s' at t = %.15g s: triggered; the velocity %.15g m/s becomes %.15g m/s.",
-                      fm_events[event].name, v->time, v->memory.left[1], v->v);
-        if (counter->count - (int64_t)counter->done != 1)
+                      fm_events[event].name, v->time, left.v, reset(v, event, 0.0, left, memory->payload).v);
+        if (memory->skipped)
             status = fm_report(self, FM_WARNING, "The trigger of the event '%s' has changed from %d to %d. It should be "
                                "increased by 1; the event is executed once.", fm_events[event].name, counter->done,
                                counter->count);
         counter->done = counter->count;
     }
     v->memory.shown = false;
-    v->memory.reset = false;
     return status;
 }
 
@@ -221,7 +257,8 @@ fm_Status model_step(fm_Instance *self, Variables *v, double *h)
     Motion m = get_motion(v);
     for (int event = 0; event < FM_EVENT_COUNT; event++) {
         Motion z = indicators(v, event, 0.0, m);
-        memory->event[event] = (fm_EventMemory){.before = {z.x, z.v}};
+        int32_t shown = trigger(v, event) ? trigger(v, event)->count : 0;
+        memory->event[event] = (fm_EventMemory){.before = {z.x, z.v}, .shown = shown};
     }
     bool stops = v->eventPolicy == EXECUTE ? fm_stopping(self) == FM_BY_RETURN
                                            : v->eventPolicy == ANNOUNCE && fm_stopping(self) != FM_NEVER;
@@ -239,11 +276,11 @@ static bool is_due(Variables *v, int event, Motion m)
 {
     const fm_EventMemory *memory = &v->memory.event[event];
     bool active = trigger(v, event) && trigger(v, event)->active;
-    double largest = largest_indicator(v, event, 0.0, m);
-    if (memory->done) return active && largest <= 0.0;
+    if (memory->done) return active && largest_indicator(v, event, 0.0, m) <= 0.0;
     if (active) return true;
     if (v->eventPolicy == IGNORE) return false;
-    return fm_events[event].shared ? memory->located && v->eventPolicy == EXECUTE : largest <= ON;
+    if (fm_events[event].shared) return memory->located && v->eventPolicy == EXECUTE;
+    return largest_indicator(v, event, ON, flow(v, 0.0, m, ON)) <= 0.0;
 }
 
 fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update)
@@ -254,16 +291,10 @@ fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update)
         for (int event = 0; event < FM_EVENT_COUNT; event++) {
             if (fm_events[event].shared != (pass == 0) || !is_due(v, event, m)) continue;
             bool active = trigger(v, event) && trigger(v, event)->active;
-            double payload = active                         ? triggered_payload(v, event)
-                             : memory->event[event].located ? memory->event[event].payload
-                                                            : own_payload(v, 0.0);
-            if (fm_events[event].shared) {
-                memory->left[0] = m.x;
-                memory->left[1] = m.v;
-                memory->payload = payload;
-                memory->reset = true;
-                memory->inputs_set = false;
-            }
+            fm_Payload payload = active                         ? triggered_payload(v, event)
+                                 : memory->event[event].located ? memory->event[event].located_payload
+                                                                : own_payload(v, event, 0.0);
+            if (fm_events[event].shared) remember_reset(v, event, m, payload, true);
             m = execute(self, v, event, 0.0, m, payload);
             memory->event[event].done = true;
             update->states_changed = true;

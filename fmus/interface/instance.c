@@ -103,7 +103,7 @@ static void accept_start_counts(Variables *v)
 {
     for (const fm_Event *event = fm_events; event < fm_events + FM_EVENT_COUNT; event++) {
         fm_Clock *trigger = (fm_Clock *)((char *)v + event->trigger);
-        if (event->trigger) trigger->done = trigger->count;
+        if (event->trigger) v->memory.event[event - fm_events].shown = trigger->done = trigger->count;
     }
 }
 
@@ -334,7 +334,10 @@ const fm_Variable *fm_settable(fm_Instance *self, const char *function, uint32_t
                   "active.", function, variable->name, (unsigned)reference);
         return NULL;
     }
-    if (variable->role == FM_SIGNAL) v->memory.input_age = 0.0;
+    if (variable->role == FM_SIGNAL) {
+        v->memory.input_age = 0.0;
+        for (int event = 0; event < FM_EVENT_COUNT; event++) v->memory.event[event].reset = false;
+    }
     if (variable->role != FM_OTHER) v->memory.inputs_set = variable->role == FM_SIGNAL;
     self->state.stale = true;
     return variable;

@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
     const char *name;
     bool shared;
-    size_t announce, trigger, payload;
+    size_t announce, trigger, payload[FM_MOST_PAYLOAD];
 } fm_Event;
 
 extern const fm_Event fm_events[];   /* FM_EVENT_COUNT; made by build.py: variables.c */

@@ -20,6 +20,12 @@ from pytest import approx
 BUILD = Path(__file__).parents[2] / "fmus" / "build.py"
 SYSTEMS = [f"two-mass-{b}-{v}" for b in ("b1", "b2", "b3") for v in ("fmi2", "fmi3", "mixed")]
 THERMOSTATS = ["thermostat-fmi2", "thermostat-fmi3"]
+CRADLES = ["cradle-fmi2", "cradle-fmi3", "cradle-mixed"]
+ARRAYS_OF = {
+    "TwoMassUpper": ["u_poly"],
+    "TwoMassLower": ["u_poly"],
+    "CradleBall": ["left.poly", "right.poly"],
+}
 SSD = "{http://ssp-standard.org/SSP1/SystemStructureDescription}"
 
 
@@ -74,12 +80,11 @@ def test_both_versions_describe_the_same_variables(reference: Path, model: str) 
     only_fmi2 = {name: facts2.pop(name) for name in facts2.keys() - facts3.keys()}
     assert facts2.items() <= facts3.items()
     left_out = facts3.keys() - facts2.keys()
-    masses = {"TwoMassUpper", "TwoMassLower"}
-    assert bool(left_out) == (model in {"Feedthrough", *masses})
+    assert bool(left_out) == (model in {"Feedthrough", *ARRAYS_OF})
     counters = {(n, f[0]) for n, f in only_fmi2.items() if f[1] == "Int32"}
     assert counters == clocks(fmi3)
     elements = {n for n, f in only_fmi2.items() if f[1] == "Float64"}
-    assert elements == ({f"u_poly[{i}]" for i in range(6)} if model in masses else set())
+    assert elements == {f"{array}[{i}]" for array in ARRAYS_OF.get(model, ()) for i in range(6)}
     assert fmi2.guid == fmi3.guid
 
 
@@ -132,7 +137,7 @@ def test_the_same_sources_make_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("first", "second"):
         subprocess.run([sys.executable, BUILD, tmp_path / folder], check=True)
     built = sorted(p.relative_to(tmp_path / "first") for p in (tmp_path / "first").rglob("*.*"))
-    assert len(built) == 2 * 8 + 1 + len(SYSTEMS) + len(THERMOSTATS)
+    assert len(built) == 2 * 9 + 1 + len(SYSTEMS + THERMOSTATS + CRADLES)
     for path in built:
         first, second = ((tmp_path / folder / path).read_bytes() for folder in ("first", "second"))
         assert first == second, path
@@ -149,7 +154,7 @@ def test_without_a_compiler_the_build_says_so(tmp_path: Path) -> None:
     assert "No C compiler: none of no-such-compiler was found." in result.stderr
 
 
-@pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS)
+@pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS + CRADLES)
 def test_a_system_is_valid_by_the_schema_of_ssp(reference: Path, name: str) -> None:
     schema = Path(fmpy.ssp.__file__).parent / "schema" / "SystemStructureDescription.xsd"
     if not schema.exists():
@@ -227,7 +232,7 @@ def test_models_with_events_have_the_same_manifest_in_both_versions(
 ) -> None:
     text = manifest(reference, "fmi2", model)
     assert text == manifest(reference, "fmi3", model)
-    with_events = ("BouncingBall", "ThermostatRoom", "TwoMassLower", "TwoMassUpper")
+    with_events = ("BouncingBall", "CradleBall", "ThermostatRoom", "TwoMassLower", "TwoMassUpper")
     assert (text is not None) == (model in with_events)
 
 
