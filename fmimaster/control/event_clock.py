@@ -67,7 +67,6 @@ class EarlyReturn(EventClock):
     For an algorithm that brings the others back: ``Aligned`` or ``Waveform``, "E1" and "E2" in docs/events.md.
     """
 
-    tolerance: float = 1e-9
     policy: ClassVar[Policy] = Policy.ANNOUNCE
     fires: ClassVar[bool] = True
 
@@ -110,13 +109,12 @@ class Check(EventClock):
     def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
         """Events that are active, by members whose inputs are those of this very point."""
         events, first = indicators.plan.events, indicators.first
-        values = indicators.present()
         return (
             frozenset(
                 s.event
                 for s in indicators.sets
                 if (s.instance != first or events[s.event].scope is Scope.PRIVATE)
-                and all(values[k] <= 0.0 for k in s.z)
+                and indicators.is_on(s)
             )
             - fired
         )

@@ -1,12 +1,30 @@
-"""The event indicators of a plan, read from the outputs and the history in the value store."""
+"""The event indicators of a plan, read from the outputs and the history in the value store.
+
+When an indicator is at zero
+----------------------------
+Two times that a run cannot tell apart are one (:func:`fmimaster.control.grid.rounding`), and a number that is nothing but
+rounding is 0. So an indicator ``z`` with the time derivative ``dz`` is *at zero* if
+
+    |z| <= max(rounding of time * |dz|, ROUNDING * the largest |z| of the run so far),
+
+*above zero* or *below zero* if it is farther away. ``dz`` is the output that the FMU publishes, else the difference to the
+point before. The largest value starts from the nominal value, where the FMU declares one. No tolerance is an absolute
+number, so that the same motion in other units has the same events.
+
+An event is *on* for a member if none of its indicators is above zero, and it is not *at rest*: of those at zero at least
+one falls, or all are below zero. A body that lies on another one (gap 0, no approach) is at rest.
+"""
 
 from __future__ import annotations
 
+from enum import IntEnum
 from math import inf
+from sys import float_info
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fmimaster.control.grid import rounding
 from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
@@ -16,9 +34,46 @@ from fmimaster.system.model import DataType
 NONE: frozenset[int] = frozenset()
 """No events."""
 
+ROUNDING = 1e-12
+"""A value is 0 if it is no more than this part of the largest one that it has had: a few thousand roundings, since
+indicators are differences of larger numbers and come out of solvers."""
+
+FAR = 1e-6
+"""An indicator without derivative is above zero above this part of its largest value: differences are not taken for it."""
+
+STOPPED = 1e-8
+"""An FMU locates its own events to this part of a usual step, in s, or to this part of the indicator's largest value."""
+
+LATE = 1e-6
+"""An event is late if all its indicators are below 0 by more than this part of their usual values."""
 
 AGREEMENT = 1e-6
-"""Indicators of an event's members may differ by so much, absolute or relative, whichever is more."""
+"""Indicators of an event's members may differ by this part of their usual values."""
+
+
+class Phase(IntEnum):
+    """How far an event has come for a member."""
+
+    ABOVE = 0
+    """An indicator is above zero."""
+    AT_REST = 1
+    """None is above zero, and of those at zero none falls."""
+    UNKNOWN = 2
+    """All are at zero, and it is not known whether one falls: there is no derivative, and no point before."""
+    ON = 3
+
+
+_OF_OUTPUTS = 16 * float_info.epsilon
+"""Rounding of a difference of outputs, as a part of the largest output."""
+
+
+class Near(NamedTuple):
+    """How far from 0 an indicator still is at zero."""
+
+    seconds: float
+    """Its change within this time, in s, is nothing."""
+    part: float
+    """This part of its largest value is nothing."""
 
 
 class IndicatorSet(NamedTuple):
@@ -31,17 +86,26 @@ class IndicatorSet(NamedTuple):
     """Slots of the indicators among the Float64 outputs."""
     pairs: tuple[tuple[int, int], ...]
     """The same, each with the slot of its time derivative; -1 if it has none."""
-    nominals: tuple[float, ...]
-    """Nominal values of the indicators."""
+    is_triggered: bool
+    """Whether the importer lets the event happen; if not, the FMU does, by a condition of its own."""
 
 
 class Indicators:
-    """The indicators of a plan in a value store."""
+    """The indicators of a plan in a value store.
 
-    def __init__(self, plan: Plan, store: ValueStore, history: int) -> None:
+    Parameters
+    ----------
+    history : int
+        Accepted points in the store.
+    step : float
+        Length in s of a usual step.
+    """
+
+    def __init__(self, plan: Plan, store: ValueStore, history: int, step: float) -> None:
         self.plan = plan
         self.store = store
         self.history = history
+        self.step = step
         self.first: int | None = None
         """The instance whose inputs are extrapolated, while the others have its polynomials; None if all are."""
         self.sets = [
@@ -56,13 +120,19 @@ class Indicators:
             for slot in [plan.layout.slots.get((i, Group.OUTPUTS, name), (None, None))[1]]
             if slot is not None
         ]
-        self._seen = [(s.event, s.z) for s in self.sets]
         self.pairs = [(s.event, s.pairs) for s in self.sets]
         """Of each set the event, and slots of indicators and derivatives: what is looked at in each step."""
         self._member = self.sets[0].instance if self.sets else 0
         self._slots = sorted({k for s in self.sets for k in s.z})
         self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
         self._present: list[float] | None = None
+        for s in self.sets:
+            model = plan.instances[s.instance].model
+            for slots, indicator in zip(s.pairs, self.declaration(s).indicators, strict=True):
+                for k, name in zip(slots, (indicator.name, indicator.derivative), strict=True):
+                    variable = model.variable(name) if name is not None else None
+                    if variable is not None and variable.has_nominal:
+                        store.largest[k] = max(store.largest[k], variable.nominal)
 
     def renew(self) -> None:
         """The outputs have changed."""
@@ -73,6 +143,8 @@ class Indicators:
         present = self._present
         if present is None:
             present = self._present = self._outputs.tolist()
+            size, largest = np.abs(self._outputs), self.store.largest
+            np.maximum(largest, size, out=largest, where=size < inf)
         return present
 
     def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
@@ -85,41 +157,87 @@ class Indicators:
                 return values[DataType.FLOAT64].tolist(), time
         return None
 
-    def at(self, tolerance: float) -> frozenset[int]:
-        """Events of which a member has all indicators at or below the tolerance."""
-        values, found = self.present(), NONE
-        for event, slots in self._seen:
-            for k in slots:
-                if values[k] > tolerance:
-                    break
-            else:
-                found |= {event}
-        return found
-
-    def stopped_at(self, tolerance: float, instances: frozenset[int]) -> frozenset[int]:
-        """Events at which these instances have stopped: all indicators are reached, up to the time by which an FMU may miss
-        its event (tolerance in s, or relative to the nominal value)."""
-        values, found = self.present(), NONE
+    def at(self) -> frozenset[int]:
+        """Events that are on for a member."""
+        found = NONE
         for s in self.sets:
-            if s.instance not in instances:
-                continue
-            slopes = [abs(values[dz]) if dz >= 0 else 0.0 for _, dz in s.pairs]
-            if all(
-                values[z] <= tolerance * max(nominal, slope)
-                for z, nominal, slope in zip(s.z, s.nominals, slopes, strict=True)
-            ):
+            if s.event not in found and self.is_on(s):
                 found |= {s.event}
         return found
+
+    def is_on(self, s: IndicatorSet) -> bool:
+        """Whether an event is on for a member. If the FMU lets it happen, by a condition of its own, no indicator may be
+        above 0 at all."""
+        if not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z):
+            return False
+        now = self.store.read.item(s.instance)
+        return self._phase(s, Near(rounding(now, self.step), ROUNDING)) is Phase.ON
+
+    def stopped_at(self, instances: frozenset[int]) -> frozenset[int]:
+        """Events at which these instances have stopped, up to what an FMU may miss its event by. Events at rest count only
+        if there are no others."""
+        near = Near(STOPPED * self.step, STOPPED)
+        phases = [(s.event, self._phase(s, near)) for s in self.sets if s.instance in instances]
+        for least in (Phase.UNKNOWN, Phase.AT_REST):
+            found = frozenset(event for event, phase in phases if phase >= least)
+            if found:
+                return found
+        return NONE
+
+    def still_on(self, event: int) -> bool:
+        """Whether an event is on for all its members."""
+        return all(self.is_on(s) for s in self.sets if s.event == event)
+
+    def is_late(self, event: int) -> bool:
+        """Whether an event has been on for so long, for one of its members, that it should have been found before."""
+        values = self.present()
+        return any(
+            all(values[z] < -LATE * self._usual(s, n) for n, z in enumerate(s.z))
+            for s in self.sets
+            if s.event == event
+        )
 
     def largest(self, event: int) -> float:
         """The smallest of its members' largest indicators: how far below 0 they are for the lowest member."""
         values = self.present()
         return min(max(values[k] for k in s.z) for s in self.sets if s.event == event)
 
-    def still_on(self, event: int) -> bool:
-        """Whether all members have all indicators of the event at or below 0."""
-        values = self.present()
-        return all(values[k] <= 0.0 for s in self.sets if s.event == event for k in s.z)
+    def _phase(self, s: IndicatorSet, near: Near) -> Phase:
+        """How far an event has come for a member."""
+        values, largest = self.present(), self.store.largest
+        falls = unknown = at_zero = below = False
+        for z, dz in s.pairs:  # most sets end at the first indicator, in each step
+            z_now, usual = values[z], largest.item(z)
+            if dz < 0 and z_now > FAR * usual:
+                return Phase.ABOVE
+            slope, least = self._slope(s.instance, z, dz)
+            bound = max(near.part * usual, near.seconds * abs(slope))
+            if z_now > bound:
+                return Phase.ABOVE
+            if z_now < -bound:
+                below = True
+            else:
+                at_zero = True
+                falls |= slope < -least
+                unknown |= least == inf
+        if falls or not at_zero or (unknown and below):
+            return Phase.ON
+        return Phase.UNKNOWN if unknown else Phase.AT_REST
+
+    def _slope(self, instance: int, z: int, dz: int) -> tuple[float, float]:
+        """The time derivative of an indicator, and what is but rounding of it; 0 and inf if it is not known."""
+        values, largest = self.present(), self.store.largest
+        if dz >= 0:
+            slope, least = values[dz], ROUNDING * largest.item(dz)
+        else:
+            now = self.store.read.item(instance)
+            previous = self.previous(now, rounding(now, self.step))
+            if previous is None:
+                return 0.0, inf
+            before, time = previous
+            slope = (values[z] - before[z]) / (now - time)
+            least = ROUNDING * largest.item(z) / (now - time)
+        return (slope, least) if abs(slope) < inf else (0.0, inf)
 
     def check_finite(self, now: float) -> None:
         """Raise if an indicator is not a number."""
@@ -144,8 +262,9 @@ class Indicators:
             if len(other.z) != len(first.z):  # conditions in other words
                 continue
             for n, (a, b) in enumerate(zip(first.z, other.z, strict=True)):
-                x, y = values[a], values[b]
-                if abs(x - y) > AGREEMENT * max(1.0, abs(x), abs(y)):
+                if abs(values[a] - values[b]) > max(
+                    self._disagreement(first, n), self._disagreement(other, n)
+                ):
                     told = " but ".join(
                         f"'{self.plan.instances[s.instance].name}."
                         f"{self.declaration(s).indicators[n].name}' is {values[s.z[n]]:.12g}"
@@ -157,6 +276,18 @@ class Indicators:
                         "compare their parameters and the connections."
                     )
 
+    def _disagreement(self, s: IndicatorSet, n: int) -> float:
+        """How far an indicator of a member may differ from that of another one, in its unit."""
+        # indicators are differences of outputs: where they are 0 they have the rounding of those
+        return max(
+            AGREEMENT * self._usual(s, n), _OF_OUTPUTS * float(self.store.largest.max(initial=0.0))
+        )
+
+    def _usual(self, s: IndicatorSet, n: int) -> float:
+        """The largest value of an indicator so far, or its change in a usual step, if that is more."""
+        slope, _ = self._slope(s.instance, *s.pairs[n])
+        return max(self.store.largest.item(s.z[n]), abs(slope) * self.step)
+
     def declaration(self, s: IndicatorSet) -> Any:
         """The declaration of the event by the FMU."""
         event = self.plan.events[s.event]
@@ -164,16 +295,15 @@ class Indicators:
 
 
 def _indicator_set(plan: Plan, event: int, instance: int) -> IndicatorSet:
-    declaration = next(m.declaration for m in plan.events[event].members if m.instance == instance)
+    member = next(m for m in plan.events[event].members if m.instance == instance)
 
     def slot(name: str) -> int:
         return int(plan.layout.slots[instance, Group.OUTPUTS, name][1].start)
 
     pairs = tuple(
         (slot(i.name), -1 if i.derivative is None else slot(i.derivative))
-        for i in declaration.indicators
+        for i in member.declaration.indicators
     )
-    model = plan.instances[instance].model
-    variables = [model.variable(i.name) for i in declaration.indicators]
-    nominals = tuple(1.0 if v is None else abs(v.nominal) for v in variables)
-    return IndicatorSet(event, instance, tuple(z for z, _ in pairs), pairs, nominals)
+    return IndicatorSet(
+        event, instance, tuple(z for z, _ in pairs), pairs, member.trigger is not None
+    )

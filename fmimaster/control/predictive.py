@@ -32,14 +32,11 @@ class Predictive(EventClock):
         Below this time in s the step goes to the event itself.
     now : float
         Below this time in s the event is fired without a step.
-    tolerance : float
-        Indicators at or below it count as reached.
     """
 
     approach: float = 0.95
     near: float = 1e-3
     now: float = 1e-8
-    tolerance: float = 1e-10
     history: ClassVar[int] = 3
     policy: ClassVar[Policy] = Policy.IGNORE
     fires: ClassVar[bool] = True
@@ -101,7 +98,7 @@ class Predictive(EventClock):
 
     def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
         """Events whose indicators are all reached."""
-        found = indicators.at(self.tolerance)
+        found = indicators.at()
         return found - fired if found else found
 
 

@@ -74,6 +74,9 @@ class ValueStore:
         Allocated once; executors and FMUs borrow them.
     outputs : DataType → array
         The parts of them that hold the outputs of all instances.
+    largest : shape (Float64 outputs,)
+        Largest absolute value of each so far, as far as event indicators have been looked at: what is small is small in
+        comparison with it.
     read : shape (n_instances,)
         Time in s at which the outputs of each instance were read; NaN before.
     active : shape (n_triggers,)
@@ -108,6 +111,7 @@ class ValueStore:
         self.outputs: dict[DataType, NDArray[Any]] = {
             kind: self.values[kind][:size] for kind, size in layout.output_sizes.items() if size
         }
+        self.largest = np.zeros(layout.output_sizes.get(DataType.FLOAT64, 0))
         self.read = np.full(n_instances, np.nan)
         self.active = np.zeros(n_triggers, np.bool_)
         for segments in (groups.get(Group.TRIGGERS, ()) for groups in layout.groups):
@@ -171,6 +175,7 @@ class ValueStore:
             courses.degree,
             courses.centre,
             *self.values.values(),
+            self.largest,
             self.read,
             self.active,
             *(array for values, read in copies for array in (*values.values(), read)),

@@ -27,13 +27,6 @@ from fmimaster.run.log import Late
 from fmimaster.run.loop import Loop
 from fmimaster.system.model import Scope
 
-AT_EVENT = 1e-9
-"""Indicators that fall to 0 within so many s, or are nearer to it than this part of their nominal value, are those of
-the event at which an FMU has stopped."""
-
-LATE = 1e-6
-"""An event is late if it is detected when all its indicators are farther below 0."""
-
 MOST_LATE = 20
 """So often an event may be late."""
 
@@ -106,7 +99,7 @@ class EventHandler:
         causes = self._causes_of_instances(requests, jumped)
         fired = dict.fromkeys(due, PREDICTED)
         if causes and self._plan.events:
-            stopped = self._indicators.stopped_at(AT_EVENT, frozenset(requests)) - s.fired
+            stopped = self._indicators.stopped_at(frozenset(requests)) - s.fired
             fired |= dict.fromkeys(stopped, Cause(Kind.EARLY_RETURN, self._who(requests)))
             self._refuse_unknown(requests, stopped)
         if found:
@@ -281,8 +274,8 @@ class EventHandler:
     def _note_late(self, found: frozenset[int]) -> None:
         time, log = self._state.time.seconds, self._state.event_log.late
         for e in found:
-            largest = self._indicators.largest(e)
-            if largest < -LATE:
+            if self._indicators.is_late(e):
+                largest = self._indicators.largest(e)
                 name = self._plan.events[e].name
                 late = log.setdefault(name, Late(0, time, largest))
                 late.times += 1

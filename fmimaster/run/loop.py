@@ -46,6 +46,7 @@ class Loop:
     """Of all instances."""
 
     def __post_init__(self) -> None:
-        indicators = Indicators(self.plan, self.executor.store, self.programs.history)
+        step = float(self.rule.exact_size)
+        indicators = Indicators(self.plan, self.executor.store, self.programs.history, step)
         object.__setattr__(self, "indicators", indicators)
         object.__setattr__(self, "names", tuple(i.name for i in self.plan.instances))

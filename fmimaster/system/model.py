@@ -174,6 +174,8 @@ class Variable:
     """Whether it is a difference, for which the offset of its unit does not count."""
     nominal: float = 1.0
     """Magnitude for scaling of differences; FMI's default is 1."""
+    has_nominal: bool = False
+    """Whether the FMU declares it."""
     min: float | None = None
     max: float | None = None
     derivative_of: str | None = None

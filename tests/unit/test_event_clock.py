@@ -7,75 +7,17 @@ from math import cos, sin
 from typing import Any
 
 import pytest
+from event_store import Seen, plan
 from pytest import approx
-from python_fmu import PythonFmu, plan_of
 
 from fmimaster.causes import GRID, Cause, Kind
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.errors import OptionError
-from fmimaster.plan.layout import Group
-from fmimaster.plan.plan import Plan
-from fmimaster.plan.policy import EventUse
-from fmimaster.run.executor import make_store
-from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
 
 NOTHING: frozenset[int] = frozenset()
-
-
-def plan(
-    events: Mapping[str, Sequence[str]], *, slopes: bool = True, members: Sequence[str] = ("a",)
-) -> Plan:
-    """Instances with these private events, each with its indicators, and their derivatives."""
-
-    def unit() -> PythonFmu:
-        indicators = [z for names in events.values() for z in names]
-        names = [*indicators, *(f"d{z}" for z in indicators)]
-        return PythonFmu(
-            outputs=dict.fromkeys(names, lambda v: 0.0),
-            attributes={f"d{z}": {"derivative_of": z} for z in indicators},
-            events=[
-                EventDeclaration(
-                    name,
-                    Scope.PRIVATE,
-                    tuple(Indicator(z, f"d{z}" if slopes else None) for z in found),
-                )
-                for name, found in events.items()
-            ],
-        )
-
-    return plan_of({name: unit() for name in members}, use=EventUse(watched=True))
-
-
-class Seen:
-    """Indicators over a store in which values are put by name."""
-
-    def __init__(self, made: Plan, history: int = 3) -> None:
-        self.plan = made
-        self.store = make_store(made, 0, history)
-        for _, read in self.store.history:
-            read[:] = float("nan")
-        self.indicators = Indicators(made, self.store, history)
-
-    def put(self, values: Mapping[str, float], time: float = 0.0) -> None:
-        for name, value in values.items():
-            i, output = ("a", name) if "." not in name else name.split(".")
-            index = [instance.name for instance in self.plan.instances].index(i)
-            _, slot = self.plan.layout.slots[index, Group.OUTPUTS, output]
-            self.store.values[DataType.FLOAT64][slot] = value
-        self.store.read[:] = time
-        self.indicators.renew()
-
-    def remember(self) -> None:
-        self.store.remember()
-
-    def clip(
-        self, clock: EventClock, now: float, end: float, fired: frozenset[int] = NOTHING
-    ) -> Goal:
-        return clock.clip(Goal(Instant(end), GRID), Instant(now), self.indicators, fired)
 
 
 # LookAhead ------------------------------------------------------------------------------------------------------------
@@ -234,7 +176,7 @@ def test_the_error_of_the_prediction_is_of_fourth_order() -> None:
 
 def test_what_is_on_at_the_end_of_a_step_is_detected_once() -> None:
     seen = Seen(plan({"one": ["u"], "two": ["w", "x"]}))
-    seen.put({"u": 1.0, "w": 5e-11, "x": -1.0})
+    seen.put({"u": 1.0, "w": 5e-11, "dw": -1.0, "x": -1.0})
     assert Predictive().detect(seen.indicators, NOTHING) == {1}
     assert Predictive().detect(seen.indicators, frozenset({1})) == NOTHING
     seen.put({"w": 2e-10})
@@ -254,7 +196,7 @@ def test_after_an_event_check_interrupts_for_a_moment() -> None:
 
 def test_check_fires_what_is_on() -> None:
     seen = Seen(plan({"one": ["u"], "two": ["w"]}))
-    seen.put({"u": 0.0, "w": 1e-12})
+    seen.put({"u": 0.0, "du": -1.0, "w": 1e-9, "dw": -1.0})
     assert Check().detect(seen.indicators, NOTHING) == {0}
     assert Check().detect(seen.indicators, frozenset({0})) == NOTHING
 
@@ -274,23 +216,3 @@ def test_who_waits_for_the_fmus_clips_and_detects_nothing(clock: EventClock) -> 
     seen.put({"z": -1.0, "dz": -1.0})
     assert seen.clip(clock, 0.5, 0.6).cause is GRID
     assert clock.detect(seen.indicators, NOTHING) == NOTHING
-
-
-# Indicators -----------------------------------------------------------------------------------------------------------
-
-
-def test_events_are_judged_by_chosen_members() -> None:
-    seen = Seen(plan({"event": ["z"]}, members=("a", "b")))
-    seen.put({"a.z": 1.0, "b.z": -1.0})
-    assert seen.indicators.at(0.0) == {1}
-    assert [seen.indicators.stopped_at(0.0, frozenset({i})) for i in (0, 1)] == [NOTHING, {1}]
-    assert [seen.indicators.still_on(e) for e in (0, 1)] == [False, True]
-
-
-def test_the_point_before_is_the_newest_one_that_is_far_enough() -> None:
-    seen = course({"z": FALL}, [0.0, 0.19, 0.2])
-    for nearest, time in ((0.005, 0.19), (0.02, 0.0)):
-        found = seen.indicators.previous(0.2, nearest)
-        assert found is not None
-        assert found[1] == time
-    assert seen.indicators.previous(0.2, 0.5) is None

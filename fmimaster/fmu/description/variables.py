@@ -173,6 +173,7 @@ class VariableReader:
             "unit": self.units.get(unit, Unit(unit)) if unit else None,
             "relative_quantity": text("relativeQuantity") in ("true", "1"),
             "nominal": abs(nominal) if nominal else 1.0,
+            "has_nominal": bool(nominal),
             "min": number("min", valid=lambda n: n == n, expected="a number"),
             "max": number("max", valid=lambda n: n == n, expected="a number"),
             "derivative_of": derivative.name if derivative else None,

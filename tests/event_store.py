@@ -1,0 +1,83 @@
+"""Event indicators over a value store in which tests put numbers by name: no run, no FMU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from python_fmu import PythonFmu, plan_of
+
+from fmimaster.causes import GRID
+from fmimaster.control.event_clock import EventClock
+from fmimaster.control.indicators import Indicators
+from fmimaster.control.instant import Goal, Instant
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.policy import EventUse
+from fmimaster.run.executor import make_store
+from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
+
+STEP = 0.1
+"""[s] A usual step."""
+
+NOTHING: frozenset[int] = frozenset()
+
+
+def plan(
+    events: Mapping[str, Sequence[str]],
+    *,
+    slopes: bool = True,
+    triggered: bool = True,
+    members: Sequence[str] = ("a",),
+) -> Plan:
+    """Instances with these private events, each with its indicators, and their derivatives."""
+
+    def unit() -> PythonFmu:
+        indicators = [z for names in events.values() for z in names]
+        names = [*indicators, *(f"d{z}" for z in indicators)]
+        triggers = {f"fire {name}": False for name in events} if triggered else {}
+        return PythonFmu(
+            inputs=triggers,
+            outputs=dict.fromkeys(names, lambda v: 0.0),
+            attributes={f"d{z}": {"derivative_of": z} for z in indicators}
+            | {name: {"type": DataType.CLOCK} for name in triggers},
+            events=[
+                EventDeclaration(
+                    name,
+                    Scope.PRIVATE,
+                    tuple(Indicator(z, f"d{z}" if slopes else None) for z in found),
+                    trigger=f"fire {name}" if triggered else None,
+                )
+                for name, found in events.items()
+            ],
+            has_event_mode=True,
+        )
+
+    return plan_of({name: unit() for name in members}, use=EventUse(watched=True))
+
+
+class Seen:
+    """Indicators over a store in which values are put by name."""
+
+    def __init__(self, made: Plan, history: int = 3) -> None:
+        self.plan = made
+        self.store = make_store(made, 0, history)
+        for _, read in self.store.history:
+            read[:] = float("nan")
+        self.indicators = Indicators(made, self.store, history, STEP)
+
+    def put(self, values: Mapping[str, float], time: float = 0.0) -> None:
+        for name, value in values.items():
+            i, output = ("a", name) if "." not in name else name.split(".")
+            index = [instance.name for instance in self.plan.instances].index(i)
+            _, slot = self.plan.layout.slots[index, Group.OUTPUTS, output]
+            self.store.values[DataType.FLOAT64][slot] = value
+        self.store.read[:] = time
+        self.indicators.renew()
+
+    def remember(self) -> None:
+        self.store.remember()
+
+    def clip(
+        self, clock: EventClock, now: float, end: float, fired: frozenset[int] = NOTHING
+    ) -> Goal:
+        return clock.clip(Goal(Instant(end), GRID), Instant(now), self.indicators, fired)
