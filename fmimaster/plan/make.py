@@ -20,7 +20,7 @@ from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
-from fmimaster.system.model import DataType, Scope
+from fmimaster.system.model import DataType, EventDeclaration, Model, Scope
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 
@@ -69,8 +69,10 @@ def make_plan(
     use = use or EventUse()
     if not use.watched:
         system = without_events(system)
-    elif use.fires:
-        system = without_untriggered(system)
+    else:
+        system = without_lone_events(system)
+        if use.fires:
+            system = without_untriggered(system)
     events, triggers = plan_events(system)
     refuse_without_event_mode(system, triggers)
     described, system = system, without_clocked_links(system, triggers)
@@ -158,6 +160,39 @@ def without_events(system: ResolvedSystem) -> ResolvedSystem:
         for c in system.components
     )
     return replace(system, components=components, shared_events=())
+
+
+def without_lone_events(system: ResolvedSystem) -> ResolvedSystem:
+    """The system without shared events that have no other member: nothing feeds an input of their indicators.
+
+    A ball at the end of a row has a neighbour on one side only. An event that the system has forgotten to declare is
+    kept: its indicators depend on inputs that are connected.
+    """
+    connected = {(k.target, k.input.name) for k in system.links}
+    declared = {(m.component, m.event.name) for e in system.shared_events for m in e.members}
+    components, notes = [], list(system.notes)
+    for i, c in enumerate(system.components):
+        lone = [
+            e
+            for e in c.model.events
+            if e.scope is Scope.SHARED
+            and (i, e.name) not in declared
+            and _has_inputs_but_none_of(connected, i, e, c.model)
+        ]
+        notes += [
+            f"'{c.name}' shares its event '{e.name}' with no component: no input of its indicators is connected"
+            for e in lone
+        ]
+        kept = tuple(e for e in c.model.events if e not in lone)
+        components.append(replace(c, model=replace(c.model, events=kept)) if lone else c)
+    return replace(system, components=tuple(components), notes=tuple(notes))
+
+
+def _has_inputs_but_none_of(
+    connected: set[tuple[int, str]], i: int, event: EventDeclaration, model: Model
+) -> bool:
+    inputs = {name for z in event.indicators for name in model.dependencies.get(z.name, ())}
+    return bool(inputs) and connected.isdisjoint((i, name) for name in inputs)
 
 
 def without_untriggered(system: ResolvedSystem) -> ResolvedSystem:

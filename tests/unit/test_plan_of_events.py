@@ -243,3 +243,18 @@ def test_another_policy_than_the_event_clock_needs_is_refused() -> None:
     use = EventUse(watched=True, policy=Policy.IGNORE)
     with pytest.raises(OptionError, match=r"start value 0 of 'b\.policy' .* needs 2\. Leave"):
         assemble(plan_of({"b": member()}, (), {"b.policy": 0}, use=use), Jacobi())
+
+
+def test_a_shared_event_whose_inputs_nothing_feeds_concerns_nothing() -> None:
+    """The end of a row: its neighbour on one side is not there."""
+    end = {"end": member(depends={"z": ["u"]})}
+    plan = plan_of(end, use=WATCHED)
+    assert plan.events == ()
+    said = "'end' shares its event 'hit' with no component: no input of its indicators is connected"
+    assert said in plan.notes
+
+
+def test_a_shared_event_that_is_not_declared_is_kept_where_something_feeds_it() -> None:
+    fed = {"end": member(depends={"z": ["u"]}), "other": member(Scope.PRIVATE)}
+    plan = plan_of(fed, ["other.y -> end.u"], use=WATCHED)
+    assert "end.hit" in {e.name for e in plan.events}
