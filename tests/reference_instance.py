@@ -25,6 +25,7 @@ MODELS = (
     "Dahlquist",
     "Faulty",
     "Feedthrough",
+    "RopeMass",
     "ThermostatController",
     "ThermostatRoom",
     "TwoMassLower",

@@ -25,6 +25,7 @@ ARRAYS_OF = {
     "TwoMassUpper": ["u_poly"],
     "TwoMassLower": ["u_poly"],
     "CradleBall": ["left.poly", "right.poly"],
+    "RopeMass": ["first.poly", "second.poly"],
 }
 SSD = "{http://ssp-standard.org/SSP1/SystemStructureDescription}"
 
@@ -137,7 +138,7 @@ def test_the_same_sources_make_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("first", "second"):
         subprocess.run([sys.executable, BUILD, tmp_path / folder], check=True)
     built = sorted(p.relative_to(tmp_path / "first") for p in (tmp_path / "first").rglob("*.*"))
-    assert len(built) == 2 * 9 + 1 + len(SYSTEMS + THERMOSTATS + CRADLES)
+    assert len(built) == 2 * 10 + 1 + len(SYSTEMS + THERMOSTATS + CRADLES)
     for path in built:
         first, second = ((tmp_path / folder / path).read_bytes() for folder in ("first", "second"))
         assert first == second, path
@@ -232,7 +233,8 @@ def test_models_with_events_have_the_same_manifest_in_both_versions(
 ) -> None:
     text = manifest(reference, "fmi2", model)
     assert text == manifest(reference, "fmi3", model)
-    with_events = ("BouncingBall", "CradleBall", "ThermostatRoom", "TwoMassLower", "TwoMassUpper")
+    with_events = {"BouncingBall", "CradleBall", "RopeMass", "ThermostatRoom"}
+    with_events |= {"TwoMassLower", "TwoMassUpper"}
     assert (text is not None) == (model in with_events)
 
 
