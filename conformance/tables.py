@@ -20,10 +20,6 @@ _NUMBER = re.compile(r"(?<=.)\d[\d.]*$|^\d+$|\d\.")
 def write_tables(lines: Sequence[Line], target: Path) -> None:
     """Write ``target.md`` and ``target.csv``."""
     names = [f.name.replace("_", " ") for f in fields(Line)]
-    with target.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        writer.writerows(map(astuple, lines))
     tested = f"fmimaster {version('fmimaster')}, fmpy {version('fmpy')}, {date.today()}"
     text = [
         f"{len(lines)} FMUs, {sum(line.is_fine for line in lines)} of them fine. {tested}.",
@@ -33,10 +29,19 @@ def write_tables(lines: Sequence[Line], target: Path) -> None:
             _summary(lines),
         ),
         "",
-        *_table(names, map(astuple, lines)),
-        "",
     ]
-    target.with_suffix(".md").write_text("\n".join(text))
+    write_rows(names, [astuple(line) for line in lines], target, text)
+
+
+def write_rows(
+    names: Sequence[str], rows: Sequence[Sequence[object]], target: Path, head: Sequence[str] = ()
+) -> None:
+    """Write rows into ``target.csv``, and below the lines ``head`` into ``target.md``."""
+    with target.with_suffix(".csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows(rows)
+    target.with_suffix(".md").write_text("\n".join([*head, *_table(names, rows), ""]))
 
 
 def _summary(lines: Sequence[Line]) -> Iterable[Sequence[object]]:
