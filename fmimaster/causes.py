@@ -23,6 +23,7 @@ class Kind(Enum):
     OUTDATED_OUTPUTS = "outputs of {} after an event"
     ERROR = "error"
     """A step that was undone, because its error was too large, or because it failed."""
+    ENDED = "{} ended the run"
 
     # of the end of a step, and of an event
     PREDICTED = "{} predicted"

@@ -10,9 +10,9 @@ from fmimaster.algorithms.aligned import Aligned
 from fmimaster.algorithms.event_update import Events
 from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
 from fmimaster.algorithms.initialization import Initialization
-from fmimaster.errors import ProgramError
+from fmimaster.errors import OptionError, ProgramError
 from fmimaster.plan.plan import Plan
-from fmimaster.plan.policy import Policy
+from fmimaster.plan.policy import Policy, stops_at_events
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
@@ -190,7 +190,24 @@ def _common_programs(plan: Plan, p: Emitter) -> tuple[Program, Program, Program]
 
 
 def _plan_of_variant(plan: Plan, k: int) -> Plan:
-    """The plan while a variant is in use: instances that ignore events do not stop at them."""
+    """The plan while a variant is in use: instances that ignore events do not stop at them.
+
+    Raises
+    ------
+    OptionError
+        If an instance that stops at its events in one variant cannot ignore them in another one.
+    """
+    for i in plan.instances:
+        if (
+            i.may_return_early
+            and i.policy(k) is Policy.IGNORE
+            and stops_at_events(i.model, i.policy(k))
+        ):
+            raise OptionError(
+                f"'{i.name}' stops at its events when it steps first, and would stop at them too when another one does, "
+                "because its manifest names no policy by which it ignores them. Use Sequential, and name the first one "
+                "(--algorithm sequential)."
+            )
     instances = tuple(
         replace(i, may_return_early=i.may_return_early and i.policy(k) is not Policy.IGNORE)
         for i in plan.instances

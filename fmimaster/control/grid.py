@@ -22,9 +22,14 @@ _ULPS = 4
 near the decimal that was meant, and by at most a half each for the start, the product and the sum."""
 
 
+def same(time: float, step: float) -> float:
+    """How far apart in s two doubles may be that mean one time, beside a step: an FMU computes its times, too."""
+    return min(_ULPS * ulp(time), step / 4)
+
+
 def rounding(time: float, step: float) -> float:
     """How near in s a time is to a point of a grid that it cannot be told from: else the step between them is a sliver."""
-    return max(SLIVER * step, min(_ULPS * ulp(time), step / 4))
+    return max(SLIVER * step, same(time, step))
 
 
 def nearest(time: Fraction, start: Fraction, step: Fraction) -> Fraction:

@@ -13,7 +13,7 @@ LARGEST_RATIO = 0.95
 """Of a gap to the one before."""
 
 MOST_AT_ONE_TIME = 1000
-"""So many events at one time are one too many."""
+"""More events at one time, or early returns without one, have no end."""
 
 
 def accumulation(times: Sequence[float]) -> float | None:
@@ -55,8 +55,12 @@ class EventHistory:
         times.append(time)
         return accumulation(times)
 
-    def too_many_at(self, time: float) -> bool:
-        """Count an instant with events; whether there were too many at one time."""
-        self._count = self._count + 1 if time == self._at else 1
-        self._at = time
+    def too_many_at(self, time: float, near: float) -> bool:
+        """Count an instant with events, or an early return without one; whether there were too many at one time.
+
+        Times that creep count as one: those that are on average less than ``near``, in s, after the one before.
+        """
+        if not self._at <= time <= self._at + MOST_AT_ONE_TIME * near:
+            self._at, self._count = time, 0
+        self._count += 1
         return self._count > MOST_AT_ONE_TIME

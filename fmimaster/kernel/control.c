@@ -76,6 +76,15 @@ int fm_update_states(fm_kernel *k, const fm_instruction *c)
     return FM_RAN;
 }
 
+/* So many units in the last place apart: _ULPS of fmimaster/control/grid.py. */
+static const double ULPS = 4;
+
+double fm_same(double time, double step)
+{
+    double size = fabs(time);
+    return fmin(ULPS * (nextafter(size, INFINITY) - size), step / 4);
+}
+
 /* Early returns of two passes that are no farther apart count as the same: SAME_LIMIT of reference/control.py. */
 static const double SAME_LIMIT = 1e-9;
 
@@ -94,7 +103,6 @@ void fm_begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c)
     p->wanted_at_first = k->wants_another;
     p->limit_at_first = p->limit_before = k->limit;
     memcpy(p->requests_at_first, k->requests, (size_t)k->n_instances);
-    memcpy(p->requests_before, k->requests, (size_t)k->n_instances);
     fm_begin_pass(k, p);
 }
 
@@ -103,13 +111,13 @@ int fm_converged(fm_kernel *k, fm_passes *p, double tolerance)
 {
     p->count++;
     k->change = p->count > 1 ? fm_largest_change(k, p->outputs_before) : INFINITY;
-    if (p->count >= p->repeat->least && k->change <= tolerance && fabs(k->limit - p->limit_before) <= SAME_LIMIT &&
-        !memcmp(k->requests, p->requests_before, (size_t)k->n_instances) && !k->wants_another) {
+    double near = fmax(SAME_LIMIT, fm_same(k->end, k->end - k->begin));
+    int is_settled = k->change <= tolerance && fabs(k->limit - p->limit_before) <= near;
+    if (p->count >= p->repeat->least && is_settled && !k->wants_another) {
         k->wants_another = p->wanted_at_first;
         return 1;
     }
     p->limit_before = k->limit;
-    memcpy(p->requests_before, k->requests, (size_t)k->n_instances);
     return 0;
 }
 

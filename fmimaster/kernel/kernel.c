@@ -99,16 +99,27 @@ HOT static void step_beside(fm_kernel *k, const fm_instruction *c, double there,
         *at = there;
 }
 
-/* By how much, relative to the step, an FMU that ends the run may name a time outside of it: ROUNDING of reference/steps.py. */
-static const double ROUNDING = 1e-6;
+/* By how much, relative to the step, the time that an FMU names may be outside of it: OUTSIDE of reference/steps.py. */
+static const double OUTSIDE = 1e-6;
+
+/* The time that an FMU has reached in a step, by the one that it names; NAN if that is not in the step: time_in_step of
+ * reference/steps.py. */
+static double time_in_step(double named, double here, double there)
+{
+    double step = there - here, near = fm_same(there, step), outside = fmax(OUTSIDE * step, near);
+    if (!(here - outside <= named && named <= there + outside)) /* NAN, too */
+        return NAN;
+    if (named >= there - near)
+        return there;
+    return named <= here + near ? here : named;
+}
 
 /* A step that did not simply succeed: the run ends, an event, an early return, or a step that cannot be done. */
 RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double there, const fm_result *r)
 {
     const fm_answer *answer = &r->answer;
     int i = c->instance;
-    double here = k->at[i], reached = answer->last_successful_time;
-    int is_inside = c->least && here < reached && reached < there;
+    double here = k->at[i], named = answer->last_successful_time, reached = time_in_step(named, here, there);
     if (r->status != FM_DISCARD) {
         k->failure_size = there - here;
         return fm_fail(k, c, r->status, r->function);
@@ -116,22 +127,26 @@ RARE static int step_answered(fm_kernel *k, const fm_instruction *c, double ther
     k->terminate |= answer->terminate;
     k->at[i] = there;
     if (answer->terminate) {
-        double slack = ROUNDING * (there - here);
-        k->at[i] = reached;
-        if (!(here - slack <= reached && reached <= there + slack))
+        k->at[i] = named;
+        if (isnan(reached))
             return fm_stop_at(k, c, FM_ENDED);
-        k->at[i] = fmin(fmax(here, reached), there);
-    } else if (answer->discarded || (answer->early && reached != there)) {
-        if (!is_inside) {
-            k->at[i] = reached;
-            return fm_stop_at(k, c, answer->discarded ? FM_DISCARDED : FM_EARLY);
+        k->at[i] = reached;
+    } else if (answer->discarded) {
+        if (!c->least || c->most || isnan(reached)) {
+            k->at[i] = named;
+            return fm_stop_at(k, c, FM_DISCARDED);
         }
+        /* it has not done the step, not even if the event is at its very end: ALIGN brings it back */
+        k->limit = fmin(reached, there - fm_same(there, there - here));
         memset(k->requests, 0, (size_t)k->n_instances); /* those are for events at later times */
-        k->limit = reached;
-        if (answer->discarded)
-            k->requests[i] = 1; /* it stands beyond the limit until it is aligned */
-        else
-            k->at[i] = reached;
+        k->requests[i] = 1;
+    } else if (answer->early && reached != there) {
+        if (!c->least || isnan(reached)) {
+            k->at[i] = named;
+            return fm_stop_at(k, c, FM_EARLY);
+        }
+        k->limit = k->at[i] = reached;
+        memset(k->requests, 0, (size_t)k->n_instances);
     }
     if (answer->event && c->most)
         k->requests[i] = 1;

@@ -46,7 +46,7 @@ enum fm_stop {
     FM_NOT_CONVERGED = 2,
     FM_FAILED = 3, /* a call returned Error or Fatal, see fm_kernel.failure */
     FM_HAPPENED = 4, /* it did not stop, but an FMU requested an event or the end of the run, or returned early */
-    FM_EARLY = 5,    /* an early return at a time outside of the step */
+    FM_EARLY = 5,    /* an early return that was not allowed, or outside of the step, or that others stand beyond */
     FM_ENDED = 6     /* an FMU ended the run at a time outside of the step */
 };
 
@@ -195,7 +195,7 @@ typedef struct {
     const fm_instruction *repeat;
     int count, wanted_at_first;
     double limit_at_first, limit_before;
-    uint8_t *requests_at_first, *requests_before;
+    uint8_t *requests_at_first;
     void *outputs_before[FM_TYPES];
 } fm_passes;
 
@@ -312,7 +312,8 @@ typedef struct {
 } fm_weighted_change_data;
 int fm_weighted_change(void *self, fm_kernel *kernel);
 
-/* control.c: a program stops, returns an fm_stop; what happens at events; passes of a REPEAT. */
+/* control.c: a program stops, returns an fm_stop; what happens at events; passes of a REPEAT. fm_same: how far
+ * apart two doubles may be that mean one time, beside a step: same of fmimaster/control/grid.py. */
 int fm_stop_at(fm_kernel *k, const fm_instruction *c, int why);
 int fm_fail(fm_kernel *k, const fm_instruction *c, int status, const char *function);
 int fm_get_clocks(fm_kernel *k, const fm_instruction *c);
@@ -320,6 +321,7 @@ int fm_set_triggers(fm_kernel *k, const fm_instruction *c);
 int fm_enter(fm_kernel *k, const fm_instruction *c);
 int fm_update_states(fm_kernel *k, const fm_instruction *c);
 int fm_call_hook(fm_kernel *k, const fm_instruction *c);
+double fm_same(double time, double step);
 void fm_begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c);
 void fm_begin_pass(fm_kernel *k, const fm_passes *p);
 int fm_converged(fm_kernel *k, fm_passes *p, double tolerance);

@@ -140,6 +140,8 @@ def _instance(component: ResolvedComponent, i: int, use: EventUse, connected: bo
         connected or bool(use.event_mode) if use.early_return is None else use.early_return
     )
     early_return = early_return and (event_mode or not can.has_event_mode)
+    if use.policies:  # an instance that never announces its events must not stop at them either
+        early_return = early_return and Policy.ANNOUNCE in policies
     return InstancePlan(
         component.name,
         component.source,

@@ -131,6 +131,9 @@ class Step(Instruction):
     The limit is the time of the earliest early return in this pass, the end of the interval until there is one. An
     instance that returns early sets it; one that stands at it or beyond is not stepped. An instance that *discards* a step
     at an event of its own sets the limit too, and counts as standing at the end of the step: ALIGN brings it back.
+
+    A time that differs from the start or the end of the step by rounding is the start or the end. An early return at the
+    start is an event there. One at the end is none; a step that is discarded at its end is done again up to a time before.
     """
 
     instance: int
@@ -205,8 +208,8 @@ class Until(Instruction):
     """End of a REPEAT: leave it if
 
     * no UPDATE and no hook in this pass has asked for another one,
-    * the limit differs by at most 1e-9 s from that after the pass before (for the first pass: at the REPEAT),
-    * the same instances request an event as then,
+    * the limit differs by at most 1e-9 s from that after the pass before (for the first pass: at the REPEAT), or by
+      rounding; whichever instances request an event there, it is one instant,
     * no output has changed by more than the tolerance since the pass before.
 
     The change of a floating point output counts relative to the larger of its nominal value and its magnitude, all

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf, isnan
 
 from fmimaster.causes import Cause, Kind
+from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.step_context import StepContext
@@ -12,7 +14,7 @@ from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Variant
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
-from fmimaster.run.failures import step_failure, too_short
+from fmimaster.run.failures import no_progress, step_failure, too_short
 from fmimaster.run.loop import Loop
 
 MOST_TRIES = 1000
@@ -62,12 +64,11 @@ class Acceptance:
         together = not outcome.terminate or end == goal.end or len(self._plan.instances) == 1
         if together and end.seconds > s.time.seconds:
             self._executor.run(self._programs.commit, end.seconds, end.seconds)
-            cause = goal.cause
-            if end != goal.end:
-                cause = Cause(Kind.EARLY_RETURN, self._who(outcome.event_requests))
-            self.committed(end, cause)
+            self.committed(end, goal.cause if end == goal.end else self._cause(outcome))
             if changed:
                 self._events.located(changed)
+        if end != goal.end and not (outcome.terminate or outcome.event_requests):
+            self._check_progress(end.seconds)
         return True
 
     def context(self, goal: Goal, changed: tuple[str, ...] = ()) -> StepContext:
@@ -118,5 +119,24 @@ class Acceptance:
         s.retry = min(again, s.longest)
         return True
 
-    def _who(self, instances: tuple[int, ...]) -> tuple[str, ...]:
-        return tuple(self._names[i] for i in instances) or ("an FMU",)
+    def _cause(self, outcome: Outcome) -> Cause:
+        """Why a step ended before its goal."""
+        if outcome.terminate:
+            reached = self._executor.registers.at.tolist()
+            return Cause(
+                Kind.ENDED, self._who(i for i, at in enumerate(reached) if at == outcome.end)
+            )
+        return Cause(Kind.EARLY_RETURN, self._who(outcome.event_requests) or self._stopping())
+
+    def _check_progress(self, time: float) -> None:
+        """Raise if FMUs return early again and again without an event; those with events are counted with these."""
+        if self._state.accumulating.too_many_at(time, rounding(time, self._size)):
+            raise no_progress(self._stopping(), time)
+
+    def _stopping(self) -> tuple[str, ...]:
+        """The instances that may return early: which of them did is known only if it requests an event."""
+        planned = self._plan.instances
+        return self._who(i for i, instance in enumerate(planned) if instance.may_return_early)
+
+    def _who(self, instances: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self._names[i] for i in instances)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmimaster.causes import Cause, Event, Kind
+from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.locate import CHANGE
 from fmimaster.plan.events import concerned
@@ -54,6 +55,7 @@ class EventHandler:
         self._variants = loop.programs.variants
         self._executor = loop.executor
         self._rule = loop.rule
+        self._size = float(loop.rule.exact_size)
         self._state = loop.state
         self._clock = loop.clock
         self._indicators = loop.indicators
@@ -250,7 +252,7 @@ class EventHandler:
         members = {i for e in fired for i in events[e].instances}
         for i in sorted(causes.keys() - members):
             self._check_accumulation(f"events of {self._names[i]}", time)
-        if s.accumulating.too_many_at(time):
+        if s.accumulating.too_many_at(time, rounding(time, self._size)):
             raise endless(self._who(sorted(causes.keys() | members)), time)
         modes = self._event_modes
         self._check_agreement(e for e in fired if all(modes[i] for i in events[e].instances))

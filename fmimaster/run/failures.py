@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fmimaster.control.zeno import MOST_AT_ONE_TIME
 from fmimaster.errors import CallError, ConvergenceError, SimulationError, ZenoError
@@ -21,18 +21,7 @@ def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> Simulatio
         )
     name = plan.instances[stop.instance].name
     if stop.reason is Reason.EARLY:
-        may = plan.instances[stop.instance].may_return_early
-        was_inside = begin < stop.time < begin + size
-        wrong = "was not allowed" if was_inside and not may else "is not inside the step"
-        return CallError(
-            f"DoStep of '{name}' from t = {begin:.12g} s (size {size:.6g} s) returned early at t = {stop.time:.17g} s, "
-            f"which {wrong}. Ask the FMU's vendor, or run it without Event Mode "
-            "(event_mode=False, --no-event-mode).",
-            instance=name,
-            function="DoStep",
-            status="early return",
-            time=begin,
-        )
+        return _wrong_stop(plan, stop, begin, size)
     if stop.reason is Reason.ENDED:
         return CallError(
             f"DoStep of '{name}' from t = {begin:.12g} s (size {size:.6g} s) ended the run at t = {stop.time:.17g} s, "
@@ -52,6 +41,46 @@ def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> Simulatio
         status="Discard",
         messages=stop.messages,
         time=begin,
+    )
+
+
+def _wrong_stop(plan: Plan, stop: Stop, begin: float, size: float) -> CallError:
+    """The error for an instance that stopped at an event where it must not, by an early return or by a discarded step."""
+    planned = plan.instances[stop.instance]
+    if not begin <= stop.time <= begin + size:
+        wrong = "which is not inside the step"
+    elif planned.may_return_early:
+        wrong = "and when it was brought back and stepped to an event, it stopped before that again"
+    else:
+        wrong = "which was not allowed"
+    if planned.event_mode or not planned.may_return_early:
+        did, status = "returned early", "early return"
+        instead = "run it without Event Mode (event_mode=False, --no-event-mode)"
+    else:
+        did, status = "was discarded at an event", "Discard"
+        instead = "take an event clock with which FMUs do not stop (Predictive, LookAhead)"
+    return CallError(
+        f"DoStep of '{planned.name}' from t = {begin:.12g} s (size {size:.6g} s) {did} at t = {stop.time:.17g} s, "
+        f"{wrong}. Ask the FMU's vendor, or {instead}.",
+        instance=planned.name,
+        function="DoStep",
+        status=status,
+        messages=stop.messages,
+        time=begin,
+    )
+
+
+def no_progress(names: Sequence[str], time: float) -> CallError:
+    """The error for early returns without an event, again and again at about one time in s."""
+    who = " or ".join(f"'{name}'" for name in names)
+    return CallError(
+        f"DoStep of {who} returns early at t = {time:.17g} s again and again, without an event, and time does not go on "
+        f"(limit: {MOST_AT_ONE_TIME} times). Expected steps with a length, or event requests. Ask the FMU's vendor, or run "
+        "it without Event Mode (event_mode=False, --no-event-mode).",
+        instance=names[0],
+        function="DoStep",
+        status="early return",
+        time=time,
     )
 
 

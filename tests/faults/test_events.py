@@ -203,7 +203,7 @@ def test_an_output_without_a_number_at_the_start_is_told_where_event_mode_is_use
     assert "'a.y' is NaN" in str(caught.value)
 
 
-@pytest.mark.parametrize("reached", [-0.1, 0.0, 0.3, inf, nan])
+@pytest.mark.parametrize("reached", [-0.1, 0.3, inf, nan])
 def test_an_early_return_outside_of_the_step_is_told_with_its_time(
     simulate: Simulate, reached: float
 ) -> None:
@@ -225,6 +225,109 @@ def test_an_early_return_before_the_last_one_is_told(simulate: Simulate) -> None
     unit = fall(step=lambda v, h: next(answers), scope=Scope.PRIVATE)
     with pytest.raises(CallError, match=r"from t = 0\.1 s .* returned early at t = 0\.05"):
         run(simulate, EarlyReturn(), alone=True, a=unit)
+
+
+@pytest.mark.parametrize("event", [True, False])
+@pytest.mark.parametrize("creep", [0.0, 1e-13])
+def test_early_returns_without_progress_end_with_a_message_that_names_the_fmu(
+    simulate: Simulate, event: bool, creep: float
+) -> None:
+    """With 1e-13 s each, 0.1 s would take as many steps as there are seconds in 30000 years."""
+    unit = fall(
+        step=lambda v, h: StepAnswer(v.t + creep, early=True, event=event), scope=Scope.PRIVATE
+    )
+    with pytest.raises(SimulationError) as caught:
+        run(simulate, EarlyReturn(), alone=True, a=unit, b=PythonFmu(outputs={"y": lambda v: 0.0}))
+    message = str(caught.value)
+    assert "'a'" in message
+    assert "'b'" not in message
+    assert ("Events at t" if event else "DoStep of 'a' returns early at t") in message
+    assert "limit: 1000" in message
+
+
+def test_an_early_return_without_length_is_an_event_at_the_start_of_the_step(
+    simulate: Simulate,
+) -> None:
+    """The FMU finds its event at the start of a step: after the update it goes on."""
+    times = []
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        if v.t >= 0.4 and not times:
+            times.append(v.t)
+            return StepAnswer(v.t, early=True, event=True)
+        v.x -= h
+        return None
+
+    a, b = fall(step=step, scope=Scope.PRIVATE), PythonFmu(outputs={"y": lambda v: v.t})
+    results = run(simulate, EarlyReturn(), alone=True, b=b, a=a)
+    assert [(e.name, e.time) for e in results.events] == [("event of a", times[0])]
+    assert results.time[-1] == 1.4
+
+
+def test_a_discarded_step_of_an_fmu_that_stops_twice_gets_no_advice_on_event_mode(
+    simulate: Simulate,
+) -> None:
+    """Brought back and stepped to 0.1 s, it discards that step at 0.05 s."""
+    unit = PythonFmu(
+        parameters={"policy": 0},
+        inputs={"go": 0},
+        states={"x": 0.5},
+        outputs={"z": lambda v: v.x},
+        attributes={"policy": {"type": DataType.INT32}, "go": {"type": DataType.INT32}},
+        step=lambda v, h: StepAnswer(v.t + h / 2, discarded=True),
+        events=[EventDeclaration("hit", Scope.PRIVATE, (Indicator("z"),), None, "go")],
+        event_policy=EventPolicy("policy", execute=0, announce=1),
+    )
+    with pytest.raises(CallError) as caught:
+        run(simulate, EarlyReturn(), alone=True, a=unit)
+    message = str(caught.value)
+    assert "was discarded at an event at t = 0.05" in message
+    assert "stopped before that again" in message
+    assert "Event Mode" not in message
+    assert "an event clock with which FMUs do not stop (Predictive, LookAhead)" in message
+    assert caught.value.status == "Discard"
+
+
+def test_a_termination_inside_a_step_is_the_cause_of_its_end(simulate: Simulate) -> None:
+    unit = PythonFmu(
+        outputs={"y": lambda v: v.t}, step=lambda v, h: StepAnswer(v.t + h / 2, terminate=True)
+    )
+    results = simulate({"pump": unit}, step_size=0.2, stop_time=1)
+    assert [str(s.cause) for s in results.steps] == ["pump ended the run"]
+    assert results.steps[-1].end == 0.1
+
+
+def test_in_sequential_steps_only_the_first_instance_may_return_early(simulate: Simulate) -> None:
+    """The second one handles its events at the end of the step: no manifest says how it could ignore them."""
+
+    def step(v: Any, h: float) -> StepAnswer:
+        v.n += 1
+        return StepAnswer(v.t + h, event=True)
+
+    plain = PythonFmu(
+        states={"n": 0.0},
+        outputs={"y": lambda v: v.n},
+        step=step,
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+    )
+    results = simulate(
+        {"a": fall(scope=Scope.PRIVATE), "b": plain},
+        algorithm=Sequential("a"),
+        event_clock=Check(),
+        step_size=0.2,
+        stop_time=0.4,
+    )
+    assert [e.name for e in results.events] == ["event of b", "event of b"]
+
+
+def test_in_an_automatic_sequence_who_cannot_ignore_its_events_is_refused(
+    simulate: Simulate,
+) -> None:
+    units = {"a": fall(scope=Scope.PRIVATE), "b": fall(scope=Scope.PRIVATE)}
+    automatic = {"algorithm": AutomaticSequence(), "event_clock": Check()}
+    with pytest.raises(OptionError, match=r"^'b' stops at its events when it steps first.*Use Seq"):
+        simulate(units, **automatic, step_size=0.2, stop_time=0.4)
 
 
 def test_an_early_return_that_was_not_allowed_is_told(simulate: Simulate) -> None:

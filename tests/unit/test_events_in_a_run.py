@@ -125,6 +125,44 @@ def test_who_cannot_go_back_is_refused_by_name_before_anything_is_called(
     assert all(unit.instances == [] for unit in units.values())
 
 
+def counting_ball(height: float) -> PythonFmu:
+    """As the BouncingBall of the Reference FMUs for FMI 3.0 does: explicit Euler steps of 1 ms, whose times are products;
+    the end of a step is a sum, so the two differ by a unit in the last place now and then."""
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        while (v.n + 1) * 1e-3 <= v.t + h + 1e-5:
+            before = v.x
+            v.n, v.x, v.v = v.n + 1, v.x + 1e-3 * v.v, v.v - 9.81e-3
+            if before > 0 >= v.x:
+                return StepAnswer(v.n * 1e-3, early=True, event=True)
+        return None
+
+    def update(v: Any) -> None:
+        if v.x <= 0 and v.v < 0:
+            v.x, v.v, v.bounces = 5e-324, -0.7 * v.v, v.bounces + 1
+
+    return PythonFmu(
+        states={"n": 0, "x": height, "v": 0.0, "bounces": 0.0},
+        outputs={"h": lambda v: v.x, "y": lambda v: v.bounces},
+        step=step,
+        update=update,
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+    )
+
+
+@pytest.mark.parametrize("height", [0.1 + 0.02 * k for k in range(30)])
+def test_an_event_at_the_end_of_a_step_but_for_rounding_is_one(
+    simulate: Simulate, height: float
+) -> None:
+    ball = counting_ball(height)
+    results = simulate(
+        {"ball": ball}, event_clock=EarlyReturn(), step_size=FixedStep("0.001"), stop_time=0.6
+    )
+    assert results["ball.y"][-1] == len(results.events) > 0
+    assert sum(s.count for s in results.steps) == 600
+
+
 # Superdense time: hybrid.md 6 -----------------------------------------------------------------------------------------
 
 

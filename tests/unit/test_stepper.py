@@ -49,6 +49,7 @@ class Executor:
         self.rows = SimpleNamespace(capacity=1000)
         self.store = SimpleNamespace(outputs={}, values={})
         self.next_events = np.full(1, np.inf)
+        self.registers = SimpleNamespace(at=np.full(1, 0.25))
         self.attempts: list[tuple[float, float]] = []
         self.commits: list[float] = []
 
@@ -154,6 +155,7 @@ def test_an_fmu_that_ends_the_simulation_ends_the_loop_where_it_stands() -> None
     assert executor.attempts[-1] == (0.2, 0.3)
     assert executor.commits == [0.1, 0.2, 0.25]
     assert stepper.state.time == Instant(0.25)
+    assert str(stepper.state.step_log.entries[-1].cause) == "pump ended the run"
 
 
 def test_where_others_are_ahead_of_an_fmu_that_ends_the_simulation_nothing_is_committed() -> None:

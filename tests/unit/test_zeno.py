@@ -73,9 +73,22 @@ def test_kinds_of_events_are_told_apart() -> None:
 
 def test_too_many_events_at_one_time() -> None:
     history = EventHistory()
-    assert not any(history.too_many_at(1.0) for _ in range(MOST_AT_ONE_TIME))
-    assert history.too_many_at(1.0)
-    assert not history.too_many_at(2.0)
+    assert not any(history.too_many_at(1.0, 0.0) for _ in range(MOST_AT_ONE_TIME))
+    assert history.too_many_at(1.0, 0.0)
+    assert not history.too_many_at(2.0, 0.0)
+
+
+@pytest.mark.parametrize(("gap", "is_creeping"), [(1e-13, True), (0.9e-10, True), (1.1e-10, False)])
+def test_events_that_creep_are_at_one_time(gap: float, is_creeping: bool) -> None:
+    history, near = EventHistory(), 1e-10
+    found = [history.too_many_at(1.0 + k * gap, near) for k in range(3 * MOST_AT_ONE_TIME)]
+    assert any(found) is is_creeping
+
+
+def test_a_run_that_goes_back_begins_to_count_anew() -> None:
+    history = EventHistory()
+    assert not any(history.too_many_at(2.0, 1e-9) for _ in range(MOST_AT_ONE_TIME))
+    assert not history.too_many_at(1.0, 1e-9)
 
 
 Simulate = Callable[..., Results]

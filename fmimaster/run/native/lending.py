@@ -110,7 +110,6 @@ class Lender:
         n = max(len(self.plan.instances), 1)
         for passes in self.kernel.passes:
             passes.requests_at_first = self.lent(ffi.new("uint8_t[]", n))
-            passes.requests_before = self.lent(ffi.new("uint8_t[]", n))
             for kind, array in self.store.outputs.items():
                 if kind.dtype != object:
                     passes.outputs_before[TYPES[kind]] = self.lent(ffi.from_buffer(array.copy()))

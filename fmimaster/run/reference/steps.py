@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import isnan, nan
 from time import perf_counter
 
+from fmimaster.control.grid import same
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.plan.layout import Group
 from fmimaster.program.instructions import Align, Get, Parallel, Restore, Save, Set, Step
@@ -11,8 +13,9 @@ from fmimaster.program.outcome import Reason, Stop
 from fmimaster.run.reference import values
 from fmimaster.run.reference.machine import Action, Machine, Stopped
 
-ROUNDING = 1e-6
-"""By how much, relative to the step, an FMU that ends the run may name a time outside of it."""
+OUTSIDE = 1e-6
+"""By how much, relative to the step, the time that an FMU names may be outside of it: its own clock may be a sum of many
+small steps. More is a contradiction."""
 
 
 def step(m: Machine, instruction: Step, line: int) -> Action:
@@ -40,26 +43,42 @@ def step(m: Machine, instruction: Step, line: int) -> Action:
 
 def _answered(m: Machine, i: int, line: int, here: float, there: float, answer: StepAnswer) -> None:
     """A step that was not simply done: the run ends, an event, an early return, or a step that cannot be done."""
-    reached = answer.last_successful_time
+    planned, named = m.plan.instances[i], answer.last_successful_time
+    reached = time_in_step(named, here, there)
     m.terminate |= answer.terminate
     if answer.terminate:
-        slack = ROUNDING * (there - here)
+        m.at[i] = named
+        if isnan(reached):
+            raise Stopped(Stop(Reason.ENDED, i, line, named))
         m.at[i] = reached
-        if not here - slack <= reached <= there + slack:
-            raise Stopped(Stop(Reason.ENDED, i, line, reached))
-        m.at[i] = min(max(here, reached), there)
-    elif answer.discarded or (answer.early and reached != there):
-        if not (m.plan.instances[i].may_return_early and here < reached < there):
-            reason = Reason.DISCARDED if answer.discarded else Reason.EARLY
-            raise Stopped(Stop(reason, i, line, reached, messages=answer.messages))
-        m.requests = set()  # those are for events at later times
-        m.limit = reached
-        if answer.discarded:
-            m.requests.add(i)  # it stands beyond the limit until it is aligned
-        else:
-            m.at[i] = reached
-    if answer.event and m.plan.instances[i].event_mode:
+    elif answer.discarded:
+        if not planned.may_return_early or planned.event_mode or isnan(reached):
+            raise Stopped(Stop(Reason.DISCARDED, i, line, named, messages=answer.messages))
+        # it has not done the step, not even if the event is at its very end: ALIGN brings it back
+        m.limit = min(reached, there - same(there, there - here))
+        m.requests = {i}  # those before are for events at later times
+    elif answer.early and reached != there:
+        if not planned.may_return_early or isnan(reached):
+            raise Stopped(Stop(Reason.EARLY, i, line, named, messages=answer.messages))
+        m.limit = m.at[i] = reached
+        m.requests = set()
+    if answer.event and planned.event_mode:
         m.requests.add(i)
+
+
+def time_in_step(named: float, here: float, there: float) -> float:
+    """The time in s that an FMU has reached in a step, by the one that it names; NaN if that is not in the step.
+
+    Both ends count as reached where doubles cannot tell: FMUs compute the end of a step in other ways than the importer.
+    """
+    step = there - here
+    near = same(there, step)
+    outside = max(OUTSIDE * step, near)
+    if not here - outside <= named <= there + outside:  # NaN, too
+        return nan
+    if named >= there - near:
+        return there
+    return here if named <= here + near else named
 
 
 def align(m: Machine, instruction: Align, line: int) -> Action:
