@@ -15,6 +15,7 @@ import hashlib
 import html
 import math
 import os
+import re
 import shlex
 import shutil
 import string
@@ -24,12 +25,12 @@ import tempfile
 import uuid
 import xml.etree.ElementTree as ET
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fmpy
-from description import c_header, c_source, fmi2_description
+from description import c_header, c_source, fmi2_description, fmi3_description
 
 HERE = Path(__file__).resolve().parent
 INTERFACE = HERE / "interface"
@@ -42,6 +43,7 @@ C_FLAGS = (
     "-ffp-contract=off",  # a * b + c is rounded twice everywhere: all platforms have the same bits
     *("-Wall", "-Wextra", "-Werror"),
     "-Wno-unused-parameter",  # FMI functions have parameters that most FMUs do not need
+    "-DFMI3_OVERRIDE_FUNCTION_PREFIX",  # a shared library has the names of the standard
 )
 
 NO_COMPILER = 3
@@ -130,6 +132,8 @@ def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
     """The files of one FMU; `version` is fmi2 or fmi3."""
     description = ET.parse(model / "modelDescription.xml").getroot()
     description.set("instantiationToken", token(model))
+    description.set("generationTool", f"fmimaster {package_version()}")
+    description.set("version", package_version())
     manifest = model / "fmi-ls-manifest.xml"
     has_manifest = manifest.exists()
     sources = source_files(
@@ -143,6 +147,7 @@ def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
         )
     else:
         folder = fmpy.platform_tuple
+        description = fmi3_description(description)
         sources["buildDescription.xml"] = xml_bytes(build_description(model.name, c_names))
     library = model.name + fmpy.sharedLibraryExtension
     files = {
@@ -166,6 +171,21 @@ def token(model: Path) -> str:
     return f"{{{uuid.uuid5(NAMESPACE, digest.hexdigest())}}}"
 
 
+def package_version() -> str:
+    """Version of the package that the FMUs come with."""
+    text = (HERE.parent / "pyproject.toml").read_text(encoding="utf-8")
+    [version] = re.findall(r'^version = "(.+)"$', text, re.MULTILINE)
+    return str(version)
+
+
+def external_names() -> list[str]:
+    """Functions and objects that the C sources share, as their headers declare them."""
+    text = "".join((INTERFACE / name).read_text() for name in ("model.h", "instance.h"))
+    functions = re.findall(r"^[\w* ]+?\b((?:fm|model)_[a-z_]+)\(", text, re.MULTILINE)
+    objects = re.findall(r"^extern [\w ]+ (fm_[a-z_]+)", text, re.MULTILINE)
+    return sorted({*functions, *objects})
+
+
 def source_files(
     model: Path, version: str, description: ET.Element, manifest: ET.Element | None
 ) -> Files:
@@ -173,7 +193,7 @@ def source_files(
     other = "fmi3.c" if version == "fmi2" else "fmi2.c"
     paths = [*model.glob("*.c"), *INTERFACE.glob("*.[ch]")]
     sources = {path.name: path.read_bytes() for path in paths if path.name != other}
-    sources["variables.h"] = c_header(description, manifest).encode()
+    sources["variables.h"] = c_header(description, manifest, external_names()).encode()
     sources["variables.c"] = c_source(description, manifest, version).encode()
     return sources
 
@@ -210,6 +230,11 @@ def documentation(model: Path) -> bytes:
 # Systems
 
 
+def ssp_version(fmi_versions: Iterable[str]) -> str:
+    """SSP 1.0 knows FMI 1.0 and 2.0 only."""
+    return "2.0" if "fmi3" in fmi_versions else "1.0"
+
+
 def build_two_mass(
     name: str, benchmark: str, versions: str, archives: Mapping[tuple[str, str], bytes]
 ) -> Files:
@@ -217,6 +242,7 @@ def build_two_mass(
     template = string.Template((HERE / "systems" / "two-mass.ssd").read_text(encoding="utf-8"))
     text = template.substitute(
         name=name,
+        ssp=ssp_version(FMI_VERSIONS[versions]),
         stop_time=STOP_TIMES[benchmark],
         ceiling=parameter_binding("ceiling", CEILINGS.get(benchmark, {})),
         floor=parameter_binding("floor", FLOORS.get(benchmark, {})),
@@ -259,6 +285,7 @@ def build_cradle(
     indent = "\n      "
     text = template.substitute(
         name=name,
+        ssp=ssp_version(versions),
         balls="\n".join(balls),
         connections=indent.join(connections),
         shared=indent.join(shared),
@@ -282,7 +309,9 @@ def build_thermostat(name: str, version: str, archives: Mapping[tuple[str, str],
     template = string.Template((HERE / "systems" / "thermostat.ssd").read_text(encoding="utf-8"))
     clock = CLOCK_IN_SSD if version == "fmi3" else dict.fromkeys(CLOCK_IN_SSD, "")
     return {
-        "SystemStructure.ssd": template.substitute(name=name, **clock).encode(),
+        "SystemStructure.ssd": template.substitute(
+            name=name, ssp=ssp_version([version]), **clock
+        ).encode(),
         "resources/ThermostatRoom.fmu": archives[version, "ThermostatRoom"],
         "resources/ThermostatController.fmu": archives[version, "ThermostatController"],
     }

@@ -46,7 +46,7 @@ SCALAR_VARIABLE = ("name", "valueReference", "description", "causality", "variab
 TYPE_ATTRIBUTES = ("declaredType", "quantity", "unit", "displayUnit", "min", "max", "nominal")
 
 RESET_ANNOTATION = "org.fmimaster.reset"
-"""Type of the annotation of a state that events change."""
+"""Type of the annotation of a state that events change: for build.py, and not in the FMU."""
 
 # Both attributes say that an input need not be constant over a step.
 CAPABILITIES = {
@@ -181,6 +181,18 @@ def c_name(name: str) -> str:
     return re.sub(r"\W+", "_", name).strip("_")
 
 
+# FMI 3.0
+
+
+def fmi3_description(description: ET.Element) -> ET.Element:
+    """FMI 3.0's modelDescription.xml as it is in the FMU: without what is written for build.py."""
+    result = copy.deepcopy(description)
+    for variable in result.iterfind("ModelVariables/*"):
+        for hints in variable.findall("Annotations"):
+            variable.remove(hints)
+    return result
+
+
 # FMI 2.0
 
 
@@ -194,7 +206,10 @@ def fmi2_description(
     kept = [v for v in fmi2_variables(description) if v.type in FMI2_TYPES and v.length == 1]
     index = {v.reference: str(number) for number, v in enumerate(kept, start=1)}
     root = ET.Element("fmiModelDescription", fmiVersion="2.0")
-    for name in ("modelName", "description", "license", "variableNamingConvention"):
+    for name in (
+        *("modelName", "description", "version", "license", "generationTool"),
+        "variableNamingConvention",
+    ):
         root.set(name, description.attrib[name])
     root.set("guid", description.attrib["instantiationToken"])
     root.append(_co_simulation(_child(description, "CoSimulation"), source_files))
@@ -305,23 +320,42 @@ def _model_structure(
         v.reference for v in variables(description) if v.type == "Clock"
     }  # counters start at 0
     resets = _Resets.of(description)
-    structure = ET.Element("ModelStructure")
-    for name2, name3, known in (
+    lists = [
         ("Outputs", "Output", index.keys() - parameters),  # parameters are no knowns of these
         ("Derivatives", "ContinuousStateDerivative", index.keys() - parameters),
         ("InitialUnknowns", "InitialUnknown", index.keys()),
-    ):
+    ]
+    if not _provides_directional_derivatives(description):
+        # states are knowns of directional derivatives only, and nothing else needs derivatives
+        states = {int(v.element.attrib["derivative"]) for v in _state_derivatives(description)}
+        lists[:2] = [("Outputs", "Output", index.keys() - parameters - states)]
+    structure = ET.Element("ModelStructure")
+    for name2, name3, known in lists:
         unknowns = [
             _unknown(unknown, index, known, lengths, None if known == index.keys() else resets)
             for unknown in description.iterfind(f"ModelStructure/{name3}")
             if int(unknown.attrib["valueReference"]) in index
             and not (name2 == "InitialUnknowns" and int(unknown.attrib["valueReference"]) in clocks)
         ]
+        for unknown in unknowns if name2 == "Outputs" else ():
+            if unknown.attrib["index"] in {index[c] for c in clocks & index.keys()}:
+                # a counter changes in steps only, and not when something is set
+                unknown.attrib.update(dependencies="", dependenciesKind="")
         if unknowns:
             ET.SubElement(structure, name2).extend(
                 sorted(unknowns, key=lambda unknown: int(unknown.attrib["index"]))
             )
     return structure
+
+
+def _provides_directional_derivatives(description: ET.Element) -> bool:
+    return _child(description, "CoSimulation").get("providesDirectionalDerivatives") == "true"
+
+
+def _state_derivatives(description: ET.Element) -> list[Variable]:
+    of = {v.reference: v for v in variables(description)}
+    unknowns = description.iterfind("ModelStructure/ContinuousStateDerivative")
+    return [of[int(unknown.attrib["valueReference"])] for unknown in unknowns]
 
 
 @dataclass(frozen=True)
@@ -370,12 +404,19 @@ def _unknown(
 # C
 
 
-def c_header(description: ET.Element, manifest: ET.Element | None) -> str:
-    """variables.h: facts of the FMU, its events, struct Variables, and the value references."""
+def c_header(
+    description: ET.Element, manifest: ET.Element | None, external_names: Iterable[str]
+) -> str:
+    """variables.h: facts of the FMU, its events, struct Variables, and the value references.
+
+    `external_names` are functions and objects that the C sources share.
+    """
     co_simulation = _child(description, "CoSimulation")
 
     def flag(name: str) -> str:
         return "1" if co_simulation.get(name) == "true" else "0"
+
+    identifier = co_simulation.attrib["modelIdentifier"]
 
     members = [f"    {_declaration(v)};" for v in variables(description)]
     members += [
@@ -389,11 +430,16 @@ def c_header(description: ET.Element, manifest: ET.Element | None) -> str:
     return "\n".join(
         [
             "/* Made by build.py from modelDescription.xml and fmi-ls-manifest.xml; included by model.h. */",
-            f'#define FM_MODEL_IDENTIFIER "{co_simulation.attrib["modelIdentifier"]}"',
+            f'#define FM_MODEL_IDENTIFIER "{identifier}"',
             f'#define FM_INSTANTIATION_TOKEN "{description.attrib["instantiationToken"]}"',
             f"#define FM_CAN_GET_AND_SET_FMU_STATE {flag('canGetAndSetFMUState')}",
             f"#define FM_PROVIDES_DIRECTIONAL_DERIVATIVES {flag('providesDirectionalDerivatives')}",
             f"#define FM_HAS_EVENT_MODE {flag('hasEventMode')}",
+            "",
+            "/* Several of these FMUs can be linked into one program. FMI functions have a prefix too. */",
+            *(f"#define {name} {identifier}_{name}" for name in external_names),
+            f"#define FMI2_FUNCTION_PREFIX {identifier}_",
+            f"#define FMI3_FUNCTION_PREFIX {identifier}_",
             "",
             f"enum {{ {', '.join([*names, 'FM_EVENT_COUNT'])} }};",
             f"enum {{ FM_MOST_PAYLOAD = {most_payload} }};",

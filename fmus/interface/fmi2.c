@@ -1,6 +1,6 @@
 /* FMI 2.0 for Co-Simulation: instance.h in the words of fmi2Functions.h. */
-#include "fmi2Functions.h"
 #include "instance.h"
+#include "fmi2Functions.h"   /* with the prefix of its functions from instance.h */
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* FMI 3.0 for Co-Simulation: instance.h in the words of fmi3Functions.h. */
-#include "fmi3Functions.h"
 #include "instance.h"
+#include "fmi3Functions.h"   /* with the prefix of its functions from instance.h */
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import math
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -90,7 +92,8 @@ def test_both_versions_describe_the_same_variables(reference: Path, model: str) 
 
 
 def test_both_versions_declare_the_same_direct_dependencies(reference: Path, model: str) -> None:
-    """But for triggers and payloads, which act on the outputs of FMI 2.0 at once."""
+    """But for triggers and payloads, which act on the outputs of FMI 2.0 at once, and for announcements: what lets a
+    clock tick in FMI 3.0 changes no counter before the next step."""
 
     def inputs_of_outputs(version: str) -> dict[str, set[str]]:
         description = fmpy.read_model_description(reference / version / f"{model}.fmu")
@@ -101,9 +104,95 @@ def test_both_versions_declare_the_same_direct_dependencies(reference: Path, mod
                 if v.causality == "input" and v.variability == "continuous"
             }
             for unknown in description.outputs
+            if unknown.variable.variability == "continuous"
         }
 
     assert inputs_of_outputs("fmi2").items() <= inputs_of_outputs("fmi3").items()
+
+
+def description_of(reference: Path, version: str, model: str) -> ET.Element:
+    with zipfile.ZipFile(reference / version / f"{model}.fmu") as archive:
+        return ET.fromstring(archive.read("modelDescription.xml"))
+
+
+def test_it_names_its_version_and_what_made_it(reference: Path, model: str, version: str) -> None:
+    root = description_of(reference, version, model)
+    assert root.attrib["generationTool"] == f"fmimaster {root.attrib['version']}"
+    assert root.attrib["version"] == importlib.metadata.version("fmimaster")
+
+
+def test_it_carries_no_annotation(reference: Path, model: str, version: str) -> None:
+    assert list(description_of(reference, version, model).iter("Annotation")) == []
+
+
+def test_no_event_indicator_is_an_initial_unknown(reference: Path, model: str) -> None:
+    """FMI 3.0, 2.4.8: it must not be one, and an output that is calculated must be."""
+    structure = description_of(reference, "fmi3", model).find("ModelStructure")
+    assert structure is not None
+    unknowns = {u.attrib["valueReference"] for u in structure.iterfind("InitialUnknown")}
+    indicators = {u.attrib["valueReference"] for u in structure.iterfind("EventIndicator")}
+    assert unknowns.isdisjoint(indicators)
+
+
+def test_an_output_clock_depends_on_what_its_event_depends_on(reference: Path, model: str) -> None:
+    """FMI 3.0, 2.4.8: on all that contributes to its activation."""
+    text = manifest(reference, "fmi3", model)
+    description = fmpy.read_model_description(reference / "fmi3" / f"{model}.fmu")
+    known = {o.variable.name: {v.name for v in o.dependencies} for o in description.outputs}
+    for event in () if text is None else ET.fromstring(text).iterfind("Event"):
+        for indicator in event.iterfind("Indicator"):
+            assert known[indicator.attrib["name"]] <= known[event.attrib["announce"]]
+
+
+def test_in_fmi2_states_are_knowns_of_directional_derivatives_only(
+    reference: Path, model: str
+) -> None:
+    """FMI 2.0, 2.2.8: derivatives are ignored without them."""
+    root = description_of(reference, "fmi2", model)
+    description = fmpy.read_model_description(reference / "fmi2" / f"{model}.fmu")
+    assert bool(description.derivatives) == description.coSimulation.providesDirectionalDerivative
+    if not description.derivatives:
+        states = {v.derivative for v in description.modelVariables if v.derivative}
+        knowns = {v for output in description.outputs for v in output.dependencies}
+        continuous = {v for v in states if v.causality == "output" and v.initial == "exact"}
+        assert continuous.isdisjoint(knowns)
+    assert root.find("ModelStructure/Outputs") is not None
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_several_can_be_linked_into_one_program(
+    reference: Path, tmp_path: Path, version: str
+) -> None:
+    """All names that a linker sees have the model identifier in front."""
+    compiler = shutil.which("cc")
+    nm = shutil.which("nm")
+    if compiler is None or nm is None:
+        pytest.skip("there is no C compiler")
+    headers = tmp_path / "headers"
+    shutil.copytree(Path(fmpy.__file__).parent / "c-code", headers)
+    header = headers / "fmi2Functions.h"  # fmpy's makes shared libraries only: as in the standard
+    paste = "#define P(a, b) a ## b\n#define Q(a, b) P(a, b)\n"
+    header.write_text(
+        header.read_text().replace(
+            "#define fmi2FullName(name) name",
+            paste + "#define fmi2FullName(name) Q(FMI2_FUNCTION_PREFIX, name)",
+        )
+    )
+    for model in ("CradleBall", "Dahlquist"):
+        with zipfile.ZipFile(reference / version / f"{model}.fmu") as archive:
+            archive.extractall(tmp_path / model)
+        sources = sorted((tmp_path / model / "sources").glob("*.c"))
+        for source in sources:
+            made = source.with_suffix(".o")
+            subprocess.run(
+                [compiler, "-c", "-std=c11", f"-I{headers}", source, "-o", made], check=True
+            )
+            listed = subprocess.run(
+                [nm, "-g", "--defined-only", made], check=True, capture_output=True, text=True
+            )
+            names = [line.split()[-1].lstrip("_") for line in listed.stdout.splitlines()]
+            assert names
+            assert [name for name in names if not name.startswith(f"{model}_")] == []
 
 
 def test_in_fmi2_what_depends_on_the_velocity_depends_on_the_triggers(reference: Path) -> None:
@@ -162,7 +251,16 @@ def test_a_system_is_valid_by_the_schema_of_ssp(reference: Path, name: str) -> N
         pytest.skip("this fmpy has no SSP schema")
     with zipfile.ZipFile(reference / "systems" / f"{name}.ssp") as archive:
         document = etree.fromstring(archive.read("SystemStructure.ssd"))
+    document.set("version", "1.0")  # fmpy has this schema; what is in 1.0 is in 2.0
     etree.XMLSchema(file=str(schema)).assertValid(document)
+
+
+@pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS + CRADLES)
+def test_a_system_with_fmi3_is_of_ssp2(reference: Path, name: str) -> None:
+    """SSP 1.0 knows FMI 1.0 and 2.0 only."""
+    with zipfile.ZipFile(reference / "systems" / f"{name}.ssp") as archive:
+        version = ET.fromstring(archive.read("SystemStructure.ssd")).attrib["version"]
+    assert version == ("1.0" if name.endswith("fmi2") else "2.0")
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
