@@ -54,9 +54,9 @@ class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone 
         del now, indicators, fired
         return goal
 
-    def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
-        """Events that happen at this communication point."""
-        del indicators, fired
+    def detect(self, indicators: Indicators) -> frozenset[int]:
+        """Events that are on at this communication point."""
+        del indicators
         return NONE
 
 
@@ -67,12 +67,18 @@ class EarlyReturn(EventClock):
     For an algorithm that brings the others back: ``Aligned`` or ``Waveform``, "E1" and "E2" in docs/events.md.
     """
 
+    history: ClassVar[int] = 2
     policy: ClassVar[Policy] = Policy.ANNOUNCE
     fires: ClassVar[bool] = True
 
     def usual_rule(self, size: Time | None) -> StepRule[Any]:
         """Free steps: the step after an event is as long as any other."""
         return FreeStep(size)
+
+    def detect(self, indicators: Indicators) -> frozenset[int]:
+        """Events that are on, though no FMU has stopped: at the end of a step, by an input that jumps, or in two FMUs at
+        once."""
+        return indicators.at()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,7 @@ class Check(EventClock):
     """
 
     interruption: float = 1e-4
+    history: ClassVar[int] = 2
     policy: ClassVar[Policy] = Policy.ANNOUNCE
     fires: ClassVar[bool] = True
 
@@ -106,15 +113,12 @@ class Check(EventClock):
         end = now.seconds + self.interruption
         return Goal(Instant(end), INTERRUPTION) if fired and end < goal.end.seconds else goal
 
-    def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
-        """Events that are active, by members whose inputs are those of this very point."""
+    def detect(self, indicators: Indicators) -> frozenset[int]:
+        """Events that are on, by members whose inputs are those of this very point."""
         events, first = indicators.plan.events, indicators.first
-        return (
-            frozenset(
-                s.event
-                for s in indicators.sets
-                if (s.instance != first or events[s.event].scope is Scope.PRIVATE)
-                and indicators.is_on(s)
-            )
-            - fired
+        return frozenset(
+            s.event
+            for s in indicators.sets
+            if (s.instance != first or events[s.event].scope is Scope.PRIVATE)
+            and indicators.is_on(s)
         )

@@ -3,13 +3,14 @@
 When an indicator is at zero
 ----------------------------
 Two times that a run cannot tell apart are one (:func:`fmimaster.control.grid.rounding`), and a number that is nothing but
-rounding is 0. So an indicator ``z`` with the time derivative ``dz`` is *at zero* if
+rounding is 0. So an indicator ``z`` with the time derivative ``dz`` is *above zero* if
 
-    |z| <= max(rounding of time * |dz|, ROUNDING * the largest |z| of the run so far),
+    z > max(rounding of time * |dz|, ROUNDING * the largest |z| of the run so far),
 
-*above zero* or *below zero* if it is farther away. ``dz`` is the output that the FMU publishes, else the difference to the
-point before. The largest value starts from the nominal value, where the FMU declares one. No tolerance is an absolute
-number, so that the same motion in other units has the same events.
+*below zero* likewise, with REST in place of ROUNDING, and *at zero* between them. It falls if ``dz`` is below zero. ``dz``
+is the output that the FMU publishes, else the difference to the point before. The largest value starts from the nominal
+value, where the FMU declares one. No tolerance is an absolute number, so that the same motion in other units has the same
+events.
 
 An event is *on* for a member if none of its indicators is above zero, and it is not *at rest*: of those at zero at least
 one falls, or all are below zero. A body that lies on another one (gap 0, no approach) is at rest.
@@ -26,6 +27,7 @@ import numpy as np
 
 from fmimaster.control.grid import rounding
 from fmimaster.errors import SimulationError
+from fmimaster.plan.events import Member
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
@@ -35,8 +37,12 @@ NONE: frozenset[int] = frozenset()
 """No events."""
 
 ROUNDING = 1e-12
-"""A value is 0 if it is no more than this part of the largest one that it has had: a few thousand roundings, since
-indicators are differences of larger numbers and come out of solvers."""
+"""A value is not above zero if it is no more than this part of the largest one that it has had: a few thousand roundings,
+since indicators are differences of larger numbers and come out of solvers."""
+
+REST = 1e-9
+"""A body rests if its motion is no more than this part of the largest one: what extrapolations make of roundings. What
+approaches so slowly is found when it is so far below zero."""
 
 FAR = 1e-6
 """An indicator without derivative is above zero above this part of its largest value: differences are not taken for it."""
@@ -79,6 +85,8 @@ class Near(NamedTuple):
 class IndicatorSet(NamedTuple):
     """The indicators by which one member sees an event."""
 
+    number: int
+    """Index among all sets."""
     event: int
     """Index in the plan's events."""
     instance: int
@@ -108,11 +116,10 @@ class Indicators:
         self.step = step
         self.first: int | None = None
         """The instance whose inputs are extrapolated, while the others have its polynomials; None if all are."""
-        self.sets = [
-            _indicator_set(plan, e, m.instance)
-            for e, event in enumerate(plan.events)
-            for m in event.members
-        ]
+        self.outdated: frozenset[int] = NONE
+        """Sets, by number, that do not show what an event at this instant has changed: they say nothing."""
+        members = [(e, m) for e, event in enumerate(plan.events) for m in event.members]
+        self.sets = [_indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
         self.look_ahead = [
             (i, slot.start)
             for i, instance in enumerate(plan.instances)
@@ -168,6 +175,8 @@ class Indicators:
     def is_on(self, s: IndicatorSet) -> bool:
         """Whether an event is on for a member. If the FMU lets it happen, by a condition of its own, no indicator may be
         above 0 at all."""
+        if s.number in self.outdated:
+            return False
         if not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z):
             return False
         now = self.store.read.item(s.instance)
@@ -185,8 +194,9 @@ class Indicators:
         return NONE
 
     def still_on(self, event: int) -> bool:
-        """Whether an event is on for all its members."""
-        return all(self.is_on(s) for s in self.sets if s.event == event)
+        """Whether an event is on for all its members of which the indicators are those of now."""
+        sets = [s for s in self.sets if s.event == event and s.number not in self.outdated]
+        return bool(sets) and all(self.is_on(s) for s in sets)
 
     def is_late(self, event: int) -> bool:
         """Whether an event has been on for so long, for one of its members, that it should have been found before."""
@@ -194,7 +204,7 @@ class Indicators:
         return any(
             all(values[z] < -LATE * self._usual(s, n) for n, z in enumerate(s.z))
             for s in self.sets
-            if s.event == event
+            if s.event == event and s.number not in self.outdated
         )
 
     def largest(self, event: int) -> float:
@@ -214,7 +224,7 @@ class Indicators:
             bound = max(near.part * usual, near.seconds * abs(slope))
             if z_now > bound:
                 return Phase.ABOVE
-            if z_now < -bound:
+            if z_now < -max(bound, REST * usual):
                 below = True
             else:
                 at_zero = True
@@ -225,10 +235,10 @@ class Indicators:
         return Phase.UNKNOWN if unknown else Phase.AT_REST
 
     def _slope(self, instance: int, z: int, dz: int) -> tuple[float, float]:
-        """The time derivative of an indicator, and what is but rounding of it; 0 and inf if it is not known."""
+        """The time derivative of an indicator, and what is rest of it; 0 and inf if it is not known."""
         values, largest = self.present(), self.store.largest
         if dz >= 0:
-            slope, least = values[dz], ROUNDING * largest.item(dz)
+            slope, least = values[dz], REST * largest.item(dz)
         else:
             now = self.store.read.item(instance)
             previous = self.previous(now, rounding(now, self.step))
@@ -236,7 +246,7 @@ class Indicators:
                 return 0.0, inf
             before, time = previous
             slope = (values[z] - before[z]) / (now - time)
-            least = ROUNDING * largest.item(z) / (now - time)
+            least = REST * largest.item(z) / (now - time)
         return (slope, least) if abs(slope) < inf else (0.0, inf)
 
     def check_finite(self, now: float) -> None:
@@ -294,8 +304,8 @@ class Indicators:
         return next(m.declaration for m in event.members if m.instance == s.instance)
 
 
-def _indicator_set(plan: Plan, event: int, instance: int) -> IndicatorSet:
-    member = next(m for m in plan.events[event].members if m.instance == instance)
+def _indicator_set(plan: Plan, number: int, event: int, member: Member) -> IndicatorSet:
+    instance = member.instance
 
     def slot(name: str) -> int:
         return int(plan.layout.slots[instance, Group.OUTPUTS, name][1].start)
@@ -304,6 +314,5 @@ def _indicator_set(plan: Plan, event: int, instance: int) -> IndicatorSet:
         (slot(i.name), -1 if i.derivative is None else slot(i.derivative))
         for i in member.declaration.indicators
     )
-    return IndicatorSet(
-        event, instance, tuple(z for z, _ in pairs), pairs, member.trigger is not None
-    )
+    indicators = tuple(z for z, _ in pairs)
+    return IndicatorSet(number, event, instance, indicators, pairs, member.trigger is not None)

@@ -96,10 +96,9 @@ class Predictive(EventClock):
         """Short steps after each event, which the prediction needs while it has no history."""
         return Ramp(size)
 
-    def detect(self, indicators: Indicators, fired: frozenset[int]) -> frozenset[int]:
-        """Events whose indicators are all reached."""
-        found = indicators.at()
-        return found - fired if found else found
+    def detect(self, indicators: Indicators) -> frozenset[int]:
+        """Events that are on."""
+        return indicators.at()
 
 
 Cubic = tuple[float, float, float, float]

@@ -86,6 +86,7 @@ class Acceptance:
         if self._decides_after:
             s.memory, _ = self._rule.decide(s.memory, s.time, s.previous, 0.0)
         s.time, s.retry, s.index = end, None, 0
+        s.unseen = frozenset()
         s.steps += 1
         if not s.outdated:
             s.fired = NONE

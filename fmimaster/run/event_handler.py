@@ -13,7 +13,6 @@ from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.locate import CHANGE
 from fmimaster.plan.events import concerned
-from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program
 from fmimaster.run.changes import Changes
 from fmimaster.run.failures import (
@@ -26,6 +25,7 @@ from fmimaster.run.failures import (
 )
 from fmimaster.run.log import Late
 from fmimaster.run.loop import Loop
+from fmimaster.run.outdated import outdated_instances, unseen_sets
 from fmimaster.system.model import Scope
 
 MOST_LATE = 20
@@ -42,6 +42,9 @@ class _Planned(NamedTuple):
     program: Program
     outdated: frozenset[int]
     """Instances with outputs that are outdated by it."""
+    unseen: frozenset[tuple[int, int]]
+    seen: frozenset[tuple[int, int]]
+    """Sets of indicators that do not show what it has changed, and that do; see :func:`unseen_sets`."""
 
 
 class EventHandler:
@@ -62,6 +65,8 @@ class EventHandler:
         self._names = loop.names
         self._changes = changes
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
+        self._by_themselves = frozenset(s.event for s in loop.indicators.sets if not s.is_triggered)
+        """Events that FMUs let happen when they are reached from above, not whenever they are on."""
         self._planned: dict[tuple[frozenset[int], frozenset[int], bool, int], _Planned] = {}
 
     def prepare(self) -> None:
@@ -70,13 +75,24 @@ class EventHandler:
             for e in range(len(self._plan.events)):
                 self._plan_of(NONE, frozenset({e}), False)
 
-    def begin(self) -> None:
-        """Look at all that belongs to the start."""
+    def begin(self) -> bool:
+        """Look at all that belongs to the start, and let events happen that are on.
+
+        Returns
+        -------
+        Whether an FMU ends the run.
+        """
         self._changes.note()
         self._find_next_event()
-        if self._clock is not None:
-            self._indicators.check_finite(self._state.time.seconds)
-            self._check_agreement(range(len(self._plan.events)))
+        if self._clock is None:
+            return False
+        self._indicators.check_finite(self._state.time.seconds)
+        self._check_agreement(range(len(self._plan.events)))
+        found = self._look(())
+        self._state.on = found & self._by_themselves  # they were not reached from above
+        waiting = dict.fromkeys(found - self._by_themselves, DETECTED)
+        _, ends = self._let_happen({}, waiting, is_early=False)
+        return ends
 
     def happen(self, due: frozenset[int], requests: Sequence[int]) -> tuple[bool, bool]:
         """Let the events of the present instant happen.
@@ -93,23 +109,21 @@ class EventHandler:
         Whether there was an event, and whether an FMU ends the run at it.
         """
         s = self._state
-        found = self._detected(due, requests)
+        found = self._look(requests) - due
         is_due = s.next_event <= s.time.seconds
         jumped = self._jumped() if s.timeline.jumps else NONE
         if not (found or due or requests or is_due or self._changes.inputs or jumped):
             return False, False
         causes = self._causes_of_instances(requests, jumped)
-        fired = dict.fromkeys(due, PREDICTED)
+        waiting = dict.fromkeys(due, PREDICTED)
         if causes and self._plan.events:
-            stopped = self._indicators.stopped_at(frozenset(requests)) - s.fired
-            fired |= dict.fromkeys(stopped, Cause(Kind.EARLY_RETURN, self._who(requests)))
-            self._refuse_unknown(requests, stopped)
+            stopped = self._indicators.stopped_at(frozenset(requests)) - s.on
+            waiting |= dict.fromkeys(stopped, Cause(Kind.EARLY_RETURN, self._who(requests)))
+            self._refuse_unknown(requests, found | waiting.keys())
         if found:
-            self._note_late(found)
-            fired = dict.fromkeys(found, DETECTED) | fired
-        if not causes and not fired:
-            return False, False
-        return True, self._execute(causes, fired, is_early=bool(requests))
+            self._note_late(found - waiting.keys())
+            waiting = dict.fromkeys(found, DETECTED) | waiting
+        return self._let_happen(causes, waiting, is_early=bool(requests))
 
     def located(self, components: tuple[str, ...]) -> None:
         """Note a change of discrete outputs that was located by going back."""
@@ -123,17 +137,47 @@ class EventHandler:
 
     # What happens ------------------------------------------------------------------------------------------------------
 
-    def _detected(self, due: frozenset[int], requests: Sequence[int]) -> frozenset[int]:
-        """Events that the event clock finds at this point."""
+    def _look(self, requests: Sequence[int]) -> frozenset[int]:
+        """Events that are on at this point by the event clock, and have not been on ever since they happened."""
         s, clock = self._state, self._clock
         if clock is None:
             return NONE
         self._indicators.first = self._variants[s.variant].first
-        found = clock.detect(self._indicators, s.fired | due if due else s.fired)
+        self._indicators.outdated = frozenset(number for number, _ in s.unseen)
+        found = clock.detect(self._indicators)
         # NaN is not above 0, so that it looks like an event
         if found or requests or not clock.fires:
             self._indicators.check_finite(s.time.seconds)
-        return found
+        if s.on:
+            s.on &= found if s.fired else found & self._by_themselves
+        return found - s.on
+
+    def _let_happen(
+        self, causes: dict[int, Cause], waiting: dict[int, Cause], *, is_early: bool
+    ) -> tuple[bool, bool]:
+        """Let events happen one after the other, as long as there are any; the same as :meth:`happen`.
+
+        Those that have no instance in common happen at once. An event that is no longer on, because of another one, does
+        not happen.
+        """
+        happened = ends = False
+        while (causes or waiting) and not ends:
+            fired = self._apart(waiting)
+            ends = self._execute(causes, fired, is_early=is_early)
+            happened = True
+            causes, is_early = {}, False
+            waiting = {e: waiting.get(e, DETECTED) for e in self._look(())}
+        return happened, ends
+
+    def _apart(self, waiting: dict[int, Cause]) -> dict[int, Cause]:
+        """Of events that have an instance in common the first one: shared events are before private ones, since their
+        payloads are left limits, then their names count."""
+        events, taken, chosen = self._plan.events, set[int](), {}
+        for e in sorted(waiting, key=lambda e: (events[e].scope is Scope.PRIVATE, events[e].name)):
+            if taken.isdisjoint(events[e].instances):
+                taken |= events[e].instances
+                chosen[e] = waiting[e]
+        return chosen
 
     def _jumped(self) -> frozenset[int]:
         """Instances of which a continuous input jumps here, once."""
@@ -170,13 +214,16 @@ class EventHandler:
         if answer.stopped is not None:
             raise endless(self._who(planned.instances), s.time.seconds)
         s.index += executor.rows.count - rows
-        s.fired = frozenset(fired)
+        s.fired |= fired.keys()
+        s.on |= fired.keys()
+        s.unseen = (s.unseen - planned.seen) | planned.unseen
         s.previous = 0.0
         s.memory = self._rule.restart(s.memory)
         s.outdated |= planned.outdated
         self._changes.note()
         self._find_next_event()
         self._indicators.renew()
+        self._indicators.outdated = frozenset(number for number, _ in s.unseen)
         for (name, shared, components, cause), before in zip(happening, left, strict=True):
             after = self._recorded(components)
             event = Event(s.time.seconds, s.index, name, shared, components, cause, before, after)
@@ -218,7 +265,12 @@ class EventHandler:
             # an instance without Event Mode that was not triggered has only requested the event
             changed = {i for i in instances if modes[i]}
             changed |= {plan.triggers[k].instance for k in triggers}
-            self._planned[key] = _Planned(instances, program, outdated(plan, changed))
+            self._planned[key] = _Planned(
+                instances,
+                program,
+                outdated_instances(plan, changed, triggers),
+                *unseen_sets(plan, self._indicators.sets, changed, triggers),
+            )
         return self._planned[key]
 
     def _recorded(self, components: Collection[str]) -> dict[str, Any]:
@@ -247,7 +299,7 @@ class EventHandler:
         s, time, events = self._state, self._state.time.seconds, self._plan.events
         for e in sorted(fired):
             self._check_accumulation(events[e].name, time)
-            if self._indicators.still_on(e):
+            if e not in self._by_themselves and self._indicators.still_on(e):
                 raise still_on(self._plan, events[e], time)
         members = {i for e in fired for i in events[e].instances}
         for i in sorted(causes.keys() - members):
@@ -284,34 +336,3 @@ class EventHandler:
                 if late.times == MOST_LATE:
                     first = late.time, late.indicator
                     raise too_often_late(name, MOST_LATE, first, (time, largest))
-
-
-def outdated(plan: Plan, changed: Collection[int]) -> frozenset[int]:
-    """Instances without Event Mode that an event does not change, but whose outputs depend directly on the outputs of an
-    instance that it changes, and are used: FMI lets them be read only after a step."""
-    return frozenset(
-        link.target
-        for link in plan.links
-        if link.source in changed
-        and link.target not in changed
-        and not plan.instances[link.target].event_mode
-        and link.input.is_continuous
-        and any(
-            link.input.name in plan.instances[link.target].model.dependencies.get(output, ())
-            for output in _used_outputs(plan, link.target)
-        )
-    )
-
-
-def _used_outputs(plan: Plan, i: int) -> set[str]:
-    """Names of the outputs of an instance that feed others or indicate events."""
-    fed = {k.output.name for k in plan.links if k.source == i}
-    slopes = {v.name for v in plan.instances[i].model.variables if v.derivative_of in fed}
-    indicators = {
-        k.name
-        for event in plan.events
-        for m in event.members
-        if m.instance == i
-        for k in m.declaration.indicators
-    }
-    return fed | slopes | indicators

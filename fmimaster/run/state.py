@@ -52,6 +52,10 @@ class RunState:
     """Where jumps of continuous inputs were last looked for."""
     fired: frozenset[int] = frozenset()
     """Events that have happened at the present time."""
+    on: frozenset[int] = frozenset()
+    """Events that have been on ever since they happened: they do not happen again."""
+    unseen: frozenset[tuple[int, int]] = frozenset()
+    """Sets of indicators, by number, and instances on which they depend and that have jumped at the present time."""
     outdated: frozenset[int] = frozenset()
     """Instances whose outputs depend on inputs that have jumped, and can be read only after their next step."""
     discrete_inputs: list[object] = field(default_factory=list)

@@ -50,9 +50,9 @@ class Stepper:
         if loop.clock is None and choose is None and not (rule.rejects or changes.inputs):
             self._grid = rule.grid(loop.state.memory)
 
-    def begin(self) -> None:
-        """Look at what belongs to the start, after all instances were initialized."""
-        self.events.begin()
+    def begin(self) -> bool:
+        """Look at what belongs to the start, after all instances were initialized; whether an FMU ends the run there."""
+        return self.events.begin()
 
     def advance(self, until: Instant) -> Iterator[None]:
         """Step until an instant is reached or an FMU ends the run; yields after each stretch of steps, after each

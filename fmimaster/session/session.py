@@ -153,8 +153,7 @@ class Session:
             )
         if outcome.terminate:
             return False
-        self.stepper.begin()
-        return True
+        return not self.stepper.begin()
 
     def _endless_start(self, change: float) -> SimulationError:
         """The error for updates in Event Mode that do not end before the first step."""

@@ -11,7 +11,7 @@ from event_store import Seen, plan
 from pytest import approx
 
 from fmimaster.causes import GRID, Cause, Kind
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.event_clock import Check, EarlyReturn
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
@@ -174,13 +174,12 @@ def test_the_error_of_the_prediction_is_of_fourth_order() -> None:
     assert errors[0] / errors[1] > 2**4 * 0.9
 
 
-def test_what_is_on_at_the_end_of_a_step_is_detected_once() -> None:
+def test_what_is_on_at_the_end_of_a_step_is_detected() -> None:
     seen = Seen(plan({"one": ["u"], "two": ["w", "x"]}))
     seen.put({"u": 1.0, "w": 5e-11, "dw": -1.0, "x": -1.0})
-    assert Predictive().detect(seen.indicators, NOTHING) == {1}
-    assert Predictive().detect(seen.indicators, frozenset({1})) == NOTHING
+    assert Predictive().detect(seen.indicators) == {1}
     seen.put({"w": 2e-10})
-    assert Predictive().detect(seen.indicators, NOTHING) == NOTHING
+    assert Predictive().detect(seen.indicators) == NOTHING
 
 
 # Check ----------------------------------------------------------------------------------------------------------------
@@ -197,8 +196,7 @@ def test_after_an_event_check_interrupts_for_a_moment() -> None:
 def test_check_fires_what_is_on() -> None:
     seen = Seen(plan({"one": ["u"], "two": ["w"]}))
     seen.put({"u": 0.0, "du": -1.0, "w": 1e-9, "dw": -1.0})
-    assert Check().detect(seen.indicators, NOTHING) == {0}
-    assert Check().detect(seen.indicators, frozenset({0})) == NOTHING
+    assert Check().detect(seen.indicators) == {0}
 
 
 @pytest.mark.parametrize("interruption", [0.0, -1e-4])
@@ -210,9 +208,8 @@ def test_an_interruption_takes_time(interruption: float) -> None:
 # EarlyReturn --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("clock", [EarlyReturn()], ids=["early return"])
-def test_who_waits_for_the_fmus_clips_and_detects_nothing(clock: EventClock) -> None:
-    seen = Seen(plan({"event": ["z"]}))
-    seen.put({"z": -1.0, "dz": -1.0})
-    assert seen.clip(clock, 0.5, 0.6).cause is GRID
-    assert clock.detect(seen.indicators, NOTHING) == NOTHING
+def test_early_return_leaves_the_step_to_the_fmus_and_fires_what_is_on_at_its_end() -> None:
+    seen = Seen(plan({"one": ["u"], "two": ["w"]}))
+    seen.put({"u": -1.0, "du": -1.0, "w": 1.0, "dw": -1.0})
+    assert seen.clip(EarlyReturn(), 0.5, 0.6).cause is GRID
+    assert EarlyReturn().detect(seen.indicators) == {0}
