@@ -255,8 +255,7 @@ def test_an_early_return_without_length_is_an_event_at_the_start_of_the_step(
         if v.t >= 0.4 and not times:
             times.append(v.t)
             return StepAnswer(v.t, early=True, event=True)
-        v.x -= h
-        return None
+        return None  # x stays: by its indicator nothing occurs
 
     a, b = fall(step=step, scope=Scope.PRIVATE), PythonFmu(outputs={"y": lambda v: v.t})
     results = run(simulate, EarlyReturn(), alone=True, b=b, a=a)
