@@ -9,7 +9,7 @@ from pathlib import Path
 EXTRA = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
 ATTRIBUTES = (
     'xmlns:fmi-ls="http://fmi-standard.org/fmi-ls-manifest" fmi-ls:fmi-ls-name="org.fmimaster.fmi-ls-events" '
-    'fmi-ls:fmi-ls-version="0.1.0" fmi-ls:fmi-ls-description="Event indicator sets, shared events, look-ahead"'
+    'fmi-ls:fmi-ls-version="0.2.0" fmi-ls:fmi-ls-description="Event indicator sets, shared events, look-ahead"'
 )
 
 VARIABLES = """
@@ -45,7 +45,7 @@ EVENTS = """
     <Indicator name="ceiling.z[1]"/>
     <Indicator name="ceiling.z[2]"/>
   </Event>
-  <Event name="collision" scope="shared" announce="collision.out" trigger="collision.in">
+  <Event name="collision" scope="shared" announce="collision.out" trigger="collision.in" rightLimitsWithoutStep="true">
     <Indicator name="collision.z[1]" derivative="collision.dz[1]"/>
     <Indicator name="collision.z[2]" derivative="collision.dz[2]"/>
     <Payload output="v" input="collision.w"/>

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import ClassVar
 
 from fmimaster.errors import did_you_mean
-from fmimaster.fmu.manifest import Manifest
+from fmimaster.fmu.manifest import NAMESPACE, Manifest
 from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
-from fmimaster.system.xml import Element, local_name, location, text_of, value_of
+from fmimaster.system.xml import Element, location, text_of
+from fmimaster.system.xml_form import Form, faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +40,54 @@ class ManifestReader:
 
     Attributes
     ----------
-    problems, notes : list of str
-        What breaks a rule, and what is only unusual, each with file and line.
+    notes : list of str
+        What is only unusual, each with file and line.
     """
 
-    attributes: ClassVar[Mapping[str, set[str]]] = {}
-    """Element → its attributes; each layered standard has its own."""
+    forms: ClassVar[Mapping[str, Form]] = {}
+    """Of each element by its name; each layered standard has its own, as in its schema."""
+    root: ClassVar[str] = "fmiLayeredStandardManifest"
+    """Name of the root element."""
     known_version: ClassVar[tuple[int, int]] = (0, 1)
     """Latest version that is known; what a later one adds is ignored, with a note."""
 
     def __init__(self, manifest: Manifest, model: Model) -> None:
         self.manifest = manifest
         self.model = model
-        self.problems: list[str] = []
         self.notes: list[str] = []
+        self._wrong: list[tuple[int, str]] = []
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What breaks a rule, each with file and line, in the order of the lines."""
+        return tuple(text for _, text in sorted(self._wrong, key=itemgetter(0)))
 
     def wrong(self, element: Element, text: str) -> None:
         """Something breaks a rule."""
-        self.problems.append(f"{location(element)}: {text}.")
+        self._wrong.append((element.sourceline, f"{location(element)}: {text}."))
 
-    def number(self, element: Element, attribute: str) -> int:
-        """A whole number that must be there."""
-        text_of(element, attribute)
-        return value_of(element, attribute, int, 0)
+    def sound(self) -> Iterator[Element]:
+        """Elements below the root that have their form, with all inside; what is wrong with others becomes a problem."""
+        root = self.manifest.root
+        if root.tag != self.root:
+            self.wrong(
+                root, f"the root element is {root.tag}. Expected {self.root}, in no namespace"
+            )
+            return
+        if root.get(f"{{{NAMESPACE}}}fmi-ls-description") is None:
+            self.wrong(
+                root, "attribute 'fmi-ls-description' of the root is missing. Expected a text"
+            )
+        broken = set[Element]()
+        for fault in faults(root, self.forms):
+            if fault.unknown and self.manifest.version > self.known_version:
+                self.notes.append(f"{location(fault.element)}: {fault.text}; it is left aside")
+            else:
+                self.wrong(fault.element, fault.text)
+                broken.add(fault.element)
+        for element in root:
+            if element.tag in self.forms and not broken.intersection(element.iter()):
+                yield element
 
     def variable(self, element: Element, attribute: str, role: Role, what: str) -> str:
         """Name of a variable that must be there and have a role.
@@ -97,30 +124,6 @@ class ManifestReader:
                 f"{what}='{name}' is {_kind(variable)}. Expected {role.words}; name another variable, or export the "
                 "FMU with one",
             )
-
-    def check_spelling(self, element: Element, known: Iterable[str]) -> None:
-        """Whether an element is one of those known here, and its attributes are known."""
-        name, expected = local_name(element), list(known)
-        if name not in expected:
-            near = did_you_mean(name, expected)
-            self._unknown(
-                element, f"element {name} is not known.{near} Expected {', '.join(expected)}"
-            )
-            return
-        expected = sorted(self.attributes[name])
-        for attribute in element.attrib:
-            if not attribute.startswith("{") and attribute not in expected:
-                near = did_you_mean(attribute, expected)
-                self._unknown(
-                    element,
-                    f"attribute '{attribute}' of {name} is not known.{near} Expected {', '.join(expected)}",
-                )
-
-    def _unknown(self, element: Element, text: str) -> None:
-        if self.manifest.version > self.known_version:
-            self.notes.append(f"{location(element)}: {text}; it is left aside")
-        else:
-            self.wrong(element, text)
 
 
 def _kind(variable: Variable) -> str:

@@ -119,7 +119,9 @@ class SystemBuilder:
             component, parameters=(*others, Parameter(end.connector, value))
         )
 
-    def share_event(self, name: str, *members: str) -> None:
+    def share_event(
+        self, name: str, *members: str, partners: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
         """Say that events of several components are one: it occurs in all of them at the same instant.
 
         Parameters
@@ -128,6 +130,9 @@ class SystemBuilder:
             Its name in the system.
         members
             ``"component.event"`` for each member; the FMUs declare which events they have.
+        partners
+            Component → role → component: which member has a role that the manifest of a component names. A role that is
+            not bound is the name of a component.
 
         Examples
         --------
@@ -142,7 +147,15 @@ class SystemBuilder:
             )
         ends = [self._endpoint(m, f"Shared event '{name}'", "event") for m in members]
         self._shared_events.append(
-            SharedEvent(name, tuple((end.element, end.connector) for end in ends))
+            SharedEvent(
+                name,
+                tuple((end.element, end.connector) for end in ends),
+                tuple(
+                    (component, role, other)
+                    for component, roles in (partners or {}).items()
+                    for role, other in roles.items()
+                ),
+            )
         )
 
     def build(

@@ -116,6 +116,8 @@ class SharedEvent:
     name: str
     members: tuple[tuple[str, str], ...]
     """Each a component and the name of its event. A component in a nested system is ``"system.component"``."""
+    partners: tuple[tuple[str, str, str], ...] = ()
+    """Each a component, a role that its manifest names, and the component that has this role for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,8 @@ class SystemDescription:
 def _shared_events(system: System, prefix: str) -> Iterator[SharedEvent]:
     for shared in system.shared_events:
         members = tuple((prefix + component, event) for component, event in shared.members)
-        yield SharedEvent(prefix + shared.name, members)
+        partners = tuple((prefix + c, role, prefix + other) for c, role, other in shared.partners)
+        yield SharedEvent(prefix + shared.name, members, partners)
     for nested in system.systems:
         yield from _shared_events(nested, f"{prefix}{nested.name}.")
 

@@ -251,6 +251,8 @@ class Indicator:
     name: str
     derivative: str | None = None
     """Output that is its time derivative."""
+    tolerance: float | None = None
+    """Relative to the nominal value: so near to 0 it counts as 0. None leaves it to the importer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,7 @@ class Payload:
     output: str
     input: str
     member: str | None = None
-    """Name of the component whose output the input takes, where there are more than two members."""
+    """Role of the member whose output the input takes, where there are more than two; the system binds it to a member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +280,9 @@ class EventDeclaration:
     trigger: str | None = None
     """Input by which the importer makes the event occur: a Clock, or an Integer that counts."""
     payload: tuple[Payload, ...] = ()
+    right_limits_without_step: bool = False
+    """Whether outputs that depend directly on the trigger and the payload may be read right after these were set, without
+    a step and without Event Mode. FMI 2.0 forbids that in general (4.2.4)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class PayloadEnds:
 
 
 def check_each_once(shared_events: Sequence[SharedEvent]) -> None:
-    """Refuse two shared events of one name, and an event that belongs to two.
+    """Refuse two shared events of one name, a component that is a member twice, and an event that belongs to two.
 
     Raises
     ------
@@ -48,7 +48,12 @@ def check_each_once(shared_events: Sequence[SharedEvent]) -> None:
                 f"There are several shared events '{shared.name}'. Give each its own name."
             )
         names.add(shared.name)
-        for component, event in dict.fromkeys(shared.members):
+        components = [component for component, _ in shared.members]
+        if twice := next((c for c in components if components.count(c) > 1), None):
+            raise DescriptionError(
+                f"Shared event '{shared.name}': '{twice}' is a member twice. Name each component once, with one event."
+            )
+        for component, event in shared.members:
             if (component, event) in owners:
                 raise DescriptionError(
                     f"Shared event '{shared.name}': event '{event}' of '{component}' belongs to the shared event "
@@ -82,10 +87,6 @@ def find_members(shared: SharedEvent, models: Mapping[str, Model]) -> tuple[Even
         if component not in models:
             raise DescriptionError(
                 f"{where}: there is no component '{component}'.{did_you_mean(component, models)}"
-            )
-        if any(m.component == index[component] for m in found):
-            raise DescriptionError(
-                f"{where}: '{component}' is a member twice. Name each component once, with one event."
             )
         declaration = _event(event, component, models[component], where)
         found.append(EventMember(index[component], declaration))
@@ -121,15 +122,15 @@ def payload_ends(
     Raises
     ------
     DescriptionError
-        If the numbers differ, a variable is missing, or a payload names no member.
+        If the numbers differ, a variable is missing, or a payload or a partner names no member.
     """
     where = f"Shared event '{shared.name}'"
     names = [name for name, _ in shared.members]
-    for name, member in zip(names, members, strict=True):
-        _check_partners(name, member.event.payload, names, where)
+    payloads = [
+        _by_partner(shared, name, m.event.payload) for name, m in zip(names, members, strict=True)
+    ]
     for a, b in permutations(range(len(members)), 2):
-        given = _payload(members[a], names[b])
-        taken = _payload(members[b], names[a])
+        given, taken = payloads[a][names[b]], payloads[b][names[a]]
         if len(given) != len(taken):
             raise DescriptionError(
                 f"{where}: '{names[a]}' has {len(given)} Payload for '{names[b]}', which has {len(taken)} for "
@@ -142,33 +143,62 @@ def payload_ends(
             yield PayloadEnds(members[a].component, output, members[b].component, target, text)
 
 
-def _payload(member: EventMember, partner: str) -> tuple[Payload, ...]:
-    """Payload that is for one partner; without a name it is for the only one."""
-    return tuple(
-        p for p in member.event.payload if p.member is None or _is_named(partner, p.member)
-    )
-
-
-def _is_named(component: str, member: str) -> bool:
-    """Manifests hold the names of partners, without those of the systems around them."""
-    return component == member or component.endswith("." + member)
-
-
-def _check_partners(
-    name: str, payload: Sequence[Payload], names: Sequence[str], where: str
-) -> None:
-    partners = [n for n in names if n != name]
+def _by_partner(
+    shared: SharedEvent, name: str, payload: Sequence[Payload]
+) -> dict[str, list[Payload]]:
+    """Payloads of a member by the partner that they are for; without a role it is the only one."""
+    where = f"Shared event '{shared.name}'"
+    partners = [n for n, _ in shared.members if n != name]
+    bound = {role: other for owner, role, other in shared.partners if owner == name}
+    _check_partners(shared, name, payload)
+    found: dict[str, list[Payload]] = {partner: [] for partner in partners}
     for p in payload:
-        if p.member is None and len(partners) > 1:
-            raise DescriptionError(
-                f"{where}: the Payload '{p.input}' of '{name}' does not say from whom it comes, and there are "
-                f"{len(partners)} other members. Give it the attribute member, one input for each of "
-                f"{', '.join(partners)}."
+        if p.member is None:
+            if len(partners) > 1:
+                raise DescriptionError(
+                    f"{where}: the Payload '{p.input}' of '{name}' does not say from whom it comes, and there are "
+                    f"{len(partners)} other members. Give it the attribute member, one input for each of "
+                    f"{', '.join(partners)}."
+                )
+            partner = partners[0]
+        else:
+            partner = bound.get(p.member) or next(
+                (n for n in partners if _is_named(n, p.member)), ""
             )
-        if p.member is not None and not any(_is_named(n, p.member) for n in partners):
+        if partner not in found:
             raise DescriptionError(
                 f"{where}: the Payload '{p.input}' of '{name}' is from '{p.member}', which is no other "
-                f"member.{did_you_mean(p.member, partners)} Expected one of {', '.join(partners)}."
+                f"member.{did_you_mean(p.member or '', partners)} Expected one of {', '.join(partners)}, or a Partner of "
+                f"'{name}' that binds the role '{p.member}' to one of them."
+            )
+        found[partner].append(p)
+    return found
+
+
+def _is_named(component: str, role: str) -> bool:
+    """A role that is not bound is the name of a partner, without the names of the systems around it."""
+    return component == role or component.endswith("." + role)
+
+
+def _check_partners(shared: SharedEvent, name: str, payload: Sequence[Payload]) -> None:
+    """Refuse bound roles that the manifest of a member does not name, and partners that are no other member."""
+    where = f"Shared event '{shared.name}'"
+    roles = [p.member for p in payload if p.member is not None]
+    others = [n for n, _ in shared.members if n != name]
+    for owner, role, other in shared.partners:
+        if owner not in (name, *others):
+            raise DescriptionError(
+                f"{where}: a Partner of '{owner}' is given, which is no member.{did_you_mean(owner, (name, *others))}"
+            )
+        if owner == name and role not in roles:
+            raise DescriptionError(
+                f"{where}: a Partner of '{name}' has the role '{role}', but no Payload of its event names that "
+                f"role.{did_you_mean(role, roles)} Expected one of {', '.join(roles) or 'none'}."
+            )
+        if owner == name and other not in others:
+            raise DescriptionError(
+                f"{where}: the Partner '{role}' of '{name}' is '{other}', which is no other "
+                f"member.{did_you_mean(other, others)} Expected one of {', '.join(others)}."
             )
 
 

@@ -1,18 +1,49 @@
-"""Shared events of an SSD: an annotation of the system, which other tools ignore."""
+"""Shared events of an SSD: an annotation of the system, which other tools ignore.
+
+docs/proposal/ has its text and schema.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import quoteattr
 
 from fmimaster.errors import FileError, did_you_mean
 from fmimaster.system.description import SharedEvent
 from fmimaster.system.ssp_document import Document
-from fmimaster.system.xml import Element, children, local_name, location, text_of
+from fmimaster.system.xml import Element, children, local_name, location, shown, text_of
+from fmimaster.system.xml_form import (
+    ANNOTATIONS,
+    ANY,
+    AT_LEAST_ONE,
+    AT_MOST_ONE,
+    NAME,
+    Form,
+    Times,
+    Value,
+    faults,
+)
 
 ANNOTATION = "org.fmimaster.fmi-ls-events"
 """Type of the annotation that is written; any type with the same last part is read, whatever its publisher."""
 _ENDING = ".fmi-ls-events"
+NAMESPACE = "https://fmimaster.org/fmi-ls-events"
+"""Of all elements inside. Version 0.1 had none, and no SharedEvents around them; that is read too."""
+VERSION = "0.2.0"
+
+_VERSION = re.compile(r"0\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?", re.ASCII)
+_EXTENSION = {"Annotations": AT_MOST_ONE}
+_FORMS = ANNOTATIONS | {
+    "SharedEvents": Form(
+        {"version": Value("a version 0.x.y", lambda t: _VERSION.fullmatch(t) is not None)},
+        inside={"SharedEvent": AT_LEAST_ONE} | _EXTENSION,
+    ),
+    "SharedEvent": Form({"name": NAME}, inside={"Member": Times(2)} | _EXTENSION),
+    "Member": Form({"component": NAME, "event": NAME}, inside={"Partner": ANY} | _EXTENSION),
+    "Partner": Form({"role": NAME, "component": NAME}, inside=_EXTENSION),
+}
+"""As in the schema fmi3LayeredStandardEventsSystem.xsd."""
 
 
 def read_shared_events(system: Element, document: Document) -> tuple[SharedEvent, ...]:
@@ -23,41 +54,75 @@ def read_shared_events(system: Element, document: Document) -> tuple[SharedEvent
     FileError
         If an element is not known, or an attribute is missing.
     """
-    found = []
+    found: list[SharedEvent] = []
     for annotation in children(system, "Annotations", "Annotation"):
         if (annotation.get("type") or "").endswith(_ENDING):
             document.read_annotations.append(annotation)
             for element in annotation:
-                _check_name(element, "SharedEvent")
-                found.append(SharedEvent(text_of(element, "name"), _members(element)))
+                found += _shared_events(element)
     return tuple(found)
 
 
-def _members(element: Element) -> tuple[tuple[str, str], ...]:
-    for below in element:
-        _check_name(below, "Member")
-    return tuple((text_of(m, "component"), text_of(m, "event")) for m in element)
-
-
-def _check_name(element: Element, expected: str) -> None:
-    name = local_name(element)
-    if name != expected:
+def _shared_events(element: Element) -> Iterator[SharedEvent]:
+    if element.tag == "SharedEvent":  # version 0.1
+        _check(element, "")
+        yield _shared_event(element)
+    elif element.tag == f"{{{NAMESPACE}}}SharedEvents":
+        _check(element, NAMESPACE)
+        yield from map(_shared_event, children(element, "SharedEvent"))
+    else:
+        name = local_name(element)
         raise FileError(
-            f"{location(element)}: element {name} is not known here, expected "
-            f"{expected}.{did_you_mean(name, [expected])}"
+            f"{location(element)}: element {name} is not known here, expected SharedEvents in the namespace "
+            f"{NAMESPACE}.{did_you_mean(name, ['SharedEvents'])}"
         )
 
 
-def write_shared_events(shared_events: Iterable[SharedEvent]) -> str:
-    """Shared events as the annotations of a system: what stands between ``<ssd:Annotations>`` and its end.
+def _check(element: Element, namespace: str) -> None:
+    for fault in faults(element, _FORMS, namespace):
+        raise FileError(f"{location(fault.element)}: {fault.text}.")
 
-    Each has its own, because an annotation of SSP holds one element.
+
+def _shared_event(element: Element) -> SharedEvent:
+    members = list(children(element, "Member"))
+    partners = []
+    for m in members:
+        roles = set[str]()
+        for p in children(m, "Partner"):
+            if (role := text_of(p, "role")) in roles:
+                raise FileError(
+                    f"{location(p)}: the role {shown(role)} is bound twice. Expected one Partner for each role."
+                )
+            roles.add(role)
+            partners.append((text_of(m, "component"), role, text_of(p, "component")))
+    return SharedEvent(
+        text_of(element, "name"),
+        tuple((text_of(m, "component"), text_of(m, "event")) for m in members),
+        tuple(partners),
+    )
+
+
+def write_shared_events(shared_events: Iterable[SharedEvent]) -> str:
+    """Shared events as the annotation of a system: what stands between ``<ssd:Annotations>`` and its end.
+
+    There is one annotation for all, because an annotation of SSP holds one element; none if there are no shared events.
     """
-    lines = []
+    shared_events = list(shared_events)
+    if not shared_events:
+        return ""
+    lines = [f'<ssc:Annotation type="{ANNOTATION}">']
+    lines.append(f'  <SharedEvents xmlns="{NAMESPACE}" version="{VERSION}">')
     for shared in shared_events:
-        lines.append(f'<ssc:Annotation type="{ANNOTATION}">')
-        lines.append(f"  <SharedEvent name={quoteattr(shared.name)}>")
+        lines.append(f"    <SharedEvent name={quoteattr(shared.name)}>")
         for component, event in shared.members:
-            lines.append(f"    <Member component={quoteattr(component)} event={quoteattr(event)}/>")
-        lines += ["  </SharedEvent>", "</ssc:Annotation>"]
+            bound = [(role, other) for owner, role, other in shared.partners if owner == component]
+            end = ">" if bound else "/>"
+            names = f"component={quoteattr(component)} event={quoteattr(event)}"
+            lines.append(f"      <Member {names}{end}")
+            for role, other in bound:
+                names = f"role={quoteattr(role)} component={quoteattr(other)}"
+                lines.append(f"        <Partner {names}/>")
+            lines += ["      </Member>"] * bool(bound)
+        lines.append("    </SharedEvent>")
+    lines += ["  </SharedEvents>", "</ssc:Annotation>"]
     return "".join(f"{line}\n" for line in lines)

@@ -69,6 +69,10 @@ class Element(Protocol):
     base: str
     """Name of the file, as given to :func:`parse_xml`."""
     sourceline: int
+    text: str | None
+    """Before the first element inside."""
+    tail: str | None
+    """Behind this element."""
 
     def get(self, name: str) -> str | None:
         """Value of an attribute, None if it is not there."""
@@ -218,7 +222,7 @@ def text_of(element: Element, name: str) -> str:
     value = element.get(name)
     if not value:
         state = "is missing" if value is None else "is empty"
-        raise FileError(f"{location(element)}: attribute '{name}' of {_label(element)} {state}.")
+        raise FileError(f"{location(element)}: attribute '{name}' of {label(element)} {state}.")
     return value
 
 
@@ -238,13 +242,14 @@ def parse_text(element: Element, name: str, kind: type[T], text: str) -> T:
         value: T = parse(text.strip())
     except (ValueError, KeyError):
         raise FileError(
-            f"{location(element)}: attribute '{name}' of {_label(element)} is {shown(text)}, expected "
+            f"{location(element)}: attribute '{name}' of {label(element)} is {shown(text)}, expected "
             f"{words}."
         ) from None
     return value
 
 
-def _label(element: Element) -> str:
+def label(element: Element) -> str:
+    """Local name of an element, with its attribute ``name``, for messages."""
     name = element.get("name")
     return local_name(element) + (f" '{name}'" if name else "")
 

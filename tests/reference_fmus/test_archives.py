@@ -344,7 +344,7 @@ def test_the_manifest_names_what_is_there(reference: Path, version: str, model: 
     root = etree.fromstring(text)
     ls = "{http://fmi-standard.org/fmi-ls-manifest}fmi-ls-"
     assert root.get(f"{ls}name") == "org.fmimaster.fmi-ls-events"
-    assert root.get(f"{ls}version") == "0.1.0"
+    assert root.get(f"{ls}version") == "0.2.0"
     description = fmpy.read_model_description(reference / version / f"{model}.fmu")
     variables = {v.name: v for v in description.modelVariables}
     derivative_of = {v.name: v.derivative and v.derivative.name for v in variables.values()}

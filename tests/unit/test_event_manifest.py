@@ -41,6 +41,7 @@ COLLISION = EventDeclaration(
     announce="collision.out",
     trigger="collision.in",
     payload=(Payload("v", "collision.w"),),
+    right_limits_without_step=True,
 )
 POLYNOMIAL = InputPolynomial("u_x", ("u_poly[0]", "u_poly[1]", "u_poly[2]"), "u_v", "inputOrder", 5)
 SAID = EventManifest(
@@ -155,7 +156,7 @@ def test_manifests_of_other_layered_standards_are_left_alone(tmp_path: Path) -> 
 
 
 def test_an_unknown_major_version_is_left_aside(tmp_path: Path) -> None:
-    later = manifest("<Unheard/>", ATTRIBUTES.replace("0.1.0", "1.4.2-beta"))
+    later = manifest("<Unheard/>", ATTRIBUTES.replace("0.2.0", "1.4.2-beta"))
     structure = "<EventIndicator valueReference='collision.z[2]'/>"
     path = event_fmu(tmp_path / "a.fmu", structure=structure, members={EXTRA: later})
     model = model_of(path)
@@ -167,13 +168,14 @@ def test_an_unknown_major_version_is_left_aside(tmp_path: Path) -> None:
 
 def test_what_a_later_minor_version_adds_is_left_aside_with_a_note(tmp_path: Path) -> None:
     inside = event(attributes='scope="private" colour="red"') + "<Unheard/>"
-    later = manifest(inside, ATTRIBUTES.replace("0.1.0", "0.2.0"))
+    later = manifest(inside, ATTRIBUTES.replace("0.2.0", "0.3.0"))
     model = model_of(event_fmu(tmp_path / "a.fmu", members={EXTRA: later}))
     assert [e.name for e in model.events] == ["e"]
     assert (
-        "attribute 'colour' of Event is not known. Expected announce, name, scope" in model.notes[0]
+        "attribute 'colour' of Event is not known. Expected announce, name, rightLimitsWithoutStep, scope"
+        in model.notes[1]
     )
-    assert "line 3: element Unheard is not known." in model.notes[1]
+    assert "line 3: element Unheard is not known." in model.notes[0]
 
 
 # The file as such -----------------------------------------------------------------------------------------------------
@@ -204,17 +206,16 @@ def test_a_manifest_without_name_is_left_aside(tmp_path: Path) -> None:
 
 
 def test_a_version_must_have_three_numbers(tmp_path: Path) -> None:
-    odd = manifest(attributes=ATTRIBUTES.replace("0.1.0", "one"))
+    odd = manifest(attributes=ATTRIBUTES.replace("0.2.0", "one"))
     path = event_fmu(tmp_path / "a.fmu", members={EXTRA: odd})
     assert "line 2: fmi-ls-version is 'one'. Expected major.minor" in problem(path)
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
-    inside = event("", 'scope="shared"') + "\n" + '<LookAhead next="lookahead"/>\n<Policy/>'
+    inside = event("", 'scope="shared"') + "\n" + '<Policy/>\n<LookAhead next="lookahead"/>'
     found = problems(tmp_path, inside)
-    assert len(found) == 3
-    assert [f.partition(":")[0] for f in found] == ["line 3", "line 4", "line 5"]
-    assert "attribute 'parameter' of Policy is missing" in found[2]
+    assert [f[:6] for f in found] == ["line 3", *["line 4"] * 3, "line 5"]
+    assert "attribute 'parameter' of Policy is missing" in found[1]
 
 
 def test_misspelt_elements_and_attributes_are_told(tmp_path: Path) -> None:
@@ -233,9 +234,7 @@ def test_misspelt_elements_and_attributes_are_told(tmp_path: Path) -> None:
 
 def test_an_event_needs_an_indicator(tmp_path: Path) -> None:
     [found] = problems(tmp_path, event(""))
-    assert found == (
-        "line 3: event 'e' has no Indicator. Expected at least one: the event occurs when all of them are at or below 0."
-    )
+    assert found == "line 3: Event 'e' has no Indicator. Expected at least 1."
 
 
 def test_an_indicator_that_does_not_exist_is_told_with_the_near_ones(tmp_path: Path) -> None:
@@ -266,6 +265,13 @@ def test_a_local_that_can_be_read_may_be_an_indicator(tmp_path: Path) -> None:
     assert model_of(path).events[0].indicators == (Indicator("force"),)
 
 
+def test_an_indicator_may_have_a_tolerance_relative_to_its_nominal_value(tmp_path: Path) -> None:
+    path = event_fmu(tmp_path / "a.fmu", event('<Indicator name="x" tolerance="1e-6"/>'))
+    assert model_of(path).events[0].indicators == (Indicator("x", tolerance=1e-6),)
+    [found] = problems(tmp_path, event('<Indicator name="x" tolerance="0"/>'))
+    assert "is '0', expected a number above 0 and up to 1" in found
+
+
 # Rule 2: scope --------------------------------------------------------------------------------------------------------
 
 
@@ -282,7 +288,9 @@ def test_a_private_event_may_have_a_trigger(tmp_path: Path) -> None:
 
 def test_a_scope_is_private_or_shared(tmp_path: Path) -> None:
     [found] = problems(tmp_path, event(attributes='scope="common"'))
-    assert found == "line 3: event 'e' has the scope 'common'. Expected private or shared."
+    assert found == (
+        "line 3: attribute 'scope' of Event 'e' is 'common', expected private or shared."
+    )
 
 
 # Rule 3: announcement and trigger -------------------------------------------------------------------------------------
@@ -293,7 +301,7 @@ def test_a_scope_is_private_or_shared(tmp_path: Path) -> None:
     [
         ("3.0", "announce", "collision.in", "a discrete Clock input. Expected an output Clock"),
         ("3.0", "trigger", "collision.out", "a discrete Clock output. Expected an input Clock"),
-        ("3.0", "trigger", "collision.n", "a discrete Int32 input. Expected an input Clock"),
+        ("3.0", "trigger", "collision.w", "a discrete Float64 input. Expected an input Clock, or"),
         ("2.0", "announce", "x", "a continuous Float64 output. Expected an Integer output that"),
         ("2.0", "trigger", "collision.out", "a discrete Int32 output. Expected an Integer input"),
         ("2.0", "trigger", "collison.in", "no variable of the FMU. Did you mean 'collision.in"),
@@ -305,6 +313,19 @@ def test_announcement_and_trigger_are_clocks_or_counters(
     inside = event(attributes=f'scope="shared" {attribute}="{name}"')
     [found] = problems(tmp_path, inside, version)
     assert f"line 3: event 'e': {attribute}='{name}' is {told}" in found
+
+
+def test_a_trigger_of_version_0_1_lets_right_limits_be_read_without_a_step(tmp_path: Path) -> None:
+    said = EVENTS.replace(' rightLimitsWithoutStep="true"', "")
+    for version, expected in (("0.1.0", True), ("0.2.0", False)):
+        text = manifest(said, ATTRIBUTES.replace("0.2.0", version))
+        model = model_of(event_fmu(tmp_path / "a.fmu", members={EXTRA: text}))
+        assert [e.right_limits_without_step for e in model.events] == [False, expected]
+
+
+def test_fmi_3_may_count_events(tmp_path: Path) -> None:
+    inside = event(attributes='scope="shared" trigger="collision.n"')
+    assert model_of(event_fmu(tmp_path / "a.fmu", inside)).events[0].trigger == "collision.n"
 
 
 # Rule 4: payload ------------------------------------------------------------------------------------------------------
@@ -354,7 +375,7 @@ def test_look_ahead_is_an_output(tmp_path: Path) -> None:
 def test_an_fmu_has_one_policy_and_one_look_ahead(tmp_path: Path) -> None:
     inside = '<LookAhead next="lookahead.next"/>' * 2
     [found] = problems(tmp_path, inside)
-    assert "there is a second LookAhead. An FMU has one; remove the others" in found
+    assert "there is a second LookAhead. Expected one; remove the others" in found
 
 
 @pytest.mark.parametrize(

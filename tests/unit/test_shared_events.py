@@ -30,7 +30,7 @@ from fmimaster.system.model import (
 )
 from fmimaster.system.resolve import ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
-from fmimaster.system.ssp_events import write_shared_events
+from fmimaster.system.ssp_events import NAMESPACE, write_shared_events
 
 COLLISION = SharedEvent("collision", (("upper", "collision"), ("lower", "collision")))
 
@@ -79,39 +79,89 @@ def test_the_same_annotation_of_another_publisher_is_read(tmp_path: Path) -> Non
     assert read_system(event_system(tmp_path, text)).system.shared_events == (COLLISION,)
 
 
+def test_version_0_1_had_no_namespace_and_is_still_read(tmp_path: Path) -> None:
+    inside = """<SharedEvent name="collision">
+      <Member component="upper" event="collision"/><Member component="lower" event="collision"/>
+    </SharedEvent>"""
+    description = read_system(event_system(tmp_path, annotation(inside)))
+    assert description.system.shared_events == (COLLISION,)
+    assert description.notes == ()
+
+
+def test_partners_are_written_and_read_again(tmp_path: Path) -> None:
+    hit = SharedEvent(
+        "hit",
+        (("a", "hit"), ("b", "hit"), ("c", "hit")),
+        (("b", "left", "a"), ("b", "right", "c")),
+    )
+    path = event_system(tmp_path, write_shared_events([hit, COLLISION]))
+    assert read_system(path).system.shared_events == (hit, COLLISION)
+
+
 def test_a_nested_system_has_shared_events_of_its_own(tmp_path: Path) -> None:
-    text = annotation('<SharedEvent name="e"><Member component="p" event="x"/></SharedEvent>')
-    nested = f"""<ssd:System name="inner"><ssd:Elements><ssd:Component name="p" source="a.fmu"/></ssd:Elements>
-    <ssd:Annotations>{text}</ssd:Annotations></ssd:System>"""
+    inner = SharedEvent("e", (("p", "x"), ("q", "y")), (("p", "left", "q"),))
+    nested = f"""<ssd:System name="inner"><ssd:Elements><ssd:Component name="p" source="a.fmu"/>
+    <ssd:Component name="q" source="a.fmu"/></ssd:Elements>
+    <ssd:Annotations>{write_shared_events([inner])}</ssd:Annotations></ssd:System>"""
     description = read_system(event_system(tmp_path, write_shared_events([COLLISION]), nested))
     assert description.notes == ()
     assert list(description.shared_events()) == [
         COLLISION,
-        SharedEvent("inner.e", (("inner.p", "x"),)),
+        SharedEvent(
+            "inner.e",
+            (("inner.p", "x"), ("inner.q", "y")),
+            (("inner.p", "left", "inner.q"),),
+        ),
     ]
+
+
+MEMBERS = '<Member component="upper" event="e"/><Member component="lower" event="e"/>'
 
 
 @pytest.mark.parametrize(
     ("inside", "told"),
     [
         (
-            "<SharedEvents/>",
-            "element SharedEvents is not known here, expected SharedEvent. Did you",
+            "<SharedEventz/>",
+            "element SharedEventz is not known here, expected SharedEvents in the namespace http",
         ),
         (
-            '<SharedEvent name="e"><Members/></SharedEvent>',
-            "element Members is not known here, expected Member. Did",
+            f'<SharedEvent name="e"><Members/>{MEMBERS}</SharedEvent>',
+            "element Members is not known. Did you mean 'Member'? Expected Member",
         ),
-        ("<SharedEvent/>", "attribute 'name' of SharedEvent is missing"),
+        (f"<SharedEvent>{MEMBERS}</SharedEvent>", "attribute 'name' of SharedEvent is missing"),
         (
-            '<SharedEvent name="e"><Member component="upper"/></SharedEvent>',
+            '<SharedEvent name="e"><Member component="upper" event="e"/></SharedEvent>',
+            "SharedEvent 'e' has 1 Member. Expected at least 2",
+        ),
+        (
+            f'<SharedEvent name="e">{MEMBERS.replace("event", "evnt")}</SharedEvent>',
             "attribute 'event' of Member is missing",
         ),
     ],
 )
-def test_what_is_misspelt_is_told_with_its_line(inside: str, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["0.1", "0.2"])
+def test_what_is_misspelt_is_told_with_its_line(
+    inside: str, told: str, version: str, tmp_path: Path
+) -> None:
+    if version == "0.2" and not inside.startswith("<SharedEventz"):
+        inside = f'<SharedEvents xmlns="{NAMESPACE}" version="0.2.0">{inside}</SharedEvents>'
     with pytest.raises(FileError, match="system.ssd, line 7: " + re.escape(told)):
         read_system(event_system(tmp_path, annotation(inside)))
+
+
+@pytest.mark.parametrize("version", ["", "1.0.0", "0.2"])
+def test_the_version_of_shared_events_is_known(version: str, tmp_path: Path) -> None:
+    inside = write_shared_events([COLLISION]).replace("0.2.0", version)
+    with pytest.raises(FileError, match="attribute 'version' of SharedEvents is"):
+        read_system(event_system(tmp_path, inside))
+
+
+def test_a_role_is_bound_once(tmp_path: Path) -> None:
+    twice = (("upper", "left", "lower"), ("upper", "left", "lower"))
+    text = write_shared_events([replace(COLLISION, partners=twice)])
+    with pytest.raises(FileError, match="the role 'left' is bound twice"):
+        read_system(event_system(tmp_path, text))
 
 
 def test_a_system_file_without_annotations_has_no_shared_events(tmp_path: Path) -> None:
@@ -133,6 +183,13 @@ def builder() -> SystemBuilder:
 def test_the_builder_shares_events(builder: SystemBuilder) -> None:
     builder.share_event("collision", "upper.collision", "lower.collision")
     assert builder.build().system.shared_events == (COLLISION,)
+
+
+def test_the_builder_binds_roles(builder: SystemBuilder) -> None:
+    partners = {"upper": {"below": "lower"}}
+    builder.share_event("e", "upper.collision", "lower.collision", partners=partners)
+    [shared] = builder.build().system.shared_events
+    assert shared.partners == (("upper", "below", "lower"),)
 
 
 def test_the_builder_refuses_what_is_no_component(builder: SystemBuilder) -> None:
@@ -219,6 +276,56 @@ def test_of_three_members_each_has_an_input_for_each_partner() -> None:
     into_c = [(p.source, p.output.name, p.input.name) for p in event.payload if p.target == 2]
     assert into_c == [(0, "z", "w"), (1, "z", "w2")]
     assert len(event.payload) == 6
+
+
+def between_two() -> Model:
+    """It has two partners, by role; each of those has one of its inputs for it."""
+    return mass(Payload("v", "w", "left"), Payload("z", "w2", "right"))
+
+
+BETWEEN = SharedEvent(
+    "hit",
+    (("a", "collision"), ("b", "collision"), ("c", "collision")),
+    (
+        *(("a", "left", "c"), ("a", "right", "b")),
+        *(("b", "left", "a"), ("b", "right", "c")),
+        *(("c", "left", "b"), ("c", "right", "a")),
+    ),
+)
+
+
+def test_the_system_binds_the_roles_of_a_manifest_to_members() -> None:
+    models = {name: between_two() for name in "abc"}
+    [event] = settled(models, BETWEEN).shared_events
+    ends = {(p.source, p.output.name, p.target, p.input.name) for p in event.payload}
+    assert ends == {
+        *((0, "z", 1, "w"), (1, "v", 0, "w2")),
+        *((1, "z", 2, "w"), (2, "v", 1, "w2")),
+        *((2, "z", 0, "w"), (0, "v", 2, "w2")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("partner", "told"),
+    [
+        (("a", "left", "d"), "the Partner 'left' of 'a' is 'd', which is no other member."),
+        (("a", "left", "a"), "the Partner 'left' of 'a' is 'a', which is no other member."),
+        (("a", "lft", "b"), "a Partner of 'a' has the role 'lft', but no Payload of its event"),
+        (("d", "left", "b"), "a Partner of 'd' is given, which is no member."),
+    ],
+)
+def test_partners_that_cannot_be_are_refused(partner: tuple[str, str, str], told: str) -> None:
+    models = {name: between_two() for name in "abc"}
+    wrong = replace(BETWEEN, partners=(*BETWEEN.partners[1:], partner))
+    with pytest.raises(DescriptionError) as caught:
+        settled(models, wrong)
+    assert told in str(caught.value)
+
+
+def test_a_role_that_is_neither_bound_nor_a_component_is_refused() -> None:
+    models = {name: between_two() for name in "abc"}
+    with pytest.raises(DescriptionError, match=r"or a Partner of 'a' that binds the role 'left'"):
+        settled(models, replace(BETWEEN, partners=BETWEEN.partners[1:]))
 
 
 def test_a_component_in_a_nested_system_is_found() -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from fmimaster.errors import FileError, ModelError, did_you_mean
+from fmimaster.errors import ModelError, did_you_mean
+from fmimaster.fmu.extensions.events_form import FORMS
 from fmimaster.fmu.manifest import Manifest
 from fmimaster.fmu.manifest_reader import ManifestReader, Role
 from fmimaster.system.model import (
@@ -23,13 +23,15 @@ from fmimaster.system.model import (
     Payload,
     Scope,
 )
-from fmimaster.system.xml import Element, children, local_name, location, text_of, value_of
+from fmimaster.system.xml import Element, children, location, text_of, value_of
 
 ENDING = ".fmi-ls-events"
 """Of the names of all manifests that are read."""
 NAME = "org.fmimaster" + ENDING
-VERSION = (0, 1)
-"""Major and minor version that is read and written."""
+VERSION = (0, 2)
+"""Major and minor version that is written; all of this major version are read."""
+_FIRST_WITH_RIGHT_LIMITS = (0, 2)
+"""Before this version a trigger alone permits that right limits are read without a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ def _of_event_indicators(model: Model) -> Iterator[EventDeclaration]:
 
 _FLOAT64 = frozenset({DataType.FLOAT64})
 _CLOCK = frozenset({DataType.CLOCK})
+_COUNTERS = frozenset({DataType.INT32})
+"""Integer in FMI 2.0."""
 _INTEGERS = frozenset(t for t in DataType if t.is_integer)
 _INPUT, _OUTPUT = frozenset({Causality.INPUT}), frozenset({Causality.OUTPUT})
 _ANY = frozenset(DataType)
@@ -111,14 +115,14 @@ _PARAMETER = Role("an integer parameter", _INTEGERS, frozenset({Causality.PARAME
 
 def _announcement(model: Model) -> Role:
     if model.fmi_version.startswith("2"):
-        return Role("an Integer output that counts the events", _INTEGERS, _OUTPUT)
-    return Role("an output Clock", _CLOCK, _OUTPUT)
+        return Role("an Integer output that counts the events", _COUNTERS, _OUTPUT)
+    return Role("an output Clock, or an Int32 output that counts", _CLOCK | _COUNTERS, _OUTPUT)
 
 
 def _trigger(model: Model) -> Role:
     if model.fmi_version.startswith("2"):
-        return Role("an Integer input that counts the events", _INTEGERS, _INPUT)
-    return Role("an input Clock", _CLOCK, _INPUT)
+        return Role("an Integer input that counts the events", _COUNTERS, _INPUT)
+    return Role("an input Clock, or an Int32 input that counts", _CLOCK | _COUNTERS, _INPUT)
 
 
 # Reading --------------------------------------------------------------------------------------------------------------
@@ -127,71 +131,49 @@ def _trigger(model: Model) -> Role:
 class _Reader(ManifestReader):
     """Reads a manifest and collects all that is wrong with it."""
 
-    attributes: ClassVar = {
-        "Event": {"name", "scope", "announce", "trigger"},
-        "Indicator": {"name", "derivative"},
-        "Payload": {"output", "input", "member"},
-        "Policy": {"parameter", "execute", "announce", "ignore"},
-        "LookAhead": {"next"},
-        "InputPolynomial": {"input", "derivative", "coefficients", "parameter", "value"},
-    }
+    forms = FORMS
     known_version = VERSION
 
     def read(self) -> EventManifest:
         """Its content; not to be used if there are problems."""
-        root = self.manifest.root
         found: dict[str, list[Element]] = {}
-        for element in root:
-            self.check_spelling(element, ("Event", "Policy", "LookAhead", "InputPolynomial"))
-            found.setdefault(local_name(element), []).append(element)
-        for name in ("Policy", "LookAhead"):
-            for second in found.get(name, [])[1:]:
-                self.wrong(second, f"there is a second {name}. An FMU has one; remove the others")
-        events, policy, next_event, polynomials = [], None, None, []
-        for element in (e for elements in found.values() for e in elements):
-            try:
-                match local_name(element):
-                    case "Event":
-                        events.append(self._event(element))
-                    case "Policy":
-                        policy = self._policy(element)
-                    case "LookAhead":
-                        next_event = self.variable(element, "next", _NEXT, "LookAhead")
-                    case "InputPolynomial":
-                        polynomials.append(self._polynomial(element))
-            except FileError as error:  # an attribute is missing, or is no number
-                self.problems.append(str(error))
+        for element in self.sound():
+            found.setdefault(element.tag, []).append(element)
+        events = [self._event(e) for e in found.get("Event", [])]
+        policies = [self._policy(e) for e in found.get("Policy", [])]
+        nexts = [self.variable(e, "next", _NEXT, "LookAhead") for e in found.get("LookAhead", [])]
+        polynomials = [self._polynomial(e) for e in found.get("InputPolynomial", [])]
         self._check_events(found.get("Event", []), events)
         self._check_unique_inputs(found.get("InputPolynomial", []))
-        return EventManifest(tuple(events), policy, next_event, tuple(polynomials))
+        return EventManifest(
+            tuple(events),
+            policies[0] if policies else None,
+            nexts[0] if nexts else None,
+            tuple(polynomials),
+        )
 
     def _event(self, element: Element) -> EventDeclaration:
         what = f"event '{text_of(element, 'name')}'"
-        for below in element:
-            self.check_spelling(below, ("Indicator", "Payload"))
-        scope = text_of(element, "scope")
-        if scope not in ("private", "shared"):
-            self.wrong(element, f"{what} has the scope '{scope}'. Expected private or shared")
+        is_private = text_of(element, "scope") == Scope.PRIVATE.value
         payload = tuple(self._payload(p, what) for p in children(element, "Payload"))
-        if scope == "private" and payload:
+        if is_private and payload:
             self.wrong(
                 element,
                 f"{what} is private and has a Payload, which no other member gives it. Remove the Payload, or make the "
                 "event shared",
             )
-        indicators = tuple(self._indicator(i, what) for i in children(element, "Indicator"))
-        if not indicators:
-            self.wrong(
-                element,
-                f"{what} has no Indicator. Expected at least one: the event occurs when all of them are at or below 0",
-            )
+        trigger = self.optional(element, "trigger", _trigger(self.model), what)
+        without_step = trigger is not None and self.manifest.version < _FIRST_WITH_RIGHT_LIMITS
         return EventDeclaration(
             name=text_of(element, "name"),
-            scope=Scope.PRIVATE if scope == "private" else Scope.SHARED,
-            indicators=indicators,
+            scope=Scope(text_of(element, "scope")),
+            indicators=tuple(self._indicator(i, what) for i in children(element, "Indicator")),
             announce=self.optional(element, "announce", _announcement(self.model), what),
-            trigger=self.optional(element, "trigger", _trigger(self.model), what),
+            trigger=trigger,
             payload=payload,
+            right_limits_without_step=value_of(
+                element, "rightLimitsWithoutStep", bool, without_step
+            ),
         )
 
     def _indicator(self, element: Element, event: str) -> Indicator:
@@ -199,6 +181,7 @@ class _Reader(ManifestReader):
         return Indicator(
             self.variable(element, "name", _INDICATOR, what),
             self.optional(element, "derivative", _DERIVATIVE, what),
+            value_of(element, "tolerance", float, None),
         )
 
     def _payload(self, element: Element, event: str) -> Payload:
@@ -212,8 +195,8 @@ class _Reader(ManifestReader):
     def _policy(self, element: Element) -> EventPolicy:
         policy = EventPolicy(
             self.variable(element, "parameter", _PARAMETER, "Policy"),
-            self.number(element, "execute"),
-            self.number(element, "announce"),
+            value_of(element, "execute", int, 0),
+            value_of(element, "announce", int, 0),
             value_of(element, "ignore", int, None),
         )
         values = [v for v in (policy.execute, policy.announce, policy.ignore) if v is not None]
@@ -281,8 +264,6 @@ class _Reader(ManifestReader):
             power += 1
 
     def _check_events(self, elements: list[Element], events: list[EventDeclaration]) -> None:
-        if len(elements) != len(events):  # one cannot be read, and is among the problems
-            return
         names: set[str] = set()
         triggers: dict[str, str] = {}
         for element, event in zip(elements, events, strict=True):

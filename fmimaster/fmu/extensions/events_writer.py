@@ -35,9 +35,10 @@ def write_manifest(content: EventManifest) -> bytes:
             scope=event.scope.value,
             announce=event.announce,
             trigger=event.trigger,
+            rightLimitsWithoutStep="true" if event.right_limits_without_step else None,
         )
         for i in event.indicators:
-            _add(element, "Indicator", name=i.name, derivative=i.derivative)
+            _add(element, "Indicator", name=i.name, derivative=i.derivative, tolerance=i.tolerance)
         for p in event.payload:
             _add(element, "Payload", output=p.output, input=p.input, member=p.member)
     if content.policy is not None:
@@ -64,7 +65,7 @@ def write_manifest(content: EventManifest) -> bytes:
     return text
 
 
-def _add(parent: Any, tag: str, /, **attributes: str | int | None) -> Any:
+def _add(parent: Any, tag: str, /, **attributes: str | float | None) -> Any:
     """A new element; attributes that are None are left out."""
     given = {key: str(value) for key, value in attributes.items() if value is not None}
     return etree.SubElement(parent, tag, given)

@@ -1,0 +1,188 @@
+"""The form of an XML file: which elements and attributes it may hold, how often, in which order, with what values.
+
+It is what an XML schema says, so that reader and schema accept and refuse the same files; here the messages are ours. All
+that a schema cannot say is checked by the reader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
+
+from fmimaster.errors import did_you_mean
+from fmimaster.system.xml import Element, label, local_name, shown
+
+_BLANKS = " \t\r\n"
+"""White space of XML; Python strips more."""
+_INSTANCE = "{http://www.w3.org/2001/XMLSchema-instance}"
+"""Its attributes may stand everywhere."""
+_INTS = range(-(2**31), 2**31)
+"""Values of xs:int."""
+_WHOLE = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What the value of an attribute must be."""
+
+    words: str
+    fits: Callable[[str], bool]
+
+
+def _is_int(text: str) -> bool:
+    text = text.strip(_BLANKS)
+    return _WHOLE.fullmatch(text) is not None and int(text) in _INTS
+
+
+def between(least: float, most: float) -> Value:
+    """A number above the least, up to the most."""
+
+    def fits(text: str) -> bool:
+        text = text.strip(_BLANKS)
+        return _DECIMAL.fullmatch(text) is not None and least < float(text) <= most
+
+    above = f"above {least:g}"
+    return Value(
+        f"a number {above}" if most == inf else f"a number {above} and up to {most:g}", fits
+    )
+
+
+NAME = Value("a name", bool)
+TEXT = Value("a text", lambda _: True)
+INT = Value("a whole number", _is_int)
+BOOLEAN = Value("true or false", lambda t: t.strip(_BLANKS) in ("true", "false", "1", "0"))
+
+
+def one_of(*choices: str) -> Value:
+    """One of some words."""
+    return Value(" or ".join(choices), lambda text: text in choices)
+
+
+class Times(NamedTuple):
+    """How often an element may stand at its place."""
+
+    least: int = 0
+    most: float = inf
+
+
+ANY, AT_MOST_ONE, AT_LEAST_ONE = Times(), Times(0, 1), Times(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What an element may hold."""
+
+    needed: Mapping[str, Value] = field(default_factory=dict)
+    """Attributes."""
+    optional: Mapping[str, Value] = field(default_factory=dict)
+    inside: Mapping[str, Times] = field(default_factory=dict)
+    """Elements directly below, in this order."""
+    extensible: bool = True
+    """Whether there may be attributes of other namespaces, and elements of them after all others."""
+    mixed: bool = False
+    """Whether anything may stand inside, as in an Annotation."""
+
+
+ANNOTATIONS: dict[str, Form] = {
+    "Annotations": Form(inside={"Annotation": AT_LEAST_ONE}, extensible=False),
+    "Annotation": Form(needed={"type": TEXT}, extensible=False, mixed=True),
+}
+"""As in the schema fmi3Annotation.xsd of FMI 3.0."""
+
+
+class Fault(NamedTuple):
+    """Where an element has not its form."""
+
+    element: Element
+    text: str
+    unknown: bool
+    """Whether it is an element or attribute that a later version may have added."""
+
+
+def faults(element: Element, forms: Mapping[str, Form], namespace: str = "") -> Iterator[Fault]:
+    """All that is wrong with the form of an element and of those below it.
+
+    Parameters
+    ----------
+    forms
+        Of each element by its name, which is the same at every place.
+    namespace
+        Of these elements; empty for none.
+    """
+    form = forms[local_name(element)]
+    prefix = f"{{{namespace}}}" if namespace else ""
+    yield from _attributes(element, form)
+    if form.mixed:
+        return
+    for text in (element.text, *(below.tail for below in element)):
+        if text and text.strip(_BLANKS):
+            yield Fault(
+                element,
+                f"{label(element)} holds the text {shown(text.strip())}. Expected elements only; remove it",
+                False,
+            )
+    yield from _elements(element, form, prefix)
+    for below in element:
+        if below.tag.removeprefix(prefix) in form.inside and below.tag.startswith(prefix):
+            yield from faults(below, forms, namespace)
+
+
+def _attributes(element: Element, form: Form) -> Iterator[Fault]:
+    known = {**form.needed, **form.optional}
+    for name in form.needed:
+        if element.get(name) is None:
+            yield Fault(element, f"attribute '{name}' of {label(element)} is missing", False)
+    for name, text in element.attrib.items():
+        if name.startswith("{") and (form.extensible or name.startswith(_INSTANCE)):
+            continue
+        value = known.get(name)
+        if value is None:
+            near = did_you_mean(name, sorted(known))
+            expected = ", ".join(sorted(known)) or "none"
+            yield Fault(
+                element,
+                f"attribute '{name}' of {local_name(element)} is not known.{near} Expected {expected}",
+                True,
+            )
+        elif not value.fits(text):
+            state = f"is {shown(text)}, expected {value.words}" if text else "is empty"
+            yield Fault(element, f"attribute '{name}' of {label(element)} {state}", False)
+
+
+def _elements(element: Element, form: Form, prefix: str) -> Iterator[Fault]:
+    order, last, counts = list(form.inside), 0, dict.fromkeys(form.inside, 0)
+    words = ", ".join(order) or "none"
+    for below in element:
+        name = below.tag.removeprefix(prefix)
+        if name not in counts or not below.tag.startswith(prefix):
+            if name.startswith("{") and form.extensible:  # those stand at the end
+                last = len(order)
+            else:
+                yield Fault(
+                    below,
+                    f"element {name} is not known.{did_you_mean(name, order)} Expected {words}",
+                    True,
+                )
+            continue
+        if order.index(name) < last:
+            yield Fault(
+                below,
+                f"{label(below)} is not at its place in {label(element)}. Expected the order {words}, elements of other "
+                "namespaces last",
+                False,
+            )
+        last = max(last, order.index(name))
+        counts[name] += 1
+        if counts[name] == form.inside[name].most + 1:
+            yield Fault(below, f"there is a second {name}. Expected one; remove the others", False)
+    for name, count in counts.items():
+        if count < (least := form.inside[name].least):
+            yield Fault(
+                element,
+                f"{label(element)} has {count or 'no'} {name}. Expected at least {least}",
+                False,
+            )
