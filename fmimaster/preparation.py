@@ -115,7 +115,7 @@ def _planned(
         plan,
         algorithm,
         history=0 if clock is None else clock.history,
-        undoes=rule.rejects,
+        undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
     )
     return plan, programs
 

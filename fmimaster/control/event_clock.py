@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from fmimaster.causes import Cause, Kind
 from fmimaster.control.indicators import NONE, Indicators
@@ -16,10 +16,20 @@ from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import FreeStep
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.errors import OptionError
+from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.system.model import Scope
 
 INTERRUPTION = Cause(Kind.INTERRUPTION)
+
+
+class Retry(NamedTuple):
+    """How a step is tried again that was undone."""
+
+    length: float
+    """[s]"""
+    cause: Cause
+    """Why the next try ends there."""
 
 
 class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone makes an event clock)
@@ -58,6 +68,26 @@ class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone 
         """Events that are on at this communication point."""
         del indicators
         return NONE
+
+    def undoes(self, plan: Plan) -> bool:
+        """Whether it may undo steps in a system, of which all FMUs must then be able to get and set their state."""
+        del plan
+        return False
+
+    def passed(self, indicators: Indicators, begin: float, end: float, tries: int) -> Retry | None:
+        """An event that was passed in the step that was just tried, which is then undone; None accepts the step.
+
+        Called only if the clock undoes steps of the system.
+
+        Parameters
+        ----------
+        begin, end
+            Of the step, in s.
+        tries
+            How often it was undone already.
+        """
+        del indicators, begin, end, tries
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,8 @@ class Indicators:
         ]
         self.pairs = [(s.event, s.pairs) for s in self.sets]
         """Of each set the event, and slots of indicators and derivatives: what is looked at in each step."""
+        self.lacks_slopes = any(dz < 0 for _, pairs in self.pairs for _, dz in pairs)
+        """Whether an indicator has no derivative."""
         self._member = self.sets[0].instance if self.sets else 0
         self._slots = sorted({k for s in self.sets for k in s.z})
         self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
@@ -153,6 +155,11 @@ class Indicators:
             size, largest = np.abs(self._outputs), self.store.largest
             np.maximum(largest, size, out=largest, where=size < inf)
         return present
+
+    def at_start_of_step(self) -> list[float]:
+        """All Float64 outputs at the newest accepted point."""
+        values: list[float] = self.store.history[0][0][DataType.FLOAT64].tolist()
+        return values
 
     def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
         """Float64 outputs at the newest accepted point that is farther than ``nearest`` away, and its time in s."""

@@ -4,39 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import copysign, inf, sqrt
+from math import inf
 from typing import Any, ClassVar
 
-from fmimaster.causes import Cause, Kind
-from fmimaster.control.event_clock import EventClock
+from fmimaster.causes import RAMP, Cause, Kind
+from fmimaster.control.cubic import Cubic, first_time_all_reached, hermite, parabola
+from fmimaster.control.event_clock import EventClock, Retry
 from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import Ramp
 from fmimaster.control.step_rule import StepRule, Time
+from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.program.polynomial import NEAREST
+
+SAME_SLOPE = 1e-9
+"""An indicator is the slope of another one if both agree to this part: far more than rounding, far less than chance."""
+
+PROBE = 0.125
+"""Part of a step after an event that is stepped where the curvature of an indicator is not known: the next one knows it."""
+
+MOST_TIMES_BACK = 9
+"""So often a step goes back for one event: cubics need two or three times, and halving 9 times gains a factor of 500."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predictive(EventClock):
-    """Stop at predicted events and fire them in all members at once; no FMU ever goes back ("PZ" in docs/events.md).
+    """Stop at predicted events and fire them in all members at once ("PZ" in docs/events.md).
 
-    Each indicator is extrapolated by the cubic through values and derivatives at the last two communication points.
+    Each indicator is extrapolated by the cubic through values and derivatives at the last two communication points. At the
+    start and after an event there is one point only: then another indicator of the event that is its slope gives the
+    curvature.
+
+    If all FMUs can get and set their state, a step that has passed an event is undone and ends at the event.
 
     Parameters
     ----------
     approach : float
         Fraction of the time to an event that is stepped while it is far.
     near : float
-        Below this time in s the step goes to the event itself.
+        Below this part of a usual step the step goes to the event itself.
     now : float
-        Below this time in s the event is fired without a step.
+        Below this part of a usual step the event is fired without a step.
+    late : float
+        A step that has passed an event by more than this part of a usual step is undone.
+    go_back : bool
+        Whether steps may be undone. Then the FMU states are saved before each step.
     """
 
     approach: float = 0.95
-    near: float = 1e-3
-    now: float = 1e-8
+    near: float = 1e-2
+    now: float = 1e-7
+    late: float = 1e-5
+    go_back: bool = True
     history: ClassVar[int] = 3
     policy: ClassVar[Policy] = Policy.IGNORE
     fires: ClassVar[bool] = True
@@ -48,46 +68,33 @@ class Predictive(EventClock):
         """The first event that the extrapolations meet before the goal."""
         time, (end, _) = now.seconds, goal.end
         horizon = end - time
-        second, third = horizon * horizon, horizon * horizon * horizon
         values = indicators.present()
-        previous = indicators.previous(time, NEAREST * horizon)
-        before, h = (previous[0], time - previous[1]) if previous else (values, 0.0)
+        points = _points_before(indicators, time, NEAREST * horizon)
+        least = self.now * indicators.step
         earliest, event = inf, -1
+        probes = False
         for this, pairs in indicators.pairs:
-            if this in fired:
-                continue
-            polynomials = []
-            for z, dz in pairs:
-                # this is done at each step for each set: without calls it takes half the time
-                c0 = values[z]
-                c1, c2, c3 = values[dz] if dz >= 0 else 0.0, 0.0, 0.0
-                if h and dz >= 0:
-                    b = (before[dz] - c1) / h
-                    a = ((before[z] - c0) / h + c1) / h
-                    c2, c3 = 3 * a + b, (b + 2 * a) / h
-                elif h:
-                    c1 = (c0 - before[z]) / h
-                if (
-                    c0 > 0
-                ):  # Bernstein coefficients over the horizon bound the polynomial from below
-                    b1, b2 = c1 * horizon, c2 * second
-                    if (
-                        c0 + b1 / 3 > 0
-                        and c0 + (2 * b1 + b2) / 3 > 0
-                        and c0 + b1 + b2 + c3 * third > 0
-                    ):
-                        break
-                polynomials.append((c0, c1, c2, c3))
+            if points:
+                cubics = _extrapolated(pairs, values, points, horizon)
             else:
-                tau = _first_time_all_reached(polynomials, horizon)
+                cubics = _without_history(pairs, values, horizon)
+                probes |= not _knows_curvature(pairs, values)
+            if cubics:
+                # an event that has just happened can happen again later, but not here
+                tau = first_time_all_reached(cubics, horizon, least if this in fired else -inf)
+                if tau == 0.0 and this not in indicators.at():  # at rest
+                    tau = first_time_all_reached(cubics, horizon, 0.0)
                 if tau < earliest:
                     earliest, event = tau, this
+        if probes and not self.undoes(indicators.plan):
+            horizon *= PROBE
+            goal = Goal(Instant(time + horizon), RAMP)
         if event < 0:
             return goal
         name = indicators.plan.events[event].name
-        if earliest <= self.now:
+        if earliest <= least:
             return Goal(now, Cause(Kind.PREDICTED, (name,)), frozenset({event}))
-        length = self.approach * earliest if earliest > self.near else earliest
+        length = self.approach * earliest if earliest > self.near * indicators.step else earliest
         if length >= horizon:
             return goal
         return Goal(Instant(now.seconds + length), Cause(Kind.PREDICTED, (name,)))
@@ -100,48 +107,130 @@ class Predictive(EventClock):
         """Events that are on."""
         return indicators.at()
 
+    def undoes(self, plan: Plan) -> bool:
+        """Whether a step may be undone: if all FMUs can get and set their state."""
+        return self.go_back and plan.can_go_back
 
-Cubic = tuple[float, float, float, float]
+    def passed(self, indicators: Indicators, begin: float, end: float, tries: int) -> Retry | None:
+        """The first event that was passed, by cubics through values and derivatives at both ends of the step."""
+        if tries >= MOST_TIMES_BACK:
+            return None
+        length, least = end - begin, self.now * indicators.step
+        before, after = indicators.at_start_of_step(), indicators.present()
+        older = (
+            _points_before(indicators, begin, NEAREST * length) if indicators.lacks_slopes else []
+        )
+        earliest, event = length - self.late * indicators.step, -1
+        for this, pairs in indicators.pairs:
+            cubics = _between(pairs, before, after, length, older)
+            # without a derivative nothing tells when an indicator has come back to the 0 at which it started
+            if cubics and all(
+                dz < 0 and p[1] < 0.0 and p[0] <= -p[1] * least
+                for p, (_, dz) in zip(cubics, pairs, strict=True)
+            ):
+                tau = length / 2
+            else:
+                tau = first_time_all_reached(cubics, length, least) if cubics else inf
+            if tau < earliest:
+                earliest, event = tau, this
+        if event < 0:
+            return None
+        name = indicators.plan.events[event].name
+        return Retry(earliest, Cause(Kind.LOCATED, (name,)))
 
 
-def _first_time_all_reached(polynomials: Sequence[Cubic], horizon: float) -> float:
-    """First time at which no polynomial is above 0; inf if there is none up to the horizon."""
-    candidates = [0.0, *(r for p in polynomials for r in _falling_roots(p, horizon))]
-    for s in sorted(candidates):
-        if all(_value(p, s) <= 1e-12 * (1 + abs(p[1]) * horizon + abs(p[0])) for p in polynomials):
-            return s
-    return inf
+Pairs = Sequence[tuple[int, int]]
+"""Slots of the indicators of an event, each with that of its derivative; -1 if it has none."""
 
 
-def _falling_roots(p: Cubic, horizon: float) -> list[float]:
-    """Where a polynomial falls to 0 within the horizon: at most once in each piece between its extrema."""
-    points = [0.0, *sorted(t for t in _extrema(p) if 0.0 < t < horizon), horizon]
-    return [
-        _root(p, low, high)
-        for low, high in pairwise(points)
-        if _value(p, low) > 0.0 >= _value(p, high)
-    ]
+Points = Sequence[tuple[Sequence[float], float]]
+"""Outputs at communication points before, the newest first, and how long before in s."""
 
 
-def _root(p: Cubic, low: float, high: float) -> float:
-    """Where a polynomial is 0 between two times at which its signs differ."""
-    from scipy.optimize import (
-        brentq,
-    )  # imported above; with the module, it would take a third of `import fmimaster`
-
-    find: Any = brentq  # it has no types, and default values that pyright takes for types
-    return float(find(lambda s: _value(p, s), low, high, xtol=1e-15, rtol=1e-15))
-
-
-def _extrema(p: Cubic) -> list[float]:
-    a, b, c = 3 * p[3], p[2], p[1]  # a t**2 + 2 b t + c = 0
-    discriminant = b * b - a * c
-    if discriminant < 0.0:
+def _points_before(indicators: Indicators, time: float, nearest: float) -> Points:
+    """The point before a time in s, and the one before that if an indicator has no derivative."""
+    newest = indicators.previous(time, nearest)
+    if newest is None:
         return []
-    q = -b - copysign(sqrt(discriminant), b)
-    found = [q / a] if a else []
-    return [*found, c / q] if q else found
+    found = [(newest[0], time - newest[1])]
+    older = indicators.previous(newest[1], nearest) if indicators.lacks_slopes else None
+    return found if older is None else [*found, (older[0], time - older[1])]
 
 
-def _value(p: Cubic, s: float) -> float:
-    return p[0] + s * (p[1] + s * (p[2] + s * p[3]))
+def _extrapolated(
+    pairs: Pairs, values: Sequence[float], points: Points, horizon: float
+) -> list[Cubic]:
+    """Cubics through the points before and the present values; none if an indicator stays above 0 up to the horizon."""
+    (before, h), *more = points
+    cubics = []
+    for z, dz in pairs:
+        if dz >= 0:
+            p = hermite(values[z], values[dz], before[z], before[dz], -h)
+        elif more:
+            older, k = more[0]
+            p = parabola(values[z], before[z], -h, older[z], h - k)
+        else:
+            p = (values[z], (values[z] - before[z]) / h, 0.0, 0.0)
+        if _stays_above(p, horizon):
+            return []
+        cubics.append(p)
+    return cubics
+
+
+def _without_history(pairs: Pairs, values: Sequence[float], horizon: float) -> list[Cubic]:
+    """The same by present values, slopes, and curvatures where another indicator is the slope."""
+    cubics = []
+    for z, dz in pairs:
+        curvature = _curvature(pairs, values, z, dz) or 0.0
+        p = (values[z], values[dz] if dz >= 0 else 0.0, curvature / 2, 0.0)
+        if _stays_above(p, horizon):
+            return []
+        cubics.append(p)
+    return cubics
+
+
+def _knows_curvature(pairs: Pairs, values: Sequence[float]) -> bool:
+    """Whether an indicator of an event is the slope of another one, as a relative velocity is that of a distance."""
+    return any(_curvature(pairs, values, z, dz) is not None for z, dz in pairs)
+
+
+def _curvature(pairs: Pairs, values: Sequence[float], z: int, dz: int) -> float | None:
+    """The derivative of another indicator that is the slope of this one; None if there is none."""
+    for other, derivative in pairs if dz >= 0 else ():
+        if other != z and derivative >= 0:
+            w, slope = values[other], values[dz]
+            if abs(w - slope) <= SAME_SLOPE * max(abs(w), abs(slope)):
+                return values[derivative]
+    return None
+
+
+def _stays_above(p: Cubic, horizon: float) -> bool:
+    """Whether a cubic certainly stays above 0: its Bernstein coefficients over the horizon bound it from below."""
+    c0, c1, c2, c3 = p
+    if not c0 > 0:
+        return False
+    b1, b2 = c1 * horizon, c2 * horizon * horizon
+    return (
+        c0 + b1 / 3 > 0
+        and c0 + (2 * b1 + b2) / 3 > 0
+        and c0 + b1 + b2 + c3 * horizon * horizon * horizon > 0
+    )
+
+
+def _between(
+    pairs: Pairs, before: Sequence[float], after: Sequence[float], length: float, older: Points
+) -> list[Cubic]:
+    """Cubics through both ends of a step, about its start; none if an indicator stays above 0 in it."""
+    cubics = []
+    for z, dz in pairs:
+        if dz >= 0:
+            p = hermite(before[z], before[dz], after[z], after[dz], length)
+        elif older:
+            values, h = older[0]
+            p = parabola(before[z], after[z], length, values[z], -h - length)
+        else:
+            p = (before[z], (after[z] - before[z]) / length, 0.0, 0.0)
+        if _stays_above(p, length):
+            return []
+        cubics.append(p)
+    return cubics

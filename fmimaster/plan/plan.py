@@ -94,6 +94,11 @@ class Plan:
         return tuple(v.loop for v in self.visits if v.loop is not None)
 
     @property
+    def can_go_back(self) -> bool:
+        """Whether all instances can get and set their FMU state."""
+        return all(i.model.capabilities.can_get_and_set_fmu_state for i in self.instances)
+
+    @property
     def step_order(self) -> StepOrder:
         """Names of all instances, and the trigger sequence."""
         return StepOrder(tuple(i.name for i in self.instances), self.trigger_sequence)

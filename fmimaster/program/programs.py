@@ -65,6 +65,8 @@ class Programs:
     """What CALL calls, by number."""
     polynomial_inputs: frozenset[int] = frozenset()
     """Instances whose inputs come as polynomials at any time."""
+    undoes: bool = False
+    """Whether an attempt can be undone."""
     notes: tuple[str, ...] = ()
     """Parameters of FMUs that the run sets."""
 

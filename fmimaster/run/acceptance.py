@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import inf, isnan
 
 from fmimaster.causes import Cause, Kind
+from fmimaster.control.event_clock import Retry
 from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.instant import Goal, Instant
@@ -32,6 +33,8 @@ class Acceptance:
         self._rule = rule = loop.rule
         self._base = loop.base
         self._state = loop.state
+        self._clock = loop.clock
+        self._clock_undoes = loop.clock is not None and loop.clock.undoes(loop.plan)
         self._indicators = loop.indicators
         self._names = loop.names
         self._changes = changes
@@ -50,11 +53,15 @@ class Acceptance:
         s = self._state
         changed: tuple[str, ...] = ()
         # a step in which an FMU ends the run is not tried again
-        if self._rule.rejects and not outcome.terminate:
+        if self._programs.undoes and not outcome.terminate:
             self._indicators.renew()
-            context = self.context(goal, self._changes.outputs_changed())
-            changed = context.changed if self._rule.watches_discrete_outputs else ()
-            if self._is_undone(goal, outcome, variant, context):
+            if self._rule.watches_discrete_outputs:
+                changed = self._changes.outputs_changed()
+            again = self._again(goal, outcome, changed)
+            if again is not None:
+                self._executor.run(variant.rollback, s.time.seconds, s.time.seconds)
+                self._indicators.renew()
+                s.retry = again
                 return False
         if outcome.stopped is not None:
             size = goal.end.seconds - s.time.seconds
@@ -96,29 +103,45 @@ class Acceptance:
         s.previous, s.outdated = 0.0, NONE
         s.memory = self._rule.restart(s.memory)
 
-    def _is_undone(
-        self, goal: Goal, outcome: Outcome, variant: Variant, context: StepContext
-    ) -> bool:
-        """Call the rule; undo the step if it is to be tried again with another length."""
+    def _again(self, goal: Goal, outcome: Outcome, changed: tuple[str, ...]) -> Goal | None:
+        """Where the step is to end when it is tried again; None if it is not."""
         s, now = self._state, self._state.time.seconds
-        error = inf if outcome.stopped is not None else self._rule.error(context)
-        length = (goal.end.seconds if outcome.stopped else outcome.end) - now
+        end = goal.end.seconds if outcome.stopped else outcome.end
         if s.retry is None:
-            s.longest, s.tries = length, 0
-        s.memory, again = self._rule.decide(
-            s.memory, s.time, length, inf if isnan(error) else error
+            s.longest, s.tries = end - now, 0
+        # the clock comes first: a rule must not remember a step that is not accepted
+        found = self._passed_event(outcome) or self._rejection(
+            self.context(goal, changed), end - now, outcome
         )
-        if again is None:
-            return False
+        if found is None:
+            return None
         s.tries += 1
-        if not now + again > now or s.tries > MOST_TRIES:  # NaN, too
+        return Goal(Instant(now + min(found.length, s.longest)), found.cause)
+
+    def _passed_event(self, outcome: Outcome) -> Retry | None:
+        """An event that the step has passed, if the event clock goes back for it."""
+        s, clock = self._state, self._clock
+        now, end = s.time.seconds, outcome.end
+        # where outputs are outdated, indicators do not belong to the start of the step
+        if clock is None or not self._clock_undoes or outcome.stopped or s.outdated or end <= now:
+            return None
+        found = clock.passed(self._indicators, now, end, s.tries)
+        return found if found is not None and now + found.length > now else None
+
+    def _rejection(self, context: StepContext, length: float, outcome: Outcome) -> Retry | None:
+        """Call the rule; the length with which it tries the step again."""
+        s, rule, now = self._state, self._rule, self._state.time.seconds
+        if not rule.rejects:
+            return None
+        error = inf if outcome.stopped is not None else rule.error(context)
+        s.memory, again = rule.decide(s.memory, s.time, length, inf if isnan(error) else error)
+        if again is None:
+            return None
+        if not now + again > now or s.tries >= MOST_TRIES:  # NaN, too
             if outcome.stopped is not None:  # its own error says more
-                return False
-            raise too_short(now, again, s.tries, error)
-        self._executor.run(variant.rollback, now, now)
-        self._indicators.renew()
-        s.retry = min(again, s.longest)
-        return True
+                return None
+            raise too_short(now, again, s.tries + 1, error)
+        return Retry(again, rule.rejection)
 
     def _cause(self, outcome: Outcome) -> Cause:
         """Why a step ended before its goal."""

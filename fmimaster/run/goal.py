@@ -33,7 +33,7 @@ class Goals:
         s, rule = self._state, self._rule
         now = s.time
         if s.retry is not None:  # the step before was undone: nothing else limits the shorter one
-            return Goal(Instant(now.seconds + s.retry), rule.rejection)
+            return s.retry
         goal = rule.propose(now, s.memory)
         # what comes by less than a sliver after a step ends that step
         end = goal.end.seconds

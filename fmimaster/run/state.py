@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.causes import Steps
-from fmimaster.control.instant import Instant
+from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.zeno import EventHistory
 from fmimaster.run.log import EventLog, StepLog
 from fmimaster.run.timeline import Timeline
@@ -27,8 +27,8 @@ class RunState:
     timeline: Timeline
     memory: Any = None
     """What the step-size rule remembers."""
-    retry: float | None = None
-    """Length in s of the next step, if the one before was undone."""
+    retry: Goal | None = None
+    """The end of the next step, if the one before was undone."""
     longest: float = 0.0
     """Length in s of the first try of the present step: it is not tried with a longer one."""
     tries: int = 0

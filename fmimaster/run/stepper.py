@@ -47,7 +47,7 @@ class Stepper:
         """The variant of all steps, if there is but one."""
         self._grid: Grid | None = None
         """The grid of which parts can be left to the executor, without calls in between."""
-        if loop.clock is None and choose is None and not (rule.rejects or changes.inputs):
+        if loop.clock is None and choose is None and not (programs.undoes or changes.inputs):
             self._grid = rule.grid(loop.state.memory)
 
     def begin(self) -> bool:
@@ -120,7 +120,7 @@ class Stepper:
             if len(between):
                 return self._stretch(goal, grid, variant, between)
         s.attempts += 1
-        if self._rule.rejects:
+        if self._programs.undoes:
             return goal, self._executor.run(program, begin, goal.end.seconds)
         return goal, self._executor.step(program, self._programs.commit, begin, goal.end.seconds)
 

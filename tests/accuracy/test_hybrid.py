@@ -232,12 +232,44 @@ def test_sd4_a_sawtooth_has_both_limits(step_size: str, backend: Backend) -> Non
     assert r["x"][-1] == pytest.approx(0.5, abs=1e-12)
 
 
-def test_bounces_that_are_too_fast_for_a_prediction_are_told(backend: Backend) -> None:
-    """The flight is shorter than the first step after a bounce: the ball is below the ground when it bounces."""
-    with pytest.raises(SimulationError, match=r"'BouncingBall\.bounce' was found late 20 times"):
-        ball("fmi3", Predictive(), v_min=0.0, step_size=Ramp(0.1), backend=backend)
-    r = ball("fmi3", Predictive(), v_min=0.08, step_size=Ramp(0.15), backend=backend)
-    told = "\n".join(r.statistics.lines())
-    assert "the event 'BouncingBall.bounce' was found late" in told
-    r = ball("fmi3", Predictive(), v_min=0.1, step_size=Ramp(0.1), backend=backend)
-    assert "late" not in "\n".join(r.statistics.lines())
+# Prediction of bounces that follow each other closely: events-ordinary.md 1 ---------------------------------------------
+
+H = 0.1
+"""[s] Step size."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("interval", [3, 1, 0.5, 0.3, 0.2, 0.1, 0.06, 0.03])
+@pytest.mark.parametrize("go_back", [True, False], ids=["may go back", "may not"])
+def test_prediction_finds_each_bounce_however_short_the_flight(
+    version: str, interval: float, go_back: bool, backend: Backend
+) -> None:
+    """An elastic ball falls from a height at which it flies for ``interval`` steps; 60 bounces, or 2 s."""
+    flight = interval * H
+    stop = min(2.0, 60 * flight)
+    values = {"v_min": 0.0, "e": 1.0, "h": 9.81 * flight**2 / 8}
+    r = Simulation(
+        reference_path(f"{version}/BouncingBall.fmu"),
+        step_size=Ramp(H),
+        stop_time=stop,
+        event_clock=Predictive(go_back=go_back),
+        start_values=values,
+        backend=backend,
+    ).run()
+    exact = np.arange(0.5, stop / flight, 1.0) * flight
+    assert [e.time for e in r.events] == pytest.approx(exact, abs=1e-11)
+    energy = r["v"] ** 2 / 2 + 9.81 * r["h"]
+    assert energy == pytest.approx(9.81 * values["h"])
+    assert sum(i.restores for i in r.statistics.instances) == 0
+
+
+def test_predicted_bounces_that_accumulate_are_told_with_their_limit(backend: Backend) -> None:
+    with pytest.raises(ZenoError, match=r"zeno: .*bounce.* accumulate at t = 2\.5586339") as raised:
+        ball("fmi3", Predictive(), v_min=0.0, step_size=Ramp(H), backend=backend)
+    assert raised.value.limit == pytest.approx(LIMIT, abs=1e-8)
+
+
+def test_no_predicted_bounce_is_late(backend: Backend) -> None:
+    for v_min, step_size in ((0.08, 0.15), (0.1, 0.1)):
+        r = ball("fmi3", Predictive(), v_min=v_min, step_size=Ramp(step_size), backend=backend)
+        assert "late" not in "\n".join(r.statistics.lines())

@@ -11,7 +11,7 @@ from event_store import Seen, plan
 from pytest import approx
 
 from fmimaster.causes import GRID, Cause, Kind
-from fmimaster.control.event_clock import Check, EarlyReturn
+from fmimaster.control.event_clock import Check, EarlyReturn, Retry
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
@@ -180,6 +180,73 @@ def test_what_is_on_at_the_end_of_a_step_is_detected() -> None:
     assert Predictive().detect(seen.indicators) == {1}
     seen.put({"w": 2e-10})
     assert Predictive().detect(seen.indicators) == NOTHING
+
+
+@pytest.mark.parametrize("slopes", [True, False])
+def test_after_an_event_the_slope_of_an_indicator_gives_its_curvature(slopes: bool) -> None:
+    """w is the slope of z; without the derivative of w nobody knows how z bends."""
+    z: Signal = (lambda t: 2 * t - 5 * t * t, lambda t: 2 - 10 * t)
+    w: Signal = (lambda t: 2 - 10 * t, lambda t: -10.0)
+    seen = course({"z": z, "w": w}, [0.0], slopes=slopes)
+    goal = seen.clip(Predictive(approach=1.0), 0.0, 1.0, frozenset({0}))
+    assert goal.end.seconds == (approx(0.4) if slopes else 1.0)
+
+
+def test_an_event_that_has_just_happened_is_predicted_again() -> None:
+    seen = course({"z": FALL}, [0.0, 0.2])
+    goal = seen.clip(Predictive(approach=1.0), 0.2, 1.2, frozenset({0}))
+    assert goal.end.seconds == approx(ROOT, abs=1e-14)
+
+
+def test_without_derivatives_three_points_give_a_parabola() -> None:
+    z: Signal = (lambda t: 1 - t - t * t, lambda t: -1 - 2 * t)
+    seen = course({"z": z}, [0.0, 0.1, 0.3], slopes=False)
+    assert seen.clip(Predictive(approach=1.0), 0.3, 1.2).end.seconds == approx((5**0.5 - 1) / 2)
+
+
+def passed(signals: Mapping[str, Signal], begin: float, end: float, **more: Any) -> Retry | None:
+    """What Predictive finds after a step."""
+    tries = more.pop("tries", 0)
+    seen = course(signals, [begin], **more)
+    seen.put({name: f(end) for name, (f, _) in signals.items()}, end)
+    seen.put({f"d{name}": df(end) for name, (_, df) in signals.items()}, end)
+    return Predictive().passed(seen.indicators, begin, end, tries)
+
+
+def test_an_event_that_was_passed_is_located_by_the_cubic_through_both_ends() -> None:
+    found = passed({"z": FALL}, 0.2, 1.2)
+    assert found is not None
+    assert found.length == approx(ROOT - 0.2, abs=1e-14)
+    assert str(found.cause) == "a.event located"
+
+
+def test_an_event_that_began_and_ended_in_one_step_was_passed() -> None:
+    dip: Signal = (lambda t: (t - 0.5) * (t - 0.7), lambda t: 2 * t - 1.2)
+    found = passed({"z": dip}, 0.2, 1.0)
+    assert found is not None
+    assert found.length == approx(0.3)
+
+
+def test_a_step_that_ends_at_an_event_but_for_little_has_not_passed_it() -> None:
+    assert passed({"z": FALL}, 0.2, ROOT + 9e-7) is None
+    assert passed({"z": FALL}, 0.2, ROOT + 1.1e-6) is not None
+
+
+def test_an_event_was_passed_only_if_all_indicators_were_below_0_at_one_time() -> None:
+    z: Signal = (lambda t: t - 0.5, lambda t: 1.0)
+    assert passed({"z": z, "w": FALL}, 0.2, 1.2) is None
+
+
+def test_without_derivatives_a_step_that_began_at_0_is_halved() -> None:
+    z: Signal = (lambda t: t - 3 * t * t, lambda t: 1 - 6 * t)
+    found = passed({"z": z}, 0.0, 0.5, slopes=False)
+    assert found is not None
+    assert found.length == 0.25
+
+
+def test_going_back_ends_after_nine_tries() -> None:
+    assert passed({"z": FALL}, 0.2, 1.2, tries=8) is not None
+    assert passed({"z": FALL}, 0.2, 1.2, tries=9) is None
 
 
 # Check ----------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,89 @@
+"""Cubics through event indicators, and the first time at which all of them have fallen to 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import copysign, inf, sqrt
+from typing import Any
+
+Cubic = tuple[float, float, float, float]
+"""Coefficients, lowest power first, of the time in s since the start of an interval."""
+
+ROUNDING = 1e-12
+"""A cubic counts as 0 below so many times the sum of its terms over the horizon: thousands of roundings."""
+
+
+def hermite(
+    before: float, slope_before: float, after: float, slope_after: float, h: float
+) -> Cubic:
+    """The cubic through values and slopes at both ends of an interval of the length h in s; h < 0: about its end."""
+    chord = (after - before) / h
+    b = (slope_after - slope_before) / h
+    a = (chord - slope_before) / h
+    return before, slope_before, 3 * a - b, (b - 2 * a) / h
+
+
+def parabola(now: float, before: float, h: float, older: float, k: float) -> Cubic:
+    """The parabola through three values, about the first: the second is h in s later, the third k after that; h, k < 0:
+    earlier."""
+    first, second = (before - now) / h, (older - before) / k
+    c2 = (second - first) / (h + k)
+    return now, first - c2 * h, c2, 0.0
+
+
+def first_time_all_reached(cubics: Sequence[Cubic], horizon: float, after: float = -inf) -> float:
+    """First time in s at which no cubic is above 0: at the start, or where one falls to 0; inf if there is none.
+
+    Parameters
+    ----------
+    cubics : one for each indicator of an event
+    horizon : float
+        Only times up to it in s are looked at.
+    after : float
+        Only times later than this one, in s; at 0 and above the start does not count.
+    """
+    reached = [(p, ROUNDING * _terms(p, horizon)) for p in cubics]
+    candidates = [0.0, *(r for p in cubics for r in falling_roots(p, horizon))]
+    for s in sorted(candidates):
+        if s > after and all(value(p, s) <= zero for p, zero in reached):
+            return s
+    return inf
+
+
+def falling_roots(p: Cubic, horizon: float) -> list[float]:
+    """Where a cubic falls to 0 within the horizon: at most once in each piece between its extrema."""
+    points = [0.0, *sorted(t for t in _extrema(p) if 0.0 < t < horizon), horizon]
+    return [
+        _root(p, low, high)
+        for low, high in pairwise(points)
+        if value(p, low) > 0.0 >= value(p, high)
+    ]
+
+
+def value(p: Cubic, s: float) -> float:
+    """The value at a time in s."""
+    return p[0] + s * (p[1] + s * (p[2] + s * p[3]))
+
+
+def _terms(p: Cubic, s: float) -> float:
+    return abs(p[0]) + s * (abs(p[1]) + s * (abs(p[2]) + s * abs(p[3])))
+
+
+def _root(p: Cubic, low: float, high: float) -> float:
+    """Where a cubic is 0 between two times at which its signs differ."""
+    # with the module it would take a third of `import fmimaster`; event clocks import it when they are made
+    from scipy.optimize import brentq
+
+    find: Any = brentq  # it has no types, and default values that pyright takes for types
+    return float(find(lambda s: value(p, s), low, high, xtol=1e-15 * high, rtol=1e-15))
+
+
+def _extrema(p: Cubic) -> list[float]:
+    a, b, c = 3 * p[3], p[2], p[1]  # a t**2 + 2 b t + c = 0
+    discriminant = b * b - a * c
+    if discriminant < 0.0:
+        return []
+    q = -b - copysign(sqrt(discriminant), b)
+    found = [q / a] if a else []
+    return [*found, c / q] if q else found

@@ -1,0 +1,125 @@
+"""Predictive over runs of a ball that bounces between steps: prediction after a restart, and going back (PZ)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sys import float_info
+from typing import Any
+
+import pytest
+from pytest import approx
+from python_fmu import PythonFmu
+
+from fmimaster import Predictive, Ramp, Results
+from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
+
+pytestmark = pytest.mark.usefixtures("each_executor")
+
+Simulate = Callable[..., Results]
+
+H = 0.1
+"""[s] Step size."""
+
+TINY = float_info.min
+"""Height after a bounce, as in the BouncingBall of modelica's Reference FMUs."""
+
+INTERVALS = [3, 1, 0.5, 0.3, 0.2, 0.1, 0.06, 0.03]
+"""Time between two bounces, in step sizes."""
+
+
+def ball(interval: float, indicators: str, unit: float = 1.0, **more: Any) -> PythonFmu:
+    """An elastic ball under gravity 10 m/s2 that leaves the ground at 0 s; it is triggered to bounce.
+
+    Parameters
+    ----------
+    interval : time in s between two bounces
+    indicators
+        ``"h v"``: height and velocity with their derivatives; ``"h"``: the height only; ``"h without slope"``.
+    unit : m in the unit of length
+    """
+    g = 10.0 * unit
+    both, slope = indicators == "h v", "without" not in indicators
+
+    def step(v: Any, h: float) -> None:
+        v.x, v.w = v.x + v.w * h - g / 2 * h * h, v.w - g * h
+
+    def update(v: Any) -> None:
+        if v.hit:
+            v.w = -v.w
+            if not both:  # after an event one indicator must be positive, however little
+                v.x = TINY
+
+    names = [("z", "dz"), *([("w_", "dw")] if both else [])]
+    event = EventDeclaration(
+        "bounce",
+        Scope.PRIVATE,
+        tuple(Indicator(z, dz if slope else None) for z, dz in names),
+        trigger="hit",
+    )
+    return PythonFmu(
+        inputs={"hit": False},
+        states={"x": 0.0 if both else TINY, "w": g * interval / 2},
+        outputs={
+            "z": lambda v: v.x,
+            "dz": lambda v: v.w,
+            "w_": lambda v: v.w,
+            "dw": lambda v: -g,
+            "energy": lambda v: (v.w**2 / 2 + g * v.x) / unit**2,
+        },
+        attributes={"hit": {"type": DataType.CLOCK}},
+        step=step,
+        update=update,
+        events=[event],
+        has_event_mode=True,
+        **more,
+    )
+
+
+def bounces(
+    simulate: Simulate, interval: float, indicators: str, clock: Predictive, **more: Any
+) -> tuple[Results, list[float]]:
+    """A run over 60 bounces, or 2 s; and how late each was, in s."""
+    until = min(60.5 * interval * H, 2.0)
+    results = simulate(
+        {"ball": ball(interval * H, indicators, **more)},
+        stop_time=until,
+        step_size=Ramp(H),
+        event_clock=clock,
+    )
+    times = [e.time for e in results.events]
+    assert len(times) == int(until / (interval * H) + 1e-9)
+    late = [t - k * interval * H for k, t in enumerate(times, 1)]
+    return results, late
+
+
+@pytest.mark.parametrize("interval", INTERVALS)
+@pytest.mark.parametrize("go_back", [True, False])
+def test_an_indicator_that_is_the_slope_of_another_makes_prediction_exact(
+    simulate: Simulate, interval: float, go_back: bool
+) -> None:
+    results, late = bounces(simulate, interval, "h v", Predictive(go_back=go_back))
+    assert late == approx([0.0] * len(late), abs=1e-11)
+    assert results["ball.energy"] == approx(results["ball.energy"][0])
+    assert sum(i.restores for i in results.statistics.instances) == 0
+
+
+@pytest.mark.parametrize(
+    ("interval", "unit"), [*((i, 1.0) for i in INTERVALS), (0.06, 1e6), (0.06, 1e-6)]
+)
+@pytest.mark.parametrize("indicators", ["h", "h without slope"])
+def test_a_step_that_has_passed_an_event_goes_back_to_it(
+    simulate: Simulate, interval: float, indicators: str, unit: float
+) -> None:
+    """With one indicator nothing tells its curvature after a bounce."""
+    results, late = bounces(simulate, interval, indicators, Predictive(), unit=unit)
+    assert late == approx([0.0] * len(late), abs=1e-11)
+    assert results["ball.energy"] == approx(results["ball.energy"][0])
+
+
+@pytest.mark.parametrize("interval", INTERVALS)
+def test_without_fmu_states_short_steps_after_an_event_tell_the_curvature(
+    simulate: Simulate, interval: float
+) -> None:
+    results, late = bounces(simulate, interval, "h", Predictive(), can_get_and_set_fmu_state=False)
+    assert late == approx([0.0] * len(late), abs=1e-11)
+    assert sum(i.restores for i in results.statistics.instances) == 0
