@@ -1,0 +1,104 @@
+"""The table "my FMU ..." of docs/events.md: each row with a public FMU, which knows nothing of fmimaster.
+
+The FMU's own run is the reference: no event clock, steps of its own solver.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from public_fmus import modelica_fmu
+
+from fmimaster import (
+    EarlyReturn,
+    GaussSeidel,
+    Locate,
+    LookAhead,
+    OptionError,
+    Results,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
+from fmimaster.fmu.add_manifest import add_manifest
+
+SOLVER_STEP = 1e-3
+"""[s] Of modelica's BouncingBall."""
+STOP = 2.5
+"""[s] It has bounced nine times, and is not at rest yet."""
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+MANIFEST = b"""<?xml version="1.0" encoding="UTF-8"?>
+<fmiLayeredStandardManifest xmlns:fmi-ls="http://fmi-standard.org/fmi-ls-manifest"
+    fmi-ls:fmi-ls-name="org.fmimaster.fmi-ls-events" fmi-ls:fmi-ls-version="0.1.0"
+    fmi-ls:fmi-ls-description="Event indicator sets, shared events, look-ahead">
+  <Event name="floor" scope="private"><Indicator name="h" derivative="v"/><Indicator name="v"/></Event>
+</fmiLayeredStandardManifest>
+"""
+
+
+def bounces(results: Results) -> list[float]:
+    """Times in s of the rows at which the ball has begun to rise."""
+    v = results["v"]
+    return list(results.time[1:][(v[:-1] < 0) & (v[1:] > 0)])
+
+
+def own_bounces(fmu: Path) -> list[float]:
+    found = bounces(simulate(fmu, stop_time=STOP, step_size=repr(SOLVER_STEP), event_mode=False))
+    assert len(found) == 9
+    return found
+
+
+@pytest.mark.parametrize("step_size", [0.1, 0.01, 0.001])
+def test_an_fmu_that_returns_early_is_served_by_early_return(step_size: float) -> None:
+    fmu = modelica_fmu("BouncingBall", "3.0")
+    results = simulate(fmu, stop_time=STOP, step_size=step_size, event_clock=EarlyReturn())
+    assert bounces(results) == pytest.approx(own_bounces(fmu), abs=1e-9)
+    events = [e.time for e in results.events]
+    # it requests Event Mode at the solver's step in which it meets the floor, and bounces at the end of it
+    assert all(min(abs(np.array(events) - t)) < 1.5 * SOLVER_STEP for t in own_bounces(fmu))
+
+
+def test_an_fmu_with_event_mode_and_without_early_return_is_served_by_event_mode() -> None:
+    fmu = modelica_fmu("Stair", "3.0")
+    results = simulate(fmu, stop_time=3.5, step_size=0.3, event_mode=True)
+    assert [e.time for e in results.events] == [1.0, 2.0, 3.0]
+    last = np.append(np.diff(results.time) > 0, True)
+    assert np.array_equal(results["counter"][last], 1 + np.floor(results.time[last]))
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+def test_an_fmu_whose_outputs_reach_zero_at_an_event_is_served_by_a_manifest_of_one_event(
+    version: str, tmp_path: Path
+) -> None:
+    fmu = modelica_fmu("BouncingBall", version)
+    copy = add_manifest(fmu, MANIFEST, tmp_path / "BouncingBall.fmu")
+    results = simulate(copy, stop_time=STOP, step_size=0.02, event_clock=LookAhead())
+    for bounce in own_bounces(fmu):  # others learn of it at the next communication point
+        assert results.time[np.searchsorted(results.time, bounce)] - bounce <= 0.005
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0"])
+def test_an_fmu_that_changes_a_discrete_output_is_served_by_locate(version: str) -> None:
+    builder = SystemBuilder()
+    builder.add("stair", modelica_fmu("Stair", version))
+    builder.add("other", reference_path(f"fmi{version[0]}/Feedthrough.fmu"))
+    builder.connect("stair.counter", "other.Int32_input")
+    settings: dict[str, Any] = {"algorithm": GaussSeidel(), "event_mode": False}
+    results = simulate(builder.build(), stop_time=3.5, step_size=Locate(0.3), **settings)
+    # the FMU itself counts up to 1e-5 s early each time
+    assert [e.time for e in results.events] == pytest.approx([1.0, 2.0, 3.0], abs=5e-5)
+    assert [e.right for e in results.events] == [{"stair.counter": n} for n in (2, 3, 4)]
+
+
+@pytest.mark.parametrize("model", ["BouncingBall", "StateSpace"])
+def test_without_anything_of_that_an_event_clock_is_refused(model: str) -> None:
+    fmu = modelica_fmu(model, "2.0" if model == "BouncingBall" else "3.0")
+    for clock in (EarlyReturn(), LookAhead()):
+        with pytest.raises(OptionError, match="manifest"):
+            simulate(fmu, stop_time=1, step_size=0.1, event_clock=clock)
+    assert len(simulate(fmu, stop_time=1, step_size=0.1)) == 11
