@@ -33,7 +33,7 @@ from fmimaster.errors import (
 )
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
+from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
@@ -43,6 +43,7 @@ from fmimaster.system.ssp import read_system
 from fmimaster.validation import Finding, Severity, validate
 
 __all__ = [
+    "ADAPTIVE",
     "FIRST_ORDER",
     "HOLD",
     "Algorithm",

@@ -33,6 +33,7 @@ from fmimaster.system.model import (
     Capabilities,
     Causality,
     DataType,
+    DependencyKind,
     EventDeclaration,
     EventPolicy,
     Initial,
@@ -71,10 +72,14 @@ class PythonFmu:
         What ``UpdateDiscreteStates`` does. Input clocks are active until then: ``v.tick``.
     depends : output → inputs
         Outputs that are not in it depend on nothing; in both modes, unless ``initial_depends`` is given.
+    dependency_kinds : output → input → DependencyKind
+        Of the dependencies, where they are declared.
     undeclared
         Outputs of which the FMU does not say on what they depend.
     attributes : name → attributes of the Variable
         A clock has the type CLOCK; as an output its function says whether it is active.
+    partials : output → input → partial derivative, or a function of the values that returns it
+        What ``GetDirectionalDerivative`` knows; the capability goes with it.
     events, event_policy
         Of the Model.
     capabilities
@@ -92,13 +97,18 @@ class PythonFmu:
         step: Callable[[Any, float], StepAnswer | None] | None = None,
         depends: Mapping[str, Iterable[str]] | None = None,
         initial_depends: Mapping[str, Iterable[str]] | None = None,
+        dependency_kinds: Mapping[str, Mapping[str, DependencyKind]] | None = None,
         undeclared: Iterable[str] = (),
         update: Callable[[Any], UpdateAnswer | None] | None = None,
         attributes: Mapping[str, Mapping[str, Any]] | None = None,
         events: Iterable[EventDeclaration] = (),
         event_policy: EventPolicy | None = None,
+        partials: Mapping[str, Mapping[str, Any]] | None = None,
         **capabilities: Any,
     ) -> None:
+        self.partials = partials or {}
+        if partials is not None:
+            capabilities["provides_directional_derivatives"] = True
         self.outputs = dict(outputs or {})
         self.step = step or (lambda v, h: None)
         self.update = update or (lambda v: None)
@@ -154,6 +164,7 @@ class PythonFmu:
             ),
             dependencies=dependencies(depends or {}),
             initial_dependencies=dependencies(initial_depends or depends or {}),
+            dependency_kinds=dependency_kinds or {},
             assumed_dependencies=undeclared,
             assumed_initial_dependencies=undeclared,
             events=tuple(events),
@@ -241,6 +252,31 @@ class PythonInstance(Instance):
             self._call(self._kind_of_set(variables), said)
 
         return write
+
+    def directional_derivative(
+        self,
+        unknowns: Sequence[int],
+        knowns: Sequence[int],
+        seed: NDArray[np.float64],
+        sensitivity: NDArray[np.float64],
+    ) -> Transfer:
+        outputs, inputs = ([self._variables[r].name for r in part] for part in (unknowns, knowns))
+
+        def partial_of(output: str, name: str) -> float:
+            known = self.fmu.partials.get(output, {}).get(name, 0.0)
+            return float(known(self.values) if callable(known) else known)
+
+        def derive() -> None:
+            self._call(
+                Call.GET_DIRECTIONAL_DERIVATIVE, dict(zip(inputs, seed.tolist(), strict=True))
+            )
+            for k, output in enumerate(outputs):
+                sensitivity[k] = sum(
+                    partial_of(output, name) * change
+                    for name, change in zip(inputs, seed.tolist(), strict=True)
+                )
+
+        return derive
 
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         names = [self._variables[r].name for r in references]
@@ -486,6 +522,8 @@ def _operand(name: str, kind: str, word: str, instances: Mapping[str, int]) -> A
         return tuple(int(part) for part in word.strip("()").split(",") if part.strip())
     if kind in ("Group", "State"):
         return {"Group": Group, "State": State}[kind][word.upper()]
+    if word == "none":
+        return None
     if kind == "bool":
         return word == "true"
     return float(word) if kind.startswith("float") else int(word)

@@ -117,7 +117,7 @@ class _Attempt:
     program: Program
     rollback: Program
     polynomial_inputs: frozenset[int]
-    """Instances whose inputs are polynomials."""
+    """Instances that are given polynomials."""
     ends: Mapping[int, float]
     """Where it brings each instance, as a fraction of the interval."""
     event_hook: Hook | None
@@ -131,6 +131,7 @@ def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Att
         places = p.save(plan.members)
         buffer = p.keep()
     algorithm.emit(plan, p)
+    p.correct(p.means)
     attempt = p.program("attempt")
     begin = p.begin_buffer
     rollback = Program("rollback", ())
@@ -142,7 +143,9 @@ def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Att
         plan,
         attempt,
         rollback,
-        frozenset(i.instance for i in attempt.instructions if isinstance(i, Fit)),
+        frozenset(
+            i.instance for i in attempt.instructions if isinstance(i, Fit) and not i.is_constant
+        ),
         algorithm.ends(plan),
         None if begin is None else algorithm.event_hook(plan, begin),
         algorithm.leader(plan.step_order),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fmimaster.algorithms.differences import emit_differences
 from fmimaster.algorithms.event_update import emit_updates
 from fmimaster.algorithms.fmu_settings import FmuSettings, can_be_set_in_initialization_mode
 from fmimaster.plan.layout import Group
@@ -52,6 +53,7 @@ class Initialization:
                 p.set(i, Group.SETTINGS)
         with p.at_an_event():
             p.settle(most=self.most_sweeps, tolerance=self.tolerance)
+            emit_differences(plan, p)
         modes = [i for i in instances if plan.instances[i].event_mode]
         for i in instances:
             p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)

@@ -84,6 +84,24 @@ class Fmi2Instance(BinaryInstance):
 
         return read if verb == "Get" else write
 
+    def directional_derivative(
+        self,
+        unknowns: Sequence[int],
+        knowns: Sequence[int],
+        seed: NDArray[np.float64],
+        sensitivity: NDArray[np.float64],
+    ) -> Transfer:
+        """A function that calls ``GetDirectionalDerivative``."""
+        return self.transfer(
+            "GetDirectionalDerivative",
+            self.references(unknowns),
+            ctypes.c_size_t(len(unknowns)),
+            self.references(knowns),
+            ctypes.c_size_t(len(knowns)),
+            self.pointer(seed),
+            self.pointer(sensitivity),
+        )
+
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function that sets coefficients, or the time derivatives of these inputs."""
         if self.model.input_polynomials:

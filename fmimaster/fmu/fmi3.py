@@ -163,6 +163,26 @@ class Fmi3Instance(BinaryInstance):
 
         return read if verb == "Get" else write
 
+    def directional_derivative(
+        self,
+        unknowns: Sequence[int],
+        knowns: Sequence[int],
+        seed: NDArray[np.float64],
+        sensitivity: NDArray[np.float64],
+    ) -> Transfer:
+        """A function that calls ``GetDirectionalDerivative``."""
+        return self.transfer(
+            "GetDirectionalDerivative",
+            self.references(unknowns),
+            ctypes.c_size_t(len(unknowns)),
+            self.references(knowns),
+            ctypes.c_size_t(len(knowns)),
+            self.pointer(seed),
+            ctypes.c_size_t(len(seed)),
+            self.pointer(sensitivity),
+            ctypes.c_size_t(len(sensitivity)),
+        )
+
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function that sets coefficients, or keeps the signal for Intermediate Update Mode, in which the FMU
         requests values; inputs without ``intermediateUpdate`` keep the value that they have at the start of a step."""

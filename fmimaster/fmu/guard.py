@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
@@ -74,6 +75,17 @@ class Guarded(Instance):
             write()
 
         return act
+
+    def directional_derivative(
+        self,
+        unknowns: Sequence[int],
+        knowns: Sequence[int],
+        seed: NDArray[np.float64],
+        sensitivity: NDArray[np.float64],
+    ) -> Transfer:
+        """A function that computes them wherever that is allowed."""
+        act = self._instance.directional_derivative(unknowns, knowns, seed, sensitivity)
+        return lambda: self._go(Call.GET_DIRECTIONAL_DERIVATIVE, act)
 
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function that gives polynomials wherever inputs can be set."""

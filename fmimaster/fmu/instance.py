@@ -143,6 +143,25 @@ class Instance(ABC):
         """A function that sets these variables from ``values``, shape (total number of elements,)."""
         raise self._lacks(f"Set{kind.value}", "variables that can be set")
 
+    def directional_derivative(
+        self,
+        unknowns: Sequence[int],
+        knowns: Sequence[int],
+        seed: NDArray[np.float64],
+        sensitivity: NDArray[np.float64],
+    ) -> Transfer:
+        """A function that computes how unknowns change if knowns change by the seed: partial derivatives times the seed.
+
+        Only for a model whose capabilities declare directional derivatives.
+
+        Parameters
+        ----------
+        unknowns, knowns
+            Value references of Float64 variables.
+        seed, sensitivity : shape (number of elements of the knowns,), of the unknowns
+        """
+        raise self._lacks("GetDirectionalDerivative", "directional derivatives")
+
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function (time, signal) that gives these inputs as polynomials, from ``time`` over the next step.
 

@@ -10,6 +10,7 @@ SOURCES = (
     "control.c",
     "values.c",
     "polynomial.c",
+    "correction.c",
     "hooks.c",
     "fmu.c",
     "fmi2.c",
@@ -23,6 +24,7 @@ FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"
 CALLBACKS = """
 extern "Python" {
     int fm_python_transfer(const fm_segment *segment);
+    int fm_python_derive(const fm_derivative *derivative);
     int fm_python_set_polynomials(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                               double time, const char **function);
     int fm_python_do_step(void *self, double time, double size, fm_answer *answer, const char **function);

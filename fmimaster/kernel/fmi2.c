@@ -6,6 +6,7 @@
 #include "status.h"
 
 typedef int (*access_t)(void *, const uint32_t *, size_t, void *);
+typedef int (*derivative_t)(void *, const uint32_t *, size_t, const uint32_t *, size_t, const double *, double *);
 typedef int (*plain_t)(void *);
 typedef int (*do_step_t)(void *, double, double, int);
 typedef int (*setup_t)(void *, int, double, double, int, double);
@@ -22,7 +23,7 @@ static const char *const NAMES[FM_FUNCTIONS] = {
     [FM_SETUP_EXPERIMENT] = "SetupExperiment", [FM_ENTER_INITIALIZATION] = "EnterInitializationMode",
     [FM_EXIT_INITIALIZATION] = "ExitInitializationMode", [FM_TERMINATE] = "Terminate",
     [FM_SET_INPUT_DERIVATIVES] = "SetRealInputDerivatives", [FM_GET_REAL_STATUS] = "GetRealStatus",
-    [FM_GET_BOOLEAN_STATUS] = "GetBooleanStatus",
+    [FM_GET_BOOLEAN_STATUS] = "GetBooleanStatus", [FM_GET_DIRECTIONAL_DERIVATIVE] = "GetDirectionalDerivative",
 };
 
 const char *fm_fmi2_name(int function)
@@ -58,6 +59,18 @@ void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
     s->self = fmu->component;
     s->address = fm_find(fmu, (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type, &s->function);
     s->transfer = !s->address ? fm_missing : type != FM_BOOLEAN ? transfer : is_get ? get_booleans : set_booleans;
+}
+
+static int derive(const fm_derivative *d)
+{
+    return ((derivative_t)d->address)(d->self, d->unknowns, d->n_unknowns, d->knowns, d->n_knowns, d->seed, d->sensitivity);
+}
+
+void fm_fmi2_bind_derivative(const fm_fmu *fmu, fm_derivative *d)
+{
+    d->self = fmu->component;
+    d->address = fm_find(fmu, FM_GET_DIRECTIONAL_DERIVATIVE, &d->function);
+    d->derive = d->address ? derive : fm_missing_derivative;
 }
 
 static int set_polynomials(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,

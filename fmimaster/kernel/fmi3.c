@@ -10,6 +10,8 @@
 typedef int (*access_t)(void *, const uint32_t *, size_t, void *, size_t);
 typedef int (*clock_access_t)(void *, const uint32_t *, size_t, void *);
 typedef int (*update_t)(void *, bool *, bool *, bool *, bool *, bool *, double *);
+typedef int (*derivative_t)(void *, const uint32_t *, size_t, const uint32_t *, size_t, const double *, size_t, double *,
+                            size_t);
 typedef int (*plain_t)(void *);
 typedef int (*do_step_t)(void *, double, double, bool, bool *, bool *, bool *, double *);
 typedef int (*initialize_t)(void *, bool, double, double, bool, double);
@@ -29,6 +31,7 @@ static const char *const NAMES[FM_FUNCTIONS] = {
     [FM_TERMINATE] = "Terminate", [FM_GET_CLOCK] = "GetClock", [FM_SET_CLOCK] = "SetClock",
     [FM_ENTER_EVENT] = "EnterEventMode", [FM_ENTER_STEP] = "EnterStepMode",
     [FM_UPDATE_DISCRETE_STATES] = "UpdateDiscreteStates",
+    [FM_GET_DIRECTIONAL_DERIVATIVE] = "GetDirectionalDerivative",
 };
 
 const char *fm_fmi3_name(int function)
@@ -53,6 +56,19 @@ void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
     s->self = fmu->component;
     s->address = fm_find(fmu, which, &s->function);
     s->transfer = !s->address ? fm_missing : is_clock ? transfer_clocks : transfer;
+}
+
+static int derive(const fm_derivative *d)
+{
+    return ((derivative_t)d->address)(d->self, d->unknowns, d->n_unknowns, d->knowns, d->n_knowns, d->seed,
+                                     d->n_seed, d->sensitivity, d->n_sensitivity);
+}
+
+void fm_fmi3_bind_derivative(const fm_fmu *fmu, fm_derivative *d)
+{
+    d->self = fmu->component;
+    d->address = fm_find(fmu, FM_GET_DIRECTIONAL_DERIVATIVE, &d->function);
+    d->derive = d->address ? derive : fm_missing_derivative;
 }
 
 static int set_polynomials(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,

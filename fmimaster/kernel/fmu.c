@@ -21,6 +21,12 @@ int fm_missing(const fm_segment *segment)
     return FM_MISSING;
 }
 
+int fm_missing_derivative(const fm_derivative *derivative)
+{
+    (void)derivative;
+    return FM_MISSING;
+}
+
 int fm_missing_step(void *self, double time, double size, fm_answer *answer, const char **function)
 {
     const fm_fmu *fmu = self;

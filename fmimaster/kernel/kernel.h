@@ -26,7 +26,7 @@ enum fm_type {
 /* Operations: FM_ and the name of the instruction, by which Python finds them; and what only the kernel has. */
 enum fm_op {
     FM_MOVE, FM_FIT, FM_SET, FM_GET, FM_STEP, FM_SAVE, FM_RESTORE, FM_KEEP, FM_RECALL, FM_REMEMBER, FM_FORGET,
-    FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL, FM_ALIGN, FM_UPDATE, FM_TICK, FM_CALL,
+    FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL, FM_ALIGN, FM_UPDATE, FM_TICK, FM_CALL, FM_CORRECT,
     FM_MOVE_SET, /* a MOVE and the SET that comes next; the SET is in the program too, but skipped */
     FM_MOVE_TRIGGERS, FM_SET_TRIGGERS, FM_GET_CLOCKS, /* MOVE, SET and GET of these groups */
     FM_STEP_LIMITED, /* a STEP in a system in which an instance may return early */
@@ -142,7 +142,30 @@ typedef struct {
     const int *buffers;
     const int *points, *derivatives; /* per input of the instance */
     double held; /* fraction of the interval whose value is held; NAN for none */
+    double mean; /* fraction of the interval up to which the mean is held; NAN for none */
+    int adaptive;
 } fm_fit;
+
+/* How unknowns change if knowns change by the seed: a directional derivative of an FMU, or partial derivatives that were
+ * measured, one row for each unknown. */
+typedef struct fm_derivative fm_derivative;
+struct fm_derivative {
+    int (*derive)(const fm_derivative *derivative);
+    void *address; /* of the function in the library of an FMU */
+    void *self;
+    const uint32_t *unknowns, *knowns;
+    size_t n_unknowns, n_knowns, n_sensitivity, n_seed;
+    double *sensitivity, *seed;
+    const double *partials;
+    const char *function;
+};
+
+/* Outputs that CORRECT corrects: their slots, and how their inputs are moved. */
+typedef struct {
+    fm_derivative derivative;
+    const fm_move *moves;
+    const size_t *slots;
+} fm_correction;
 
 /* What CALL calls: returns FM_OK, FM_AGAIN, or FM_ERROR. */
 typedef struct fm_kernel fm_kernel;
@@ -165,6 +188,7 @@ typedef struct {
     const fm_move *moves;
     const fm_segment *segments;
     const fm_fit *fit;
+    const fm_correction *correction;
     const fm_hook *hook;        /* CALL */
     const fm_trigger *triggers; /* MOVE_TRIGGERS, SET_TRIGGERS: n of them */
 } fm_instruction;
@@ -179,6 +203,7 @@ typedef struct {
 #define FM_MOST_NESTED 4    /* REPEATs inside each other */
 #define FM_MOST_POINTS 8    /* of a polynomial */
 #define FM_MOST_NODES 64    /* values and derivatives of it */
+#define FM_CANDIDATES 4     /* of an adaptive polynomial */
 #define FM_MEASURE_EVERY 64 /* attempts: the clock costs a tenth of a small FMU's step */
 
 /* A fixed pool of threads: workers.c. A task must not be run twice, nor two tasks share anything. */
@@ -241,6 +266,7 @@ struct fm_kernel {
     double **coefficients;
     double *centre;
     int *degree;
+    double **errors, **measured; /* per instance, of adaptive polynomials: FM_CANDIDATES errors, and when, for each input */
     int *follows; /* whether the instance has been given a polynomial */
     int fits;  /* whether any program has a FIT: else these are not looked at */
     double *scratch; /* largest n * (degree + 1) * 4 */
@@ -303,6 +329,10 @@ double fm_largest_change(const fm_kernel *k, void *const *before);
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c);
 int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function);
 
+/* correction.c: CORRECT, and what it calls for partial derivatives that were measured. */
+int fm_correct(fm_kernel *k, const fm_instruction *c);
+int fm_multiply_partials(const fm_derivative *derivative);
+
 /* hooks.c: the hooks that are written in C, each with its data. */
 typedef struct {
     int n, buffer, target;
@@ -335,6 +365,7 @@ enum fm_function {
     FM_DO_STEP, FM_GET_STATE, FM_SET_STATE, FM_ENTER_CONFIGURATION, FM_EXIT_CONFIGURATION, FM_SETUP_EXPERIMENT,
     FM_ENTER_INITIALIZATION, FM_EXIT_INITIALIZATION, FM_TERMINATE, FM_SET_INPUT_DERIVATIVES, FM_GET_REAL_STATUS,
     FM_GET_BOOLEAN_STATUS, FM_GET_CLOCK, FM_SET_CLOCK, FM_ENTER_EVENT, FM_ENTER_STEP, FM_UPDATE_DISCRETE_STATES,
+    FM_GET_DIRECTIONAL_DERIVATIVE,
     FM_FUNCTIONS
 };
 
@@ -387,3 +418,8 @@ int fm_set_coefficients(const fm_fmu *fmu, size_t n, int degree, const double *d
  * their values are in the segment already. */
 void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);
 void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *segment);
+
+/* Make the call of an FMU ready that computes a directional derivative; variables and arrays are in it already. */
+void fm_fmi2_bind_derivative(const fm_fmu *fmu, fm_derivative *derivative);
+void fm_fmi3_bind_derivative(const fm_fmu *fmu, fm_derivative *derivative);
+int fm_missing_derivative(const fm_derivative *derivative);

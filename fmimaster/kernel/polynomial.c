@@ -67,10 +67,139 @@ static void evaluate(const double *coefficients, int degree, int n, double s, in
     }
 }
 
+/* Means of all continuous inputs from the centre of their polynomials over a length in s. */
+static void mean(const double *coefficients, int degree, int n, double length, double *result)
+{
+    for (int w = 0; w < n; w++)
+        result[w] = 0.0;
+    for (int p = degree; p >= 0; p--)
+        for (int w = 0; w < n; w++)
+            result[w] = result[w] * length + coefficients[p * n + w] / (p + 1);
+}
+
 /* The copies of the outputs that a polynomial may go through: buffers, then the history. */
 static const fm_copy *earlier(const fm_kernel *k, const fm_fit *f, int b)
 {
     return b < f->n_buffers ? &k->buffers[f->buffers[b]] : &k->history[b - f->n_buffers];
+}
+
+/* The points that a polynomial of one route can go through: _Points of inputs.py. */
+struct points {
+    const fm_route *route;
+    int wanted_points, wanted_derivatives;
+    int n;    /* of them, the newest first */
+    int near; /* number of the first copy that is too near to the newest point; NONE for none */
+    double times[FM_MOST_POINTS + 1];
+    void *const *outputs[FM_MOST_POINTS + 1];
+};
+
+enum { NONE = -1 };
+
+static void find_points(const fm_kernel *k, const fm_fit *f, int w, double nearest, struct points *p)
+{
+    int j = p->route->source_instance, most = f->points[w] + f->adaptive;
+    p->wanted_points = f->points[w];
+    p->wanted_derivatives = f->derivatives[w];
+    p->times[0] = k->read[j];
+    p->outputs[0] = k->outputs;
+    p->n = 1;
+    p->near = NONE;
+    for (int b = 0; b < f->n_copies && p->n + (p->near != NONE) < most; b++) {
+        const fm_copy *copy = earlier(k, f, b);
+        double time = copy->read[j], distance = INFINITY;
+        if (!isfinite(time))
+            continue;
+        for (int q = 0; q < p->n; q++)
+            distance = fmin(distance, fabs(time - p->times[q]));
+        if (distance > nearest) {
+            p->outputs[p->n] = copy->outputs;
+            p->times[p->n++] = time;
+        } else if (p->n == 1 && p->near == NONE && distance > 0.0) {
+            p->near = b;
+        }
+    }
+}
+
+/* Coefficients of the polynomial through so many points from the first on; returns how many there are. */
+static int through(const fm_kernel *k, const fm_fit *f, const struct points *p, int points, int derivatives, int first,
+                   double centre, double **part)
+{
+    double *nodes = k->scratch, *samples = nodes + f->rows, *work = samples + f->rows;
+    int is_near = p->near != NONE && first == 0 && points == p->wanted_points && derivatives == p->wanted_derivatives;
+    int at = 0;
+    *part = work + 2 * f->rows;
+    points -= is_near;
+    if (p->route->n_derivatives < derivatives) {
+        points = 1;
+        is_near = derivatives = 0;
+    }
+    for (int q = first; q < first + points && q < p->n; q++) {
+        for (int d = 0; d <= derivatives; d++) {
+            nodes[at] = p->times[q];
+            samples[at++] = output_of(p->route, d, p->outputs[q]);
+        }
+        if (q == 0 && is_near) {
+            const fm_copy *copy = earlier(k, f, p->near);
+            double before = output_of(p->route, derivatives, copy->outputs);
+            nodes[at] = p->times[0];
+            samples[at] = (samples[at - 1] - before) / (p->times[0] - copy->read[p->route->source_instance]);
+            at++;
+        }
+    }
+    hermite(nodes, samples, at, centre, work, *part);
+    return at;
+}
+
+/* FADING, STEADY and ROUNDING of polynomial.py. */
+static const double FADING = 0.9, STEADY = 0.8, ROUNDING = 1e-13;
+
+/* Points and derivatives of the candidate that would have predicted the newest point best: _measured_best of inputs.py. */
+static void measured_best(const fm_kernel *k, const fm_fit *f, const struct points *p, double *errors, double *measured,
+                          double length, int *points, int *derivatives)
+{
+    int lower = p->wanted_derivatives > 1, n = 2 + 2 * lower, best = 0, older = p->n - 1;
+    int tried_points[FM_CANDIDATES], tried_derivatives[FM_CANDIDATES];
+    for (int c = 0; c < n; c++) {
+        tried_points[c] = p->wanted_points - c / (1 + lower);
+        tried_derivatives[c] = p->wanted_derivatives - (lower ? c % 2 : 0);
+    }
+    *points = tried_points[0];
+    *derivatives = tried_derivatives[0];
+    if (older == 0) {
+        for (int c = 0; c < FM_CANDIDATES; c++)
+            errors[c] = NAN;
+        *measured = NAN;
+        return;
+    }
+    double now = p->times[0], last = now - p->times[1], largest = 0.0;
+    double actual = output_of(p->route, 0, p->outputs[0]);
+    for (int q = 0; q <= older; q++)
+        largest = fmax(largest, fabs(output_of(p->route, 0, p->outputs[q])));
+    for (int c = 0; c < n && *measured != now; c++) {
+        if (tried_points[c] > older)
+            continue;
+        double *part, predicted;
+        int size = through(k, f, p, tried_points[c], tried_derivatives[c], 1, now, &part);
+        evaluate(part, size - 1, 1, 0.0, 0, &predicted);
+        double error = fabs(predicted - actual), faded = FADING * errors[c];
+        errors[c] = faded > error ? faded : error;
+    }
+    *measured = now;
+    if (isnan(errors[0]) || !(STEADY * last <= length && length <= last / STEADY))
+        return;
+    double floor = ROUNDING * largest;
+    for (int c = 1; c < n; c++)
+        if ((errors[c] > floor ? errors[c] : floor) < errors[best])
+            best = c;
+    *points = tried_points[best];
+    *derivatives = tried_derivatives[best];
+}
+
+/* Inputs that are constant over the interval are put into the store. */
+static void hold(fm_kernel *k, const fm_instruction *c, double *values)
+{
+    memcpy(c->segments->values, values, sizeof(double) * c->segments->size);
+    k->degree[c->instance] = -1;
 }
 
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
@@ -78,56 +207,29 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
     const fm_fit *f = c->fit;
     int i = c->instance, most = f->rows;
     int first = k->route_begin[i], n = k->route_begin[i + 1] - first;
-    double centre = k->begin + c->at * (k->end - k->begin), nearest = NEAREST * (k->end - k->begin);
-    double *nodes = k->scratch, *samples = nodes + most, *work = samples + most, *part = work + 2 * most;
+    double length = k->end - k->begin, centre = k->begin + c->at * length;
     memset(k->coefficients[i], 0, sizeof(double) * (size_t)(most * n));
     for (int w = 0; w < n; w++) {
-        const fm_route *route = &k->routes[first + w];
-        int is_held = route->n_derivatives < f->derivatives[w];
-        int j = route->source_instance, used = is_held ? 1 : f->derivatives[w] + 1;
-        int wanted = is_held ? 1 : f->points[w], points = 0, near = -2;
-        double times[FM_MOST_POINTS];
-        void *const *chosen[FM_MOST_POINTS];
-        for (int b = -1; b < f->n_copies && points + (near != -2) < wanted; b++) {
-            double time = b < 0 ? k->read[j] : earlier(k, f, b)->read[j];
-            double distance = INFINITY;
-            if (b >= 0 && !isfinite(time))
-                continue;
-            for (int p = 0; p < points; p++)
-                distance = fmin(distance, fabs(time - times[p]));
-            if (distance > nearest) {
-                chosen[points] = b < 0 ? k->outputs : earlier(k, f, b)->outputs;
-                times[points++] = time;
-            } else if (points == 1 && near == -2 && distance > 0.0) {
-                near = b;
-            }
-        }
-        int at = 0;
-        for (int p = 0; p < points; p++) {
-            for (int d = 0; d < used; d++) {
-                nodes[at] = times[p];
-                samples[at++] = output_of(route, d, chosen[p]);
-            }
-            if (p == 0 && near >= 0) {
-                const fm_copy *copy = earlier(k, f, near);
-                double before = output_of(route, used - 1, copy->outputs);
-                nodes[at] = times[0];
-                samples[at] = (samples[at - 1] - before) / (times[0] - copy->read[j]);
-                at++;
-            }
-        }
-        hermite(nodes, samples, at, centre, work, part);
-        for (int p = 0; p < at; p++)
-            k->coefficients[i][p * n + w] = part[p] * route->factor;
-        k->coefficients[i][w] += route->offset;
+        struct points p = {.route = &k->routes[first + w]};
+        int points = f->points[w], derivatives = f->derivatives[w];
+        double *part;
+        find_points(k, f, w, NEAREST * length, &p);
+        if (f->adaptive && p.times[0] <= centre)
+            measured_best(k, f, &p, k->errors[i] + FM_CANDIDATES * w, k->measured[i] + w, k->end - centre, &points,
+                          &derivatives);
+        int size = through(k, f, &p, points, derivatives, 0, centre, &part);
+        for (int d = 0; d < size; d++)
+            k->coefficients[i][d * n + w] = part[d] * p.route->factor;
+        k->coefficients[i][w] += p.route->offset;
     }
     k->centre[i] = centre;
     k->degree[i] = most - 1;
     if (!isnan(f->held)) {
-        double middle = k->begin + f->held * (k->end - k->begin);
-        evaluate(k->coefficients[i], most - 1, n, middle - centre, 0, nodes);
-        memcpy(k->coefficients[i], nodes, sizeof(double) * (size_t)n);
-        k->degree[i] = 0;
+        evaluate(k->coefficients[i], most - 1, n, (k->begin + f->held * length) - centre, 0, k->scratch);
+        hold(k, c, k->scratch);
+    } else if (!isnan(f->mean)) {
+        mean(k->coefficients[i], most - 1, n, (k->begin + f->mean * length) - centre, k->scratch);
+        hold(k, c, k->scratch);
     }
 }
 

@@ -12,6 +12,7 @@ from fmimaster.plan.clocks import (
     refuse_without_event_mode,
     without_clocked_links,
 )
+from fmimaster.plan.corrections import find_corrections
 from fmimaster.plan.events import event_members, place_triggers, plan_events
 from fmimaster.plan.graph import Visit, dependency_arcs, trigger_sequence, visits
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
@@ -111,6 +112,9 @@ def make_plan(
         warnings=tuple(clock_warnings(described, system.links, triggers)),
         events=events,
         triggers=place_triggers(triggers, layout),
+        corrections=find_corrections(
+            [c.model for c in system.components], system.links, events, layout
+        ),
     )
 
 

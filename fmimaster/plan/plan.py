@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from fmimaster.plan.corrections import Correction
 from fmimaster.plan.events import Event, Trigger, reached_by_events
 from fmimaster.plan.graph import AlgebraicLoop, Visit
 from fmimaster.plan.layout import Group, Layout, Route
@@ -87,6 +88,8 @@ class Plan:
     events: tuple[Event, ...] = ()
     """Those that the run watches or fires."""
     triggers: tuple[Trigger, ...] = ()
+    corrections: Mapping[int, Correction] = field(default_factory=dict)
+    """Instance → outputs that depend directly on its inputs, which are corrected if inputs are held at a mean."""
 
     @property
     def initial_loops(self) -> tuple[AlgebraicLoop, ...]:

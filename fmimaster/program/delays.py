@@ -46,11 +46,13 @@ class Delay:
     """Derivatives taken at each of them."""
     is_constant: bool = False
     """Whether the value of the polynomial at one time is held."""
+    is_mean: bool = False
+    """Whether the mean of the polynomial is held."""
 
     @property
     def is_held(self) -> bool:
         """Whether the input keeps its value over the step."""
-        return self.is_constant or self.points * (self.derivatives + 1) == 1
+        return self.is_constant or self.is_mean or self.points * (self.derivatives + 1) == 1
 
 
 def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
@@ -89,6 +91,7 @@ class _Take:
     points: int = 1
     derivatives: int = 0
     is_constant: bool = False
+    is_mean: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ class _Walk:
         points, derivatives = fit.of_route(k)
         if len(route.derivatives) < derivatives:
             return _Take(line, read)
-        return _Take(line, read, points, derivatives, fit.held is not None)
+        return _Take(line, read, points, derivatives, fit.held is not None, fit.mean is not None)
 
 
 def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:
@@ -181,6 +184,7 @@ def _delay(route: Route, end: float, take: _Take, steps: list[tuple[int, Step]])
         points=take.points,
         derivatives=take.derivatives,
         is_constant=take.is_constant,
+        is_mean=take.is_mean,
     )
 
 
@@ -208,9 +212,13 @@ def in_steps(delay: Delay) -> str:
 
 def course(delay: Delay) -> str:
     """How the input goes on over the step, in words."""
+    degree = delay.points * (delay.derivatives + 1) - 1
+    points = f"{delay.points} point{'s' if delay.points != 1 else ''}"
+    polynomial = f"polynomial of degree {degree} through {points}"
+    if delay.is_mean and degree:
+        return f"held at the mean of the {polynomial}"
     if delay.is_held:
         return "held"
     if (delay.points, delay.derivatives) == (1, 1):
         return "goes on along its slope"
-    degree = delay.points * (delay.derivatives + 1) - 1
-    return f"polynomial of degree {degree} through {delay.points} points"
+    return polynomial

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from fmimaster.errors import OptionError
+from fmimaster.plan.corrections import passes
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
     Call,
+    Correct,
     Fit,
     Forget,
     Get,
@@ -54,7 +57,11 @@ class Emitter:
     begin_buffer : int or None
         Of the last program: the buffer of the outputs at the start of its interval, if it keeps them.
     polynomial_inputs : set of int
-        Instances whose inputs are given by polynomials in any program so far.
+        Instances that are given polynomials in any program so far.
+    corrected : set of int
+        Instances whose outputs are corrected in any program so far.
+    means : set of int
+        Instances whose inputs are held at the mean of a polynomial in the present program.
     hooks : list of Hook
         What CALL calls, by number.
     derivatives : instance → number
@@ -76,6 +83,7 @@ class Emitter:
         self.n_places = 0
         self.n_buffers = 0
         self.polynomial_inputs: set[int] = set()
+        self.corrected: set[int] = set()
         self.begin_buffer: int | None = None
         self._at_an_event = False
         self.hooks = [] if hooks is None else hooks
@@ -89,6 +97,7 @@ class Emitter:
         self._intervals: list[Interval] = []
         self._saved: dict[int, int] = {}
         self._wants_begin = False
+        self.means: set[int] = set()
         self._enter(0.0, 1.0)
 
     def wanted_derivatives(self) -> dict[int, int]:
@@ -140,38 +149,61 @@ class Emitter:
     # Inputs, steps, outputs
 
     def inputs(self, instance: int, polynomial: Polynomial) -> None:
-        """Give the instance its inputs: continuous ones by the polynomial, if the FMU can take it, all others held."""
+        """Give the instance its inputs: continuous ones by the polynomial, or by its mean if the FMU takes none; all others
+        held."""
         if self._has(instance, Group.CONTINUOUS):
-            if self._interpolates(instance, polynomial):
-                most = self.most_coefficients(instance)
-                if polynomial.degree >= most:
-                    raise OptionError(
-                        f"'{self.plan.instances[instance].name}' takes polynomials with {most} coefficients, but "
-                        f"Polynomial({polynomial.points}, {polynomial.derivatives}) has {polynomial.degree + 1}. Take "
-                        "fewer points or derivatives."
-                    )
-                self._fit(instance, polynomial)
-            else:
+            published = [
+                len(route.derivatives) for route in self.plan.routes[instance, Group.CONTINUOUS]
+            ]
+            takes = self.plan.instances[instance].takes_polynomials
+            means = [polynomial.mean_of(n) for n in published]
+            if polynomial.degree == 0:
                 self._write(Move(instance, Group.CONTINUOUS))
+            elif polynomial.is_constant or takes:
+                self._refuse_too_many_coefficients(instance, polynomial)
+                self._fit(instance, polynomial, [polynomial.of(n) for n in published])
+            elif {*means} == {(1, 0)}:
+                self._write(Move(instance, Group.CONTINUOUS))
+            else:
+                self._fit(instance, replace(polynomial, mean=True, adaptive=False), means)
         if self._has(instance, Group.DISCRETE) and not self.plan.instances[instance].event_mode:
             self._write(Move(instance, Group.DISCRETE))
         self.set_inputs(instance)
 
-    def _fit(self, instance: int, polynomial: Polynomial) -> None:
-        interval, points = self._intervals[-1], polynomial.points
-        begin, held = interval.begin, polynomial.held
+    def _refuse_too_many_coefficients(self, instance: int, polynomial: Polynomial) -> None:
+        most = self.most_coefficients(instance)
+        if polynomial.degree >= most and not polynomial.is_constant:
+            raise OptionError(
+                f"'{self.plan.instances[instance].name}' takes polynomials with {most} coefficients, but "
+                f"Polynomial({polynomial.points}, {polynomial.derivatives}) has {polynomial.degree + 1}. Take "
+                "fewer points or derivatives."
+            )
+
+    def _fit(self, instance: int, polynomial: Polynomial, numbers: list[tuple[int, int]]) -> None:
+        """Write a FIT with these numbers of points and derivatives for the routes to the instance."""
+        interval, held = self._intervals[-1], polynomial.held
+        begin, length = interval.begin, interval.end - interval.begin
         if held is not None:
-            held = begin + held * (interval.end - begin)
-        history = polynomial.history and points > 1
-        if history:
-            # the newest point of the history is the present one before the first step; one more for a short step
-            self.wanted_history = max(self.wanted_history, points + 1)
+            held = begin + held * length
+        most = max(points for points, _ in numbers)
+        history = polynomial.history and most > 1
         buffers: tuple[int, ...] = ()
-        if points > 1 and (self._wants_begin or not polynomial.history):
+        if most > 1 and (self._wants_begin or not polynomial.history):
             buffers = self._begins(instance)
-        self.polynomial_inputs.add(instance)
-        fit = Fit(instance, begin, points, polynomial.derivatives, buffers, history, held)
-        self._write(fit)
+        adaptive = polynomial.adaptive and not polynomial.mean and history and not buffers
+        if history:
+            # the newest point of the history is the present one before the first step; one more for a short step, and one
+            # by which the error is measured
+            self.wanted_history = max(self.wanted_history, most + 1 + adaptive)
+        if not polynomial.is_constant:
+            self.polynomial_inputs.add(instance)
+        elif polynomial.mean:
+            self.means.add(instance)
+        points, derivatives = (_one_or_each(n) for n in zip(*numbers, strict=True))
+        mean = interval.end if polynomial.mean else None
+        self._write(
+            Fit(instance, begin, points, derivatives, buffers, history, held, mean, adaptive)
+        )
 
     def move(self, instance: int) -> None:
         """Inputs of the instance in the store ← connected outputs, held."""
@@ -225,6 +257,14 @@ class Emitter:
         if self._has(instance, group):
             self._write(Get(instance, group))
             self._trace.get(instance)
+
+    def correct(self, instances: Iterable[int]) -> None:
+        """Correct outputs of these instances that depend directly on held inputs, as far as it can be done."""
+        for chosen in passes(self.plan.corrections, instances, self.plan.links):
+            for instance in chosen:
+                self._write(Correct(instance))
+                self.corrected.add(instance)
+                self._trace.change()
 
     def get_clocks(self, instance: int) -> None:
         """Output clocks of the FMU → store; nothing if none is connected."""
@@ -391,5 +431,7 @@ class Emitter:
     def _has(self, instance: int, group: Group) -> bool:
         return bool(self.plan.layout.segments(instance, group))
 
-    def _interpolates(self, instance: int, polynomial: Polynomial) -> bool:
-        return polynomial.degree > 0 and self.plan.instances[instance].takes_polynomials
+
+def _one_or_each(numbers: tuple[int, ...]) -> int | tuple[int, ...]:
+    """One number, if it is the same for all routes."""
+    return numbers[0] if len(set(numbers)) == 1 else numbers

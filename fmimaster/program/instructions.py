@@ -75,7 +75,13 @@ class Fit(Instruction):
     A copy that is as near to another point gives nothing.
 
     With ``held`` the inputs are constant over the interval, at the values that these polynomials have at that fraction of
-    it.
+    it; with ``mean`` at their means from ``at`` to that fraction. They are in the store then, as after a MOVE.
+
+    With ``adaptive`` each input that is extrapolated takes one point or one derivative less, or both, if that has the
+    smaller *measured error*: the difference at the newest point from what the points before it predict, or 0.9 of the
+    measured error at the point before, whichever is more. Without an older point nothing is measured. The largest
+    polynomial is taken until its error is measured, and if this interval is shorter than 0.8 or longer than 1.25 of the
+    last one.
     """
 
     instance: int
@@ -85,6 +91,13 @@ class Fit(Instruction):
     buffers: tuple[int, ...]
     history: bool = False
     held: float | None = None
+    mean: float | None = None
+    adaptive: bool = False
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the inputs are constant over the interval."""
+        return self.held is not None or self.mean is not None
 
     def of_route(self, k: int) -> tuple[int, int]:
         """Points and derivatives for the k-th route to the instance."""
@@ -122,6 +135,18 @@ class Get(Instruction):
 
     instance: int
     group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Correct(Instruction):
+    """Outputs in the store that depend directly on the continuous inputs ← what they are with the inputs of now.
+
+    FMI forbids to read after setting in Step Mode. So the partial derivatives times the difference between the connected
+    outputs, transformed, and the inputs in the store are added; these inputs in the store ← those outputs. With inputs as
+    they were nothing is called. Which outputs, and how the derivatives are had, is in the plan's corrections.
+    """
+
+    instance: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
     Call,
+    Correct,
     Fit,
     Get,
     Instruction,
@@ -108,12 +109,19 @@ def _fit(instruction: Fit, plan: Plan) -> tuple[str, str]:
     through = f"at {instruction.at:g} through {points} with {derivatives}"
     through += f", from the outputs and {', '.join(earlier)}" if earlier else ""
     through += "" if instruction.held is None else f", held as at {instruction.held:g}"
+    through += "" if instruction.mean is None else f", held at the mean to {instruction.mean:g}"
+    through += ", or fewer by the measured error" if instruction.adaptive else ""
     return _group(Group.CONTINUOUS), f"{_routes(instruction, plan, Group.CONTINUOUS)} ({through})"
 
 
 def _values(instruction: Set | Get, plan: Plan) -> tuple[str, str]:
     segments = plan.layout.segments(instruction.instance, instruction.group)
     return _group(instruction.group), _some([v.name for s in segments for v in s.variables], ", ")
+
+
+def _correct(instruction: Correct, plan: Plan) -> tuple[str, str]:
+    correction = plan.corrections[instruction.instance]
+    return _group(Group.OUTPUTS), _some([v.name for v in correction.outputs], ", ")
 
 
 def _step(instruction: Step, plan: Plan) -> tuple[str, str]:
@@ -170,6 +178,7 @@ _WORDS: Mapping[type[Instruction], Callable[[Any, Plan], tuple[str, str]]] = {
     Fit: _fit,
     Set: _values,
     Get: _values,
+    Correct: _correct,
     Step: _step,
     Save: _place,
     Restore: _place,

@@ -30,15 +30,24 @@ class Polynomial:
     held : float, optional
         The input is constant over the interval, at the value that the polynomial has at this fraction of it: 0.5 is a
         midpoint hold. Without it the input follows the polynomial.
+    mean : bool
+        The input is constant over the interval, at the mean of the polynomial. An FMU that cannot take a polynomial is
+        given the mean in any case, unless the polynomial is ``held``.
+    adaptive : bool
+        One point or one derivative less is taken where that would have predicted the newest point better, see
+        :class:`fmimaster.program.instructions.Fit`. Needs at least 2 points.
 
-    ``Polynomial(1, 0)`` holds the value, ``Polynomial(1, 1)`` goes on along the slope (first-order hold),
-    ``Polynomial(2, 0)`` is the straight line through two points.
+    Of a source that publishes fewer derivatives, those that it publishes are taken. ``Polynomial(1, 0)`` holds the value,
+    ``Polynomial(1, 1)`` goes on along the slope (first-order hold), ``Polynomial(2, 0)`` is the straight line through two
+    points.
     """
 
     points: int = 1
     derivatives: int = 0
     history: bool = True
     held: float | None = None
+    mean: bool = False
+    adaptive: bool = False
 
     def __post_init__(self) -> None:
         if self.points < 1 or self.derivatives < 0:
@@ -53,11 +62,38 @@ class Polynomial:
 
         if self.held is not None and not 0.0 <= self.held <= 1.0:
             raise OptionError(f"held={self.held:g}: expected a fraction of the interval, 0 to 1.")
+        if self.held is not None and self.mean:
+            raise OptionError(
+                "held and mean: an input is constant at the one or the other. Give one of them."
+            )
+        if self.adaptive and (self.points < 2 or not self.history):
+            raise OptionError(
+                f"Polynomial({self.points}, {self.derivatives}, adaptive=True): expected at least 2 points and the "
+                "history, because the error is measured at the newest point by those before it."
+            )
 
     @property
     def degree(self) -> int:
         """Degree of the polynomial; 0 means that the value is held."""
         return self.points * (self.derivatives + 1) - 1
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the input is constant over the interval."""
+        return self.degree == 0 or self.mean or self.held is not None
+
+    def of(self, published: int) -> tuple[int, int]:
+        """Points and derivatives for a source that publishes so many derivatives."""
+        return self.points, min(self.derivatives, published)
+
+    def mean_of(self, published: int) -> tuple[int, int]:
+        """Points and derivatives of the polynomial whose mean an FMU is given that takes none.
+
+        With derivatives it goes through the newest point alone, else through at most two: those of higher degree are less
+        stable as means. Source: fmimaster, the best of five on the two masses with held inputs.
+        """
+        derivatives = min(self.derivatives, published)
+        return (1, derivatives) if derivatives else (min(self.points, 2), 0)
 
 
 HOLD = Polynomial(1, 0)
@@ -68,6 +104,33 @@ NEAREST = 0.02
 
 FIRST_ORDER = Polynomial(1, 1)
 """The value goes on along its present slope."""
+
+ADAPTIVE = Polynomial(2, 2, adaptive=True)
+"""The quintic through value and two derivatives at two points, lowered where that is better by the measured error."""
+
+MOST_CANDIDATES = 4
+"""Of an adaptive polynomial."""
+
+FADING = 0.9
+"""A measured error counts by so much less from point to point. With :data:`STEADY` the best of nine settings on the two
+masses."""
+
+STEADY = 0.8
+"""An interval is as long as the last one if it is at least this part of it, and at most the inverse: errors that were
+measured over another length tell nothing."""
+
+ROUNDING = 1e-13
+"""Measured errors below this part of the largest value at the points are equal: a polynomial through two points has an
+error of some hundred units in the last place."""
+
+
+def candidates(points: int, derivatives: int) -> tuple[tuple[int, int], ...]:
+    """The polynomials among which an adaptive one is chosen: (points, derivatives), the largest first.
+
+    A polynomial without derivatives is one of them only for a source that publishes none.
+    """
+    orders = [d for d in (derivatives, derivatives - 1) if d > 0] or [0]
+    return tuple((p, d) for p in (points, points - 1) for d in orders)
 
 
 def hermite(
@@ -129,6 +192,14 @@ def evaluate(
         for j in range(derivative):
             weight *= k - j
         result = result * s + weight * coefficients[k]
+    return result
+
+
+def mean(coefficients: NDArray[np.float64], length: float) -> NDArray[np.float64]:
+    """Mean of polynomials from their centre over a length in s; shape (degree + 1, n) → (n,)."""
+    result = np.zeros(coefficients.shape[1])
+    for k in reversed(range(len(coefficients))):
+        result = result * length + coefficients[k] / (k + 1)
     return result
 
 

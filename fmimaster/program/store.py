@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import nan
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.plan.layout import Group, Layout
-from fmimaster.program.polynomial import MOST_COEFFICIENTS, Polynomials
+from fmimaster.program.polynomial import MOST_CANDIDATES, MOST_COEFFICIENTS, Polynomials
 from fmimaster.system.model import DataType
 
 Copy = tuple[NDArray[Any], ...]
@@ -33,12 +33,18 @@ class Courses:
         In s.
     coefficients : list of arrays, one per instance, shape (MOST_COEFFICIENTS, inputs)
         Row k holds the coefficients of ``(t - centre) ** k``; rows beyond the degree mean nothing.
+    errors : list of arrays, one per instance, shape (inputs, MOST_CANDIDATES)
+        Measured errors of adaptive polynomials, in the unit of the output; NaN while they are not known.
+    measured : list of arrays, one per instance, shape (inputs,)
+        Time in s of the point at which they were measured last; NaN before.
     """
 
     def __init__(self, n_inputs: Sequence[int]) -> None:
         self.degree = np.full(len(n_inputs), -1, np.intc)
         self.centre = np.zeros(len(n_inputs))
         self.coefficients = [np.zeros((MOST_COEFFICIENTS, n)) for n in n_inputs]
+        self.errors = [np.full((n, MOST_CANDIDATES), nan) for n in n_inputs]
+        self.measured = [np.full(n, nan) for n in n_inputs]
 
     def get(self, instance: int) -> Polynomials | None:
         """A copy of the polynomials of an instance; None while its inputs are held."""
@@ -68,6 +74,9 @@ class ValueStore:
     history : int
         Accepted points that are remembered.
 
+    partials : instance → (outputs, inputs)
+        Shapes of the partial derivatives that are measured.
+
     Attributes
     ----------
     values : DataType → array of shape (size,)
@@ -83,6 +92,8 @@ class ValueStore:
         Which triggers are active.
     courses : Courses
         How the continuous inputs of each instance go on.
+    partials : instance → array of shape (outputs, inputs)
+        Partial derivatives of outputs with respect to inputs that were measured by differences, see the plan's corrections.
     interval : (float, float)
         Begin and end in s of the interval of the present execution, for hooks.
     history : list of copies of the outputs
@@ -99,6 +110,7 @@ class ValueStore:
         *,
         history: int = 0,
         n_triggers: int = 0,
+        partials: Mapping[int, tuple[int, int]] | None = None,
     ) -> None:
         self.values: dict[DataType, NDArray[Any]] = {
             kind: np.full(
@@ -124,6 +136,7 @@ class ValueStore:
                 for groups in layout.groups
             ]
         )
+        self.partials = {i: np.zeros(shape) for i, shape in (partials or {}).items()}
         self.interval = (nan, nan)
         self.history = [self.copy_of_outputs() for _ in range(history)]
         self.buffers = [self.copy_of_outputs() for _ in range(n_buffers)]
@@ -174,6 +187,9 @@ class ValueStore:
         return (
             courses.degree,
             courses.centre,
+            *courses.errors,
+            *courses.measured,
+            *self.partials.values(),
             *self.values.values(),
             self.largest,
             self.read,

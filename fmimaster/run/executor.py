@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.plan.corrections import Means
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.program.instructions import Program
@@ -95,6 +96,7 @@ def make_store(plan: Plan, n_buffers: int, history: int = 0) -> ValueStore:
         n_buffers,
         history=history,
         n_triggers=len(plan.triggers),
+        partials={i: c.shape for i, c in plan.corrections.items() if c.means is Means.DIFFERENCES},
     )
     for (i, group, name), (kind, slot) in plan.layout.slots.items():
         if group in (Group.STRUCTURAL, Group.START, Group.INITIAL):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,17 @@ from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Fit
-from fmimaster.program.polynomial import NEAREST, Polynomials, evaluate, hermite
+from fmimaster.program.polynomial import (
+    FADING,
+    NEAREST,
+    ROUNDING,
+    STEADY,
+    Polynomials,
+    candidates,
+    evaluate,
+    hermite,
+    mean,
+)
 from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.system.model import DataType
 
@@ -72,29 +82,37 @@ def fitted(
     nearest = NEAREST * (end - begin)
     coefficients = np.zeros((fit.rows, sum(w.target.stop - w.target.start for w in routes)))
     earlier = [store.buffers[b] for b in fit.buffers] + (store.history if fit.history else [])
-    at = 0
+    courses, at = store.courses, 0
     for k, route in enumerate(routes):
-        n = route.target.stop - route.target.start
-        times, samples = _points(route, store, earlier, fit.of_route(k), nearest)
-        part = hermite(times, samples, centre)
-        part *= route.transformation.factor
-        part[0] += route.transformation.offset
-        coefficients[: len(part), at : at + n] = part
-        at += n
+        n, wanted = route.target.stop - route.target.start, fit.of_route(k)
+        points = _Points(route, store, earlier, wanted, nearest, fit.adaptive)
+        if fit.adaptive and points.newest <= centre:
+            errors, measured = courses.errors[fit.instance], courses.measured[fit.instance]
+            parts = []
+            for e in range(n):
+                chosen = _measured_best(
+                    points, wanted, e, errors[at + e], end - centre, measured, at + e
+                )
+                parts.append(hermite(*points.through(*chosen, slice(e, e + 1)), centre))
+        else:
+            parts = [hermite(*points.through(*wanted, slice(0, n)), centre)]
+        for part in parts:
+            part *= route.transformation.factor
+            part[0] += route.transformation.offset
+            width = part.shape[1]
+            coefficients[: len(part), at : at + width] = part
+            at += width
     if fit.held is not None:
         middle = begin + fit.held * (end - begin)
         coefficients = evaluate(coefficients, middle - centre)[np.newaxis]
+    if fit.mean is not None:
+        last = begin + fit.mean * (end - begin)
+        coefficients = mean(coefficients, last - centre)[np.newaxis]
     return Polynomials(coefficients, centre)
 
 
-def _points(
-    route: Route,
-    store: ValueStore,
-    earlier: Sequence[OutputCopy],
-    wanted: tuple[int, int],
-    nearest: float,
-) -> tuple[list[float], list[list[NDArray[np.float64]]]]:
-    """Times of the points that a polynomial goes through, and value and derivatives of the output at each.
+class _Points:
+    """The points that a polynomial of one route can go through.
 
     Parameters
     ----------
@@ -104,27 +122,115 @@ def _points(
         Numbers of points and of derivatives.
     nearest
         Points that are nearer to each other, in s, are one.
+    adaptive : bool
+        Whether one more point is wanted, by which errors are measured.
+
+    Attributes
+    ----------
+    times : of the points, in s; the first one is the newest
+    near : time and outputs of the first copy that is too near to the newest point
     """
-    j, (n_points, n_derivatives) = route.link.source, wanted
-    points = [(store.read[j], store.outputs)]
-    near: list[tuple[Any, Any]] = []
-    for values, read in earlier:
-        if len(points) + len(near) == n_points or not np.isfinite(read[j]):
-            continue
-        distances = [abs(read[j] - t) for t, _ in points]
-        if min(distances) > nearest:
-            points.append((read[j], values))
-        elif len(points) == 1 and distances[0] > 0.0:
-            near = near or [(read[j], values)]
-    slots = [route.source, *route.derivatives[:n_derivatives]]
-    if len(slots) <= n_derivatives:
-        points, near, slots = points[:1], [], slots[:1]
-    types = [route.source_type] + [DataType.FLOAT64] * (len(slots) - 1)
-    samples = [
-        [values[kind][slot].astype(float) for kind, slot in zip(types, slots, strict=True)]
-        for _, values in points
-    ]
-    for time, values in near:
-        before = values[types[-1]][slots[-1]].astype(float)
-        samples[0].append((samples[0][-1] - before) / (points[0][0] - time))
-    return [t for t, _ in points], samples
+
+    def __init__(
+        self,
+        route: Route,
+        store: ValueStore,
+        earlier: Sequence[OutputCopy],
+        wanted: tuple[int, int],
+        nearest: float,
+        adaptive: bool,
+    ) -> None:
+        j, self._wanted = route.link.source, wanted
+        most = wanted[0] + adaptive
+        points = [(store.read.item(j), store.outputs)]
+        near: list[tuple[float, Any]] = []
+        for values, read in earlier:
+            if len(points) + len(near) == most or not np.isfinite(read[j]):
+                continue
+            distances = [abs(read[j] - t) for t, _ in points]
+            if min(distances) > nearest:
+                points.append((read.item(j), values))
+            elif len(points) == 1 and distances[0] > 0.0:
+                near = near or [(read.item(j), values)]
+        self.times, self.near = [t for t, _ in points], near
+        self._outputs = [values for _, values in points]
+        self._slots = [route.source, *route.derivatives]
+        self._types = [route.source_type] + [DataType.FLOAT64] * len(route.derivatives)
+
+    @property
+    def newest(self) -> float:
+        """Time of the newest point in s."""
+        return float(self.times[0])
+
+    def sample(self, point: int, derivative: int, elements: slice) -> NDArray[np.float64]:
+        """A derivative of the output at a point; order 0 is the value."""
+        return self._sample(self._outputs[point], derivative, elements)
+
+    def _sample(
+        self, outputs: Mapping[DataType, NDArray[Any]], derivative: int, elements: slice
+    ) -> NDArray[np.float64]:
+        slot = self._slots[derivative]
+        return outputs[self._types[derivative]][slot][elements].astype(float)
+
+    def through(
+        self, points: int, derivatives: int, elements: slice, first: int = 0
+    ) -> tuple[list[float], list[list[NDArray[np.float64]]]]:
+        """Times of so many points from the first on, and value and derivatives of these elements at each."""
+        near = self.near if first == 0 and (points, derivatives) == self._wanted else []
+        points -= bool(near)
+        if len(self._slots) <= derivatives:
+            points, near, derivatives = 1, [], 0
+        chosen = range(first, min(first + points, len(self.times)))
+        samples = [[self.sample(k, d, elements) for d in range(derivatives + 1)] for k in chosen]
+        for time, outputs in near:
+            before = self._sample(outputs, derivatives, elements)
+            samples[0].append((samples[0][-1] - before) / (self.times[0] - time))
+        return [self.times[k] for k in chosen], samples
+
+
+def _measured_best(
+    points: _Points,
+    wanted: tuple[int, int],
+    element: int,
+    errors: NDArray[np.float64],
+    length: float,
+    measured: NDArray[np.float64],
+    input_: int,
+) -> tuple[int, int]:
+    """Points and derivatives of the candidate that would have predicted the newest point best, see FIT.
+
+    Parameters
+    ----------
+    errors : shape (MOST_CANDIDATES,)
+        Measured errors of the candidates; NaN while they are not known.
+    length : float
+        Of the interval in s.
+    measured : shape (inputs,)
+        Times in s of the points at which errors were measured last.
+    """
+    tried = candidates(*wanted)
+    older = len(points.times) - 1
+    if older == 0:
+        errors[:] = np.nan
+        measured[input_] = np.nan
+        return tried[0]
+    e, now = slice(element, element + 1), points.newest
+    last = now - points.times[1]
+    actual = points.sample(0, 0, e).item()
+    largest = max(abs(points.sample(k, 0, e).item()) for k in range(older + 1))
+    if measured[input_] != now:
+        for c, (n, derivatives) in enumerate(tried):
+            if n <= older:
+                times, samples = points.through(n, derivatives, e, first=1)
+                predicted = evaluate(hermite(times, samples, now), 0.0).item()
+                error, faded = abs(predicted - actual), FADING * errors.item(c)
+                errors[c] = faded if faded > error else error
+        measured[input_] = now
+    if errors[0] != errors[0] or not STEADY * last <= length <= last / STEADY:
+        return tried[0]
+    floor, best = ROUNDING * largest, 0
+    for c in range(1, len(tried)):
+        error = errors.item(c)
+        if (error if error > floor else floor) < errors[best]:
+            best = c
+    return tried[best]

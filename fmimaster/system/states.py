@@ -41,6 +41,7 @@ class Call(Enum):
     SET_TUNABLE = "Set (tunable parameter)"
     GET = "Get"
     GET_CLOCK = "GetClock"
+    GET_DIRECTIONAL_DERIVATIVE = "GetDirectionalDerivative"
     UPDATE_DISCRETE_STATES = "UpdateDiscreteStates"
     DO_STEP = "DoStep"
     GET_FMU_STATE = "GetFMUState"
@@ -67,6 +68,7 @@ _TABLE: dict[State, dict[Call, State | None]] = {
         Call.SET_START: None,
         Call.SET_INPUT: None,
         Call.GET: None,
+        Call.GET_DIRECTIONAL_DERIVATIVE: None,
         Call.EXIT_INITIALIZATION_MODE: State.STEP_MODE,
         Call.EXIT_TO_EVENT_MODE: State.EVENT_MODE,
         **_STATE,
@@ -74,6 +76,7 @@ _TABLE: dict[State, dict[Call, State | None]] = {
     State.STEP_MODE: {
         Call.SET_INPUT: None,
         Call.GET: None,
+        Call.GET_DIRECTIONAL_DERIVATIVE: None,
         Call.DO_STEP: None,
         Call.ENTER_EVENT_MODE: State.EVENT_MODE,
         Call.TERMINATE: State.TERMINATED,
@@ -89,6 +92,7 @@ _TABLE: dict[State, dict[Call, State | None]] = {
         Call.SET_TUNABLE: None,
         Call.GET: None,
         Call.GET_CLOCK: None,
+        Call.GET_DIRECTIONAL_DERIVATIVE: None,
         Call.UPDATE_DISCRETE_STATES: None,
         Call.ENTER_STEP_MODE: State.STEP_MODE,
         Call.TERMINATE: State.TERMINATED,

@@ -19,6 +19,7 @@ INSTRUCTIONS = (
     "tests/unit/test_executors.py",
     "tests/unit/test_executors_at_events.py",
     "tests/unit/test_inputs.py",
+    "tests/unit/test_corrections.py",
 )
 AGREEMENT = (*INSTRUCTIONS, "tests/agreement/test_real_fmus.py")
 """The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
@@ -109,7 +110,20 @@ WRONG = {
     "CALL": ("c->hook->call(c->hook->self, k);", "FM_OK;"),
     "CALL that asks for another pass": ("k->wants_another |= status == FM_AGAIN;", ""),
     "FIT that is held": ("k->begin + f->held *", "k->end + f->held *"),
-    "FIT by route": ("is_held ? 1 : f->points[w]", "is_held ? 1 : f->points[0]"),
+    "FIT of a mean": ("coefficients[p * n + w] / (p + 1);", "coefficients[p * n + w] / (p + 2);"),
+    "FIT that is adaptive": (
+        "errors[c] : floor) < errors[best]",
+        "errors[c] : floor) > errors[best]",
+    ),
+    "CORRECT": ("d->seed[u] = *input - before;", "d->seed[u] = before - *input;"),
+    "CORRECT by differences": (
+        "d->sensitivity[o] += d->partials",
+        "d->sensitivity[o] -= d->partials",
+    ),
+    "FIT by route": (
+        "f->points[w], derivatives = f->derivatives[w]",
+        "f->points[w], derivatives = f->derivatives[0]",
+    ),
     "FIT through the history": ("&k->history[b - f->n_buffers]", "&k->history[0]"),
     "FIT with a near point": (
         "(samples[at - 1] - before)",

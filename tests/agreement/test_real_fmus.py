@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
 
 from fmimaster import (
+    ADAPTIVE,
     FIRST_ORDER,
     HOLD,
     Backend,
@@ -37,7 +38,15 @@ from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 
-POLYNOMIALS = (HOLD, FIRST_ORDER, Polynomial(2, 0), Polynomial(2, 1), Polynomial(3, 1))
+POLYNOMIALS = (
+    HOLD,
+    FIRST_ORDER,
+    Polynomial(2, 0),
+    Polynomial(2, 1),
+    Polynomial(3, 1),
+    Polynomial(1, 1, mean=True),
+    ADAPTIVE,
+)
 
 
 def both(system: Any, **settings: Any) -> tuple[Results, Results]:
@@ -87,6 +96,17 @@ def test_the_two_mass_system(algorithm: Algorithm, version: str) -> None:
     assert_same_bits(
         *both(reference_path(f"systems/two-mass-b3-{version}.ssp"), algorithm=algorithm)
     )
+
+
+HELD = {"upper.inputOrder": 0, "lower.inputOrder": 0}
+"""The two masses hold their inputs over a step."""
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
+def test_outputs_that_are_corrected_for_held_inputs(version: str) -> None:
+    settings = {"algorithm": Jacobi(Polynomial(1, 2, mean=True)), "start_values": HELD}
+    system = reference_path(f"systems/two-mass-b3-{version}.ssp")
+    assert_same_bits(*both(system, event_clock=Predictive(), step_size=0.1, **settings))
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])

@@ -33,7 +33,8 @@ RULES = {
 
 
 def plain() -> Plan:
-    """a can do everything and has all kinds of inputs, b can neither be restored nor take polynomials, c has no inputs."""
+    """a can do everything and has all kinds of inputs, b can neither be restored nor take polynomials, but be corrected, c
+    has no inputs."""
     integer = {"type": DataType.INT32}
     a = PythonFmu(
         parameters={"size": 1, "k": 1.0},
@@ -49,6 +50,8 @@ def plain() -> Plan:
         inputs={"u": 0.0},
         outputs={"y": lambda v: 0.0, "m": lambda v: 0},
         attributes={"m": integer},
+        depends={"y": ["u"]},
+        partials={"y": {"u": 1.0}},
         can_get_and_set_fmu_state=False,
     )
     c = PythonFmu(outputs={"y": lambda v: 0.0})

@@ -11,16 +11,20 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.instructions import Fit, Move, Set, Step
-from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
+from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 
 
 @pytest.fixture
 def plan() -> Plan:
-    """a takes polynomials, b does not, c has neither inputs nor outputs."""
+    """a takes polynomials, b does not and publishes a derivative, c has neither inputs nor outputs."""
     smooth = PythonFmu(
         inputs={"u": 0.0}, outputs={"y": lambda v: 0.0}, max_input_derivative_order=1
     )
-    other = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: 0.0})
+    other = PythonFmu(
+        inputs={"u": 0.0},
+        outputs={"y": lambda v: 0.0, "dy": lambda v: 0.0},
+        attributes={"dy": {"derivative_of": "y"}},
+    )
     units = {"a": smooth, "b": other, "c": PythonFmu()}
     return plan_of(units, ["a.y -> b.u", "b.y -> a.u"])
 
@@ -132,10 +136,45 @@ def test_one_point_of_history_more_than_the_polynomial_has_is_wanted(  # one may
     assert p.wanted_history == wanted
 
 
-def test_an_fmu_that_cannot_take_a_polynomial_wants_no_history(plan: Plan) -> None:
+def test_an_fmu_that_cannot_take_a_polynomial_is_given_a_mean_through_two_points_at_most(
+    plan: Plan,
+) -> None:
     p = Emitter(plan)
     p.inputs(1, Polynomial(3, 0))
-    assert p.wanted_history == 0
+    assert p.wanted_history == 3
+    assert p.program("p").instructions[0] == Fit(1, 0.0, 2, 0, (), history=True, mean=1.0)
+
+
+def test_with_derivatives_the_mean_goes_through_the_newest_point_alone(plan: Plan) -> None:
+    slope = PythonFmu(inputs={"u": 0.0})
+    source = PythonFmu(
+        outputs={"y": lambda v: 0.0, "dy": lambda v: 0.0},
+        attributes={"dy": {"derivative_of": "y"}},
+    )
+    p = Emitter(plan_of({"s": source, "t": slope}, ["s.y -> t.u"]))
+    with p.over(0.25, 0.5):
+        p.inputs(1, ADAPTIVE)
+    assert p.program("p").instructions[0] == Fit(1, 0.25, 1, 1, (), mean=0.5)
+    assert (p.wanted_history, p.polynomial_inputs) == (0, set())
+
+
+def test_each_route_takes_the_derivatives_that_its_source_publishes(plan: Plan) -> None:
+    p = Emitter(plan)
+    p.inputs(0, Polynomial(2, 2))
+    assert p.program("p").instructions[0] == Fit(0, 0.0, 2, 1, (), history=True)
+
+
+def test_an_adaptive_polynomial_wants_one_more_point_and_is_not_adaptive_through_buffers(
+    plan: Plan,
+) -> None:
+    p = Emitter(plan)
+    p.inputs(0, ADAPTIVE)
+    assert p.wanted_history == 4
+    assert p.program("p").instructions[0] == Fit(0, 0.0, 2, 1, (), history=True, adaptive=True)
+    p.want_begin()
+    p.inputs(0, ADAPTIVE)
+    (fit,) = (i for i in p.program("p").instructions if isinstance(i, Fit))
+    assert (fit.buffers, fit.adaptive) == ((0,), False)
 
 
 # Outputs at the start of an interval ----------------------------------------------------------------------------------
@@ -190,13 +229,13 @@ def test_a_start_further_out_serves_only_where_the_source_is_ahead(plan: Plan) -
         advance(p, 0)
     fits = [i for i in p.program("p").instructions if isinstance(i, Fit)]
     # b is at the end of the whole: its line leads from the start of the whole, also over the second half
-    assert [f.buffers for f in fits] == [(0, 1), (2, 1)]
+    assert [f.buffers for f in fits if f.instance == 0] == [(1, 0), (2, 0)]
 
     for half in (0.0, 0.5):
         with p.over(half, half + 0.5):
             advance(p, 1, 0)
     fits = [i for i in p.program("p").instructions if isinstance(i, Fit)]
-    assert [f.buffers for f in fits] == [(3,), (4,)]
+    assert [f.buffers for f in fits if f.instance == 0] == [(3,), (4,)]
 
 
 def test_the_first_program_tells_where_the_start_of_its_interval_is_kept(plan: Plan) -> None:

@@ -76,8 +76,9 @@ def test_an_input_is_held_if_its_source_has_too_few_derivatives() -> None:
     assert [course(d) for d in found] == ["held", "goes on along its slope"]
 
 
-def test_an_input_is_held_if_the_fmu_cannot_interpolate() -> None:
-    assert words(Jacobi(FIRST_ORDER), ring())["a"][1] == "held"
+def test_an_input_is_held_at_the_mean_if_the_fmu_cannot_interpolate() -> None:
+    found = words(Jacobi(FIRST_ORDER), ring())["a"][1]
+    assert found == "held at the mean of the polynomial of degree 1 through 1 point"
 
 
 def test_of_several_steps_the_largest_delay_counts() -> None:

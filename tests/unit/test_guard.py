@@ -35,6 +35,7 @@ def unit() -> PythonFmu:
             "n": {"type": DataType.INT32, "causality": Causality.STRUCTURAL_PARAMETER},
         },
         has_event_mode=True,
+        partials={"y": {"u": 1.0}},
     )
 
 
@@ -62,6 +63,12 @@ def actions(guarded: Guarded) -> dict[Call, Callable[[], object]]:
         Call.SET_TUNABLE: access(guarded.setter, "gain"),
         Call.GET: access(guarded.getter, "y"),
         Call.GET_CLOCK: access(guarded.getter, "done"),
+        Call.GET_DIRECTIONAL_DERIVATIVE: guarded.directional_derivative(
+            [guarded.model.variable(n).value_reference for n in ("y",)],  # type: ignore[union-attr]
+            [guarded.model.variable(n).value_reference for n in ("u",)],  # type: ignore[union-attr]
+            np.zeros(1),
+            np.zeros(1),
+        ),
         Call.UPDATE_DISCRETE_STATES: guarded.update_discrete_states,
         Call.DO_STEP: lambda: guarded.do_step(0.0, 0.0),
         Call.GET_FMU_STATE: lambda: guarded.save(0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,8 +12,9 @@ from pytest import approx
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
+from fmimaster.control.ramp import Ramp
 from fmimaster.errors import SimulationError
-from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
+from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType, Unit
 from fmimaster.system.states import Call
@@ -219,18 +221,46 @@ def test_a_signal_of_higher_degree_is_not_met(simulate: Simulate, polynomial: Po
     assert min(run(simulate, signal_of_next_degree, Jacobi(polynomial))) > 1e-4
 
 
-def test_without_the_capability_the_value_is_held(simulate: Simulate) -> None:
-    held = run(simulate, CUBIC[:2], Jacobi(HOLD))
-    cannot = run(simulate, CUBIC[:2], Jacobi(FIRST_ORDER), provides_intermediate_update=False)
-    assert cannot == held
+def constant(simulate: Simulate, polynomial: Polynomial, **capabilities: Any) -> list[float]:
+    """What a probe is given in each step, fed by t**2 in steps of H from 1 s on; the value must not change in a step."""
+    probe = Probe(**capabilities)
+    units = {"probe": probe.fmu, "s": signal(0.0, 0.0, 1.0)}
+    algorithm = Jacobi(polynomial)
+    simulate(units, ["s.y -> probe.u"], algorithm=algorithm, start_time=1, stop_time=2, step_size=H)
+    (values,) = zip(*[{u for _, u in course} for course in probe.courses], strict=True)
+    return list(values)
 
 
-def test_where_the_source_publishes_too_few_derivatives_the_value_is_held(
-    simulate: Simulate,
-) -> None:
-    assert run(simulate, CUBIC[:2], Jacobi(Polynomial(1, 3))) == run(
-        simulate, CUBIC[:2], Jacobi(HOLD)
+def mean_of_square(a: float, b: float) -> float:
+    return (b**3 - a**3) / 3 / (b - a)
+
+
+def test_without_the_capability_the_mean_is_held(simulate: Simulate) -> None:
+    found = constant(simulate, Polynomial(1, 2), provides_intermediate_update=False)
+    assert found == approx([mean_of_square(1 + k * H, 1 + (k + 1) * H) for k in range(4)])
+
+
+def test_without_the_capability_the_mean_is_that_of_few_points(simulate: Simulate) -> None:
+    """Of a quintic only what is at the newest point is taken, of values the line through two points."""
+    quintic, values = (
+        constant(simulate, polynomial, provides_intermediate_update=False)
+        for polynomial in (Polynomial(2, 2), Polynomial(3, 0))
     )
+    assert quintic == constant(simulate, Polynomial(1, 2, mean=True))
+    assert values == constant(simulate, Polynomial(2, 0, mean=True))
+
+
+def test_a_mean_can_be_asked_for_and_then_no_polynomial_is_given(simulate: Simulate) -> None:
+    found = constant(simulate, Polynomial(1, 1, mean=True))
+    slope_times_half_a_step = [2 * (1 + k * H) * H / 2 for k in range(4)]
+    assert found == approx(
+        [(1 + k * H) ** 2 + s for k, s in enumerate(slope_times_half_a_step)], rel=1e-15
+    )
+
+
+def test_of_derivatives_those_are_taken_that_the_source_publishes(simulate: Simulate) -> None:
+    found = run(simulate, CUBIC, Jacobi(Polynomial(1, 5)))
+    assert found == run(simulate, CUBIC, Jacobi(Polynomial(1, 2)))
 
 
 def test_under_gauss_seidel_an_input_goes_through_the_end_of_the_step(simulate: Simulate) -> None:
@@ -272,6 +302,94 @@ def test_the_value_that_is_set_is_that_of_the_polynomial_where_the_step_begins(
     units = {"s": signal(1.0, 3.0), "probe": probe.fmu}
     simulate(units, ["s.y -> probe.u"], algorithm=Jacobi(FIRST_ORDER), stop_time=1, step_size=H)
     assert probe.fmu.instances[0].was_set("u")[-4:] == [1 + 3 * k * H for k in range(4)]
+
+
+# FIT: the degree by measured error -----------------------------------------------------------------------------------
+
+
+def oscillation(rate: float) -> PythonFmu:
+    """y = cos(rate t) with its derivatives: the higher, the worse a polynomial of high degree predicts it."""
+    return PythonFmu(
+        outputs={
+            "y": lambda v: math.cos(rate * v.t),
+            "dy": lambda v: -rate * math.sin(rate * v.t),
+            "ddy": lambda v: -(rate**2) * math.cos(rate * v.t),
+        },
+        attributes={"dy": {"derivative_of": "y"}, "ddy": {"derivative_of": "dy"}},
+    )
+
+
+def courses(simulate: Simulate, polynomial: Polynomial, rate: float, **options: Any) -> Any:
+    """What a probe is given in 16 steps of H, fed by an oscillation."""
+    probe = Probe()
+    units = {"probe": probe.fmu, "s": oscillation(rate)}
+    settings = {"stop_time": 4, "step_size": H} | options
+    simulate(units, ["s.y -> probe.u"], algorithm=Jacobi(polynomial), **settings)
+    return probe.courses
+
+
+@pytest.mark.parametrize(("rate", "best"), [(1.0, (2, 2)), (20.0, (1, 1))])
+def test_an_adaptive_polynomial_is_the_one_that_predicts_best(
+    simulate: Simulate, rate: float, best: tuple[int, int]
+) -> None:
+    found = courses(simulate, ADAPTIVE, rate)
+    # the quintic is measured when there are three points
+    assert found[3:] == courses(simulate, Polynomial(*best), rate)[3:]
+    assert found[:2] == courses(simulate, Polynomial(2, 2), rate)[:2]
+
+
+def test_steps_of_other_sizes_take_the_largest_polynomial(simulate: Simulate) -> None:
+    growing = Ramp(H, first=1 / 64)
+    found, quintic = (
+        courses(simulate, polynomial, 12.0, step_size=growing)
+        for polynomial in (ADAPTIVE, Polynomial(2, 2))
+    )
+    assert found[:4] == quintic[:4]
+    assert found[8:] != quintic[8:]
+
+
+def test_a_source_without_derivatives_is_held_or_goes_on_along_a_line(simulate: Simulate) -> None:
+    """Whichever is better: steps of a staircase and a line."""
+    probe = Probe()
+    values = PythonFmu(outputs={"y": lambda v: v.t if v.t < 2 else 2.0})
+    units = {"probe": probe.fmu, "s": values}
+    simulate(units, ["s.y -> probe.u"], algorithm=Jacobi(ADAPTIVE), stop_time=6, step_size=H)
+    on_the_line, at_rest = errors(probe, 0.0, 1.0)[1:8], [u for _, u in probe.courses[-1]]
+    assert max(on_the_line) <= ROUNDING
+    assert at_rest == [2.0] * 5
+
+
+def test_the_measured_errors_are_among_what_is_saved() -> None:
+    probe = Probe()
+    bench = Bench({"s": oscillation(12.0), "probe": probe.fmu}, ["s.y -> probe.u"], history=4)
+    bench.initialize()
+    bench.run("REMEMBER")
+    program = JACOBI.replace("2 0 () true", "2 2 () true none none true")
+    for k in range(5):
+        bench.run(program, k * H, (k + 1) * H)
+    store = bench.executor.store
+    copy, errors_now = store.copy(), store.courses.errors[1].copy()
+    assert np.isfinite(errors_now).all()
+    bench.run("FORGET")
+    bench.run(program, 5 * H, 6 * H)
+    assert np.isnan(store.courses.errors[1]).all()
+    store.restore(copy)
+    assert store.courses.errors[1].tolist() == errors_now.tolist()
+
+
+def test_an_attempt_that_is_repeated_measures_once() -> None:
+    probe = Probe()
+    bench = Bench({"s": oscillation(3.0), "probe": probe.fmu}, ["s.y -> probe.u"], history=4)
+    bench.initialize()
+    bench.run("REMEMBER")
+    program = JACOBI.replace("2 0 () true", "2 2 () true none none true")
+    for k in range(5):
+        bench.run(program, k * H, (k + 1) * H)
+    fit = program.strip().splitlines()[0]
+    bench.run(fit, 5 * H, 6 * H)
+    once = bench.executor.store.courses.errors[1].tolist()
+    bench.run(fit, 5 * H, 5.5 * H)
+    assert bench.executor.store.courses.errors[1].tolist() == once
 
 
 # FIT: which points ------------------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def test_a_polynomial_says_where_and_through_what_it_goes() -> None:
     plan = pair(provides_intermediate_update=True)
     lines = listing(assemble(plan, GaussSeidel(FIRST_ORDER)).attempt, plan).splitlines()
     assert lines[4] == (
-        "4 FIT   right  continuous  u <- left.y; w <- left.dy (at 0 through 1 point with 1 derivative)"
+        "4 FIT   right  continuous  u <- left.y; w <- left.dy (at 0 through 1 point with 1, 0 derivatives)"
     )
     lines = listing(assemble(plan, Jacobi(Polynomial(2, 0))).attempt, plan).splitlines()
     assert lines[0].endswith(

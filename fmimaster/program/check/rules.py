@@ -10,6 +10,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.check.knowledge import NO_GROUPS, Knowledge, Known
 from fmimaster.program.instructions import (
     Align,
+    Correct,
     Fit,
     Get,
     Instruction,
@@ -104,7 +105,7 @@ class Rules:
                 self.fail(
                     f"no polynomial can be fitted through {points} points with {derivatives} derivatives"
                 )
-        if not self.plan.instances[i].takes_polynomials:
+        if not (self.plan.instances[i].takes_polynomials or instruction.is_constant):
             self.fail(
                 f"{self.name(i)} cannot take polynomials (canInterpolateInputs and providesIntermediateUpdate are false)"
             )
@@ -115,6 +116,12 @@ class Rules:
             self.fail("there is no history")
         if instruction.held is not None and not 0.0 <= instruction.held <= 1.0:
             self.fail(f"held at {instruction.held:g}: expected a fraction of the interval")
+        if instruction.mean is not None and not instruction.at < instruction.mean <= 1.0:
+            self.fail(
+                f"mean to {instruction.mean:g}: expected a fraction of the interval after {instruction.at:g}"
+            )
+        if instruction.adaptive and (instruction.buffers or not instruction.history):
+            self.fail("an adaptive polynomial goes through the history, and no buffers")
         self.note(i, moved=self.instances[i].moved | {Group.CONTINUOUS})
 
     def has_inputs(self, i: int, group: Group) -> None:
@@ -179,6 +186,15 @@ class Rules:
             )
         if instruction.group is Group.OUTPUTS:
             self.note(i, read=self.instances[i].stamp)
+
+    def correct(self, instruction: Correct) -> None:
+        i = instruction.instance
+        correction = self.plan.corrections.get(i)
+        if correction is None or correction.means is None:
+            self.fail(f"no outputs of {self.name(i)} can be corrected")
+        self.call(i, Call.GET_DIRECTIONAL_DERIVATIVE)
+        if not self.instances[i].is_read:
+            self.fail(f"outputs of {self.name(i)} are corrected, but they have not been read")
 
     def may_be_read(self, i: int, group: Group) -> None:
         """Refuse what FMI 2.0 does not let be read in Initialization Mode."""

@@ -15,6 +15,7 @@ from fmimaster.program.instructions import (
     MOST_NESTED,
     Align,
     Call,
+    Correct,
     Fit,
     Forget,
     Get,
@@ -80,6 +81,7 @@ class _Walk:
         self.cases: dict[type[Instruction], Callable[..., None]] = {
             Move: rules.move,
             Fit: rules.fit,
+            Correct: rules.correct,
             Set: rules.set,
             Get: rules.get,
             Step: rules.step,

@@ -16,6 +16,7 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
     Call,
+    Correct,
     Fit,
     Get,
     Instruction,
@@ -108,6 +109,9 @@ class Encoder:
                 return {"instance": i, "group": int(group), **self._values(instruction, i, group)}
             case Fit():
                 return self._fit(instruction)
+            case Correct(i):
+                record = self._lender.correction(self._entries[i], i)
+                return {"instance": i, "correction": record}
             case Step(i, end):
                 planned = self.plan.instances[i]
                 fields = {"instance": i, "at": end}
@@ -165,14 +169,16 @@ class Encoder:
         elements = [fit.of_route(k) for k, route in enumerate(routes) for _ in range(route.size)]
         lists = (fit.buffers, [points for points, _ in elements], [order for _, order in elements])
         numbers = [lender.lent(ffi.new("int[]", n)) for n in lists]
-        held = nan if fit.held is None else fit.held
-        fields = (fit.rows, n, n_copies, *numbers, held)
+        held, mean = (nan if fraction is None else fraction for fraction in (fit.held, fit.mean))
+        fields = (fit.rows, n, n_copies, *numbers, held, mean, fit.adaptive)
+        set_ = Set(fit.instance, Group.CONTINUOUS)
         lender.kernel.fits = True
         self._make_scratch(fit)
         return {
             "instance": fit.instance,
             "at": fit.at,
             "fit": lender.lent(ffi.new("fm_fit *", fields)),
+            "segments": self._values(set_, fit.instance, Group.CONTINUOUS)["segments"],
         }
 
     def _make_scratch(self, fit: Fit) -> None:
@@ -202,6 +208,7 @@ _FUNCTION = {
     lib.FM_SAVE: "GetFMUState",
     lib.FM_RESTORE: "SetFMUState",
     lib.FM_UPDATE: "UpdateDiscreteStates",
+    lib.FM_CORRECT: "GetDirectionalDerivative",
 }
 """What an operation calls."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from fmimaster.errors import CallError
 from fmimaster.fmu.instance import Instance, KernelInterface, Signal
 from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.plan.corrections import Correction
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.program.polynomial import Polynomials
@@ -52,6 +53,10 @@ class Entry(ABC):
     @abstractmethod
     def bind(self, call: Any, group: Group, segment: Segment) -> None:
         """Make an FMI call ready that reads or sets a segment."""
+
+    @abstractmethod
+    def bind_derivative(self, call: Any, correction: Correction) -> None:
+        """Make the call ready that computes a directional derivative of outputs by inputs."""
 
     @abstractmethod
     def raise_failure(self, function: str, status: int, step: float) -> None:
@@ -95,6 +100,19 @@ class PythonEntry(Entry):
         transfer = ffi.new_handle((self, make(segment.type, segment.value_references, values)))
         self._transfers.append(transfer)
         call.self, call.transfer = transfer, lib.fm_python_transfer
+
+    def bind_derivative(self, call: Any, correction: Correction) -> None:
+        """Make the call ready that computes a directional derivative of outputs by inputs."""
+        sizes = ((call.seed, call.n_seed), (call.sensitivity, call.n_sensitivity))
+        seed, sensitivity = (np.frombuffer(ffi.buffer(p, 8 * n), np.float64) for p, n in sizes)
+        unknowns, knowns = (
+            [v.value_reference for v in variables]
+            for variables in (correction.outputs, correction.inputs)
+        )
+        derive = self.instance.directional_derivative(unknowns, knowns, seed, sensitivity)
+        handle = ffi.new_handle((self, derive))
+        self._transfers.append(handle)
+        call.self, call.derive = handle, lib.fm_python_derive
 
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise what the call has raised."""
@@ -164,6 +182,11 @@ def _transfer(segment: Any) -> int:
     return _status(entry, transfer)
 
 
+def _derive(derivative: Any) -> int:
+    entry, derive = ffi.from_handle(derivative.self)
+    return _status(entry, derive)
+
+
 def _do_step(entry: PythonEntry, time: float, size: float, answer: Any, _: Any) -> int | None:
     said = entry.instance.do_step(time, size)
     if said is None:
@@ -183,8 +206,9 @@ def _update(entry: PythonEntry, answer: Any, _: Any) -> None:
 def _escaped(_kind: Any, error: BaseException, traceback: Any) -> None:
     """Ctrl-C that arrives before the ``try`` of :func:`_status`."""
     local = traceback.tb_frame.f_locals
-    if "segment" in local:
-        entry, _ = ffi.from_handle(local["segment"].self)
+    call = local.get("segment", local.get("derivative"))
+    if call is not None:
+        entry, _ = ffi.from_handle(call.self)
     else:
         entry = ffi.from_handle(local["self"])
     entry.context.raised = error
@@ -197,6 +221,7 @@ def _extern(name: str) -> Callable[[Callable[..., int]], Any]:
 
 _extern("fm_python_update")(_called(_update))
 _extern("fm_python_transfer")(_transfer)
+_extern("fm_python_derive")(_derive)
 _extern("fm_python_set_polynomials")(_called(lambda entry, *_: entry.give_polynomials()))
 _extern("fm_python_do_step")(_called(_do_step))
 _extern("fm_python_save")(_called(lambda entry, place, _: entry.instance.save(place)))
@@ -211,11 +236,16 @@ class _Version:
     name: Any
     table: Any
     bind: Any
+    bind_derivative: Any
 
 
 _VERSIONS = {
-    KernelInterface.FMI2: _Version(lib.fm_fmi2_name, lib.fm_fmi2_table, lib.fm_fmi2_bind),
-    KernelInterface.FMI3: _Version(lib.fm_fmi3_name, lib.fm_fmi3_table, lib.fm_fmi3_bind),
+    KernelInterface.FMI2: _Version(
+        lib.fm_fmi2_name, lib.fm_fmi2_table, lib.fm_fmi2_bind, lib.fm_fmi2_bind_derivative
+    ),
+    KernelInterface.FMI3: _Version(
+        lib.fm_fmi3_name, lib.fm_fmi3_table, lib.fm_fmi3_bind, lib.fm_fmi3_bind_derivative
+    ),
 }
 
 
@@ -282,6 +312,10 @@ class FmuEntry(Entry):
         call.integers = self._lent("int[]", call.size if segment.type is DataType.BOOLEAN else 0)
         is_get = group in (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
         self._version.bind(self._fmu, TYPES[segment.type], is_get, ffi.addressof(call))
+
+    def bind_derivative(self, call: Any, correction: Correction) -> None:
+        """Make the call ready that computes a directional derivative of outputs by inputs."""
+        self._version.bind_derivative(self._fmu, ffi.addressof(call))
 
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise the error in the words of the FMU."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.kernel._kernel import ffi
+from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Route, Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import OutputCopy, ValueStore
@@ -130,6 +130,8 @@ class Lender:
         k.centre = self.doubles(courses.centre)
         coefficients = [self.doubles(array) for array in courses.coefficients]
         k.coefficients = self.lent(ffi.new("double *[]", coefficients))
+        k.errors = self.lent(ffi.new("double *[]", [self.doubles(a) for a in courses.errors]))
+        k.measured = self.lent(ffi.new("double *[]", [self.doubles(a) for a in courses.measured]))
 
     def _lend_routes(self) -> None:
         """The routes of continuous inputs for polynomials, element by element, with the derivatives of the outputs."""
@@ -194,6 +196,28 @@ class Lender:
             move.source = self.address(route.source_type, route.source.start + element)
             move.target = self.address(route.target_type, route.target.start + element)
         return {"n": len(elements), "moves": moves}
+
+    def correction(self, entry: Entry, i: int) -> Any:
+        """What CORRECT corrects in an instance: an fm_correction."""
+        correction, store = self.plan.corrections[i], self.store
+        record = self.lent(ffi.new("fm_correction *"))
+        record.moves = self.moves(self.plan.routes[i, Group.CONTINUOUS])["moves"]
+        slots = [k for slot in correction.slots for k in range(slot.start, slot.stop)]
+        record.slots = self.lent(ffi.new("size_t[]", slots))
+        call, (call.n_sensitivity, call.n_seed) = record.derivative, correction.shape
+        call.sensitivity, call.seed = (
+            self.doubles(np.zeros(n)) for n in (call.n_sensitivity, call.n_seed)
+        )
+        call.n_unknowns, call.n_knowns = len(correction.outputs), len(correction.inputs)
+        call.unknowns, call.knowns = (
+            self.lent(ffi.new("uint32_t[]", [v.value_reference for v in variables]))
+            for variables in (correction.outputs, correction.inputs)
+        )
+        if i in store.partials:
+            call.partials, call.derive = self.doubles(store.partials[i]), lib.fm_multiply_partials
+        else:
+            entry.bind_derivative(call, correction)
+        return record
 
     def triggers(self, entry: Entry, i: int) -> dict[str, Any]:
         """The triggers of an instance, and what comes along: fields of fm_instruction."""

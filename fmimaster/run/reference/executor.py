@@ -18,6 +18,7 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
     Call,
+    Correct,
     Fit,
     Forget,
     Get,
@@ -178,6 +179,7 @@ class ReferenceExecutor:
 _CASES: dict[type[Instruction], Callable[..., Action]] = {
     Move: values.move,
     Fit: values.fit,
+    Correct: values.correct,
     Set: values.set_,
     Get: values.get,
     Step: steps.step,

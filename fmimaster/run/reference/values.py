@@ -6,6 +6,7 @@ import numpy as np
 
 from fmimaster.plan.layout import Group
 from fmimaster.program.instructions import (
+    Correct,
     Fit,
     Forget,
     Get,
@@ -66,11 +67,17 @@ def fit(m: Machine, instruction: Fit, _: int) -> Action:
     """FIT."""
     i, courses = instruction.instance, m.store.courses
     routes = m.plan.routes[i, Group.CONTINUOUS]
+    (segment,) = m.plan.layout.segments(i, Group.CONTINUOUS)
+    values = m.part(segment)
 
     def act() -> None:
         courses.put(i, fitted(routes, m.store, m.begin, m.end, instruction))
 
-    return act
+    def hold() -> None:
+        values[:] = fitted(routes, m.store, m.begin, m.end, instruction).coefficients[0]
+        courses.degree[i] = -1
+
+    return hold if instruction.is_constant else act
 
 
 def set_(m: Machine, instruction: Set, _: int) -> Action:
@@ -149,6 +156,44 @@ def get(m: Machine, instruction: Get, _: int) -> Action:
     def act() -> None:
         transfer()
         read[i] = at[i]
+
+    return act
+
+
+def correct(m: Machine, instruction: Correct, _: int) -> Action:
+    """CORRECT."""
+    i, store = instruction.instance, m.store
+    correction, partials = m.plan.corrections[i], store.partials.get(i)
+    n_outputs, n_inputs = correction.shape
+    seed, sensitivity = np.zeros(n_inputs), np.zeros(n_outputs)
+    elements = [e for r in m.plan.routes[i, Group.CONTINUOUS] for e in moves(r, store, m.plan)]
+    slots = [k for slot in correction.slots for k in range(slot.start, slot.stop)]
+    outputs = view(store.values[DataType.FLOAT64])
+    if partials is None:
+        derive = m.instances[i].directional_derivative(
+            [v.value_reference for v in correction.outputs],
+            [v.value_reference for v in correction.inputs],
+            seed,
+            sensitivity,
+        )
+
+    def multiply() -> None:
+        assert partials is not None
+        sensitivity[:] = 0.0
+        for k in range(n_inputs):
+            sensitivity[:] += partials[:, k] * seed[k]
+
+    differentiate = derive if partials is None else multiply
+
+    def act() -> None:
+        for k, (target, t, source, s, convert) in enumerate(elements):
+            now = source[s] if convert is None else convert(source[s])
+            seed[k] = now - target[t]
+            target[t] = now
+        if seed.any():
+            differentiate()
+            for slot, change in zip(slots, sensitivity.tolist(), strict=True):
+                outputs[slot] += change
 
     return act
 

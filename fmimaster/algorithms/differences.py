@@ -1,0 +1,105 @@
+"""Partial derivatives of outputs that depend linearly on inputs, measured by differences in Initialization Mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from fmimaster.plan.corrections import Correction, Means
+from fmimaster.plan.layout import Group, Route
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.hook import Hook
+from fmimaster.program.store import ValueStore
+from fmimaster.system.model import DataType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Input:
+    """One element of an input that is shifted."""
+
+    instance: int
+    correction: Correction
+    route: Route
+    element: int
+    """Of the route."""
+    column: int
+    """Of the partial derivatives."""
+    buffer: int
+    """Outputs of all instances with the inputs as they are."""
+
+    def value(self, store: ValueStore) -> float:
+        """The input as it is when it is not shifted."""
+        outputs, _ = store.buffers[self.buffer]
+        source = float(outputs[self.route.source_type][self.route.source][self.element])
+        transformation = self.route.transformation
+        return transformation.factor * source + transformation.offset
+
+    @property
+    def slot(self) -> int:
+        """Of the input, among the Float64 values."""
+        return int(self.route.target.start) + self.element
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shift(Hook):
+    """Shifts an input by its magnitude: rounding matters least then, and the outputs are linear."""
+
+    name: str
+    input: _Input
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Shift it."""
+        value = self.input.value(store)
+        variable = self.input.route.link.input
+        size = max(abs(value), abs(variable.nominal))
+        above = (inf if variable.max is None else variable.max) - value
+        below = value - (-inf if variable.min is None else variable.min)
+        change = min(size, above) if above >= min(size, below) else -min(size, below)
+        store.values[DataType.FLOAT64][self.input.slot] = value + change
+        return False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Difference(Hook):
+    """Change of the outputs, divided by the change of an input → partial derivatives."""
+
+    name: str
+    input: _Input
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Note them."""
+        of, values = self.input, store.values[DataType.FLOAT64]
+        before = store.buffers[of.buffer][0][DataType.FLOAT64]
+        change = values.item(of.slot) - of.value(store)
+        slots = [k for slot in of.correction.slots for k in range(slot.start, slot.stop)]
+        for row, k in enumerate(slots):
+            difference = (values.item(k) - before.item(k)) / change if change else 0.0
+            store.partials[of.instance][row, of.column] = difference
+        return False
+
+
+def emit_differences(plan: Plan, p: Emitter) -> None:
+    """Measure the partial derivatives of all instances that are corrected by them, and leave all as it was.
+
+    For each input: it is shifted alone, and the outputs are read. All instances are in Initialization Mode, with inputs
+    that agree with the outputs that feed them.
+    """
+    for i in sorted(p.corrected):
+        correction = plan.corrections[i]
+        if correction.means is not Means.DIFFERENCES:
+            continue
+        p.get(i)
+        buffer, column = p.keep(), 0
+        for route in plan.routes[i, Group.CONTINUOUS]:
+            for element in range(route.size):
+                shifted = _Input(i, correction, route, element, column, buffer)
+                name = f"{plan.instances[i].name}.{route.link.input.name}"
+                p.move(i)
+                p.call(_Shift(f"shift of {name}", shifted))
+                p.set_inputs(i)
+                p.get(i)
+                p.call(_Difference(f"partial derivatives by {name}", shifted))
+                p.recall(buffer)
+                column += 1
+        p.exchange(i)

@@ -1,0 +1,41 @@
+/* CORRECT: outputs that depend directly on held inputs, brought to the inputs of now. */
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include "kernel.h"
+#include "status.h"
+
+/* Partial derivatives that were measured, times the seed. */
+int fm_multiply_partials(const fm_derivative *d)
+{
+    for (size_t o = 0; o < d->n_sensitivity; o++)
+        d->sensitivity[o] = 0.0;
+    for (size_t u = 0; u < d->n_seed; u++)
+        for (size_t o = 0; o < d->n_sensitivity; o++)
+            d->sensitivity[o] += d->partials[o * d->n_seed + u] * d->seed[u];
+    return FM_OK;
+}
+
+int fm_correct(fm_kernel *k, const fm_instruction *c)
+{
+    const fm_correction *correction = c->correction;
+    const fm_derivative *d = &correction->derivative;
+    double *outputs = k->outputs[FM_FLOAT64];
+    int has_changed = 0;
+    for (size_t u = 0; u < d->n_seed; u++) {
+        const fm_move *move = &correction->moves[u];
+        double *input = move->target, before = *input;
+        fm_convert(move);
+        d->seed[u] = *input - before;
+        has_changed |= d->seed[u] != 0.0;
+    }
+    if (!has_changed)
+        return FM_RAN;
+    int status = d->derive(d);
+    if (fm_failed(status))
+        return fm_fail(k, c, status, d->function);
+    for (size_t o = 0; o < d->n_sensitivity; o++)
+        outputs[correction->slots[o]] += d->sensitivity[o];
+    return FM_RAN;
+}

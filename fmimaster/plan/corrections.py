@@ -1,0 +1,133 @@
+"""Outputs that belong to inputs which were held over a step: which of them, and how they are brought to the present inputs.
+
+An FMU whose inputs are held computes its outputs at the end of a step with these inputs. Outputs that depend directly on
+them, such as the distance to another body or an acceleration, do not belong to the inputs at that time. An event that is
+found by them is late by a part of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from fmimaster.plan.events import Event
+from fmimaster.plan.layout import Group, Layout
+from fmimaster.system.model import DataType, DependencyKind, Model, Variable
+from fmimaster.system.resolve import Link
+
+MOST_PASSES = 3
+"""So often outputs are corrected for each other's corrections, if they depend on each other in a ring."""
+
+
+class Means(Enum):
+    """How the partial derivatives of outputs are had."""
+
+    DIRECTIONAL_DERIVATIVES = "by its directional derivatives"
+    DIFFERENCES = "by differences in Initialization Mode"
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The outputs of one instance that depend directly on its continuous inputs, and are used."""
+
+    means: Means | None
+    """None if the partial derivatives cannot be had."""
+    outputs: tuple[Variable, ...]
+    slots: tuple[slice, ...]
+    """Of the outputs, among the Float64 values."""
+    depends: tuple[frozenset[str], ...]
+    """For each output, the connected inputs that it depends on."""
+    inputs: tuple[Variable, ...]
+    """All connected continuous inputs."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of elements of outputs and inputs."""
+        return sum(v.size for v in self.outputs), sum(v.size for v in self.inputs)
+
+
+def find_corrections(
+    models: Sequence[Model], links: Sequence[Link], events: Sequence[Event], layout: Layout
+) -> dict[int, Correction]:
+    """Instance → what can be corrected in it; an instance without such outputs is missing."""
+    found = {}
+    for i, model in enumerate(models):
+        segments = layout.segments(i, Group.CONTINUOUS)
+        inputs = segments[0].variables if segments else ()
+        fed = {v.name for v in inputs}
+        used = _used(i, model, links, events)
+        outputs = tuple(
+            v
+            for s in layout.segments(i, Group.OUTPUTS)
+            if s.type is DataType.FLOAT64
+            for v in s.variables
+            if v.name in used and model.dependencies.get(v.name, frozenset()) & fed
+        )
+        if outputs:
+            depends = tuple(model.dependencies[v.name] & fed for v in outputs)
+            slots = tuple(layout.slots[i, Group.OUTPUTS, v.name][1] for v in outputs)
+            is_readable = all(
+                v.get_in_initialization
+                for s in layout.segments(i, Group.OUTPUTS)
+                for v in s.variables
+            )
+            means = _means(model, outputs, depends, is_readable)
+            found[i] = Correction(means, outputs, slots, depends, inputs)
+    return found
+
+
+def passes(
+    corrections: Mapping[int, Correction], instances: Iterable[int], links: Sequence[Link]
+) -> tuple[tuple[int, ...], ...]:
+    """The instances to be corrected in each pass: first all, then those with outputs that depend directly on what the pass
+    before has corrected."""
+    chosen = {i: c for i in instances if (c := corrections.get(i)) and c.means is not None}
+    changed = {(i, v.name) for i, c in chosen.items() for v in c.outputs}
+    found: list[tuple[int, ...]] = []
+    while changed and len(found) < MOST_PASSES:
+        found.append(tuple(sorted({i for i, _ in changed})))
+        fed = {(k.target, k.input.name) for k in links if (k.source, k.output.name) in changed}
+        changed = {
+            (i, v.name)
+            for i, c in chosen.items()
+            for v, inputs in zip(c.outputs, c.depends, strict=True)
+            if any((i, u) in fed for u in inputs)
+        }
+    return tuple(found)
+
+
+def _used(i: int, model: Model, links: Sequence[Link], events: Sequence[Event]) -> set[str]:
+    """Outputs of an instance that feed others or indicate events, and their derivatives."""
+    used = {k.output.name for k in links if k.source == i}
+    for event in events:
+        for m in event.members:
+            for indicator in m.declaration.indicators if m.instance == i else ():
+                used |= {indicator.name, indicator.derivative or indicator.name}
+    slopes = {v.derivative_of: v.name for v in model.variables if v.derivative_of}
+    for start in tuple(used):
+        name = start
+        while (name := slopes.get(name, "")) and name not in used:
+            used.add(name)
+    return used
+
+
+_LINEAR = (DependencyKind.CONSTANT, DependencyKind.FIXED, DependencyKind.TUNABLE)
+"""Kinds of dependencies with a factor that is the same for the whole run: tunable parameters that count are not changed."""
+
+
+def _means(
+    model: Model,
+    outputs: Sequence[Variable],
+    depends: Sequence[frozenset[str]],
+    is_readable: bool,
+) -> Means | None:
+    """How partial derivatives are had; ``is_readable``: whether outputs can be read in Initialization Mode."""
+    if model.capabilities.provides_directional_derivatives:
+        return Means.DIRECTIONAL_DERIVATIVES
+    kinds = [
+        model.dependency_kinds.get(output.name, {}).get(name)
+        for output, inputs in zip(outputs, depends, strict=True)
+        for name in inputs
+    ]
+    return Means.DIFFERENCES if is_readable and all(k in _LINEAR for k in kinds) else None

@@ -1,0 +1,193 @@
+"""Outputs that depend directly on held inputs are brought to the inputs at the end of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pytest import approx
+from python_fmu import Bench, PythonFmu, plan_of
+
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.plan.corrections import Means, passes
+from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
+from fmimaster.results.results import Results
+from fmimaster.system.model import DependencyKind
+from fmimaster.system.states import Call
+
+pytestmark = pytest.mark.usefixtures("each_executor")
+
+Simulate = Callable[..., Results]
+
+H = 0.25
+
+
+def square() -> PythonFmu:
+    """y = t**2, with its derivatives."""
+    return PythonFmu(
+        outputs={"y": lambda v: v.t**2, "dy": lambda v: 2 * v.t, "ddy": lambda v: 2.0},
+        attributes={"dy": {"derivative_of": "y"}, "ddy": {"derivative_of": "dy"}},
+    )
+
+
+def target(**options: Any) -> PythonFmu:
+    """z = 3 u - t depends directly on u; half of it, which is fed by z, too."""
+    return PythonFmu(
+        inputs={"u": 0.0},
+        outputs={"z": lambda v: 3 * v.u - v.t},
+        depends={"z": ["u"]},
+        **options,
+    )
+
+
+def linear(**options: Any) -> PythonFmu:
+    """The same without directional derivatives, and said to be linear."""
+    return target(dependency_kinds={"z": {"u": DependencyKind.FIXED}}, **options)
+
+
+def last() -> PythonFmu:
+    """Takes z of the target, so that z is used."""
+    return PythonFmu(
+        inputs={"z": 0.0},
+        outputs={"w": lambda v: 10 * v.z},
+        depends={"w": ["z"]},
+        partials={"w": {"z": 10.0}},
+    )
+
+
+def units(t: PythonFmu) -> dict[str, PythonFmu]:
+    return {"s": square(), "t": t, "last": last(), "end": PythonFmu(inputs={"w": 0.0})}
+
+
+CONNECTIONS = ["s.y -> t.u", "t.z -> last.z", "last.w -> end.w"]
+
+
+def run(simulate: Simulate, t: PythonFmu, algorithm: Algorithm) -> Results:
+    return simulate(units(t), CONNECTIONS, algorithm=algorithm, stop_time=1, step_size=H)
+
+
+EXACT = [3 * (k * H) ** 2 - k * H for k in range(5)]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [target(partials={"z": {"u": 3.0}}), linear()],
+    ids=["directional derivatives", "differences"],
+)
+@pytest.mark.parametrize("algorithm", [Jacobi(ADAPTIVE), GaussSeidel(Polynomial(1, 1))])
+def test_an_output_is_that_of_the_input_at_the_end_of_the_step(
+    simulate: Simulate, unit: PythonFmu, algorithm: Algorithm
+) -> None:
+    results = run(simulate, unit, algorithm)
+    assert results["t.z"] == approx(EXACT, abs=1e-14)
+
+
+def test_outputs_that_depend_on_corrected_outputs_are_corrected_after_them(
+    simulate: Simulate,
+) -> None:
+    results = run(simulate, target(partials={"z": {"u": 3.0}}), Jacobi(ADAPTIVE))
+    assert results["last.w"] == approx([10 * z for z in EXACT], abs=1e-13)
+
+
+def test_a_partial_derivative_may_depend_on_the_state(simulate: Simulate) -> None:
+    unit = PythonFmu(
+        inputs={"u": 0.0},
+        outputs={"z": lambda v: v.t * v.u},
+        depends={"z": ["u"]},
+        partials={"z": {"u": lambda v: v.t}},
+    )
+    results = run(simulate, unit, Jacobi(ADAPTIVE))
+    assert results["t.z"] == approx([(k * H) ** 3 for k in range(5)], abs=1e-14)
+
+
+def test_without_partial_derivatives_an_output_is_as_the_fmu_says(simulate: Simulate) -> None:
+    results = run(simulate, target(), Jacobi(FIRST_ORDER))
+    means = [(k * H) ** 2 + k * H * H for k in range(4)]
+    assert results["t.z"][1:] == approx([3 * u - (k + 1) * H for k, u in enumerate(means)])
+
+
+def test_nothing_is_corrected_if_the_value_is_held(simulate: Simulate) -> None:
+    unit = target(partials={"z": {"u": 3.0}})
+    run(simulate, unit, Jacobi(HOLD))
+    assert not unit.instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE)
+
+
+def test_with_inputs_as_they_were_no_derivative_is_computed(simulate: Simulate) -> None:
+    unit = target(partials={"z": {"u": 3.0}})
+    constant = PythonFmu(
+        outputs={"y": lambda v: 1.0, "dy": lambda v: 0.0},
+        attributes={"dy": {"derivative_of": "y"}},
+    )
+    chain = units(unit) | {"s": constant}
+    simulate(chain, CONNECTIONS, algorithm=Jacobi(ADAPTIVE), stop_time=1, step_size=H)
+    assert not unit.instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE)
+
+
+def test_after_differences_all_inputs_are_as_before(simulate: Simulate) -> None:
+    unit = linear(states={"x": 1.0})
+    run(simulate, unit, Jacobi(ADAPTIVE))
+    log = unit.instances[0].log
+    last_in_initialization = next(
+        k for k, (call, _) in enumerate(log) if call is Call.EXIT_INITIALIZATION_MODE
+    )
+    given = [what["u"] for call, what in log[:last_in_initialization] if call is Call.SET_INPUT]
+    assert len(set(given)) > 1
+    assert given[-1] == 0.0
+
+
+def test_a_shift_stays_within_the_limits_of_the_input(simulate: Simulate) -> None:
+    unit = linear(attributes={"u": {"min": -0.25, "max": 0.125, "nominal": 1e3}})
+    results = run(simulate, unit, Jacobi(ADAPTIVE))
+    assert min(unit.instances[0].was_set("u")[:4]) == -0.25
+    assert results["t.z"] == approx(EXACT, abs=1e-13)
+
+
+def test_correct_adds_the_change_of_inputs_times_the_partial_derivatives() -> None:
+    unit = target(partials={"z": {"u": 3.0}})
+    b = Bench(units(unit), CONNECTIONS)
+    b.initialize()
+    b.run(
+        "MOVE t continuous\nSET t continuous\nSTEP t 1.0\nSTEP s 1.0\nGET t outputs\nGET s outputs\nCORRECT t",
+        0.0,
+        2.0,
+    )
+    assert b.value("t.z") == 3 * 4 - 2
+    b.run("CORRECT t", 2.0)
+    assert b.value("t.z") == 3 * 4 - 2
+    assert unit.instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE) == [{"u": 4.0}]
+
+
+def test_passes_end_where_no_corrected_output_feeds_another_one() -> None:
+    plan = plan_of(units(target(partials={})), CONNECTIONS)
+    assert passes(plan.corrections, range(4), plan.links) == ((1, 2), (2,))
+
+
+def test_in_a_ring_passes_end_too() -> None:
+    a, b = (
+        PythonFmu(
+            inputs={"u": 0.0}, outputs={"y": lambda v: v.u / 2}, depends={"y": ["u"]}, partials={}
+        )
+        for _ in "ab"
+    )
+    plan = plan_of({"a": a, "b": b}, ["a.y -> b.u", "b.y -> a.u"])
+    assert passes(plan.corrections, (0, 1), plan.links) == ((0, 1),) * 3
+
+
+@pytest.mark.parametrize(
+    ("unit", "means"),
+    [
+        (target(partials={}), Means.DIRECTIONAL_DERIVATIVES),
+        (linear(), Means.DIFFERENCES),
+        (linear(attributes={"z": {"get_in_initialization": False}}), None),
+        (target(), None),
+    ],
+    ids=["directional derivatives", "linear", "not readable at the start", "neither"],
+)
+def test_the_means_are_the_best_that_the_fmu_has(unit: PythonFmu, means: Means | None) -> None:
+    assert plan_of(units(unit), CONNECTIONS).corrections[1].means is means
+
+
+def test_outputs_that_nothing_uses_are_left_alone() -> None:
+    plan = plan_of({"s": square(), "t": target(partials={})}, ["s.y -> t.u"])
+    assert plan.corrections == {}
