@@ -165,6 +165,13 @@ static fm_Status solve(fm_Instance *self, Variables *v, Motion *m, double *h, bo
                      "t = %.15g s.", MOST_EVENTS, v->time, v->time + *h, v->time + s);
 }
 
+/* Does an event that has happened at this instant occur once more? The gap has not changed, only velocities have; that of
+ * the partner is in the payload. Those that approach each other are those that the reset drives apart. */
+static bool occurs_again(const Variables *v, int event, Motion m, fm_Payload payload)
+{
+    return indicators(v, event, 0.0, reset(v, event, 0.0, m, payload)).v > indicators(v, event, 0.0, m).v;
+}
+
 /* Events by trigger, in FMI 2.0 ------------------------------------------------------------------------------------ */
 
 static bool is_triggered(Variables *v, int event)
@@ -214,11 +221,11 @@ static void show_triggered_events(Variables *v)
             bool has_happened = of_event->done || is_shown(v, event);
             of_event->skipped = of_event->skipped || trigger(v, event)->count - (int64_t)of_event->shown != 1;
             of_event->shown = trigger(v, event)->count;
-            if (has_happened && largest_indicator(v, event, 0.0, m) > 0.0) continue;
+            fm_Payload payload = triggered_payload(v, event);
+            if (has_happened && !occurs_again(v, event, m, payload)) continue;
             if (!memory->shown) memcpy(memory->left, (double[]){m.x, m.v}, sizeof memory->left);
             memory->shown = true;
             of_event->times++;
-            fm_Payload payload = triggered_payload(v, event);
             remember_reset(v, event, m, payload, fm_events[event].shared && !memory->inputs_set);
             set_motion(v, reset(v, event, 0.0, m, payload));
         }
@@ -276,7 +283,7 @@ static bool is_due(Variables *v, int event, Motion m)
 {
     const fm_EventMemory *memory = &v->memory.event[event];
     bool active = trigger(v, event) && trigger(v, event)->active;
-    if (memory->done) return active && largest_indicator(v, event, 0.0, m) <= 0.0;
+    if (memory->done) return active && occurs_again(v, event, m, triggered_payload(v, event));
     if (active) return true;
     if (v->eventPolicy == IGNORE) return false;
     if (fm_events[event].shared) return memory->located && v->eventPolicy == EXECUTE;
