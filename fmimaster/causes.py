@@ -33,6 +33,7 @@ class Kind(Enum):
 
     # of an event
     DETECTED = "{} detected"
+    EXECUTED = "executed by {}"
     REQUESTED = "requested by {}"
     CHANGED_INPUT = "changed input of {}"
 
@@ -79,17 +80,20 @@ class Event:
     """
 
     time: float
-    """[s]"""
+    """[s] Of EXECUTED the communication point after it: it lies inside the step before."""
     index: int
     """Superdense index of its right limit: the row at this time that shows the values after it."""
     name: str
     shared: bool
     """Whether it happens in several components at once; else it is private to one."""
     components: tuple[str, ...]
+    """Those in which it has happened; of EXECUTED those that have executed it in this step."""
     cause: Cause
-    """How it was found; of the kinds PREDICTED, DETECTED, EARLY_RETURN, TIME_EVENT, REQUESTED, CHANGED_INPUT, LOCATED."""
+    """How it was found; of the kinds PREDICTED, DETECTED, EXECUTED, EARLY_RETURN, TIME_EVENT, REQUESTED, CHANGED_INPUT,
+    LOCATED."""
     left: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Recorded variables of its components before the event; arrays as lists. Empty for LOCATED: it lies inside a step."""
+    """Recorded variables of its components before the event; arrays as lists. Empty for LOCATED and EXECUTED:
+    they lie inside a step."""
     right: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The same after it."""
 

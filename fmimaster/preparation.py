@@ -21,6 +21,7 @@ from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.program.programs import Programs
 from fmimaster.requirements import refuse_plan, refuse_settings
+from fmimaster.run.observed import points_to_observe
 from fmimaster.settings import Settings
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
@@ -114,7 +115,7 @@ def _planned(
     programs = assemble(
         plan,
         algorithm,
-        history=0 if clock is None else clock.history,
+        history=0 if clock is None else max(clock.history, points_to_observe(plan, clock)),
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
     )
     return plan, programs

@@ -66,6 +66,17 @@ def value(p: Cubic, s: float) -> float:
     return p[0] + s * (p[1] + s * (p[2] + s * p[3]))
 
 
+def slope(p: Cubic, s: float) -> float:
+    """The slope at a time in s."""
+    return p[1] + s * (2 * p[2] + s * 3 * p[3])
+
+
+def lowest(p: Cubic, horizon: float) -> float:
+    """The lowest value from the start to the horizon in s."""
+    inside = (t for t in _extrema(p) if 0.0 < t < horizon)
+    return min(value(p, s) for s in (0.0, horizon, *inside))
+
+
 def _terms(p: Cubic, s: float) -> float:
     return abs(p[0]) + s * (abs(p[1]) + s * (abs(p[2]) + s * abs(p[3])))
 

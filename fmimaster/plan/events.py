@@ -71,6 +71,17 @@ class Event:
         return frozenset(m.instance for m in self.members)
 
 
+def executes_itself(member: Member, importer_fires: bool) -> bool:
+    """Whether an instance executes an event itself: the importer does not fire it there."""
+    return not importer_fires or member.trigger is None
+
+
+def counter_of(model: Model, declaration: EventDeclaration) -> str | None:
+    """The output in which an FMU counts an event; None if it has none, or announces it by a clock."""
+    name = declaration.announce
+    return None if name is None or _is_clock(model, name) else name
+
+
 def plan_events(system: ResolvedSystem) -> tuple[tuple[Event, ...], tuple[Trigger, ...]]:
     """Events and triggers of a system, the latter without slots: first clock connections, then declared events."""
     triggers = _of_connections(system)
@@ -194,7 +205,10 @@ def concerned(first: frozenset[int], reached: Mapping[int, Sequence[int]]) -> tu
 
 
 def event_members(
-    system: ResolvedSystem, events: Sequence[Event], triggers: Sequence[Trigger]
+    system: ResolvedSystem,
+    events: Sequence[Event],
+    triggers: Sequence[Trigger],
+    importer_fires: bool,
 ) -> tuple[list[set[str]], list[set[str]], list[set[str]]]:
     """Per instance, the names that events need: outputs to read, triggers with payload, output clocks."""
     outputs: list[set[str]] = [set() for _ in system.components]
@@ -206,6 +220,9 @@ def event_members(
                 outputs[m.instance].add(indicator.name)
                 if indicator.derivative:
                     outputs[m.instance].add(indicator.derivative)
+            counter = counter_of(system.components[m.instance].model, m.declaration)
+            if counter is not None and executes_itself(m, importer_fires):
+                outputs[m.instance].add(counter)
     for i, component in enumerate(system.components):
         if component.model.look_ahead is not None:
             outputs[i].add(component.model.look_ahead)

@@ -78,7 +78,7 @@ def make_plan(
     refuse_without_event_mode(system, triggers)
     described, system = system, without_clocked_links(system, triggers)
     initial_visits, step_visits = _visits(system, sequence)
-    read, given, clocks = event_members(system, events, triggers)
+    read, given, clocks = event_members(system, events, triggers, use.fires)
     for entry in chosen:
         if entry.instance is not None:
             read[entry.instance].add(entry.variable)

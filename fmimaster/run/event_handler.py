@@ -23,8 +23,9 @@ from fmimaster.run.failures import (
     too_often_late,
     unknown_event,
 )
-from fmimaster.run.log import Late
+from fmimaster.run.log import Late, recorded_values
 from fmimaster.run.loop import Loop
+from fmimaster.run.observed import Observer
 from fmimaster.run.outdated import outdated_instances, unseen_sets
 from fmimaster.system.model import Scope
 
@@ -64,6 +65,7 @@ class EventHandler:
         self._indicators = loop.indicators
         self._names = loop.names
         self._changes = changes
+        self._observer = Observer(loop)
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._by_themselves = frozenset(s.event for s in loop.indicators.sets if not s.is_triggered)
         """Events that FMUs let happen when they are reached from above, not whenever they are on."""
@@ -109,11 +111,12 @@ class EventHandler:
         Whether there was an event, and whether an FMU ends the run at it.
         """
         s = self._state
+        observed = self._observer.look()
         found = self._look(requests) - due
         is_due = s.next_event <= s.time.seconds
         jumped = self._jumped() if s.timeline.jumps else NONE
         if not (found or due or requests or is_due or self._changes.inputs or jumped):
-            return False, False
+            return observed, False
         causes = self._causes_of_instances(requests, jumped)
         waiting = dict.fromkeys(due, PREDICTED)
         if causes and self._plan.events:
@@ -123,7 +126,8 @@ class EventHandler:
         if found:
             self._note_late(found - waiting.keys())
             waiting = dict.fromkeys(found, DETECTED) | waiting
-        return self._let_happen(causes, waiting, is_early=bool(requests))
+        happened, ends = self._let_happen(causes, waiting, is_early=bool(requests))
+        return observed or happened, ends
 
     def located(self, components: tuple[str, ...]) -> None:
         """Note a change of discrete outputs that was located by going back."""
@@ -274,13 +278,7 @@ class EventHandler:
         return self._planned[key]
 
     def _recorded(self, components: Collection[str]) -> dict[str, Any]:
-        """Recorded variables of components, as they are in the store."""
-        values = self._executor.store.values
-        return {
-            c.name: values[c.type][c.slot].reshape(c.shape).tolist()
-            for c in self._plan.recorded
-            if c.instance is not None and self._names[c.instance] in components
-        }
+        return recorded_values(self._plan, self._executor.store, components)
 
     def _who(self, instances: Iterable[int]) -> tuple[str, ...]:
         return tuple(self._names[i] for i in instances)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.causes import GRID, Cause, Event, Steps
+from fmimaster.plan.plan import Plan
+from fmimaster.program.store import ValueStore
 
 SAME_SIZE = 1e-9
 """Steps whose sizes differ by no more than this part are alike: they are differences of times."""
@@ -56,6 +60,15 @@ class StepLog:
     def copy(self) -> StepLog:
         """Another one that is as this one is now."""
         return replace(self, ended=list(self.ended))
+
+
+def recorded_values(plan: Plan, store: ValueStore, components: Collection[str]) -> dict[str, Any]:
+    """Recorded variables of components, as they are in the store; arrays as lists."""
+    return {
+        c.name: store.values[c.type][c.slot].reshape(c.shape).tolist()
+        for c in plan.recorded
+        if c.instance is not None and plan.instances[c.instance].name in components
+    }
 
 
 @dataclass

@@ -56,6 +56,8 @@ class RunState:
     """Events that have been on ever since they happened: they do not happen again."""
     unseen: frozenset[tuple[int, int]] = frozenset()
     """Sets of indicators, by number, and instances on which they depend and that have jumped at the present time."""
+    executed: float = -inf
+    """Time in s at which it was last observed that FMUs have executed an event themselves."""
     outdated: frozenset[int] = frozenset()
     """Instances whose outputs depend on inputs that have jumped, and can be read only after their next step."""
     discrete_inputs: list[object] = field(default_factory=list)

@@ -1,0 +1,144 @@
+"""Events that FMUs execute themselves, inside a step: they are observed at the communication point after it.
+
+An FMU that counts its events in an output shows each of them. Of others the event indicators show it
+(:mod:`fmimaster.control.executed`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fmimaster.causes import Cause, Event, Kind
+from fmimaster.control.event_clock import EventClock
+from fmimaster.control.executed import CERTAIN_JUMP, LEAST_JUMP, Course, course
+from fmimaster.control.indicators import STOPPED, IndicatorSet
+from fmimaster.plan.events import counter_of, executes_itself
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.instructions import Fit
+from fmimaster.run.log import recorded_values
+from fmimaster.run.loop import Loop
+from fmimaster.system.model import DataType, Scope
+
+POINTS = 3
+"""Accepted points that are read: the present one, the start of the step, and the one before."""
+
+POINTS_OF_VALUES = 5
+"""The same where an indicator has no derivative: a cubic takes two more."""
+
+
+def points_to_observe(plan: Plan, clock: EventClock | None) -> int:
+    """How many accepted points are needed to observe the events of a plan; 0 if there are none to observe."""
+    own = [
+        m.declaration
+        for event in plan.events
+        for m in event.members
+        if clock is not None and executes_itself(m, clock.fires)
+    ]
+    if not own:
+        return 0
+    slopes = all(i.derivative is not None for d in own for i in d.indicators)
+    return POINTS if slopes else POINTS_OF_VALUES
+
+
+class Observer:
+    """Finds the events that FMUs have executed inside the last step, and notes them.
+
+    What it reads is in the value store: the outputs, and the history.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        plan, clock = loop.plan, loop.clock
+        self._watched = [
+            _Watched(s, _slot_of_counter(plan, s))
+            for s in loop.indicators.sets
+            if clock is not None
+            and any(
+                m.instance == s.instance and executes_itself(m, clock.fires)
+                for m in plan.events[s.event].members
+            )
+        ]
+        programs = loop.programs
+        every = [*programs.variants, *([programs.restart] if programs.restart else [])]
+        extrapolates = any(
+            isinstance(i, Fit) and i.history for v in every for i in v.attempt.instructions
+        )
+        self._forgets = bool(self._watched) and (
+            extrapolates or (clock is not None and clock.fires)
+        )
+        """Whether something is extrapolated from points before the event: LookAhead alone only compares two points."""
+
+    def look(self) -> bool:
+        """Note the events that were executed inside the step that ends at the present time; whether there were any.
+
+        What was extrapolated over them is forgotten, and the step-size rule starts anew.
+        """
+        if not self._watched:
+            return False
+        seen: dict[int, dict[int, Course]] = {}
+        for watched in self._watched:
+            seen.setdefault(watched.set.event, {})[watched.set.instance] = self._course(watched)
+        found = False
+        for event, courses in seen.items():
+            if any(c.was_due and c.jump >= CERTAIN_JUMP for c in courses.values()):
+                found = True
+                self._note(event, [i for i, c in courses.items() if c.jump >= LEAST_JUMP])
+        if not found:
+            return False
+        s, now = self._loop.state, self._loop.state.time.seconds
+        s.executed = now
+        if self._forgets:
+            self._loop.executor.run(self._loop.programs.renew, now, now)
+            s.previous = 0.0
+            s.memory = self._loop.rule.restart(s.memory)
+        return True
+
+    def _note(self, event: int, instances: list[int]) -> None:
+        loop, declared = self._loop, self._loop.plan.events[event]
+        s, who = loop.state, tuple(loop.names[i] for i in sorted(instances))
+        shared = declared.scope is Scope.SHARED
+        cause = Cause(Kind.EXECUTED, who)
+        right = recorded_values(loop.plan, loop.executor.store, who)
+        s.event_log.events.append(
+            Event(s.time.seconds, s.index, declared.name, shared, who, cause, {}, right)
+        )
+
+    def _course(self, watched: _Watched) -> Course:
+        loop, s = self._loop, watched.set
+        store, now = loop.executor.store, loop.state.time.seconds
+        before, read = store.history[1]
+        begin = read.item(s.instance)
+        if not begin < now:  # NaN: nothing is known from before
+            return Course(False, 0.0)
+        if watched.counter is not None:
+            kind, slot = watched.counter
+            has_counted = bool(store.outputs[kind][slot] != before[kind][slot])
+            return Course(has_counted, float(has_counted))
+        if begin <= loop.state.executed and loop.plan.has_inputs(s.instance):
+            return Course(False, 0.0)
+        present, start = loop.indicators.present(), before[DataType.FLOAT64].tolist()
+        earlier = [
+            (values[DataType.FLOAT64].tolist(), time - begin)
+            for values, at in store.history[2 : loop.indicators.history]
+            if loop.state.executed < (time := at.item(s.instance)) < begin
+        ]
+        near = STOPPED * loop.indicators.step
+        return course(s, start, present, now - begin, earlier, near)
+
+
+class _Watched(NamedTuple):
+    """An event in one instance."""
+
+    set: IndicatorSet
+    counter: tuple[DataType, int] | None
+    """Type and slot of the output that counts it."""
+
+
+def _slot_of_counter(plan: Plan, s: IndicatorSet) -> tuple[DataType, int] | None:
+    member = next(m for m in plan.events[s.event].members if m.instance == s.instance)
+    name = counter_of(plan.instances[s.instance].model, member.declaration)
+    if name is None:
+        return None
+    kind, slot = plan.layout.slots[s.instance, Group.OUTPUTS, name]
+    return kind, slot.start
