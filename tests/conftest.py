@@ -56,7 +56,6 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
         monkeypatch.setattr(
             "fmimaster.fmu.load.FmuFile", lambda source, **_: files[source.path.name]
         )
-        options = {"backend": Backend.REFERENCE} | options  # no compiler is needed
         options.setdefault("backend", Bench.backend)
         return Simulation(describe(units, connections, start_values, shared_events), **options)
 
