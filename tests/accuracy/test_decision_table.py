@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 MANIFEST = b"""<?xml version="1.0" encoding="UTF-8"?>
 <fmiLayeredStandardManifest xmlns:fmi-ls="http://fmi-standard.org/fmi-ls-manifest"
-    fmi-ls:fmi-ls-name="org.fmimaster.fmi-ls-events" fmi-ls:fmi-ls-version="0.1.0"
+    fmi-ls:fmi-ls-name="org.fmimaster.fmi-ls-events" fmi-ls:fmi-ls-version="0.2.0"
     fmi-ls:fmi-ls-description="Event indicator sets, shared events, look-ahead">
   <Event name="floor" scope="private"><Indicator name="h" derivative="v"/><Indicator name="v"/></Event>
 </fmiLayeredStandardManifest>
