@@ -50,8 +50,9 @@ FAR = 1e-6
 STOPPED = 1e-8
 """An FMU locates its own events to this part of a usual step, in s, or to this part of the indicator's largest value."""
 
-LATE = 1e-6
-"""An event is late if all its indicators are below 0 by more than this part of their usual values."""
+LATE = 1e-5
+"""An event is late if all its indicators are below 0 by more than this part of their usual values, or by their change in
+this part of a usual step: extrapolated inputs are seldom better."""
 
 AGREEMENT = 1e-6
 """Indicators of an event's members may differ by this part of their usual values."""

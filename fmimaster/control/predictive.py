@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
 
 from fmimaster.causes import RAMP, Cause, Kind
-from fmimaster.control.cubic import Cubic, first_time_all_reached, hermite, parabola
+from fmimaster.control.cubic import first_time_all_reached
 from fmimaster.control.event_clock import EventClock, Retry
-from fmimaster.control.indicators import Indicators
+from fmimaster.control.indicator_cubics import (
+    between,
+    extrapolated,
+    knows_curvature,
+    points_before,
+    time_by_tangents,
+    without_history,
+)
+from fmimaster.control.indicators import LATE, Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import Ramp
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.program.polynomial import NEAREST
-
-SAME_SLOPE = 1e-9
-"""An indicator is the slope of another one if both agree to this part: far more than rounding, far less than chance."""
 
 PROBE = 0.125
 """Part of a step after an event that is stepped where the curvature of an indicator is not known: the next one knows it."""
@@ -55,7 +59,7 @@ class Predictive(EventClock):
     approach: float = 0.95
     near: float = 1e-2
     now: float = 1e-7
-    late: float = 1e-5
+    late: float = LATE
     go_back: bool = True
     history: ClassVar[int] = 3
     policy: ClassVar[Policy] = Policy.IGNORE
@@ -69,16 +73,16 @@ class Predictive(EventClock):
         time, (end, _) = now.seconds, goal.end
         horizon = end - time
         values = indicators.present()
-        points = _points_before(indicators, time, NEAREST * horizon)
+        points = points_before(indicators, time, NEAREST * horizon)
         least = self.now * indicators.step
         earliest, event = inf, -1
         probes = False
         for this, pairs in indicators.pairs:
             if points:
-                cubics = _extrapolated(pairs, values, points, horizon)
+                cubics = extrapolated(pairs, values, points, horizon)
             else:
-                cubics = _without_history(pairs, values, horizon)
-                probes |= not _knows_curvature(pairs, values)
+                cubics = without_history(pairs, values, horizon)
+                probes |= not knows_curvature(pairs, values)
             if cubics:
                 # an event that has just happened can happen again later, but not here
                 tau = first_time_all_reached(cubics, horizon, least if this in fired else -inf)
@@ -118,17 +122,21 @@ class Predictive(EventClock):
         length, least = end - begin, self.now * indicators.step
         before, after = indicators.at_start_of_step(), indicators.present()
         older = (
-            _points_before(indicators, begin, NEAREST * length) if indicators.lacks_slopes else []
+            points_before(indicators, begin, NEAREST * length) if indicators.lacks_slopes else []
         )
         earliest, event = length - self.late * indicators.step, -1
         for this, pairs in indicators.pairs:
-            cubics = _between(pairs, before, after, length, older)
+            cubics = between(pairs, before, after, length, older)
             # without a derivative nothing tells when an indicator has come back to the 0 at which it started
             if cubics and all(
                 dz < 0 and p[1] < 0.0 and p[0] <= -p[1] * least
                 for p, (_, dz) in zip(cubics, pairs, strict=True)
             ):
                 tau = length / 2
+            elif tries and (since := time_by_tangents(pairs, after)) < inf:
+                # inputs at the start were extrapolated: indicators there may be wrong by more than they change in a
+                # short step, and the event may be before it
+                tau = max(length + since, least)
             else:
                 tau = first_time_all_reached(cubics, length, least) if cubics else inf
             if tau < earliest:
@@ -137,100 +145,3 @@ class Predictive(EventClock):
             return None
         name = indicators.plan.events[event].name
         return Retry(earliest, Cause(Kind.LOCATED, (name,)))
-
-
-Pairs = Sequence[tuple[int, int]]
-"""Slots of the indicators of an event, each with that of its derivative; -1 if it has none."""
-
-
-Points = Sequence[tuple[Sequence[float], float]]
-"""Outputs at communication points before, the newest first, and how long before in s."""
-
-
-def _points_before(indicators: Indicators, time: float, nearest: float) -> Points:
-    """The point before a time in s, and the one before that if an indicator has no derivative."""
-    newest = indicators.previous(time, nearest)
-    if newest is None:
-        return []
-    found = [(newest[0], time - newest[1])]
-    older = indicators.previous(newest[1], nearest) if indicators.lacks_slopes else None
-    return found if older is None else [*found, (older[0], time - older[1])]
-
-
-def _extrapolated(
-    pairs: Pairs, values: Sequence[float], points: Points, horizon: float
-) -> list[Cubic]:
-    """Cubics through the points before and the present values; none if an indicator stays above 0 up to the horizon."""
-    (before, h), *more = points
-    cubics = []
-    for z, dz in pairs:
-        if dz >= 0:
-            p = hermite(values[z], values[dz], before[z], before[dz], -h)
-        elif more:
-            older, k = more[0]
-            p = parabola(values[z], before[z], -h, older[z], h - k)
-        else:
-            p = (values[z], (values[z] - before[z]) / h, 0.0, 0.0)
-        if _stays_above(p, horizon):
-            return []
-        cubics.append(p)
-    return cubics
-
-
-def _without_history(pairs: Pairs, values: Sequence[float], horizon: float) -> list[Cubic]:
-    """The same by present values, slopes, and curvatures where another indicator is the slope."""
-    cubics = []
-    for z, dz in pairs:
-        curvature = _curvature(pairs, values, z, dz) or 0.0
-        p = (values[z], values[dz] if dz >= 0 else 0.0, curvature / 2, 0.0)
-        if _stays_above(p, horizon):
-            return []
-        cubics.append(p)
-    return cubics
-
-
-def _knows_curvature(pairs: Pairs, values: Sequence[float]) -> bool:
-    """Whether an indicator of an event is the slope of another one, as a relative velocity is that of a distance."""
-    return any(_curvature(pairs, values, z, dz) is not None for z, dz in pairs)
-
-
-def _curvature(pairs: Pairs, values: Sequence[float], z: int, dz: int) -> float | None:
-    """The derivative of another indicator that is the slope of this one; None if there is none."""
-    for other, derivative in pairs if dz >= 0 else ():
-        if other != z and derivative >= 0:
-            w, slope = values[other], values[dz]
-            if abs(w - slope) <= SAME_SLOPE * max(abs(w), abs(slope)):
-                return values[derivative]
-    return None
-
-
-def _stays_above(p: Cubic, horizon: float) -> bool:
-    """Whether a cubic certainly stays above 0: its Bernstein coefficients over the horizon bound it from below."""
-    c0, c1, c2, c3 = p
-    if not c0 > 0:
-        return False
-    b1, b2 = c1 * horizon, c2 * horizon * horizon
-    return (
-        c0 + b1 / 3 > 0
-        and c0 + (2 * b1 + b2) / 3 > 0
-        and c0 + b1 + b2 + c3 * horizon * horizon * horizon > 0
-    )
-
-
-def _between(
-    pairs: Pairs, before: Sequence[float], after: Sequence[float], length: float, older: Points
-) -> list[Cubic]:
-    """Cubics through both ends of a step, about its start; none if an indicator stays above 0 in it."""
-    cubics = []
-    for z, dz in pairs:
-        if dz >= 0:
-            p = hermite(before[z], before[dz], after[z], after[dz], length)
-        elif older:
-            values, h = older[0]
-            p = parabola(before[z], after[z], length, values[z], -h - length)
-        else:
-            p = (before[z], (after[z] - before[z]) / length, 0.0, 0.0)
-        if _stays_above(p, length):
-            return []
-        cubics.append(p)
-    return cubics

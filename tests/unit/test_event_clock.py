@@ -244,6 +244,19 @@ def test_without_derivatives_a_step_that_began_at_0_is_halved() -> None:
     assert found.length == 0.25
 
 
+def test_after_the_first_try_only_the_end_of_the_step_counts() -> None:
+    """At the start extrapolated inputs put z at 1e-3, but it was below 0 already: the step can only be as short as may be."""
+    seen = course({"z": (lambda t: 1e-3, lambda t: -1.0)}, [0.2])
+    seen.put({"z": -2e-3, "dz": -1.0}, 0.201)
+    found = Predictive().passed(seen.indicators, 0.2, 0.201, 1)
+    assert found is not None
+    assert found.length == approx(1e-8)
+    seen.put({"z": -5e-4, "dz": -1.0}, 0.201)
+    found = Predictive().passed(seen.indicators, 0.2, 0.201, 1)
+    assert found is not None
+    assert found.length == approx(5e-4)
+
+
 def test_going_back_ends_after_nine_tries() -> None:
     assert passed({"z": FALL}, 0.2, 1.2, tries=8) is not None
     assert passed({"z": FALL}, 0.2, 1.2, tries=9) is None
