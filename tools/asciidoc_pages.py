@@ -6,6 +6,7 @@ asciidoc, which pip installs, and asciidoctor, which the FMI project uses, read 
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -138,6 +139,11 @@ def on_files(files: Any, config: Any) -> Any:
         uri = source.relative_to(config.docs_dir).with_suffix(".md").as_posix()
         files.append(File.generated(config, uri, content="\n"))
     return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Other pages link to the source, which is what there is without mkdocs."""
+    return re.sub(r"(\]\([^)\s]*)\.adoc([)#])", r"\1.md\2", markdown)
 
 
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
