@@ -33,6 +33,7 @@ from pathlib import Path
 from statistics import median
 
 from fmimaster import (
+    ADAPTIVE,
     Aligned,
     Check,
     EarlyReturn,
@@ -61,6 +62,7 @@ METHODS: dict[str, tuple[Algorithm, EventClock | None]] = {
     "PZ held": (Jacobi(), Predictive()),
     "PZ (1, 2)": (Jacobi(Polynomial(1, 2)), Predictive()),
     "PZ": (Jacobi(QUINTIC), Predictive()),
+    "PZ adaptive": (Jacobi(ADAPTIVE), Predictive()),
     "E1": (Aligned(Jacobi(QUINTIC)), EarlyReturn()),
     "E2": (Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2), EarlyReturn()),
 }
@@ -261,7 +263,7 @@ def _row(method: str, size: str, runs: Sequence[Run]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-ANGLES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+ANGLES = (0.0, 0.1, 0.2, 0.4, 0.7)
 """[rad] Bounds of the classes of the second table."""
 
 
