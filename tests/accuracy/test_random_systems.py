@@ -16,7 +16,7 @@ from fmimaster.demos.two_mass import Blocks, TwoMassReference
 from fmimaster.reference_files import reference_path
 
 QUINTIC = Polynomial(2, 2)
-SYSTEMS = range(10, 29)
+SYSTEMS = range(10, 30)
 """Both densities of events; FMI 3.0 and mixed."""
 E2 = Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2)
 
