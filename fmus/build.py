@@ -25,10 +25,11 @@ import tempfile
 import uuid
 import xml.etree.ElementTree as ET
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import bodies
 import fmpy
 from description import c_header, c_source, fmi2_description, fmi3_description
 
@@ -49,10 +50,7 @@ C_FLAGS = (
 NO_COMPILER = 3
 """Exit status when there is no C compiler."""
 
-EVENTS = "org.fmimaster.fmi-ls-events"
-"""Name of the layered standard of the events."""
-
-MANIFEST_PATH = f"extra/{EVENTS}/fmi-ls-manifest.xml"
+MANIFEST_PATH = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
 """Where in an FMU the manifest of its events is."""
 
 ONLY_FMI3 = {"Superdense"}
@@ -63,13 +61,6 @@ STOP_TIMES = {"b1": "7", "b2": "7", "b3": "20"}  # [s] benchmarks of the two mas
 CEILINGS = {"b2": {"c0": "-0.554", "ca": "0.554", "cw": "4.255", "cp": repr(math.pi / 2)}}
 FLOORS = {"b2": {"f0": "-13.823", "fa": "1.024", "fw": "3.462", "fp": "2.9"}}
 FMI_VERSIONS = {"fmi2": ("fmi2", "fmi2"), "fmi3": ("fmi3", "fmi3"), "mixed": ("fmi2", "fmi3")}
-
-# FMI versions of the five balls: mixed has every kind of pair
-CRADLES = {
-    "fmi2": ("fmi2",) * 5,
-    "fmi3": ("fmi3",) * 5,
-    "mixed": ("fmi2", "fmi3", "fmi3", "fmi2", "fmi2"),
-}
 
 Files = dict[str, bytes]
 """What is in an archive: contents by path."""
@@ -104,10 +95,11 @@ def main() -> None:
         name = f"thermostat-{version}"
         files = build_thermostat(name, version, archives)
         write_archive(arguments.output / "systems" / f"{name}.ssp", files)
-    for versions, of_ball in CRADLES.items():
-        name = f"cradle-{versions}"
-        files = build_cradle(name, of_ball, archives)
-        write_archive(arguments.output / "systems" / f"{name}.ssp", files)
+    for kind, system in bodies.ALL.items():
+        for version in system.versions:
+            name = f"{kind}-{version}"
+            files = build_bodies(name, system, version, archives)
+            write_archive(arguments.output / "systems" / f"{name}.ssp", files)
 
 
 def find_compiler(command: str | None) -> list[str]:
@@ -255,43 +247,15 @@ def build_two_mass(
     }
 
 
-def build_cradle(
-    name: str, versions: Sequence[str], archives: Mapping[tuple[str, str], bytes]
+def build_bodies(
+    name: str, system: bodies.Bodies, version: str, archives: Mapping[tuple[str, str], bytes]
 ) -> Files:
-    """The files of the SSP archive of Newton's cradle: balls that touch, the first of which is released."""
-    folder = HERE / "systems"
-    template = string.Template((folder / "cradle.ssd").read_text(encoding="utf-8"))
-    ball = string.Template((folder / "cradle-ball.ssd").read_text(encoding="utf-8").rstrip())
-    last = len(versions) - 1
-    balls, connections, shared = [], [], []
-    for k, version in enumerate(versions):
-        neighbours = {"left.m": "1"} if k > 0 else {}
-        neighbours |= {"right.m": "1"} if k < last else {}
-        values = {"x": str(float(k) if k else -0.5), "x0": str(float(k)), "w": repr(math.pi)}
-        binding = parameter_binding("ball", values | neighbours)
-        balls.append(ball.substitute(number=k + 1, version=version, values=binding))
-    for k in range(1, last + 1):
-        for here, side, there in ((k, "left", k + 1), (k + 1, "right", k)):
-            connections += [
-                f'<ssd:Connection startElement="ball{here}" startConnector="{y}" '
-                f'endElement="ball{there}" endConnector="{side}.{y}"/>'
-                for y in ("x", "v", "a")
-            ]
-        shared.append(
-            f'<ssc:Annotation type="{EVENTS}"><SharedEvent name="hit{k}">'
-            f'<Member component="ball{k}" event="right"/><Member component="ball{k + 1}" event="left"/>'
-            "</SharedEvent></ssc:Annotation>"
-        )
-    indent = "\n      "
-    text = template.substitute(
-        name=name,
-        ssp=ssp_version(versions),
-        balls="\n".join(balls),
-        connections=indent.join(connections),
-        shared=indent.join(shared),
-    )
+    """The files of the SSP archive of some bodies of one kind."""
+    versions = system.versions[version]
+    text = bodies.ssd(name, system, versions, ssp_version(versions), parameter_binding)
     fmus = {
-        f"resources/CradleBall-{v}.fmu": archives[v, "CradleBall"] for v in sorted(set(versions))
+        f"resources/{system.model}-{v}.fmu": archives[v, system.model]
+        for v in sorted(set(versions))
     }
     return {"SystemStructure.ssd": text.encode(), **fmus}
 

@@ -1,0 +1,94 @@
+"""Make the kit: FMUs, systems, inputs and exact results in one folder.
+
+    python fmus/build.py BUILT
+    python docs/proposal/kit/make.py BUILT KIT
+
+needs NumPy. KIT then has, for each case and version of FMI, ``cases/<case>-<version>.fmu`` or ``.ssp``, and
+
+    cases.json        what is to be simulated; see index.md
+    inputs/           inputs as CSV
+    exact/            exact results as CSV
+    judge.py          compares results with them
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sys
+import xml.etree.ElementTree as ET
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import exact
+
+HERE = Path(__file__).resolve().parent
+MANIFEST = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
+OPTIONAL = ("Event", "Policy", "LookAhead", "InputPolynomial")
+LEVEL = "http://fmi-standard.org/fmi-ls-manifest"
+
+
+def reduced(manifest: bytes, case: dict[str, Any]) -> bytes:
+    """The manifest with the elements and without the attributes that the case says: what one class needs, and no more."""
+    ET.register_namespace("fmi-ls", LEVEL)
+    root = ET.fromstring(manifest)
+    for element in list(root):
+        kept = element.tag.rpartition("}")[2] in case["keep"]
+        name = element.get("name")
+        if not kept or (name is not None and name not in case.get("events", [name])):
+            root.remove(element)
+            continue
+        for attribute in case.get("without", ()):
+            element.attrib.pop(attribute, None)
+    return ET.tostring(root, encoding="UTF-8", xml_declaration=True)
+
+
+def write_fmu(source: Path, target: Path, case: dict[str, Any]) -> None:
+    """Copy an FMU, with the manifest of the case."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for info in old.infolist():
+            content = old.read(info)
+            if info.filename == MANIFEST and "keep" in case:
+                content = reduced(content, case)
+            new.writestr(info, content, zipfile.ZIP_DEFLATED)
+
+
+def write_inputs(folder: Path) -> None:
+    """A ball of 3 kg that comes from the right."""
+    with (folder / "meeting.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["time", "right.x", "right.v"])
+        writer.writerows([[0.0, 3.0, -0.5], [3.0, 1.5, -0.5]])
+
+
+def make(built: Path, kit: Path) -> None:
+    """Fill the folder `kit`.
+
+    Parameters
+    ----------
+    built
+        What ``fmus/build.py`` has made.
+    """
+    for name in ("cases", "inputs", "exact"):
+        (kit / name).mkdir(parents=True, exist_ok=True)
+    for name in ("cases.json", "judge.py", "exact.py", "index.md"):
+        shutil.copy(HERE / name, kit / name)
+    cases = json.loads((HERE / "cases.json").read_text())["cases"]
+    for case in cases:
+        for version in case["versions"]:
+            target = kit / "cases" / f"{case['name']}-{version}"
+            if "fmu" in case:
+                source = built / version / f"{case['fmu']}.fmu"
+                write_fmu(source, target.with_suffix(".fmu"), case)
+            else:
+                source = built / "systems" / f"{case['system']}-{version}.ssp"
+                shutil.copy(source, target.with_suffix(".ssp"))
+    write_inputs(kit / "inputs")
+    for motion in sorted({case["motion"] for case in cases}):
+        exact.write(motion, kit / "exact")
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), Path(sys.argv[2]))

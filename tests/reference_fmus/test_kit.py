@@ -1,0 +1,238 @@
+"""The conformance kit of the proposal: fmpy passes the class of those who ignore it, fmimaster passes all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import fmpy
+import numpy as np
+import pytest
+from pytest import approx
+
+from fmimaster import Jacobi, LookAhead, Polynomial, Predictive, simulate
+from fmimaster.demos.two_mass import TwoMassReference
+
+SOURCES = Path(__file__).parents[2] / "docs" / "proposal" / "kit"
+Case = dict[str, Any]
+Table = list[list[str]]
+CASES = [
+    pytest.param(case, version, id=f"{case['name']}-{version}")
+    for case in json.loads((SOURCES / "cases.json").read_text())["cases"]
+    for version in case["versions"]
+]
+NONE = [p for p in CASES if p.values[0]["class"] == "none"]  # type: ignore[index]
+SETTINGS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "indicators": {"event_clock": LookAhead()},
+    "look-ahead": {"event_clock": LookAhead(in_fmu=True)},
+    "triggers": {"event_clock": Predictive()},
+    "shared": {"event_clock": Predictive(), "algorithm": Jacobi(Polynomial(2, 2))},
+}
+
+
+@pytest.fixture(scope="module")
+def kit(reference: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kit, made of the reference FMUs."""
+    folder = tmp_path_factory.mktemp("kit")
+    subprocess.run([sys.executable, SOURCES / "make.py", reference, folder], check=True)
+    return folder
+
+
+def judge(kit: Path, results: Path) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, kit / "judge.py", results], capture_output=True, text=True, check=False
+    )
+    assert not done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+def archive(kit: Path, case: Case, version: str) -> Path:
+    kind = ".fmu" if "fmu" in case else ".ssp"
+    return kit / "cases" / f"{case['name']}-{version}{kind}"
+
+
+def by_fmimaster(kit: Path, case: Case, version: str, result: Path, **more: Any) -> None:
+    settings = {"stop_time": case["stop"], "step_size": case["step"], **SETTINGS[case["class"]]}
+    if "set" in case:
+        settings["start_values"] = case["set"]
+    if "input" in case:
+        settings["input_file"] = kit / "inputs" / case["input"]
+    simulate(archive(kit, case, version), **(settings | more)).write_csv(result)
+
+
+def by_fmpy(kit: Path, case: Case, version: str, result: Path) -> None:
+    given = None
+    if "input" in case:
+        given = np.genfromtxt(
+            kit / "inputs" / case["input"], delimiter=",", names=True, deletechars=""
+        )
+    values = fmpy.simulate_fmu(
+        str(archive(kit, case, version)),
+        stop_time=case["stop"],
+        output_interval=case["step"],
+        start_values=case.get("set", {}),
+        input=given,
+        output=[name for name in names_of(kit, case) if name != "time"],
+    )
+    with result.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(values.dtype.names)
+        writer.writerows(values.tolist())
+
+
+def names_of(kit: Path, case: Case) -> list[str]:
+    with (kit / "exact" / f"{case['motion']}.csv").open() as file:
+        names = next(csv.reader(file))
+    return case.get("values") or [name for name in names[1:] if not name.startswith("der(")]
+
+
+@pytest.mark.parametrize(("case", "version"), CASES)
+def test_fmimaster_passes(kit: Path, tmp_path: Path, case: Case, version: str) -> None:
+    name = f"{case['name']}-{version}"
+    by_fmimaster(kit, case, version, tmp_path / f"{name}.csv")
+    status, text = judge(kit, tmp_path)
+    assert (status, f"pass  {name}\n" in text) == (0, True), text
+
+
+@pytest.mark.parametrize(("case", "version"), NONE)
+def test_fmpy_passes_the_class_of_those_who_ignore_it(
+    kit: Path, tmp_path: Path, case: Case, version: str
+) -> None:
+    name = f"{case['name']}-{version}"
+    by_fmpy(kit, case, version, tmp_path / f"{name}.csv")
+    status, text = judge(kit, tmp_path)
+    assert (status, f"pass  {name}\n" in text) == (0, True), text
+
+
+# What the judge finds -------------------------------------------------------------------------------------------------
+
+
+def case_of(name: str) -> Case:
+    cases: list[Case] = json.loads((SOURCES / "cases.json").read_text())["cases"]
+    return next(case for case in cases if case["name"] == name)
+
+
+def rewritten(kit: Path, folder: Path, name: str, change: Callable[[Table], Table]) -> str:
+    """What the judge says of right results after a change to their rows."""
+    path = folder / f"{name}-fmi3.csv"
+    by_fmimaster(kit, case_of(name), "fmi3", path)
+    head, *rows = csv.reader(path.read_text().splitlines())
+    path.write_text("\n".join(",".join(row) for row in [head, *change(rows)]))
+    status, text = judge(kit, folder)
+    assert status == 1
+    assert f"failed      class {case_of(name)['class']}, fmi3\n" in text
+    return text
+
+
+def test_the_judge_finds_an_event_that_is_late(kit: Path, tmp_path: Path) -> None:
+    def late(rows: Table) -> Table:
+        return [[repr(float(t) + 1e-4 * (0 < float(t) < 2.0)), *rest] for t, *rest in rows]
+
+    text = rewritten(kit, tmp_path, "triggers-ball", late)
+    assert "v is -0.122625 at t = 0.0126 s, expected -0.123606" in text
+    assert "there is no row with the right limits of the event at 0.451523641 s" in text
+
+
+def test_the_judge_finds_that_right_limits_are_missing(kit: Path, tmp_path: Path) -> None:
+    def first_of_each_time(rows: Table) -> Table:
+        return [row for k, row in enumerate(rows) if k == 0 or row[0] != rows[k - 1][0]]
+
+    text = rewritten(kit, tmp_path, "shared-cradle", first_of_each_time)
+    assert "there is no row with the right limits of the event at 0.5 s" in text
+
+
+def test_the_judge_finds_steps_that_are_too_short_to_show_anything(
+    kit: Path, tmp_path: Path
+) -> None:
+    case = case_of("indicators-ball")
+    path = tmp_path / "indicators-ball-fmi3.csv"
+    by_fmimaster(kit, case, "fmi3", path, step_size=1e-3, event_clock=None)
+    status, text = judge(kit, tmp_path)
+    assert status == 1
+    assert "rows, expected at most 200: the step size is 0.1 s" in text
+
+
+def test_the_judge_finds_an_importer_that_does_not_use_indicators(
+    kit: Path, tmp_path: Path
+) -> None:
+    case = case_of("indicators-ball")
+    path = tmp_path / "indicators-ball-fmi3.csv"
+    by_fmimaster(kit, case, "fmi3", path, event_clock=None, event_mode=False)
+    status, text = judge(kit, tmp_path)
+    assert status == 1
+    assert "no communication point is near the event at 0.451523641 s" in text
+
+
+def test_a_one_sided_event_fails(kit: Path, tmp_path: Path) -> None:
+    """Each FMU handles the events by itself, as without the standard."""
+    case = case_of("shared-rope")
+    path = tmp_path / "shared-rope-fmi3.csv"
+    by_fmimaster(kit, case, "fmi3", path, event_clock=None)
+    status, text = judge(kit, tmp_path)
+    assert status == 1
+    assert "FAIL  shared-rope-fmi3" in text
+
+
+# The exact results ----------------------------------------------------------------------------------------------------
+
+
+def test_exact_two_masses_are_those_of_another_solution(kit: Path) -> None:
+    with (kit / "exact" / "two-masses.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    times = np.array([float(row["time"]) for row in rows])
+    last = np.append(np.diff(times) > 0, True)  # right limits
+    names = ("upper.x", "upper.v", "lower.x", "lower.v")
+    values = np.array([[float(row[name]) for name in names] for row in rows])
+    other = TwoMassReference(7.0)
+    jumps = [event.time for event in other.events]
+    apart = last & np.all(np.abs(times[:, None] - jumps) > 1e-9, axis=1)
+    assert np.max(np.abs(values[apart] - other(times[apart]))) < 1e-10
+    found = times[:-1][np.diff(times) == 0]
+    assert sorted(set(found)) == approx(jumps, abs=1e-12)
+
+
+def test_an_exact_cradle_is_a_sine(kit: Path) -> None:
+    with (kit / "exact" / "cradle.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    t = np.array([float(row["time"]) for row in rows])
+    first = -0.5 * np.maximum(0, np.cos(np.pi * t))
+    fifth = 4 + 0.5 * np.maximum(0, -np.cos(np.pi * t))
+    assert np.max(np.abs(np.array([float(row["ball1.x"]) for row in rows]) - first)) < 1e-10
+    assert np.max(np.abs(np.array([float(row["ball5.x"]) for row in rows]) - fifth)) < 1e-10
+
+
+def test_exact_bounces_are_where_the_readme_says(kit: Path) -> None:
+    with (kit / "exact" / "ball.csv").open() as file:
+        times = [float(row["time"]) for row in csv.DictReader(file)]
+    bounces = sorted({a for a, b in pairwise(times) if a == b})
+    fall = (2 / 9.81) ** 0.5
+    expected = [fall * (1 + 2 * sum(0.7**i for i in range(1, k))) for k in range(1, 9)]
+    assert bounces == approx(expected, abs=1e-13)
+
+
+def test_the_kit_needs_numpy_and_nothing_else(kit: Path, tmp_path: Path) -> None:
+    """In Python without the packages of this one, but for NumPy."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    parent = Path(np.__file__).parents[1]
+    for name in ("numpy", "numpy.libs"):
+        if (parent / name).exists():
+            (packages / name).symlink_to(parent / name)
+    (tmp_path / "results").mkdir()
+    for script, arguments in (("judge.py", ["results"]), ("exact.py", ["exact"])):
+        done = subprocess.run(
+            [sys.executable, "-S", kit / script, *arguments],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(packages)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
