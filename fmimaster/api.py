@@ -17,6 +17,7 @@ from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import (
+    AccuracyWarning,
     CallError,
     ConvergenceError,
     DescriptionError,
@@ -46,6 +47,7 @@ __all__ = [
     "ADAPTIVE",
     "FIRST_ORDER",
     "HOLD",
+    "AccuracyWarning",
     "Algorithm",
     "Aligned",
     "AutomaticSequence",

@@ -16,6 +16,8 @@
         ├── ZenoError           events accumulate before a finite time
         └── Interrupted         the user pressed Ctrl-C; a KeyboardInterrupt as well
 
+A run that has ended with doubtful accuracy gives a warning, :class:`AccuracyWarning`.
+
 Each message states what happened and where, what was expected, and what to do. The facts are attributes as well.
 """
 
@@ -144,6 +146,10 @@ class ZenoError(SimulationError):
 
 class Interrupted(SimulationError, KeyboardInterrupt):
     """The user pressed Ctrl-C; a KeyboardInterrupt as well, so that no other code handles it as an ordinary error."""
+
+
+class AccuracyWarning(UserWarning):
+    """A run has ended, but its results are less accurate than they should be: the message tells where, and what to do."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

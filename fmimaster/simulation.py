@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
+from types import FrameType
 from typing import ParamSpec, TextIO
 
-from fmimaster.errors import FileError, Interrupted
+from fmimaster.errors import AccuracyWarning, FileError, Interrupted
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.preparation import Prepared, prepare
 from fmimaster.results.csv import CsvWriter
-from fmimaster.results.facts import write_facts
+from fmimaster.results.facts import facts_path, finish_facts, may_have_facts
+from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import Attendance, Progress, Signals, silent
@@ -63,8 +67,14 @@ class Simulation(Settings):
             in another one meanwhile.
         output_file : path or text stream
             A CSV file to which the rows are written during the run; they are not kept then, but the last block of
-            them, so that a run of any length needs little memory. What is kept is each event, and each step that is not
-            one of many alike: some hundred bytes for each.
+            them, so that a run of any length needs little memory. Likewise the file of events and causes of steps beside
+            it has all of them, and the results the last 1000 events and 10 000 entries of steps. Beside a text stream
+            there is no such file, and they are kept.
+
+        Warns
+        -----
+        AccuracyWarning
+            If the run has ended, but its results are less accurate than they should be, as when an event was found late.
 
         Raises
         ------
@@ -106,19 +116,25 @@ class Simulation(Settings):
                 output_file = given_path(output_file).absolute()
                 refuse_to_overwrite(output_file, self._read(prepared))
             writer = None if output_file is None else CsvWriter(output_file)
+            facts = None
+            if isinstance(output_file, Path) and may_have_facts(output_file):
+                facts = FactsWriter(facts_path(output_file))
         except BaseException:
             loader.close()
             raise
-        run = Attendance(prepared, loader, self, signals, writer=writer, progress=progress)
-        if writer is None:
-            return run.run()
+        run = Attendance(
+            prepared, loader, self, signals, writer=writer, facts=facts, progress=progress
+        )
         try:
-            with writer, _facts_written(run, writer, output_file):
-                return run.run()
+            with writer or nullcontext(), _facts_written(run, writer, facts):
+                results = run.run()
         except KeyboardInterrupt as error:
             if isinstance(error, Interrupted):
                 raise
             raise run.interrupted() from None  # the second Ctrl-C, while files were written
+        if run.session:
+            _warn_of(run.session.accuracy_warnings)
+        return results
 
     def _read(self, prepared: Prepared) -> list[Path]:
         """The files that the simulation reads."""
@@ -129,13 +145,17 @@ class Simulation(Settings):
 
 @contextmanager
 def _facts_written(
-    run: Attendance, writer: CsvWriter, output_file: str | os.PathLike[str] | TextIO | None
+    run: Attendance, writer: CsvWriter | None, facts: FactsWriter | None
 ) -> Iterator[None]:
-    """Write the facts beside the file in the end. What ends the run counts more than facts that cannot be written."""
+    """Complete the facts beside the file in the end. What ends the run counts more than facts that cannot be written."""
 
     def write() -> None:
-        if isinstance(output_file, Path) and writer.has_written and run.session:
-            write_facts(output_file, run.session.events, run.session.steps)
+        if facts is None or run.session is None:
+            return
+        if writer is None or not writer.has_written:
+            facts.discard()
+        else:
+            finish_facts(facts, *run.session.new_facts)
 
     try:
         yield
@@ -146,6 +166,17 @@ def _facts_written(
             log.warning("%s", error)
         raise
     write()
+
+
+def _warn_of(warnings_of_run: Iterable[str]) -> None:
+    """Python's warnings, at the line that has called fmimaster."""
+    package = str(Path(__file__).parent)
+    level = 1
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    for text in warnings_of_run:
+        warnings.warn(text, AccuracyWarning, stacklevel=level)
 
 
 _P = ParamSpec("_P")

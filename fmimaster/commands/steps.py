@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from fmimaster.causes import Event, Steps, causes_of
-from fmimaster.commands.text import aligned, count, write, write_json
+from fmimaster.causes import Event, causes_of
+from fmimaster.commands.text import aligned, aligned_again, count, takes_all_characters, write
 from fmimaster.errors import FileError
-from fmimaster.results.facts import facts, facts_path, read_facts
+from fmimaster.results.facts import Facts
+from fmimaster.results.facts_writer import lines
 
 HELP = "Show each step of a run with its size and the cause of its end, and the events between."
 
@@ -24,15 +25,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the facts that are stored beside the results."""
-    path = facts_path(arguments.file)
-    if not path.is_file():
-        raise FileError(_missing(Path(arguments.file), path))
-    events, steps = read_facts(arguments.file)
+    """Print the facts that are stored beside the results; they are read piece by piece, since a run may have many."""
+    facts = Facts(arguments.file)
+    if not facts.path.is_file():
+        raise FileError(_missing(Path(arguments.file), facts.path))
     if arguments.json:
-        write_json(facts(events, steps))
+        only_ascii = not takes_all_characters()
+        write(lines(facts.events(), facts.steps(), only_ascii=only_ascii))
     else:
-        write(_page(events, steps))
+        write(_page(facts))
     return 0
 
 
@@ -47,27 +48,31 @@ def _missing(table: Path, path: Path) -> str:
     )
 
 
-def _page(events: Sequence[Event], steps: Sequence[Steps]) -> list[str]:
-    total = f"{count(sum(s.count for s in steps), 'step')}, {count(len(events), 'event')}"
-    shares = [(str(number), str(cause)) for cause, number in causes_of(steps).items()]
-    rows = [
-        ("end in s", "size in s", "steps", "cause of the end, or event"),
-        *_rows(events, steps),
-    ]
-    return [total, *aligned(shares), "", *aligned(rows, indent="")]
+def _page(facts: Facts) -> Iterator[str]:
+    causes = causes_of(facts.steps())
+    happened = sum(1 for _ in facts.events())
+    yield f"{count(sum(causes.values()), 'step')}, {count(happened, 'event')}"
+    yield from aligned((str(number), str(cause)) for cause, number in causes.items())
+    yield ""
+    yield from aligned_again(lambda: _rows(facts), indent="")
 
 
-def _rows(events: Sequence[Event], steps: Sequence[Steps]) -> Iterator[tuple[str, ...]]:
+def _rows(facts: Facts) -> Iterator[tuple[str, ...]]:
     """Steps, each followed by the events up to its end."""
-    waiting = list(events)
-    if steps:
-        while waiting and waiting[0].time <= steps[0].begin:
-            yield _event(waiting.pop(0))
-    for s in steps:
+    yield "end in s", "size in s", "steps", "cause of the end, or event"
+    events = facts.events()
+    event = next(events, None)
+    for k, s in enumerate(facts.steps()):
+        while not k and event is not None and event.time <= s.begin:
+            yield _event(event)
+            event = next(events, None)
         yield f"{s.end:.10g}", f"{s.size:.6g}", str(s.count), str(s.cause)
-        while waiting and waiting[0].time <= s.end:
-            yield _event(waiting.pop(0))
-    yield from map(_event, waiting)
+        while event is not None and event.time <= s.end:
+            yield _event(event)
+            event = next(events, None)
+    while event is not None:
+        yield _event(event)
+        event = next(events, None)
 
 
 def _event(event: Event) -> tuple[str, ...]:

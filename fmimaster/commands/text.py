@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Any, TextIO
 
 from fmimaster.errors import FileError
@@ -15,15 +16,20 @@ from fmimaster.visible import in_a_line, visible, visible_json
 
 def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
     """Rows with their cells in columns, two blanks apart."""
-    table = [[in_a_line(cell) for cell in row] for row in rows]
-    columns = max(map(len, table), default=0)
-    widths = [
-        max((len(row[k]) for row in table if k < len(row)), default=0) for k in range(columns)
-    ]
-    return [
-        (indent + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=False))).rstrip()
-        for row in table
-    ]
+    table = list(rows)
+    return list(aligned_again(lambda: table, indent))
+
+
+def aligned_again(rows: Callable[[], Iterable[Sequence[str]]], indent: str = "  ") -> Iterator[str]:
+    """The same for rows that are made twice, so that they need no memory: for their widths, and for their text."""
+    widths: list[int] = []
+    for row in rows():
+        widths += [0] * (len(row) - len(widths))
+        for k, cell in enumerate(row):
+            widths[k] = max(widths[k], len(in_a_line(cell)))
+    for row in rows():
+        cells = zip(map(in_a_line, row), widths, strict=False)
+        yield (indent + "  ".join(f"{cell:<{w}}" for cell, w in cells)).rstrip()
 
 
 def section(title: str, lines: Sequence[str], *, if_empty: str = "") -> list[str]:
@@ -62,19 +68,30 @@ def count(number: int, noun: str) -> str:
 
 
 def write(lines: Iterable[str]) -> None:
-    """To the standard output, with nothing in it that controls a terminal."""
+    """To the standard output, with nothing in it that controls a terminal; line by line, since there may be many."""
+    lines = iter(lines)
+    first = next(lines, None)  # what fails before there is a line fails with nothing written
     with standard_output() as stream:
-        text = "".join(f"{visible(line)}\n" for line in lines)
         encoding = stream.encoding or "utf-8"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        for line in lines if first is None else chain([first], lines):
+            text = f"{visible(line)}\n"
+            stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def write_json(data: Mapping[str, Any] | Sequence[Any]) -> None:
     """To the standard output, with the keys in the order in which they are given."""
     with standard_output() as stream:
-        only_ascii = (stream.encoding or "utf-8").lower() not in ("utf-8", "utf8")
-        text = json.dumps(data, indent=2, ensure_ascii=only_ascii)
+        text = json.dumps(data, indent=2, ensure_ascii=not _is_utf8(stream))
         stream.write(visible_json(text) + "\n")
+
+
+def takes_all_characters() -> bool:
+    """Whether the standard output can show every character."""
+    return sys.stdout is None or _is_utf8(sys.stdout)
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "utf-8").lower() in ("utf-8", "utf8")
 
 
 def tell(lines: Iterable[str]) -> None:

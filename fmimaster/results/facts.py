@@ -5,24 +5,23 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from math import isfinite, isnan
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from fmimaster.causes import Cause, Event, Steps, needs_explanation
+from fmimaster.causes import Event, Steps, needs_explanation
 from fmimaster.errors import FileError
 from fmimaster.given_path import given_path
-from fmimaster.results.facts_reader import EVENTS_2, read_events, read_steps
-from fmimaster.visible import visible_json
+from fmimaster.results.facts_reader import EVENTS_2, events_in, steps_in
+from fmimaster.results.facts_writer import FactsWriter
 
 SUFFIX = ".events.json"
 _ANY_FORMAT = "fmimaster events "
 _HEAD = 100
 """So many characters of a file tell whether it is one of ours, however large it is."""
+
+_Entry = TypeVar("_Entry", Event, Steps)
 
 
 def facts_path(table: str | os.PathLike[str]) -> Path:
@@ -35,51 +34,74 @@ def facts_path(table: str | os.PathLike[str]) -> Path:
     return path.with_name((path.stem if path.suffix.lower() == ".csv" else path.name) + SUFFIX)
 
 
-def facts(events: Sequence[Event], steps: Sequence[Steps]) -> dict[str, Any]:
-    """All as plain data: the keys are part of the interface, tests/cli/test_steps.py holds them."""
-    return {
-        "format": EVENTS_2,
-        "events": [
-            {
-                "time": e.time,
-                "index": e.index,
-                "name": e.name,
-                "scope": e.scope,
-                "components": list(e.components),
-                "cause": _cause(e.cause),
-                "left": _plain(e.left),
-                "right": _plain(e.right),
-            }
-            for e in events
-        ],
-        "steps": [
-            {
-                "begin": s.begin,
-                "end": s.end,
-                "size": s.size,
-                "count": s.count,
-                "cause": _cause(s.cause),
-            }
-            for s in steps
-        ],
-    }
-
-
 def write_facts(
     table: str | os.PathLike[str], events: Sequence[Event], steps: Sequence[Steps]
 ) -> None:
     """Write the facts of a table beside it; those of an earlier table of that name do not stay."""
-    path = facts_path(table)
-    if not Path(table).is_file() or Path(table).parent == Path("/dev"):  # /dev/stdout
-        return
+    if may_have_facts(table):
+        finish_facts(FactsWriter(facts_path(table)), events, steps)
+
+
+def finish_facts(writer: FactsWriter, events: Sequence[Event], steps: Sequence[Steps]) -> None:
+    """Complete a file of facts, which the writer may have begun, by the last events and steps."""
+    if writer.has_written or needs_explanation(events, steps):
+        writer.finish(events, steps)
+    else:
+        _remove_older(writer.path)
+
+
+def may_have_facts(table: str | os.PathLike[str]) -> bool:
+    """Whether facts can stand beside a table: it is a file, and no device such as /dev/stdout."""
+    return Path(table).is_file() and Path(table).parent != Path("/dev")
+
+
+def _remove_older(path: Path) -> None:
     try:
-        if needs_explanation(events, steps):
-            text = json.dumps(facts(events, steps), indent=1, ensure_ascii=False, allow_nan=False)
-            _write_whole(path, visible_json(text) + "\n")
-        elif path.is_file() and _ANY_FORMAT in _head(path):
+        if path.is_file() and _ANY_FORMAT in _head(path):
             path.unlink()
     except OSError as error:
         raise FileError(f"'{path}' cannot be written: {error.strerror or error}.") from error
+
+
+class Facts:
+    """The facts beside a table, read from their file each time they are gone through: they may be many.
+
+    Raises
+    ------
+    FileError
+        While they are gone through, if the file cannot be read, or is something else.
+    """
+
+    def __init__(self, table: str | os.PathLike[str]) -> None:
+        self.path = facts_path(table)
+
+    def events(self) -> Iterator[Event]:
+        """The events, in their order; none if there is no file."""
+        return self._read(events_in)
+
+    def steps(self) -> Iterator[Steps]:
+        """The steps, likewise."""
+        return self._read(steps_in)
+
+    def _read(self, entries: Callable[[Path], Iterator[_Entry]]) -> Iterator[_Entry]:
+        path = self.path
+        try:
+            if not path.is_file():
+                return
+            if EVENTS_2 not in (head := _head(path)):
+                raise ValueError(f"it begins with {head[:40]!r}, not with the format '{EVENTS_2}'")
+            yield from entries(path)
+        except OSError as error:
+            raise FileError(f"'{path}' cannot be read: {error.strerror}.") from error
+        except (ValueError, KeyError, OverflowError, RecursionError, MemoryError) as error:
+            why = (
+                f"it lacks {error}"
+                if isinstance(error, KeyError)
+                else str(error) or "it is too large"
+            )
+            raise FileError(
+                f"'{path}' does not hold the events and steps of a run ({why}). Simulate again, or move the file away."
+            ) from error
 
 
 def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:
@@ -90,53 +112,10 @@ def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[
     FileError
         If it cannot be read, or is something else.
     """
-    path = facts_path(table)
-    try:
-        if not path.is_file():
-            return (), ()
-        if EVENTS_2 not in (head := _head(path)):
-            raise ValueError(f"it begins with {head[:40]!r}, not with the format '{EVENTS_2}'")
-        read = json.loads(path.read_text(encoding="utf-8"))
-        return read_events(read), read_steps(read)
-    except OSError as error:
-        raise FileError(f"'{path}' cannot be read: {error.strerror}.") from error
-    except (ValueError, KeyError, OverflowError, RecursionError, MemoryError) as error:
-        why = (
-            f"it lacks {error}" if isinstance(error, KeyError) else str(error) or "it is too large"
-        )
-        raise FileError(
-            f"'{path}' does not hold the events and steps of a run ({why}). Simulate again, or move the file away."
-        ) from error
+    read = Facts(table)
+    return tuple(read.events()), tuple(read.steps())
 
 
 def _head(path: Path) -> str:
     with path.open(encoding="utf-8", errors="replace") as stream:
         return stream.read(_HEAD)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write all of a text; of a part there would be no use."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError:
-        if path.is_file():
-            with suppress(OSError):
-                path.unlink()
-        raise
-
-
-def _cause(cause: Cause) -> dict[str, Any]:
-    return {"kind": cause.kind.name.lower(), "who": list(cause.who)}
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _json(value) for name, value in values.items()}
-
-
-def _json(value: Any) -> Any:
-    """JSON has no NaN, no infinity and no bytes: null, an object with its name, and hexadecimal text stand for them."""
-    if isinstance(value, list):
-        return [_json(v) for v in value]
-    if isinstance(value, float) and not isfinite(value):
-        return None if isnan(value) else {"float": str(value)}
-    return value.hex() if isinstance(value, bytes) else value

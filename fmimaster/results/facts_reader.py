@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import isfinite, nan
+from pathlib import Path
 from typing import Any, NoReturn
 
 from fmimaster.causes import Cause, Event, Kind, Steps
@@ -16,34 +18,67 @@ _INFINITIES = {"inf": float("inf"), "-inf": float("-inf")}
 _SCOPES = {"shared": True, "private": False}
 
 
-def read_events(facts: Any) -> tuple[Event, ...]:
-    """The events of a file.
+BEGIN = f'{{"format": "{EVENTS_2}",'
+EVENTS = '"events": ['
+STEPS = '"steps": ['
+BETWEEN = "],"
+END = "]}"
+"""Lines of the document as it is written, between which each entry is a line: it can be read piece by piece. A document
+with other lines is read as a whole."""
+
+
+def events_in(path: Path) -> Iterator[Event]:
+    """The events in a file.
 
     Raises
     ------
     ValueError, KeyError
-        If a value has a wrong type, or is missing.
+        If the file is damaged, a value has a wrong type, or is missing.
     """
-    return tuple(
-        Event(
-            _time(e["time"]),
-            _whole(e["index"], least=0),
-            _text(e["name"]),
-            _one_of(_SCOPES, e["scope"]),
-            _texts(e["components"]),
-            _cause(e["cause"]),
-            _values(e["left"]),
-            _values(e["right"]),
-        )
-        for e in map(_object, _list(_object(facts)["events"]))
+    return map(_event, _entries(path, "events", EVENTS, BETWEEN))
+
+
+def steps_in(path: Path) -> Iterator[Steps]:
+    """The steps in a file; raises as :func:`events_in`."""
+    return map(_steps, _entries(path, "steps", STEPS, END))
+
+
+def _entries(path: Path, key: str, begin: str, end: str) -> Iterator[Any]:
+    with path.open(encoding="utf-8", newline="\n") as stream:
+        if next(stream, "").strip() != BEGIN:
+            stream.seek(0)
+            yield from _list(_object(json.loads(stream.read()))[key])
+            return
+        lines = (line.strip() for line in stream)
+        for line in lines:
+            if line == begin:
+                break
+        for line in lines:
+            if line == end:
+                return
+            if line:
+                yield json.loads(line.removesuffix(","))
+    raise ValueError("it ends in the middle")
+
+
+def _event(read: Any) -> Event:
+    e = _object(read)
+    return Event(
+        _time(e["time"]),
+        _whole(e["index"], least=0),
+        _text(e["name"]),
+        _one_of(_SCOPES, e["scope"]),
+        _texts(e["components"]),
+        _cause(e["cause"]),
+        _values(e["left"]),
+        _values(e["right"]),
     )
 
 
-def read_steps(facts: Any) -> tuple[Steps, ...]:
-    """The steps of a file; raises as :func:`read_events`."""
-    return tuple(
-        Steps(_time(s["begin"]), _time(s["end"]), _cause(s["cause"]), _whole(s["count"], least=1))
-        for s in map(_object, _list(_object(facts)["steps"]))
+def _steps(read: Any) -> Steps:
+    s = _object(read)
+    return Steps(
+        _time(s["begin"]), _time(s["end"]), _cause(s["cause"]), _whole(s["count"], least=1)
     )
 
 

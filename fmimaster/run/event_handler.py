@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from math import inf
 from typing import Any, NamedTuple
@@ -33,6 +34,9 @@ MOST_LATE = 20
 """So often an event may be late."""
 
 PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.LOCATED))
+
+
+_log = logging.getLogger("fmimaster")
 
 
 class _Planned(NamedTuple):
@@ -331,6 +335,8 @@ class EventHandler:
                 name = self._plan.events[e].name
                 late = log.setdefault(name, Late(0, time, largest))
                 late.times += 1
+                if late.times == 1:  # at once: the run may still take long
+                    _log.warning("%s", late.text(name))
                 if late.times == MOST_LATE:
                     first = late.time, late.indicator
                     raise too_often_late(name, MOST_LATE, first, (time, largest))

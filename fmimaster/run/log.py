@@ -22,6 +22,7 @@ class StepLog:
     """Each step with its cause; steps that follow each other, of the same cause and size, are one entry."""
 
     ended: list[Steps] = field(default_factory=list)
+    """Entries but the last one, that were not handed on."""
     begin: float = 0.0
     end: float = 0.0
     """[s] Of the last entry."""
@@ -32,7 +33,7 @@ class StepLog:
 
     @property
     def entries(self) -> tuple[Steps, ...]:
-        """All of them, in their order."""
+        """All that were not handed on, in their order."""
         if not self.count:
             return ()
         return (*self.ended, Steps(self.begin, self.end, self.cause, self.count))
@@ -95,5 +96,13 @@ class EventLog:
     """The events of a run in their order, and how often one was late."""
 
     events: list[Event] = field(default_factory=list)
+    """Those that were not handed on."""
+    handed_on: int = 0
+    """Events before them."""
     late: dict[str, Late] = field(default_factory=dict)
     """By name: those that were found when their indicators were well below 0."""
+
+    @property
+    def count(self) -> int:
+        """How many events there were."""
+        return self.handed_on + len(self.events)

@@ -11,6 +11,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.preparation import Prepared
 from fmimaster.results.csv import CsvWriter
+from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.run.choice import told_of_exit
 from fmimaster.session.session import Session, words_for_fmus
@@ -50,6 +51,7 @@ class Attendance:
         signals: Signals,
         *,
         writer: CsvWriter | None = None,
+        facts: FactsWriter | None = None,
         progress: Progress = silent,
     ) -> None:
         self.session: Session | None = None
@@ -59,6 +61,7 @@ class Attendance:
         self._settings = settings
         self._signals = signals
         self._writer = writer
+        self._facts = facts
         self._progress = progress
         self._hanging = ""
         """The call that has not returned."""
@@ -76,6 +79,7 @@ class Attendance:
                 self._loader,
                 self._settings,
                 self._writer,
+                facts=self._facts,
                 stop_request=self._stop_request,
                 process=self._process,
             )
@@ -163,6 +167,7 @@ class Attendance:
         with suppress(KeyboardInterrupt):
             if self.session is not None:
                 self.session.rows.close(PATIENCE)
+                self.session.facts.close(PATIENCE)
         self._loader.abandon()
         self._process.put_back_process(self._fmus)
 

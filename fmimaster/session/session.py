@@ -20,6 +20,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
 from fmimaster.results.csv import CsvWriter
+from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.recorder import Recorder
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import InstanceStatistics, Statistics
@@ -29,6 +30,7 @@ from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
+from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.row_keeper import RowKeeper
 from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.settings import Settings
@@ -43,6 +45,8 @@ class Session:
     ----------
     writer : CsvWriter or None
         To which rows are written during the run.
+    facts : FactsWriter or None
+        To which events and steps are written during the run.
     stop_request : StopRequest
         By which another thread can end the run.
     process : ProcessState
@@ -56,6 +60,7 @@ class Session:
         settings: Settings,
         writer: CsvWriter | None = None,
         *,
+        facts: FactsWriter | None = None,
         stop_request: StopRequest | None = None,
         process: ProcessState | None = None,
     ) -> None:
@@ -83,6 +88,7 @@ class Session:
         timeline = Timeline.of((schedule.instant(p) for p in schedule.points), jumps)
         memory = rule.begin(base, base.ticks(schedule.start))
         self.state = RunState(self.start, timeline, memory)
+        self.facts = FactKeeper(self.state, facts)
         algorithm = settings.algorithm
         loop = Loop(
             plan,
@@ -182,6 +188,7 @@ class Session:
                 self.executor.rest()
                 if self.executor.rows.room <= OFTEN or self.rows.error is not None:
                     self.rows.hand_on()
+                self.facts.hand_on()
                 if self.state.asked:
                     self.state.asked = False
                     self._stop_request.heed()
@@ -238,7 +245,7 @@ class Session:
 
     def results(self) -> Results:
         """All rows so far, with the statistics of the run."""
-        steps, attempts, entries = self.state.so_far(self.executor.reached)
+        steps, attempts, _ = self.state.so_far(self.executor.reached)
         statistics = Statistics(
             steps=steps,
             attempts=attempts,
@@ -251,25 +258,24 @@ class Session:
                     self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
                 )
             ),
-            warnings=(
-                *self.prepared.warnings,
-                *(late.text(name) for name, late in list(self.state.event_log.late.items())),
-            ),
+            warnings=(*self.prepared.warnings, *self.accuracy_warnings),
             notes=self.prepared.notes,
-            events=len(self.events),
+            events=self.state.event_log.count,
         )
         rows = self.rows.recorder.results(statistics)
-        return replace(rows, events=self.events, steps=entries)
+        return replace(
+            rows, events=self.facts.events, steps=self.facts.steps(self.executor.reached)
+        )
 
     @property
-    def events(self) -> tuple[Event, ...]:
-        """The events so far."""
-        return tuple(self.state.event_log.events)
+    def accuracy_warnings(self) -> tuple[str, ...]:
+        """What makes the results so far less accurate than they should be."""
+        return tuple(late.text(name) for name, late in list(self.state.event_log.late.items()))
 
     @property
-    def steps(self) -> tuple[Steps, ...]:
-        """The steps so far, with their causes."""
-        return self.state.so_far(self.executor.reached)[2]
+    def new_facts(self) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:
+        """Events and steps that were not written during the run."""
+        return tuple(self.state.event_log.events), self.state.so_far(self.executor.reached)[2]
 
 
 def words_for_fmus(plan: Plan) -> str:

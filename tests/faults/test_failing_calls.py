@@ -396,7 +396,7 @@ def test_facts_that_cannot_be_written_do_not_hide_why_a_run_has_ended(
     def full(*_: object) -> None:
         raise FileError("no room for the facts")
 
-    monkeypatch.setattr(fmimaster.simulation, "write_facts", full)
+    monkeypatch.setattr(fmimaster.simulation, "finish_facts", full)
     with pytest.raises(CallError, match="DoStep") as caught:
         faulty("fmi3", FAILS).run(output_file=tmp_path / "rows.csv")
     assert caught.value.results is not None

@@ -92,7 +92,7 @@ def test_ctrl_c_after_the_last_row_is_not_lost(
         for _press in range(presses):
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(fmimaster.simulation, "write_facts", press)
+    monkeypatch.setattr(fmimaster.simulation, "finish_facts", press)
     with pytest.raises(Interrupted, match=r"had ended|at t = 10 s") as caught:
         long_run(10).run(output_file=tmp_path / "rows.csv")
     assert caught.value.results is not None

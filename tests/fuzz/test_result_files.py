@@ -17,7 +17,8 @@ from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.commands.steps import _page
 from fmimaster.fmu.table import Table, TableInstance
 from fmimaster.results.csv import read_csv, write_csv
-from fmimaster.results.facts import facts, read_facts
+from fmimaster.results.facts import Facts, read_facts
+from fmimaster.results.facts_writer import lines
 from fmimaster.system.model import DataType
 
 TABLES = [
@@ -28,22 +29,27 @@ TABLES = [
 ]
 
 CAUSE = Cause(Kind.EARLY_RETURN, ("upper", "lower"))
-FACTS = facts(
-    [
-        Event(
-            0.25,
-            1,
-            "collision",
-            True,
-            ("upper", "lower"),
-            CAUSE,
-            {"upper.v": 1.0},
-            {"upper.v": -1.0},
-        ),
-        Event(1.0, 2, "tick", False, ("a",), CAUSE, {"x": [1.0, [2.0, float("nan")]]}, {"x": "b"}),
-    ],
-    [Steps(0.0, 0.25, CAUSE), Steps(0.25, 1.0, Cause(Kind.GRID), 3)],
+WRITTEN = "\n".join(
+    lines(
+        [
+            Event(
+                0.25,
+                1,
+                "collision",
+                True,
+                ("upper", "lower"),
+                CAUSE,
+                {"upper.v": 1.0},
+                {"upper.v": -1.0},
+            ),
+            Event(
+                1.0, 2, "tick", False, ("a",), CAUSE, {"x": [1.0, [2.0, float("nan")]]}, {"x": "b"}
+            ),
+        ],
+        [Steps(0.0, 0.25, CAUSE), Steps(0.25, 1.0, Cause(Kind.GRID), 3)],
+    )
 )
+FACTS = json.loads(WRITTEN)
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +132,15 @@ def test_facts_of_other_types(document: bytes, table: Path) -> None:
     _facts_survive(document, table)
 
 
+@settings(max_examples=150)
+@given(document=edited_bytes([WRITTEN.encode()]))
+def test_facts_that_are_read_line_by_line(document: bytes, table: Path) -> None:
+    _facts_survive(document, table)
+
+
 def _facts_survive(document: bytes, table: Path) -> None:
     table.with_name("a.events.json").write_bytes(document)
     read: Any = survives(read_facts, table)
     if not isinstance(read, Exception):
-        survives(lambda: "\n".join(_page(*read)))
-        survives(lambda: json.dumps(facts(*read), allow_nan=False))
+        survives(lambda: "\n".join(_page(Facts(table))))
+        survives(lambda: json.loads("\n".join(lines(*read))))

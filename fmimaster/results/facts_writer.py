@@ -1,0 +1,184 @@
+"""Events and causes of steps, into the file beside a table; while a run goes on, or at its end.
+
+The file is one JSON document with a line for each event and each step, so that it can be written and read piece by piece.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from io import FileIO
+from math import isfinite, isnan
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from fmimaster.causes import Cause, Event, Steps
+from fmimaster.errors import FileError
+from fmimaster.results.facts_reader import BEGIN, BETWEEN, END, EVENTS, STEPS
+from fmimaster.visible import visible_json
+
+_COPIED_AT_ONCE = 2**20
+"""So many bytes of the steps are copied at one time."""
+
+
+class FactsWriter:
+    """Writes the facts of a run: events as they come, steps into a temporary file that is appended at the end.
+
+    An older file is replaced with the first entries, and what cannot be written whole is removed.
+
+    Raises
+    ------
+    FileError
+        By each method, if the file cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: FileIO | None = None
+        self._steps: FileIO | None = None
+        self._events_taken = 0
+        self._steps_taken = 0
+
+    @property
+    def has_written(self) -> bool:
+        """Whether there was an entry."""
+        return self._file is not None
+
+    def take(self, events: Sequence[Event], steps: Sequence[Steps]) -> None:
+        """Append entries to both lists."""
+        try:
+            file, beside = self._opened()
+            _append(file, self._events_taken, [line(event_facts(e)) for e in events])
+            _append(beside, self._steps_taken, [line(step_facts(s)) for s in steps])
+            self._events_taken += len(events)
+            self._steps_taken += len(steps)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def finish(self, events: Sequence[Event], steps: Sequence[Steps]) -> None:
+        """Append the last entries and complete the document."""
+        self.take(events, steps)
+        try:
+            file, beside = self._opened()
+            _write(file, f"\n{BETWEEN}\n{STEPS}\n".encode())
+            beside.seek(0)
+            while part := beside.read(_COPIED_AT_ONCE):
+                _write(file, part)
+            _write(file, f"\n{END}\n".encode())
+        except OSError as error:
+            raise self._failed(error) from error
+        self._close()
+
+    def discard(self) -> None:
+        """Remove what was written, if anything was; a part of a document is of no use."""
+        if self.has_written:
+            self._close()
+            with suppress(OSError):
+                self.path.unlink()
+
+    def _opened(self) -> tuple[FileIO, FileIO]:
+        if self._file is None or self._steps is None:
+            # without buffers: what cannot be written fails here, and not when the file is closed
+            self._file = FileIO(self.path, "w")
+            self._steps = TemporaryFile(buffering=0)  # noqa: SIM115 (until the end)
+            _write(self._file, f"{BEGIN}\n{EVENTS}\n".encode())
+        return self._file, self._steps
+
+    def _close(self) -> None:
+        for stream in (self._file, self._steps):
+            if stream is not None:
+                stream.close()
+        self._file = self._steps = None
+        self._events_taken = self._steps_taken = 0
+
+    def _failed(self, error: OSError) -> FileError:
+        self._close()
+        if self.path.is_file():
+            with suppress(OSError):
+                self.path.unlink()
+        return FileError(f"'{self.path}' cannot be written: {error.strerror or error}.")
+
+
+def _append(file: FileIO, before: int, entries: Sequence[str]) -> None:
+    """Append to a list that has so many entries."""
+    if entries:
+        _write(file, ((",\n" if before else "") + ",\n".join(entries)).encode())
+
+
+def _write(file: FileIO, text: bytes) -> None:
+    left = memoryview(text)
+    while left:
+        left = left[file.write(left) :]
+
+
+def lines(
+    events: Iterable[Event], steps: Iterable[Steps], *, only_ascii: bool = False
+) -> Iterator[str]:
+    """The lines of the document."""
+    yield BEGIN
+    yield EVENTS
+    yield from _separated(line(event_facts(e), only_ascii) for e in events)
+    yield BETWEEN
+    yield STEPS
+    yield from _separated(line(step_facts(s), only_ascii) for s in steps)
+    yield END
+
+
+def _separated(entries: Iterable[str]) -> Iterator[str]:
+    """Each but the last with a comma."""
+    before = None
+    for entry in entries:
+        if before is not None:
+            yield f"{before},"
+        before = entry
+    if before is not None:
+        yield before
+
+
+def line(entry: Mapping[str, Any], only_ascii: bool = False) -> str:
+    """An entry as a line of JSON."""
+    return visible_json(json.dumps(entry, ensure_ascii=only_ascii, allow_nan=False))
+
+
+def event_facts(e: Event) -> dict[str, Any]:
+    """An event as plain data: the keys are part of the interface, tests/cli/test_steps.py holds them."""
+    return {
+        "time": e.time,
+        "index": e.index,
+        "name": e.name,
+        "scope": e.scope,
+        "components": list(e.components),
+        "cause": _cause(e.cause),
+        "left": _plain(e.left),
+        "right": _plain(e.right),
+    }
+
+
+def step_facts(s: Steps) -> dict[str, Any]:
+    """Steps as plain data, likewise."""
+    return {
+        "begin": s.begin,
+        "end": s.end,
+        "size": s.size,
+        "count": s.count,
+        "cause": _cause(s.cause),
+    }
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    return {"kind": cause.kind.name.lower(), "who": list(cause.who)}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _json(value) for name, value in values.items()}
+
+
+def _json(value: Any) -> Any:
+    """JSON has no NaN, no infinity and no bytes: null, an object with its name, and hexadecimal text stand for them."""
+    if isinstance(value, list):
+        return [_json(v) for v in value]
+    if isinstance(value, float) and not isfinite(value):
+        return None if isnan(value) else {"float": str(value)}
+    return value.hex() if isinstance(value, bytes) else value

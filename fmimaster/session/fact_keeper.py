@@ -1,0 +1,66 @@
+"""The events and causes of steps of a run on their way from the loop to the file beside the table."""
+
+from __future__ import annotations
+
+import threading
+
+from fmimaster.causes import Event, Steps
+from fmimaster.results.facts_writer import FactsWriter
+from fmimaster.run.state import RunState
+
+MOST_EVENTS, MOST_STEPS = 1000, 10_000
+"""Events, and entries of steps, that stay in memory when there is a file for them: a few MB, and enough to look at."""
+
+
+class FactKeeper:
+    """Hands events and steps on, but the last ones.
+
+    Parameters
+    ----------
+    writer : FactsWriter or None
+        If there is none, all stay in memory.
+    """
+
+    def __init__(self, state: RunState, writer: FactsWriter | None) -> None:
+        self._state = state
+        self._writer = writer
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def hand_on(self) -> None:
+        """Hand on what is too much; only for the thread that steps.
+
+        Raises
+        ------
+        FileError
+            If it cannot be written.
+        """
+        events, steps = self._state.event_log.events, self._state.step_log.ended
+        writer = self._writer
+        if writer is None or (len(events) <= 2 * MOST_EVENTS and len(steps) <= 2 * MOST_STEPS):
+            return
+        with self._lock:
+            if self._is_closed:
+                return
+            old_events = events[: max(len(events) - MOST_EVENTS, 0)]
+            old_steps = steps[: max(len(steps) - MOST_STEPS, 0)]
+            writer.take(old_events, old_steps)
+            del events[: len(old_events)], steps[: len(old_steps)]
+            self._state.event_log.handed_on += len(old_events)
+
+    def close(self, patience: float) -> None:
+        """Hand on no more, in place of a thread that does not return; within this wall time in s."""
+        if self._lock.acquire(timeout=patience):  # else the disk does not answer
+            self._lock.release()
+        self._is_closed = True
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events so far; the last ones, if there is a file for all of them."""
+        last = 0 if self._writer is None else -MOST_EVENTS
+        return tuple(self._state.event_log.events[last:])
+
+    def steps(self, reached: float) -> tuple[Steps, ...]:
+        """The steps so far likewise, if the executor works on an interval with this start in s."""
+        last = 0 if self._writer is None else -MOST_STEPS
+        return self._state.so_far(reached)[2][last:]

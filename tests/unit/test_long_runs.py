@@ -1,0 +1,202 @@
+"""Runs with many events: what is written during the run, what is kept, and how it is read; and what they warn of."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from python_fmu import PythonFmu
+
+from fmimaster import AccuracyWarning, SimulationError
+from fmimaster.causes import Event, Steps
+from fmimaster.commands.steps import _page
+from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.predictive import Predictive
+from fmimaster.control.ramp import FreeStep
+from fmimaster.errors import FileError
+from fmimaster.fmu.instance import StepAnswer
+from fmimaster.results.facts import Facts, read_facts
+from fmimaster.simulation import Simulation
+from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
+
+Make = Callable[..., Simulation]
+FEW = 10
+"""Events and steps that stay in memory in these tests."""
+MANY = 500
+"""Events of a run."""
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little stays in memory."""
+    monkeypatch.setattr("fmimaster.session.fact_keeper.MOST_EVENTS", FEW)
+    monkeypatch.setattr("fmimaster.session.fact_keeper.MOST_STEPS", FEW)
+
+
+def ticking(during: Callable[[], None] = lambda: None, ends_at: float | None = None) -> PythonFmu:
+    """Counts an event in each step."""
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        v.n += 1
+        during()
+        if ends_at is not None and v.t > ends_at:
+            return StepAnswer(v.t, discarded=True)
+        return None
+
+    return PythonFmu(
+        states={"n": 0},
+        outputs={"z": lambda v: 1.0, "count": lambda v: int(v.n)},
+        attributes={"n": {"type": DataType.INT32}, "count": {"type": DataType.INT32}},
+        step=step,
+        events=[EventDeclaration("tick", Scope.PRIVATE, (Indicator("z"),), announce="count")],
+    )
+
+
+def run(simulation: Make, fmu: PythonFmu | None = None, **more: Any) -> Simulation:
+    given = {"event_clock": LookAhead(), "step_size": FreeStep(1.0), "stop_time": MANY, **more}
+    return simulation({"clock": fmu or ticking()}, **given)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_run_with_a_file_keeps_the_last_events_and_the_file_has_all(
+    simulation: Make, tmp_path: Path
+) -> None:
+    everything = run(simulation).run()
+    assert len(everything.events) == MANY
+    streamed = run(simulation).run(output_file=tmp_path / "run.csv")
+    assert streamed.events == everything.events[-FEW:]
+    assert streamed.statistics.events == MANY
+    assert read_facts(tmp_path / "run.csv") == (everything.events, everything.steps)
+
+
+@pytest.mark.usefixtures("few")
+def test_the_memory_for_events_does_not_grow(simulation: Make, tmp_path: Path) -> None:
+    alive: list[int] = []
+
+    def look() -> None:
+        alive.append(sum(isinstance(o, Event | Steps) for o in gc.get_objects()))
+
+    before = sum(isinstance(o, Event | Steps) for o in gc.get_objects())
+    run(simulation, ticking(look), stop_time=100).run(output_file=tmp_path / "run.csv")
+    assert len(alive) == 100
+    # up to twice as many are kept, and 16 steps are done before it is looked at
+    assert max(alive) - before <= 2 * (2 * FEW + 16)
+
+
+@pytest.mark.usefixtures("few")
+def test_steps_of_many_sizes_are_written_during_the_run(simulation: Make, tmp_path: Path) -> None:
+    """Each step has another cause or size than the one before."""
+    table = tmp_path / "input.csv"
+    times = [k + 0.25 * (k % 3) for k in range(100)]
+    table.write_text("time,a.u\n" + "".join(f"{t},{k}\n{t},{k + 1}\n" for k, t in enumerate(times)))
+    fmu = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: v.u})
+    given = {"stop_time": 100, "step_size": 1.0, "input_file": table}
+    everything = simulation({"a": fmu}, **given).run()
+    assert len(everything.steps) > 90
+    streamed = simulation({"a": fmu}, **given).run(output_file=tmp_path / "run.csv")
+    assert streamed.steps == everything.steps[-FEW:]
+    assert read_facts(tmp_path / "run.csv")[1] == everything.steps
+
+
+@pytest.mark.usefixtures("few")
+def test_a_run_that_fails_late_has_all_events_in_its_file(simulation: Make, tmp_path: Path) -> None:
+    with pytest.raises(SimulationError) as failed:
+        run(simulation, ticking(ends_at=300.5)).run(output_file=tmp_path / "run.csv")
+    events, steps = read_facts(tmp_path / "run.csv")
+    assert len(events) == 301
+    assert sum(s.count for s in steps) == 301
+    assert failed.value.results is not None
+    assert failed.value.results.events == events[-FEW:]
+
+
+@pytest.mark.usefixtures("few")
+def test_beside_a_stream_there_is_no_file_so_that_all_events_are_kept(simulation: Make) -> None:
+    assert len(run(simulation).run(output_file=io.StringIO()).events) == MANY
+
+
+@pytest.mark.usefixtures("few")
+def test_facts_that_cannot_be_written_during_the_run_end_it(
+    simulation: Make, tmp_path: Path
+) -> None:
+    (tmp_path / "run.events.json").mkdir()
+    with pytest.raises(FileError, match=r"run\.events\.json' cannot be written"):
+        run(simulation).run(output_file=tmp_path / "run.csv")
+
+
+def test_a_document_with_other_line_breaks_is_read_and_shown_the_same(
+    simulation: Make, tmp_path: Path
+) -> None:
+    run(simulation, stop_time=30).run(output_file=tmp_path / "run.csv")
+    shown, read = list(_page(Facts(tmp_path / "run.csv"))), read_facts(tmp_path / "run.csv")
+    file = tmp_path / "run.events.json"
+    file.write_text(json.dumps(json.loads(file.read_text()), indent=1))
+    assert list(_page(Facts(tmp_path / "run.csv"))) == shown
+    assert read_facts(tmp_path / "run.csv") == read
+
+
+def test_a_file_that_ends_in_the_middle_is_told(simulation: Make, tmp_path: Path) -> None:
+    run(simulation, stop_time=30).run(output_file=tmp_path / "run.csv")
+    file = tmp_path / "run.events.json"
+    lines = file.read_text().splitlines(keepends=True)
+    for end in (3, 10, len(lines) - 1):
+        file.write_text("".join(lines[:end]))
+        with pytest.raises(FileError, match="it ends in the middle"):
+            read_facts(tmp_path / "run.csv")
+
+
+# Warnings -------------------------------------------------------------------------------------------------------------
+
+
+def dropping() -> PythonFmu:
+    """Its indicator jumps below 0 where nobody can predict it; the trigger lifts it again."""
+
+    def step(v: Any, h: float) -> None:
+        if v.t < 0.5 <= v.t + h:
+            v.x = -1.0
+
+    def update(v: Any) -> None:
+        if v.lift:
+            v.x = 1.0
+
+    return PythonFmu(
+        inputs={"lift": False},
+        states={"x": 1.0},
+        outputs={"z": lambda v: v.x, "dz": lambda v: 0.0},
+        attributes={"lift": {"type": DataType.CLOCK}, "dz": {"derivative_of": "z"}},
+        step=step,
+        update=update,
+        events=[EventDeclaration("drop", Scope.PRIVATE, (Indicator("z", "dz"),), trigger="lift")],
+        has_event_mode=True,
+    )
+
+
+def test_an_event_that_is_found_late_is_a_warning_at_the_line_that_simulates(
+    simulation: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = simulation({"a": dropping()}, event_clock=Predictive(), step_size=0.2, stop_time=1)
+    with (
+        pytest.warns(AccuracyWarning, match=r"'a\.drop' was found late once") as warned,
+        caplog.at_level(logging.WARNING, "fmimaster"),
+    ):
+        results = late.run()
+    assert [w.filename for w in warned] == [__file__]
+    assert results.statistics.warnings == tuple(str(w.message) for w in warned)
+    assert ["found late" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_results_come_before_their_warnings(simulation: Make, tmp_path: Path) -> None:
+    """Also where a warning is an error: then all is in the files."""
+    late = simulation({"a": dropping()}, event_clock=Predictive(), step_size=0.2, stop_time=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(AccuracyWarning):
+            late.run(output_file=tmp_path / "run.csv")
+    assert len(list(chain(*read_facts(tmp_path / "run.csv")))) > 1
