@@ -114,6 +114,8 @@ MANIFEST = b"""<?xml version="1.0" encoding="UTF-8"?>
   <Event name="floor" scope="private"><Indicator name="h" derivative="v"/><Indicator name="v"/></Event>
 </fmiLayeredStandardManifest>
 """
+SAME = 1e-9
+"""A deviation from the own run up to this one is rounding; the values are of the order of 1."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,15 @@ class Line:
     masses: str = ""
     warnings: str = ""
     note: str = ""
+
+    @property
+    def cell(self) -> str:
+        """The outcome in few words: how many events the results have, and what is wrong with the run."""
+        if self.outcome != "ran":
+            return self.outcome
+        wrong = [f"deviates by {self.deviation}"] if float(self.deviation) > SAME else []
+        wrong += [f"masses {self.masses}"] if self.masses.strip("0/") else []
+        return ", ".join([f"{self.events} events", *wrong])
 
 
 def guests(folder: Path, work: Path) -> Iterator[Guest]:
@@ -294,6 +305,20 @@ def all_lines(folder: Path, sizes: Sequence[float], limit: float) -> Iterator[Li
                         yield isolated(Line(*of_guest, clock, size), guest, is_beside, limit)
 
 
+def matrix(lines: Sequence[Line]) -> list[str]:
+    """A Markdown table: FMUs by event clocks; a cell has one entry for each step size."""
+    cells: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for line in lines:
+        row = cells.setdefault((line.fmu, line.fmi, line.has, line.beside), {})
+        row.setdefault(line.clock, []).append(line.cell)
+    head = ("FMU", "FMI", "has", "beside", *CLOCKS)
+    rows = (
+        (*fmu, *(" / ".join(dict.fromkeys(of_clock.get(c, [""]))) for c in CLOCKS))
+        for fmu, of_clock in cells.items()
+    )
+    return [f"| {' | '.join(row)} |" for row in (head, ("---",) * len(head), *rows)]
+
+
 def main() -> int:
     """Print a line per run; exit status 1 if one crashes or reaches the time limit."""
     parser = argparse.ArgumentParser(
@@ -313,7 +338,8 @@ def main() -> int:
         print("  ".join(v for v in map(str, asdict(line).values()) if v), flush=True)
         if arguments.table:
             names = [f.name.replace("_", " ") for f in fields(Line)]
-            write_rows(names, [tuple(asdict(one).values()) for one in lines], arguments.table)
+            rows = [tuple(asdict(one).values()) for one in lines]
+            write_rows(names, rows, arguments.table, [*matrix(lines), ""])
     return int(any(line.outcome in ("crashed", "timed out") for line in lines))
 
 
