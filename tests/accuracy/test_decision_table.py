@@ -47,6 +47,11 @@ def bounces(results: Results) -> list[float]:
     return list(results.time[1:][(v[:-1] < 0) & (v[1:] > 0)])
 
 
+def delay(results: Results, times: list[float]) -> float:
+    """The longest time in s from an event to the next communication point, at which others learn of it."""
+    return float(np.max(results.time[np.searchsorted(results.time, times)] - times))
+
+
 def own_bounces(fmu: Path) -> list[float]:
     found = bounces(simulate(fmu, stop_time=STOP, step_size=repr(SOLVER_STEP), event_mode=False))
     assert len(found) == 9
@@ -78,8 +83,15 @@ def test_an_fmu_whose_outputs_reach_zero_at_an_event_is_served_by_a_manifest_of_
     fmu = modelica_fmu("BouncingBall", version)
     copy = add_manifest(fmu, MANIFEST, tmp_path / "BouncingBall.fmu")
     results = simulate(copy, stop_time=STOP, step_size=0.02, event_clock=LookAhead())
-    for bounce in own_bounces(fmu):  # others learn of it at the next communication point
-        assert results.time[np.searchsorted(results.time, bounce)] - bounce <= 0.005
+    assert delay(results, own_bounces(fmu)) <= 0.005
+
+
+def test_an_fmu_with_an_event_indicator_is_served_by_look_ahead() -> None:
+    fmu = modelica_fmu("BouncingBall", "3.0")
+    for clock, longest in ((None, 0.02), (LookAhead(), 0.005)):
+        results = simulate(fmu, stop_time=STOP, step_size=0.02, event_mode=False, event_clock=clock)
+        found = delay(results, own_bounces(fmu))
+        assert longest / 2 < found <= longest
 
 
 @pytest.mark.parametrize("version", ["2.0", "3.0"])
