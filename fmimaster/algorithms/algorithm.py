@@ -55,6 +55,12 @@ class Algorithm(ABC):
         (only,) = stopping
         return [i for i in members if i != only or not plan.instances[i].event_mode]
 
+    def undoes(self, plan: Plan) -> bool:
+        """Whether an attempt that did not converge is undone, and tried again with half its length: then all members must
+        be able to go back."""
+        del plan
+        return False
+
     def policies(self, order: StepOrder) -> tuple[Mapping[int, Policy], ...]:
         """For each variant, what the instances do at their own events; none: the policy of the event clock."""
         del order

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -31,6 +32,14 @@ class Aligned(Algorithm):
     def handles_early_returns(self) -> bool:
         """They are handled here."""
         return True
+
+    def goes_back(self, plan: Plan) -> Sequence[int]:
+        """Those of the base."""
+        return self.base.goes_back(plan)
+
+    def undoes(self, plan: Plan) -> bool:
+        """Whether the base does."""
+        return self.base.undoes(plan)
 
     def signals(self) -> tuple[Signal, ...]:
         """Those of the base."""

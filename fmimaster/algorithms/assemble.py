@@ -49,10 +49,10 @@ def assemble(
     """
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
         algorithm = Aligned(algorithm)
+    _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *_STOPPED)
     if undoes:
         _refuse_who_cannot_go_back(plan, plan.members, *_UNDONE)
-    else:
-        _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *_STOPPED)
+    undoes |= algorithm.undoes(plan)
     p = Emitter(plan)
     variants, restart = algorithm.variants(plan), algorithm.restart()
     attempts = [

@@ -181,7 +181,8 @@ typedef struct {
     int group;       /* MOVE, SET, GET; the state for MODE */
     int place;       /* SAVE, RESTORE: place; KEEP, RECALL: buffer */
     int line;        /* in the program as it was written */
-    int least, most; /* REPEAT; PARALLEL, ALIGN: least is the number of instructions that follow; STEP: whether the
+    int least, most; /* REPEAT; PARALLEL, ALIGN: least is the number of instructions that follow, ALIGNED:
+                        of those before; STEP: whether the
                         instance may end it early, and whether its Event Mode is used */
     double at;       /* FIT: at; STEP: end; UNTIL: tolerance */
     int n;           /* MOVE: of moves; SET, GET: of segments */

@@ -222,6 +222,14 @@ class Emitter:
         if self._has(instance, Group.TRIGGERS):
             self._write(Move(instance, Group.TRIGGERS))
 
+    def held_inputs(self) -> set[int]:
+        """Instances to which the present program gives continuous inputs that are held at the newest outputs."""
+        return {
+            i.instance
+            for i in self._instructions
+            if isinstance(i, Move) and i.group is Group.CONTINUOUS
+        }
+
     def set_inputs(self, instance: int) -> None:
         """Inputs in the store → FMU; discrete ones only in Event Mode, if that is used."""
         self.set(instance, Group.CONTINUOUS)

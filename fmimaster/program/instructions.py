@@ -167,7 +167,10 @@ class Step(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Align(Instruction):
-    """If the instance stands beyond the limit: RESTORE from place, SET its continuous inputs, STEP to the limit, GET."""
+    """If the instance stands beyond the limit: RESTORE from place, SET its continuous inputs, STEP to the limit, GET.
+
+    Again if it has stopped before the limit by discarding that step, at most 20 times.
+    """
 
     instance: int
     place: int

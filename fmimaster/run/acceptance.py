@@ -11,7 +11,7 @@ from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.step_context import StepContext
-from fmimaster.program.outcome import Outcome
+from fmimaster.program.outcome import Outcome, Reason
 from fmimaster.program.programs import Variant
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
@@ -20,6 +20,9 @@ from fmimaster.run.loop import Loop
 
 MOST_TRIES = 1000
 """Of one step: halving a step down to the distance of two doubles takes less than a hundred."""
+
+MOST_HALVINGS = 10
+"""Of a step whose iteration does not converge: if a thousandth of it does not either, it is not for its length."""
 
 
 class Acceptance:
@@ -110,8 +113,10 @@ class Acceptance:
         if s.retry is None:
             s.longest, s.tries = end - now, 0
         # the clock comes first: a rule must not remember a step that is not accepted
-        found = self._passed_event(outcome) or self._rejection(
-            self.context(goal, changed), end - now, outcome
+        found = (
+            self._passed_event(outcome)
+            or self._rejection(self.context(goal, changed), end - now, outcome)
+            or self._halved(end - now, outcome)
         )
         if found is None:
             return None
@@ -142,6 +147,15 @@ class Acceptance:
                 return None
             raise too_short(now, again, s.tries + 1, error)
         return Retry(again, rule.rejection)
+
+    def _halved(self, length: float, outcome: Outcome) -> Retry | None:
+        """Half the length for an iteration that did not converge, unless the rule has decided on it."""
+        stopped, now = outcome.stopped, self._state.time.seconds
+        if self._rule.rejects or stopped is None or stopped.reason is not Reason.NOT_CONVERGED:
+            return None
+        if self._state.tries >= MOST_HALVINGS or not now + length / 2 > now:
+            return None
+        return Retry(length / 2, self._rule.rejection)
 
     def _cause(self, outcome: Outcome) -> Cause:
         """Why a step ended before its goal."""

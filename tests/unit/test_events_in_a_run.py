@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster.algorithms import GaussSeidel, Jacobi, Sequential
+from fmimaster.algorithms import GaussSeidel, Jacobi, Sequential, Waveform
 from fmimaster.control.event_clock import Check, EarlyReturn
 from fmimaster.control.locate import Locate
 from fmimaster.control.ramp import FreeStep
 from fmimaster.control.step_rule import FixedStep, StepRule
-from fmimaster.errors import ProgramError
+from fmimaster.errors import ConvergenceError, OptionError, ProgramError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.program.polynomial import Polynomial
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
@@ -417,3 +418,81 @@ def test_an_event_that_check_finds_where_an_fmu_announces_it_is_one_event(
     assert [e.name for e in results.events] == ["crash"]
     for unit in units.values():
         assert unit.instances[0].was_set("hit") == [True]
+
+
+# Sweeps ---------------------------------------------------------------------------------------------------------------
+
+
+def wavering(**more: Any) -> PythonFmu:
+    """Has its event within a step if its input is above 0.5 at the end of it, and feeds itself over the other one: then
+    there is an event in one sweep and none in the next. In steps below 0.03 s there is none."""
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        if h > 0.03 and v.course("u", v.t + h) > 0.5 and v.t < 0.5:
+            v.x = -1.0
+            return StepAnswer(v.t + h / 2, early=True)
+        v.x = 1.0
+        return None
+
+    return PythonFmu(
+        inputs={"u": 0.0},
+        states={"x": 1.0},
+        outputs={"y": lambda v: v.x},
+        step=step,
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+        provides_intermediate_update=True,
+        attributes={"u": {"intermediate_update": True}},
+        **more,
+    )
+
+
+SWEEPS = Waveform(Jacobi(Polynomial(2, 0)))
+
+
+def test_a_step_whose_sweeps_do_not_converge_is_tried_with_half_its_length(
+    simulate: Simulate,
+) -> None:
+    units = {"a": wavering()}
+    results = simulate(
+        units, ["a.y -> a.u"], algorithm=SWEEPS, event_clock=EarlyReturn(), stop_time=0.7
+    )
+    assert results.statistics.rejections > 0
+    assert {str(s.cause) for s in results.steps} == {"grid", "error", "stop time"}
+    assert results.time[-1] == 0.7
+    assert results.events == ()
+
+
+def test_sweeps_that_never_converge_end_with_the_reason(simulate: Simulate) -> None:
+    restless = iter(range(10**9))
+
+    def step(v: Any, h: float) -> StepAnswer:
+        return StepAnswer(v.t + h * (0.5 + 0.25 * (next(restless) % 2)), early=True)
+
+    unit = wavering()
+    unit.step = step
+    with pytest.raises(ConvergenceError, match=r"^An iteration did not converge in the step from"):
+        simulate(
+            {"a": unit}, ["a.y -> a.u"], algorithm=SWEEPS, event_clock=EarlyReturn(), stop_time=1
+        )
+
+
+def test_sweeps_with_held_inputs_of_an_fmu_that_stops_are_refused(simulate: Simulate) -> None:
+    with pytest.raises(OptionError) as caught:
+        simulate(
+            {"a": wavering()},
+            ["a.y -> a.u"],
+            algorithm=Waveform(Jacobi()),
+            event_clock=EarlyReturn(),
+            stop_time=1,
+        )
+    message = str(caught.value)
+    assert "those of 'a' are held" in message
+    assert "--inputs 2,0" in message
+
+
+def test_sweeps_need_all_fmus_to_go_back(simulate: Simulate) -> None:
+    """Also the only one that stops: in a single sweep it need not."""
+    units = {"a": wavering(can_get_and_set_fmu_state=False)}
+    with pytest.raises(ProgramError, match=r"^'a' may have to go back when an FMU stops"):
+        simulate(units, ["a.y -> a.u"], algorithm=SWEEPS, event_clock=EarlyReturn(), stop_time=1)

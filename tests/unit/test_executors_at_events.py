@@ -308,14 +308,26 @@ def test_align_sets_the_inputs_of_the_first_try_again() -> None:
     assert b.value("a.t") == 0.4
 
 
-def test_who_stops_before_the_same_event_again_stops_the_program() -> None:
+def test_who_stops_before_the_same_event_again_is_brought_back_again() -> None:
+    """Its search for the event depends on the step: 0.4 s in a step of 1 s, a little less in shorter ones."""
     b = bench(a=discarding(0.4))
-    restless = iter([0.4, 0.2])
-    b.instances["a"].fmu.step = lambda v, h: StepAnswer(next(restless), discarded=True)
+    found = {1.0: 0.4, 0.4: 0.4 - 1e-12, 0.4 - 1e-12: 0.4 - 2e-12}
+    b.instances["a"].fmu.step = lambda v, h: (
+        StepAnswer(found[h], discarded=True) if h in found else None
+    )
+    outcome = b.run("SAVE a 0\nSTEP a 1.0\nALIGN a 0", 0.0, 1.0)
+    assert outcome == Outcome(0.4 - 2e-12, event_requests=(0,))
+    assert [h for _, h in b.instances["a"].called(Call.DO_STEP)] == [*found, 0.4 - 2e-12]
+
+
+def test_who_stops_before_the_same_event_again_and_again_stops_the_program() -> None:
+    b = bench(a=discarding(0.4))
+    b.instances["a"].fmu.step = lambda v, h: StepAnswer(h / 2, discarded=True)
     stop = b.run("SAVE a 0\nSTEP a 1.0\nALIGN a 0", 0.0, 1.0).stopped
     assert stop is not None
     assert (stop.reason, stop.instance, stop.instruction) == (Reason.EARLY, 0, 2)
-    assert stop.time == 0.2
+    assert stop.time == 2.0**-21
+    assert len(steps(b, "a")) == 21
 
 
 def test_a_stop_after_an_align_has_the_number_of_its_instruction() -> None:

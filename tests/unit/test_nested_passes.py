@@ -15,7 +15,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.outcome import Outcome
-from fmimaster.program.polynomial import FIRST_ORDER
+from fmimaster.program.polynomial import Polynomial
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -96,7 +96,7 @@ def run(algorithm: Algorithm, shortest: float = 0.0) -> tuple[Outcome, list[floa
     return outcome, [i.values.t for i in b.instances.values()]
 
 
-WAVEFORM = Waveform(Aligned(Jacobi(FIRST_ORDER)))
+WAVEFORM = Waveform(Aligned(Jacobi(Polynomial(2, 0))))
 
 
 @pytest.mark.parametrize("algorithm", [WAVEFORM, Halves(WAVEFORM), Doubled(WAVEFORM)], ids=str)

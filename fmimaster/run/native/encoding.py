@@ -197,9 +197,9 @@ class Encoder:
         back += [Set(i, Group.CONTINUOUS)] if segments(i, Group.CONTINUOUS) else []
         back += [Step(i, 1.0)]
         back += [Get(i, Group.OUTPUTS)] if segments(i, Group.OUTPUTS) else []
-        last = {"op": lib.FM_ALIGNED, "instance": i}
-        steps = [*(entry for b in back for entry in self._entries_of(b)), last]
-        return [{"op": OPERATIONS[Align], "instance": i, "least": len(steps)}, *steps]
+        steps = [entry for b in back for entry in self._entries_of(b)]
+        around = {"instance": i, "least": len(steps) + 1}
+        return [{"op": OPERATIONS[Align], **around}, *steps, {"op": lib.FM_ALIGNED, **around}]
 
 
 _FUNCTION = {
