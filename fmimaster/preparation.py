@@ -14,6 +14,7 @@ from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.input_file import attach_input_file
+from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.layout import Group
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder
@@ -50,7 +51,17 @@ class Prepared:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where the files of the system break the standard, and what of it is not computed."""
-        return (*self.description.warnings, *self.plan.warnings)
+        return (
+            *self.description.warnings,
+            *self.plan.warnings,
+            *late_indicators(
+                [i.name for i in self.plan.instances],
+                self.plan.corrections,
+                self.plan.events,
+                self.programs.held,
+                float(self.schedule.rule.exact_size) / 2,
+            ),
+        )
 
 
 def prepare(settings: Settings, loader: Loader) -> Prepared:
@@ -99,7 +110,7 @@ def _planned(
     description: SystemDescription,
 ) -> tuple[Plan, Programs]:
     """The plan and its programs."""
-    clock, algorithm = settings.event_clock, settings.algorithm
+    clock, algorithm = settings.event_clock, settings.algorithm_used
     refuse_settings(algorithm, clock)
     order = step_order(resolved)
     plan = make_plan(
@@ -146,7 +157,7 @@ def _event_use(settings: Settings, order: StepOrder) -> EventUse:
     clock = settings.event_clock
     if clock is None:
         return EventUse(event_mode=settings.event_mode)
-    policies = settings.algorithm.policies(order)
+    policies = settings.algorithm_used.policies(order)
     announced = clock.policy is Policy.ANNOUNCE if clock.fires else None
     return EventUse(
         watched=True,

@@ -14,6 +14,7 @@ from fmimaster.control.event_clock import EventClock
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
 from fmimaster.plan.tolerance import NO_TOLERANCE
+from fmimaster.program.polynomial import ADAPTIVE
 from fmimaster.run.choice import Backend
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import SystemDescription
@@ -30,6 +31,8 @@ class Settings:
     system : SystemDescription, SystemBuilder or path
         A path to an FMU, an SSP archive, an SSD file, or a folder with one of them unpacked.
     algorithm : Algorithm
+        If left out: Jacobi with inputs that follow the outputs (``ADAPTIVE``) where an event clock fires events, because a
+        held input makes events late; else Jacobi with held inputs.
     start_time, stop_time : number or text, in s
         Where they are left out, the system's default experiment counts, then the FMUs'.
     step_size : StepRule, number or text, in s
@@ -67,7 +70,7 @@ class Settings:
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
     _: KW_ONLY
-    algorithm: Algorithm = field(default_factory=Jacobi)
+    algorithm: Algorithm | None = None
     start_time: Time | None = None
     stop_time: Time | None = None
     step_size: StepRule[Any] | Time | None = None
@@ -92,7 +95,10 @@ class Settings:
                 f"system: {self.system!r} is neither a path nor a system description. Give the path of an FMU or SSP, "
                 "or what SystemBuilder.build() returns."
             )
-        _expect(self.algorithm, Algorithm, "algorithm", "an algorithm", "Jacobi() or GaussSeidel()")
+        if self.algorithm is not None:
+            _expect(
+                self.algorithm, Algorithm, "algorithm", "an algorithm", "Jacobi() or GaussSeidel()"
+            )
         if self.event_clock is not None:
             _expect(
                 self.event_clock,
@@ -120,6 +126,14 @@ class Settings:
             raise OptionError(
                 f"output_variables: {self.output_variables!r}, expected a sequence of names or globs."
             )
+
+    @property
+    def algorithm_used(self) -> Algorithm:
+        """The algorithm, also if it was left out."""
+        if self.algorithm is not None:
+            return self.algorithm
+        fires = self.event_clock is not None and self.event_clock.fires
+        return Jacobi(ADAPTIVE) if fires else Jacobi()
 
 
 def _expect_positive(value: object, name: str, what: str) -> None:

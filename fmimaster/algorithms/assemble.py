@@ -87,6 +87,7 @@ def assemble(
         history=history,
         hooks=p.hooks,
         polynomial_inputs=frozenset(p.polynomial_inputs),
+        held=frozenset(p.held),
         undoes=undoes,
         notes=settings[0].notes,
     )

@@ -85,7 +85,7 @@ def emit_differences(plan: Plan, p: Emitter) -> None:
     For each input: it is shifted alone, and the outputs are read. All instances are in Initialization Mode, with inputs
     that agree with the outputs that feed them.
     """
-    for i in sorted(p.corrected):
+    for i in sorted(p.held & plan.corrections.keys()):
         correction = plan.corrections[i]
         if correction.means is not Means.DIFFERENCES:
             continue

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from fmimaster.algorithms import Algorithm, Aligned, Waveform
+from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
@@ -16,6 +16,7 @@ from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.program.polynomial import ADAPTIVE
 
 EVENT_CLOCKS: tuple[type[EventClock], ...] = (LookAhead, Predictive, EarlyReturn, Check)
 
@@ -73,13 +74,13 @@ def step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
     return kind(size, **_settings("--step-rule", name, kind, settings))
 
 
-def swept(algorithm: Algorithm, sweeps: int | None) -> Algorithm:
-    """The algorithm, repeated over each step if sweeps are requested."""
+def swept(algorithm: Algorithm | None, sweeps: int | None) -> Algorithm | None:
+    """The algorithm, repeated over each step if sweeps are requested; None if it is left to the settings."""
     if sweeps is None:
         return algorithm
     if sweeps < 1:
         raise OptionError(f"--sweeps {sweeps}: expected 1 or more; 2 is usual.")
-    return Waveform(Aligned(algorithm), sweeps=sweeps)
+    return Waveform(Aligned(algorithm or Jacobi(ADAPTIVE)), sweeps=sweeps)
 
 
 def option_name(kind: type) -> str:

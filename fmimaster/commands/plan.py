@@ -42,7 +42,7 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
     names = [i.name for i in plan.instances]
     return {
         "system": prepared.description.system.name,
-        "algorithm": repr(simulation.algorithm),
+        "algorithm": repr(simulation.algorithm_used),
         "eventClock": repr(simulation.event_clock) if simulation.event_clock else None,
         "times": {
             "start": float(schedule.start),

@@ -12,12 +12,16 @@ from fmimaster.commands import event_settings
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.tolerance import NO_TOLERANCE
-from fmimaster.program.polynomial import FIRST_ORDER, HOLD, Polynomial
+from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 
 _OFFERED: tuple[type[Algorithm], ...] = (*ALGORITHMS, Sequential, AutomaticSequence)
-_POLYNOMIALS: Mapping[str, Polynomial] = {"hold": HOLD, "first-order": FIRST_ORDER}
+_POLYNOMIALS: Mapping[str, Polynomial] = {
+    "hold": HOLD,
+    "first-order": FIRST_ORDER,
+    "adaptive": ADAPTIVE,
+}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -86,8 +90,10 @@ def simulation(arguments: Namespace) -> Simulation:
     )
 
 
-def _algorithm(name: str | None, inputs: str | None) -> Algorithm:
-    """The algorithm of that name; case and hyphens do not count. Its settings are its fields."""
+def _algorithm(name: str | None, inputs: str | None) -> Algorithm | None:
+    """The algorithm of that name; case and hyphens do not count. Its settings are its fields. None if nothing is said."""
+    if name is None and inputs is None:
+        return None
     known = {plain_name(_name(a)): a for a in _OFFERED}
     kind = _OFFERED[0] if name is None else known.get(plain_name(name))
     if kind is None:

@@ -7,13 +7,14 @@ found by them is late by a part of the step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from fmimaster.plan.events import Event
 from fmimaster.plan.layout import Group, Layout
 from fmimaster.system.model import DataType, DependencyKind, Model, Variable
+from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link
 
 MOST_PASSES = 3
@@ -95,6 +96,40 @@ def passes(
             if any((i, u) in fed for u in inputs)
         }
     return tuple(found)
+
+
+def late_indicators(
+    names: Sequence[str],
+    corrections: Mapping[int, Correction],
+    events: Sequence[Event],
+    held: Collection[int],
+    late: float,
+) -> Iterator[str]:
+    """Warnings: indicators of events that depend directly on held inputs, and cannot be corrected.
+
+    Parameters
+    ----------
+    names
+        Of the instances.
+    held
+        Instances whose inputs are held at a mean.
+    late : float
+        Half of the step size in s.
+    """
+    for event in events:
+        for i, declaration in ((m.instance, m.declaration) for m in event.members):
+            correction = corrections.get(i)
+            if i not in held or correction is None or correction.means is not None:
+                continue
+            outputs = {v.name for v in correction.outputs}
+            wrong = [f"'{names[i]}.{z.name}'" for z in declaration.indicators if z.name in outputs]
+            if wrong:
+                yield (
+                    f"{listed(wrong)} of the event '{event.name}' depend{'s' * (len(wrong) == 1)} directly on inputs that "
+                    "are held over a step. The FMU provides no directional derivatives and does not declare that the "
+                    f"dependence is linear (dependenciesKind), so the event may be found up to {late:g} s early or late "
+                    "if the inputs move. Use a smaller step size"
+                )
 
 
 def _used(i: int, model: Model, links: Sequence[Link], events: Sequence[Event]) -> set[str]:

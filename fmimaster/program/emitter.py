@@ -58,8 +58,8 @@ class Emitter:
         Of the last program: the buffer of the outputs at the start of its interval, if it keeps them.
     polynomial_inputs : set of int
         Instances that are given polynomials in any program so far.
-    corrected : set of int
-        Instances whose outputs are corrected in any program so far.
+    held : set of int
+        Instances whose inputs are held at the mean of a polynomial in any program so far.
     means : set of int
         Instances whose inputs are held at the mean of a polynomial in the present program.
     hooks : list of Hook
@@ -83,7 +83,7 @@ class Emitter:
         self.n_places = 0
         self.n_buffers = 0
         self.polynomial_inputs: set[int] = set()
-        self.corrected: set[int] = set()
+        self.held: set[int] = set()
         self.begin_buffer: int | None = None
         self._at_an_event = False
         self.hooks = [] if hooks is None else hooks
@@ -199,6 +199,7 @@ class Emitter:
             self.polynomial_inputs.add(instance)
         elif polynomial.mean:
             self.means.add(instance)
+            self.held.add(instance)
         points, derivatives = (_one_or_each(n) for n in zip(*numbers, strict=True))
         mean = interval.end if polynomial.mean else None
         self._write(
@@ -271,7 +272,6 @@ class Emitter:
         for chosen in passes(self.plan.corrections, instances, self.plan.links):
             for instance in chosen:
                 self._write(Correct(instance))
-                self.corrected.add(instance)
                 self._trace.change()
 
     def get_clocks(self, instance: int) -> None:

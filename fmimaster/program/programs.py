@@ -67,6 +67,8 @@ class Programs:
     """Instances whose inputs come as polynomials at any time."""
     undoes: bool = False
     """Whether an attempt can be undone."""
+    held: frozenset[int] = frozenset()
+    """Instances whose inputs are held at the mean of a polynomial at any time."""
     notes: tuple[str, ...] = ()
     """Parameters of FMUs that the run sets."""
 

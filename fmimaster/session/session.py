@@ -89,7 +89,7 @@ class Session:
         memory = rule.begin(base, base.ticks(schedule.start))
         self.state = RunState(self.start, timeline, memory)
         self.facts = FactKeeper(self.state, facts)
-        algorithm = settings.algorithm
+        algorithm = settings.algorithm_used
         loop = Loop(
             plan,
             self.programs,

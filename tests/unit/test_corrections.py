@@ -10,10 +10,11 @@ from pytest import approx
 from python_fmu import Bench, PythonFmu, plan_of
 
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.control.predictive import Predictive
 from fmimaster.plan.corrections import Means, passes
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.results.results import Results
-from fmimaster.system.model import DependencyKind
+from fmimaster.system.model import DataType, DependencyKind, EventDeclaration, Indicator, Scope
 from fmimaster.system.states import Call
 
 pytestmark = pytest.mark.usefixtures("each_executor")
@@ -191,3 +192,62 @@ def test_the_means_are_the_best_that_the_fmu_has(unit: PythonFmu, means: Means |
 def test_outputs_that_nothing_uses_are_left_alone() -> None:
     plan = plan_of({"s": square(), "t": target(partials={})}, ["s.y -> t.u"])
     assert plan.corrections == {}
+
+
+# Indicators ------------------------------------------------------------------------------------------------------------
+
+
+def approaching(**options: Any) -> dict[str, PythonFmu]:
+    """A wall that moves as 1.2 - t, and a body at 0 that sees it at distance u and has a trigger."""
+    wall = PythonFmu(
+        outputs={"y": lambda v: 1.2 - v.t, "dy": lambda v: -1.0},
+        attributes={"dy": {"derivative_of": "y"}},
+    )
+
+    def step(v: Any, h: float) -> None:
+        v.said = v.hit
+
+    contact = EventDeclaration("contact", Scope.PRIVATE, (Indicator("z"),), trigger="hit")
+    body = PythonFmu(
+        inputs={"u": 5.0, "hit": 0},
+        states={"said": 0},
+        outputs={"z": lambda v: v.u if v.hit == 0 else 1.0},
+        depends={"z": ["u", "hit"]},
+        attributes={"hit": {"type": DataType.INT32}, "said": {"type": DataType.INT32}},
+        events=[contact],
+        step=step,
+        **options,
+    )
+    return {"wall": wall, "body": body}
+
+
+def contact(simulate: Simulate, **options: Any) -> Results:
+    system = approaching(**options), ["wall.y -> body.u"]
+    return simulate(*system, event_clock=Predictive(), step_size=0.5, stop_time=2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"partials": {"z": {"u": 1.0}}},
+        {"dependency_kinds": {"z": {"u": DependencyKind.CONSTANT}}},
+    ],
+    ids=["directional derivatives", "differences"],
+)
+def test_an_event_that_is_seen_by_a_held_input_is_met_at_its_time(
+    simulate: Simulate, options: dict[str, Any]
+) -> None:
+    results = contact(simulate, **options)
+    assert [e.time for e in results.events] == approx([1.2], abs=1e-8)
+    assert not results.statistics.warnings
+
+
+def test_where_partial_derivatives_cannot_be_had_a_warning_says_how_late_events_may_be(
+    simulate: Simulate,
+) -> None:
+    results = contact(simulate)
+    (event,) = results.events
+    (warning, *_) = results.statistics.warnings
+    assert "'body.z' of the event 'body.contact' depends directly on inputs" in warning
+    assert "up to 0.25 s early or late" in warning
+    assert 1e-3 < abs(event.time - 1.2) <= 0.25
