@@ -40,7 +40,7 @@ def test_each_connection_is_told_with_its_delay_and_why(run: Run, two_mass: Path
 def test_order_times_and_programs_are_told(run: Run, two_mass: Path) -> None:
     lines = words(run("plan", two_mass, "--stop-time", "5"))
     for expected in (
-        "two-mass, Jacobi(inputs=Polynomial(points=1, derivatives=0, history=True, held=None))",
+        "two-mass, Jacobi(inputs=Polynomial(points=1, derivatives=0, history=True, held=None, mean=False, adaptive=False))",
         "start 0 s from the system",
         "stop 5 s from the command line",
         "upper TwoMassUpper FMI 2.0 no tolerance",
