@@ -32,6 +32,7 @@ from fmimaster.errors import (
     SimulationError,
     ZenoError,
 )
+from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
@@ -91,6 +92,7 @@ __all__ = [
     "SystemBuilder",
     "Waveform",
     "ZenoError",
+    "add_manifest",
     "read_system",
     "reference_path",
     "simulate",

@@ -31,12 +31,14 @@ _SECTIONS = {
     "parameter": "Parameters",
     "structuralParameter": "Structural parameters",
 }
+_ONLY_WHOLE = {"local": "Local variables"}
+"""FMUs can have thousands: shown if long lists are."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The file, and the form of the answer."""
     parser.add_argument("path", metavar="FMU|SYSTEM", help="an FMU, an SSP, an SSD, or a folder")
-    parser.add_argument("--all", action="store_true", help="show long lists whole")
+    parser.add_argument("--all", action="store_true", help="show long lists whole, and local variables")
     parser.add_argument("--json", action="store_true", help="print all of it as JSON")
 
 
@@ -72,7 +74,8 @@ def _fmu_page(facts: dict[str, Any], model: Model, most: int | None) -> list[str
     numbers = Counter(v.causality.value for v in model.variables)
     kinds = ", ".join(f"{n} {kind}" for kind, n in numbers.items())
     lines += ["", f"{count(len(model.variables), 'variable')}: {kinds}"]
-    for causality, title in _SECTIONS.items():
+    sections = _SECTIONS if most is not None else _SECTIONS | _ONLY_WHOLE
+    for causality, title in sections.items():
         rows = [_variable_row(v, most) for v in facts["variables"] if v["causality"] == causality]
         lines += section(title, shortened(aligned(rows), most, numbers[causality]))
     rows = [(name, _depends(on, most)) for name, on in facts["dependencies"].items()]

@@ -85,6 +85,12 @@ def test_long_lists_are_cut_on_the_page_and_whole_in_json(
     assert len(json.loads(run("info", path, "--json").out)["variables"]) == 144
 
 
+def test_local_variables_which_can_be_indicators_too_are_shown_with_all(run: Run) -> None:
+    path = reference("fmi3/Superdense.fmu")
+    assert "Local variables" not in run("info", path).out
+    assert re.search(r"\nLocal variables\n(  .+\n)* +resetTime ", run("info", path, "--all").out)
+
+
 def test_the_page_of_100_000_variables_is_short_and_converts_only_what_it_shows(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
