@@ -149,7 +149,7 @@ def test_layered_standards_and_terminals_are_listed(run: Run, upper: Path, tmp_p
         "Layered standards",
         "org.example.broken broken, see 'fmimaster validate'",
         "org.fmi-standard.fmi-ls-bus 1.0.0-beta.1 not known, not used Layered standard for network communication",
-        "org.fmimaster.fmi-ls-events 0.1.0 used Event indicator sets, shared events, look-ahead",
+        "org.fmimaster.fmi-ls-events 0.2.0 used Event indicator sets, shared events, look-ahead",
         "",
         "Terminals",
         "flange mechanical plug x, u_x",
