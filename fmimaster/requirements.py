@@ -55,6 +55,7 @@ def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> No
     _refuse_fixed_steps(plan, clock)
     if clock.fires:
         _refuse_untriggered(plan)
+        _refuse_hidden_right_limits(plan)
     _refuse_nothing_to_do(plan, clock)
 
 
@@ -81,6 +82,20 @@ def _refuse_untriggered(plan: Plan) -> None:
             raise DescriptionError(
                 f"The event '{event.name}' is shared, but the system does not declare its members. Add a SharedEvent to "
                 "the system description: builder.share_event(name, members...)."
+            )
+
+
+def _refuse_hidden_right_limits(plan: Plan) -> None:
+    """FMI 2.0 lets outputs be read after a step only, if the FMU does not declare otherwise (proposal, requirement I27)."""
+    for event in plan.events:
+        for m in event.members:
+            planned = plan.instances[m.instance]
+            if m.trigger is None or planned.event_mode or m.declaration.right_limits_without_step:
+                continue
+            raise DescriptionError(
+                f"The event '{m.declaration.name}' of '{planned.name}' cannot be triggered: there is no Event Mode, and "
+                "the FMU does not declare that its outputs can be read right after the trigger was set, without a step. Add "
+                'rightLimitsWithoutStep="true" to the event in its manifest if that is so, or use LookAhead.'
             )
 
 

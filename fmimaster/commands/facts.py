@@ -90,6 +90,7 @@ def _event(event: EventDeclaration) -> dict[str, Any]:
         "announce": event.announce,
         "trigger": event.trigger,
         "payload": [asdict(p) for p in event.payload],
+        "rightLimitsWithoutStep": event.right_limits_without_step,
     }
 
 

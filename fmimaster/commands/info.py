@@ -131,7 +131,8 @@ def _event_rows(event: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     said: list[tuple[str, str]] = []
     for i in event["indicators"]:
         derivative = f", derivative {i['derivative']}" if i["derivative"] else ""
-        said.append(("and" if said else "when", f"{i['name']} <= 0{derivative}"))
+        tolerance = f", tolerance {i['tolerance']:g}" if i["tolerance"] else ""
+        said.append(("and" if said else "when", f"{i['name']} <= 0{derivative}{tolerance}"))
     said += [("announces", event["announce"])] if event["announce"] else []
     said += [("triggered by", event["trigger"])] if event["trigger"] else []
     for p in event["payload"]:

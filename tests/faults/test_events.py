@@ -61,7 +61,10 @@ def fall(
             v.x = 0.5
 
     payload = (Payload("y", "w"),) if scope is Scope.SHARED else ()
-    event = EventDeclaration("hit", scope, (Indicator("z", "dz"),), None, trigger, payload)
+    event = EventDeclaration(
+        *("hit", scope, (Indicator("z", "dz"),), None, trigger, payload),
+        right_limits_without_step=True,
+    )
     return PythonFmu(
         inputs={"hit": False, "w": 0.0},
         states={"x": 0.5},
@@ -274,7 +277,7 @@ def test_a_discarded_step_of_an_fmu_that_stops_twice_gets_no_advice_on_event_mod
         outputs={"z": lambda v: v.x},
         attributes={"policy": {"type": DataType.INT32}, "go": {"type": DataType.INT32}},
         step=lambda v, h: StepAnswer(v.t + h / 2, discarded=True),
-        events=[EventDeclaration("hit", Scope.PRIVATE, (Indicator("z"),), None, "go")],
+        events=[EventDeclaration("hit", Scope.PRIVATE, (Indicator("z"),), None, "go", (), True)],
         event_policy=EventPolicy("policy", execute=0, announce=1),
     )
     with pytest.raises(CallError) as caught:
@@ -349,7 +352,7 @@ def test_a_discarded_step_without_an_event_there_is_told(simulate: Simulate) -> 
         outputs={"z": lambda v: v.x},
         attributes={"policy": {"type": DataType.INT32}, "go": {"type": DataType.INT32}},
         step=step,
-        events=[EventDeclaration("hit", Scope.PRIVATE, (Indicator("z"),), None, "go")],
+        events=[EventDeclaration("hit", Scope.PRIVATE, (Indicator("z"),), None, "go", (), True)],
         event_policy=EventPolicy("policy", execute=0, announce=1),
     )
     with pytest.raises(SimulationError) as caught:

@@ -125,12 +125,13 @@ def test_the_events_of_an_fmu_in_json_are_stable(run: Run, tmp_path: Path) -> No
         "name": "collision",
         "scope": "shared",
         "indicators": [
-            {"name": "collision.z[1]", "derivative": "collision.dz[1]"},
-            {"name": "collision.z[2]", "derivative": "collision.dz[2]"},
+            {"name": "collision.z[1]", "derivative": "collision.dz[1]", "tolerance": None},
+            {"name": "collision.z[2]", "derivative": "collision.dz[2]", "tolerance": None},
         ],
         "announce": "collision.out",
         "trigger": "collision.in",
         "payload": [{"output": "v", "input": "collision.w", "member": None}],
+        "rightLimitsWithoutStep": True,
     }
     assert facts["eventPolicy"] == {
         "parameter": "eventPolicy",

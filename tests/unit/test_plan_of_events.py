@@ -33,11 +33,20 @@ WATCHED = EventUse(watched=True)
 POLICY = EventPolicy("policy", execute=0, announce=1, ignore=2)
 
 
-def member(scope: Scope = Scope.SHARED, *, counter: bool = False, **more: Any) -> PythonFmu:
+def member(
+    scope: Scope = Scope.SHARED,
+    *,
+    counter: bool = False,
+    right_limits_without_step: bool = True,
+    **more: Any,
+) -> PythonFmu:
     """An event "hit" with an output that announces it, a trigger, and a payload from y to w."""
     kind = INTEGER if counter else CLOCK
     payload = (Payload("y", "w"),) if scope is Scope.SHARED else ()
-    event = EventDeclaration("hit", scope, (Indicator("z", "dz"),), "out", "go", payload)
+    event = EventDeclaration(
+        *("hit", scope, (Indicator("z", "dz"),), "out", "go", payload),
+        right_limits_without_step=right_limits_without_step,
+    )
     w = {"variability": Variability.DISCRETE} | ({} if counter else {"clocks": ("go",)})
     return PythonFmu(
         parameters={"policy": 0},
@@ -134,6 +143,16 @@ def test_what_cannot_be_fired_is_refused_by_name() -> None:
     alone = plan_of({"a": member()}, use=WATCHED)
     with pytest.raises(DescriptionError, match=r"'a\.hit' is shared, but .* builder\.share_event"):
         refuse_plan(alone, FixedStep(0.1), Predictive())
+
+
+def test_a_counter_is_not_fired_if_right_limits_can_be_read_after_a_step_only() -> None:
+    hiding = plan_of(
+        {"a": member(), "b": member(counter=True, right_limits_without_step=False)},
+        shared_events={"crash": ["a.hit", "b.hit"]},
+        use=WATCHED,
+    )
+    with pytest.raises(DescriptionError, match=r"'hit' of 'b' cannot .* rightLimitsWithoutStep="):
+        refuse_plan(hiding, FixedStep(0.1), Predictive())
 
 
 # Clock connections ----------------------------------------------------------------------------------------------------
