@@ -94,8 +94,8 @@ def _refuse_hidden_right_limits(plan: Plan) -> None:
                 continue
             raise DescriptionError(
                 f"The event '{m.declaration.name}' of '{planned.name}' cannot be triggered: there is no Event Mode, and "
-                "the FMU does not declare that its outputs can be read right after the trigger was set, without a step. Add "
-                'rightLimitsWithoutStep="true" to the event in its manifest if that is so, or use LookAhead.'
+                "the FMU does not declare that its outputs can be read right after the trigger was set, without a step. "
+                'Add rightLimitsWithoutStep="true" to the event in its manifest if that is so, or use LookAhead.'
             )
 
 
