@@ -45,7 +45,7 @@ def render(source: Path) -> Any:
     title = etree.Element("h1")
     title.text = source.read_text(encoding="utf-8").splitlines()[0].removeprefix("= ")
     root.insert(0, title)
-    for convert in (_tables, _admonitions, _code, _permalinks):
+    for convert in (_tables, _admonitions, _code, _links, _permalinks):
         convert(root)
     return root
 
@@ -89,6 +89,14 @@ def _code(root: Any) -> None:
         )
         block.tail = pre.tail
         pre.getparent().replace(pre, block)
+
+
+def _links(root: Any) -> None:
+    """The source links to other sources, which are what there is without mkdocs."""
+    for link in root.iter("a"):
+        target = link.get("href", "")
+        if target.endswith(".md") and ":" not in target:
+            link.set("href", target.removesuffix(".md") + ".html")
 
 
 def _permalinks(root: Any) -> None:
