@@ -1,11 +1,12 @@
-"""``fmimaster plan``: in what order a system is computed, how late each connection is, and the programs."""
+"""``fmimaster plan``: in what order a system is computed, how late each connection is, its events, and the programs."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from typing import Any
 
-from fmimaster.commands import settings
+from fmimaster.commands import plan_events, settings
 from fmimaster.commands.text import aligned, section, write, write_json
 from fmimaster.plan.graph import AlgebraicLoop
 from fmimaster.plan.plan import Plan
@@ -16,7 +17,7 @@ from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
 from fmimaster.simulation import Simulation
 
-HELP = "Show how a system will be computed: order, loops, delays, conversions, programs."
+HELP = "Show how a system will be computed: order, loops, delays, conversions, events, programs."
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -39,11 +40,13 @@ def run(arguments: Namespace) -> int:
 def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
     """The plan as plain data: the keys are part of the interface, tests/cli/test_plan.py holds them."""
     plan, schedule = prepared.plan, prepared.schedule
+    clock = simulation.event_clock
+    fires = clock is not None and clock.fires
     names = [i.name for i in plan.instances]
     return {
         "system": prepared.description.system.name,
         "algorithm": repr(simulation.algorithm_used),
-        "eventClock": repr(simulation.event_clock) if simulation.event_clock else None,
+        "eventClock": repr(clock) if clock else None,
         "times": {
             "start": float(schedule.start),
             "stop": float(schedule.stop),
@@ -65,11 +68,13 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
         "initialLoops": [_loop(loop, plan) for loop in plan.initial_loops],
         "stepLoops": [_loop(loop, plan) for loop in plan.step_loops],
         "connections": [_connection(d, plan) for d in delays(prepared.programs.attempt, plan)],
+        "events": plan_events.events(plan, fires),
+        "triggers": plan_events.triggers(plan, fires),
         "warnings": list(prepared.warnings),
         "notes": list(prepared.notes),
         "programs": {
-            p.name: listing(p, plan, prepared.programs.hooks).splitlines()
-            for p in _programs(prepared.programs)
+            name: listing(p, plan, prepared.programs.hooks).splitlines()
+            for name, p in _programs(plan, prepared.programs, fires)
         },
     }
 
@@ -110,8 +115,11 @@ def _connection(delay: Delay, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _programs(programs: Programs) -> tuple[Program, ...]:
-    return programs.initialize, programs.attempt, programs.commit, programs.terminate
+def _programs(plan: Plan, programs: Programs, fires: bool) -> Iterator[tuple[str, Program]]:
+    for p in (programs.initialize, programs.attempt, programs.commit):
+        yield p.name, p
+    yield from plan_events.event_programs(plan, programs, fires).items()
+    yield programs.terminate.name, programs.terminate
 
 
 # The page -------------------------------------------------------------------------------------------------------------
@@ -140,10 +148,12 @@ def _page(facts: dict[str, Any]) -> list[str]:
         "Connections (in brackets: lines of the program 'attempt')", aligned(rows), if_empty="none"
     )
     lines += section("Conversions", aligned(_conversions(connections)), if_empty="none")
+    lines += plan_events.page(facts)
     lines += section("Warnings", [f"  {warning}" for warning in facts["warnings"]])
     lines += section("Notes", [f"  {note}" for note in facts["notes"]])
     for name, program in facts["programs"].items():
-        lines += section(f"Program '{name}'", [f"  {line}" for line in program])
+        title = f"Program of the {name}" if name.startswith("event ") else f"Program '{name}'"
+        lines += section(title, [f"  {line}" for line in program])
     return lines
 
 

@@ -39,8 +39,8 @@ def test_each_connection_is_told_with_its_delay_and_why(run: Run, two_mass: Path
 
 def test_order_times_and_programs_are_told(run: Run, two_mass: Path) -> None:
     lines = words(run("plan", two_mass, "--stop-time", "5"))
+    assert lines[0].startswith("two-mass, Jacobi(inputs=Polynomial(points=1, derivatives=0, ")
     for expected in (
-        "two-mass, Jacobi(inputs=Polynomial(points=1, derivatives=0, history=True, held=None, mean=False, adaptive=False))",
         "start 0 s from the system",
         "stop 5 s from the command line",
         "upper TwoMassUpper FMI 2.0 no tolerance",
@@ -153,6 +153,8 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "initialLoops",
         "stepLoops",
         "connections",
+        "events",
+        "triggers",
         "warnings",
         "notes",
         "programs",
@@ -182,5 +184,76 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "offset": 0.0,
         "notes": [],
     }
-    assert list(facts["programs"]) == ["initialize", "attempt", "commit", "terminate"]
+    names = ["initialize", "attempt", "commit", "event of 'lower'", "terminate"]
+    assert list(facts["programs"]) == names
     assert facts["programs"]["commit"] == ["0 SAMPLE"]
+
+
+# Events ---------------------------------------------------------------------------------------------------------------
+
+
+def test_shared_and_private_events_are_shown_with_what_triggers_them(
+    run: Run, two_mass: Path
+) -> None:
+    lines = words(run("plan", two_mass, "--event-clock", "predictive"))
+    for expected in (
+        "collision shared",
+        "in upper collision.z[1], collision.z[2] announced by collision.out, fired by collision.in",
+        "upper.ceiling private, concerns lower too",
+        "lower.collision.in <- the event clock (collision) or lower.collision.out with lower.collision.w <- upper.v",
+        "upper.ceiling.in <- the event clock (upper.ceiling)",
+    ):
+        assert expected in lines
+    own = words(run("plan", two_mass, "--event-clock", "look-ahead"))
+    member = "collision.z[1], collision.z[2] announced by collision.out, executed by the FMU itself"
+    assert f"in lower {member}" in own
+    assert "upper.ceiling.in <- nothing" in own
+
+
+def test_the_program_of_each_event_is_shown(run: Run, two_mass: Path) -> None:
+    lines = words(run("plan", two_mass, "--event-clock", "predictive"))
+    first = lines.index("Program of the event 'collision'")
+    assert lines[first + 2 : first + 4] == [
+        "1 TICK trigger 0 upper.collision.in becomes active",
+        "2 TICK trigger 1 lower.collision.in becomes active",
+    ]
+    assert "Program of the event of 'lower'" in lines  # of FMI 3.0, which may request one
+    assert "Program of the event of 'upper'" not in lines
+
+
+def test_clock_connections_are_shown(run: Run, tmp_path: Path) -> None:
+    upper, lower = reference("fmi3/TwoMassUpper.fmu"), reference("fmi3/TwoMassLower.fmu")
+    route = ["a.ceiling.out -> b.floor.in"]
+    lines = words(run("plan", system(tmp_path, {"a": upper, "b": lower}, route)))
+    assert "b.floor.in <- a.ceiling.out" in lines
+    first = lines.index("Program of the event of 'a'")
+    assert "4 MOVE b triggers floor.in <- a.ceiling.out" in lines[first : lines.index("", first)]
+
+
+def test_the_json_of_events_is_stable(run: Run, two_mass: Path) -> None:
+    facts = json.loads(run("plan", two_mass, "--event-clock", "predictive", "--json").out)
+    assert facts["events"][1] == {
+        "name": "upper.ceiling",
+        "scope": "private",
+        "members": [
+            {
+                "component": "upper",
+                "indicators": ["ceiling.z[1]", "ceiling.z[2]"],
+                "announcedBy": "ceiling.out",
+                "trigger": "ceiling.in",
+                "executedByFmu": False,
+            }
+        ],
+        "concerns": ["upper", "lower"],
+    }
+    assert facts["triggers"][0] == {
+        "target": "upper.collision.in",
+        "kind": "counter",
+        "event": "collision",
+        "fired": True,
+        "sources": ["lower.collision.out"],
+        "payload": [{"target": "upper.collision.w", "source": "lower.v"}],
+    }
+    assert "event 'collision'" in facts["programs"]
+    silent = json.loads(run("plan", reference("fmi3/Dahlquist.fmu"), "--json").out)
+    assert (silent["events"], silent["triggers"]) == ([], [])
