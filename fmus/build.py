@@ -173,7 +173,7 @@ def package_version() -> str:
 def external_names() -> list[str]:
     """Functions and objects that the C sources share, as their headers declare them."""
     text = "".join((INTERFACE / name).read_text() for name in ("model.h", "instance.h"))
-    functions = re.findall(r"^[\w* ]+?\b((?:fm|model)_[a-z_]+)\(", text, re.MULTILINE)
+    functions = re.findall(r"^(?!static )[\w* ]+?\b((?:fm|model)_[a-z_]+)\(", text, re.MULTILINE)
     objects = re.findall(r"^extern [\w ]+ (fm_[a-z_]+)", text, re.MULTILINE)
     return sorted({*functions, *objects})
 

@@ -33,7 +33,7 @@ static double event_time(const Variables *v)
 static void tick(fm_Clock *clock, double *value)
 {
     clock->active = true;
-    clock->count++;
+    fm_count(clock);
     *value = VALUE;
 }
 

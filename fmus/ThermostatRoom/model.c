@@ -44,7 +44,7 @@ fm_Status model_step(fm_Instance *self, Variables *v, double *h)
     double until = indicator(v) > 0.0 ? crossing_time(v) : INFINITY;
     event->located = until <= *h;
     if (event->located) {
-        v->crossing_out.count++;
+        fm_count(&v->crossing_out);
         fm_report(self, FM_OK, "Event 'crossing' at t = %.15g s.", v->time + until);
     }
     if (event->located && fm_stopping(self) == FM_BY_RETURN) {

@@ -142,7 +142,7 @@ static fm_Status solve(fm_Instance *self, Variables *v, Motion *m, double *h, bo
         bool located[FM_EVENT_COUNT] = {false};
         if (!advance(v, &s, m, *h, looks ? located : NULL)) return FM_OK;
         for (int event = 0; event < FM_EVENT_COUNT; event++)
-            if (located[event] && announcement(v, event)) announcement(v, event)->count++;
+            if (located[event] && announcement(v, event)) fm_count(announcement(v, event));
         if (stops) {
             bool at_the_end = *h - s <= AT_THE_END;
             if (at_the_end) *m = flow(v, s, *m, *h - s);
@@ -194,7 +194,7 @@ static void hide_triggered_events(Variables *v)
         fm_EventMemory *of_event = &v->memory.event[event];
         of_event->shown = trigger(v, event)->done;
         of_event->times = 0;
-        of_event->skipped = of_event->reset = false;
+        of_event->reset = false;
     }
 }
 
@@ -219,12 +219,12 @@ static void show_triggered_events(Variables *v)
             if (trigger(v, event)->count == of_event->shown) continue;
             Motion m = get_motion(v);
             bool has_happened = of_event->done || is_shown(v, event);
-            of_event->skipped = of_event->skipped || trigger(v, event)->count - (int64_t)of_event->shown != 1;
             of_event->shown = trigger(v, event)->count;
             fm_Payload payload = triggered_payload(v, event);
             if (has_happened && !occurs_again(v, event, m, payload)) continue;
             if (!memory->shown) memcpy(memory->left, (double[]){m.x, m.v}, sizeof memory->left);
             memory->shown = true;
+            memory->step = 0.0;
             of_event->times++;
             remember_reset(v, event, m, payload, fm_events[event].shared && !memory->inputs_set);
             set_motion(v, reset(v, event, 0.0, m, payload));
@@ -233,9 +233,8 @@ static void show_triggered_events(Variables *v)
 }
 
 /* At the begin of a step */
-static fm_Status execute_triggered_events(fm_Instance *self, Variables *v)
+static void execute_triggered_events(fm_Instance *self, Variables *v)
 {
-    fm_Status status = FM_OK;
     show_triggered_events(v);
     for (int event = 0; event < FM_EVENT_COUNT; event++) {
         if (!trigger(v, event) || !is_triggered(v, event)) continue;
@@ -245,14 +244,9 @@ static fm_Status execute_triggered_events(fm_Instance *self, Variables *v)
         for (int i = 0; i < memory->times; i++)
             fm_report(self, FM_OK, "Event '%s' at t = %.15g s: triggered; the velocity %.15g m/s becomes %.15g m/s.",
                       fm_events[event].name, v->time, left.v, reset(v, event, 0.0, left, memory->payload).v);
-        if (memory->skipped)
-            status = fm_report(self, FM_WARNING, "The trigger of the event '%s' has changed from %d to %d. It should be "
-                               "increased by 1; the event is executed once.", fm_events[event].name, counter->done,
-                               counter->count);
         counter->done = counter->count;
     }
     v->memory.shown = false;
-    return status;
 }
 
 /* Called by the interface ------------------------------------------------------------------------------------------ */
@@ -260,12 +254,12 @@ static fm_Status execute_triggered_events(fm_Instance *self, Variables *v)
 fm_Status model_step(fm_Instance *self, Variables *v, double *h)
 {
     fm_Memory *memory = &v->memory;
-    fm_Status triggered = execute_triggered_events(self, v);
+    execute_triggered_events(self, v);
     Motion m = get_motion(v);
     for (int event = 0; event < FM_EVENT_COUNT; event++) {
-        Motion z = indicators(v, event, 0.0, m);
+        const double *now = memory->event[event].now;
         int32_t shown = trigger(v, event) ? trigger(v, event)->count : 0;
-        memory->event[event] = (fm_EventMemory){.before = {z.x, z.v}, .shown = shown};
+        memory->event[event] = (fm_EventMemory){.before = {now[0], now[1]}, .shown = shown};
     }
     bool stops = v->eventPolicy == EXECUTE ? fm_stopping(self) == FM_BY_RETURN
                                            : v->eventPolicy == ANNOUNCE && fm_stopping(self) != FM_NEVER;
@@ -274,7 +268,7 @@ fm_Status model_step(fm_Instance *self, Variables *v, double *h)
     memory->step = *h;
     set_motion(v, m);
     calculate_outputs(v, *h);
-    return status == FM_OK ? triggered : status;
+    return status;
 }
 
 /* Is `event` to be executed now, in Event Mode? Where it is announced and triggered it is executed once; after that it
@@ -286,7 +280,8 @@ static bool is_due(Variables *v, int event, Motion m)
     if (memory->done) return active && occurs_again(v, event, m, triggered_payload(v, event));
     if (active) return true;
     if (v->eventPolicy == IGNORE) return false;
-    if (fm_events[event].shared) return memory->located && v->eventPolicy == EXECUTE;
+    if (v->eventPolicy == ANNOUNCE && trigger(v, event)) return false;
+    if (fm_events[event].shared) return memory->located;
     return largest_indicator(v, event, ON, flow(v, 0.0, m, ON)) <= 0.0;
 }
 
@@ -304,6 +299,7 @@ fm_Status model_update(fm_Instance *self, Variables *v, fm_Update *update)
             if (fm_events[event].shared) remember_reset(v, event, m, payload, true);
             m = execute(self, v, event, 0.0, m, payload);
             memory->event[event].done = true;
+            memory->step = 0.0;
             update->states_changed = true;
         }
     }

@@ -15,14 +15,18 @@ static double indicator_time(const Variables *v, double before, double now)
     return fmax(v->lookahead_c * v->memory.step * now / (before - now), v->lookahead_tmin);
 }
 
-/* [s] from `s` until the first event; -1: none. It compares the indicators with those at the begin of the last step. */
-static double look_ahead(const Variables *v, double s, Motion m)
+/* [s] from `s` until the first event; -1: none. It compares the indicators with those that could be read at the start of the
+ * last step, before inputs were set for it: an importer that compares what it reads predicts the same. */
+static double look_ahead(Variables *v, double s, Motion m)
 {
     double first = -1.0;
-    if (!(v->memory.step > 0.0)) return first;
     for (int event = 0; event < FM_EVENT_COUNT; event++) {
-        const double *before = v->memory.event[event].before;
+        fm_EventMemory *memory = &v->memory.event[event];
+        const double *before = memory->before;
         Motion now = indicators(v, event, s, m);
+        memory->now[0] = now.x;
+        memory->now[1] = now.v;
+        if (!(v->memory.step > 0.0)) continue;
         double t1 = indicator_time(v, before[0], now.x), t2 = indicator_time(v, before[1], now.v);
         double t = t1 < 0.0 || t2 < 0.0 ? -1.0 : fmax(t1, t2);
         if (t > 0.0 && t >= v->lookahead_tmin && (first < 0.0 || t < first)) first = t;

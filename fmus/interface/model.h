@@ -24,6 +24,12 @@ typedef struct {
     bool active;
 } fm_Clock;
 
+/* Counts an event. After the largest number follows the smallest: only a change counts. */
+static inline void fm_count(fm_Clock *clock)
+{
+    clock->count = clock->count == INT32_MAX ? INT32_MIN : clock->count + 1;
+}
+
 #include "variables.h"
 
 /* An event of fmi-ls-manifest.xml, of the number EVENT_<name>. Offsets in Variables; 0: there is none. */

@@ -138,8 +138,8 @@ def test_lookahead_in_the_fmu_and_in_the_master_take_the_same_steps(version: str
     in_master = run(version, Jacobi(), FreeStep(0.08), LookAhead())
     in_fmu = run(version, Jacobi(), FreeStep(0.08), LookAhead(in_fmu=True))
     assert in_fmu.steps == in_master.steps
-    # the FMU knows its indicators at the begin of a step with synchronous inputs, the importer those of the step before
-    assert in_fmu.results.time == pytest.approx(in_master.results.time, abs=0.02)
+    # both compare indicators as they are after two steps, before inputs are set for the next
+    assert in_fmu.results.time.tolist() == in_master.results.time.tolist()
     assert 0.10 <= in_fmu.e_rms <= 0.14
 
 
