@@ -27,6 +27,7 @@ def plan(
     *,
     slopes: bool = True,
     triggered: bool = True,
+    tolerance: float | None = None,
     members: Sequence[str] = ("a",),
 ) -> Plan:
     """Instances with these private events, each with its indicators, and their derivatives."""
@@ -44,7 +45,7 @@ def plan(
                 EventDeclaration(
                     name,
                     Scope.PRIVATE,
-                    tuple(Indicator(z, f"d{z}" if slopes else None) for z in found),
+                    tuple(Indicator(z, f"d{z}" if slopes else None, tolerance) for z in found),
                     trigger=f"fire {name}" if triggered else None,
                 )
                 for name, found in events.items()

@@ -9,8 +9,8 @@ rounding is 0. So an indicator ``z`` with the time derivative ``dz`` is *above z
 
 *below zero* likewise, with REST in place of ROUNDING, and *at zero* between them. It falls if ``dz`` is below zero. ``dz``
 is the output that the FMU publishes, else the difference to the point before. The largest value starts from the nominal
-value, where the FMU declares one. No tolerance is an absolute number, so that the same motion in other units has the same
-events.
+value, where the FMU declares one. An FMU may declare a tolerance relative to the nominal value, which then counts if it is
+larger. No tolerance is an absolute number, so that the same motion in other units has the same events.
 
 An event is *on* for a member if none of its indicators is above zero, and it is not *at rest*: of those at zero at least
 one falls, or all are below zero. A body that lies on another one (gap 0, no approach) is at rest.
@@ -31,7 +31,7 @@ from fmimaster.plan.events import Member
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Indicator, Model
 
 NONE: frozenset[int] = frozenset()
 """No events."""
@@ -95,6 +95,8 @@ class IndicatorSet(NamedTuple):
     """Slots of the indicators among the Float64 outputs."""
     pairs: tuple[tuple[int, int], ...]
     """The same, each with the slot of its time derivative; -1 if it has none."""
+    tolerances: tuple[float, ...]
+    """How near to 0 each indicator is at zero by the declaration of the FMU; 0 where it declares nothing."""
     is_triggered: bool
     """Whether the importer lets the event happen; if not, the FMU does, by a condition of its own."""
 
@@ -224,12 +226,15 @@ class Indicators:
         """How far an event has come for a member."""
         values, largest = self.present(), self.store.largest
         falls = unknown = at_zero = below = False
-        for z, dz in s.pairs:  # most sets end at the first indicator, in each step
-            z_now, usual = values[z], largest.item(z)
-            if dz < 0 and z_now > FAR * usual:
+        for (z, dz), tolerance in zip(s.pairs, s.tolerances, strict=True):
+            z_now, usual = (
+                values[z],
+                largest.item(z),
+            )  # most sets end at the first indicator, in each step
+            if dz < 0 and z_now > max(FAR * usual, tolerance):
                 return Phase.ABOVE
             slope, least = self._slope(s.instance, z, dz)
-            bound = max(near.part * usual, near.seconds * abs(slope))
+            bound = max(near.part * usual, near.seconds * abs(slope), tolerance)
             if z_now > bound:
                 return Phase.ABOVE
             if z_now < -max(bound, REST * usual):
@@ -323,4 +328,15 @@ def _indicator_set(plan: Plan, number: int, event: int, member: Member) -> Indic
         for i in member.declaration.indicators
     )
     indicators = tuple(z for z, _ in pairs)
-    return IndicatorSet(number, event, instance, indicators, pairs, member.trigger is not None)
+    model = plan.instances[instance].model
+    tolerances = tuple(_tolerance(model, i) for i in member.declaration.indicators)
+    is_triggered = member.trigger is not None
+    return IndicatorSet(number, event, instance, indicators, pairs, tolerances, is_triggered)
+
+
+def _tolerance(model: Model, indicator: Indicator) -> float:
+    """How near to 0 it is at zero by the declaration of the FMU, in its unit."""
+    variable = model.variable(indicator.name)
+    if indicator.tolerance is None or variable is None:
+        return 0.0
+    return indicator.tolerance * abs(variable.nominal)

@@ -108,6 +108,14 @@ def test_an_event_is_late_by_its_part_of_a_usual_step(unit: float) -> None:
     assert not ball(-2 * LATE, fast, unit=unit).indicators.is_late(0)
 
 
+@pytest.mark.parametrize(("z", "is_on"), [(0.9e-3, True), (1.1e-3, False)])
+def test_an_fmu_may_declare_how_near_to_zero_an_indicator_is_at_zero(z: float, is_on: bool) -> None:
+    """Relative to its nominal value, which is 1."""
+    seen = Seen(plan({"hit": ["gap"]}, tolerance=1e-3))
+    seen.put({"gap": z, "dgap": -1.0})
+    assert bool(seen.indicators.at()) == is_on
+
+
 def test_an_indicator_without_bound_is_never_at_zero() -> None:
     seen = Seen(plan({"event": ["z"]}))
     for z, dz in ((float("inf"), -1.0), (float("inf"), float("nan")), (1.0, -float("inf"))):
