@@ -59,6 +59,7 @@ class Prepared:
                 self.plan.corrections,
                 self.plan.events,
                 self.programs.held,
+                [i for i, planned in enumerate(self.plan.instances) if planned.may_return_early],
                 float(self.schedule.rule.exact_size) / 2,
             ),
         )

@@ -76,13 +76,23 @@ class Waveform(Algorithm):
         self._refuse_held(plan, p)
 
     def _refuse_held(self, plan: Plan, p: Emitter) -> None:
-        """Raise if an instance stops at events that its inputs may undo from sweep to sweep: held at the outputs at an
-        event, they may lead to no event, and held at those at the end of the step to the same one again."""
+        """Raise if an instance stops at events by inputs that are held: those of an event may lead to no event in the next
+        sweep, and those of the whole step to the same one again; what is found so is wrong by a part of the step."""
         held = [i for i in sorted(p.held_inputs()) if plan.instances[i].may_return_early]
-        if held:
-            names = " and ".join(f"'{plan.instances[i].name}'" for i in held)
-            raise OptionError(
-                f"Sweeps need inputs that are interpolated over the step, but those of {names} are held, and then there "
-                "may be an event in one sweep and none in the next. Give the algorithm a polynomial: Jacobi(Polynomial(2, 0)) "
-                "(--inputs 2,0), or Polynomial(2, 2) if FMUs publish derivatives of their outputs; or leave the sweeps out."
+        if not held:
+            return
+        names = " and ".join(f"'{plan.instances[i].name}'" for i in held)
+        if all(plan.instances[i].takes_polynomials for i in held):
+            instead = (
+                "Give the algorithm a polynomial: Jacobi(Polynomial(2, 0)) (--inputs 2,0), or Polynomial(2, 2) if FMUs "
+                "publish derivatives of their outputs; or leave the sweeps out."
             )
+        else:
+            instead = (
+                "Not all of them can take polynomials. Use the event clock Predictive (--event-clock predictive), which "
+                "judges events by inputs that are those of the same time."
+            )
+        raise OptionError(
+            f"Sweeps need inputs that are interpolated over the step, but those of {names} are held. An FMU that stops at "
+            f"its events may then find one in one sweep and none in the next. {instead}"
+        )

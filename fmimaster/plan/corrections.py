@@ -98,14 +98,26 @@ def passes(
     return tuple(found)
 
 
+_CANNOT_CORRECT = (
+    "The FMU provides no directional derivatives and does not declare that the dependence is linear (dependenciesKind)",
+    "",
+)
+_CANNOT_WAIT = (
+    "The FMU stops at its events by these inputs",
+    "the event clock Predictive, which corrects indicators for them, or ",
+)
+"""Why an event may be late, and what to use instead of that."""
+
+
 def late_indicators(
     names: Sequence[str],
     corrections: Mapping[int, Correction],
     events: Sequence[Event],
     held: Collection[int],
+    stopping: Collection[int],
     late: float,
 ) -> Iterator[str]:
-    """Warnings: indicators of events that depend directly on held inputs, and cannot be corrected.
+    """Warnings: indicators of events that depend directly on held inputs, and cannot be corrected, or not in time.
 
     Parameters
     ----------
@@ -113,23 +125,28 @@ def late_indicators(
         Of the instances.
     held
         Instances whose inputs are held at a mean.
+    stopping
+        Instances that find their events themselves, and stop there.
     late : float
         Half of the step size in s.
     """
     for event in events:
         for i, declaration in ((m.instance, m.declaration) for m in event.members):
             correction = corrections.get(i)
-            if i not in held or correction is None or correction.means is not None:
+            if i not in held or correction is None:
+                continue
+            if correction.means is not None and i not in stopping:
                 continue
             outputs = {v.name for v in correction.outputs}
             wrong = [f"'{names[i]}.{z.name}'" for z in declaration.indicators if z.name in outputs]
-            if wrong:
-                yield (
-                    f"{listed(wrong)} of the event '{event.name}' depend{'s' * (len(wrong) == 1)} directly on inputs that "
-                    "are held over a step. The FMU provides no directional derivatives and does not declare that the "
-                    f"dependence is linear (dependenciesKind), so the event may be found up to {late:g} s early or late "
-                    "if the inputs move. Use a smaller step size"
-                )
+            if not wrong:
+                continue
+            why, instead = _CANNOT_CORRECT if correction.means is None else _CANNOT_WAIT
+            yield (
+                f"{listed(wrong)} of the event '{event.name}' depend{'s' * (len(wrong) == 1)} directly on inputs that "
+                f"are held over a step. {why}, so the event may be found up to {late:g} s early or late if the inputs "
+                f"move. Use {instead}a smaller step size"
+            )
 
 
 def _used(i: int, model: Model, links: Sequence[Link], events: Sequence[Event]) -> set[str]:

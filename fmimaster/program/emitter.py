@@ -224,11 +224,12 @@ class Emitter:
             self._write(Move(instance, Group.TRIGGERS))
 
     def held_inputs(self) -> set[int]:
-        """Instances to which the present program gives continuous inputs that are held at the newest outputs."""
+        """Instances whose continuous inputs are constant over an interval of the present program."""
         return {
             i.instance
             for i in self._instructions
-            if isinstance(i, Move) and i.group is Group.CONTINUOUS
+            if (isinstance(i, Move) and i.group is Group.CONTINUOUS)
+            or (isinstance(i, Fit) and i.is_constant)
         }
 
     def set_inputs(self, instance: int) -> None:

@@ -10,6 +10,7 @@ from pytest import approx
 from python_fmu import Bench, PythonFmu, plan_of
 
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.predictive import Predictive
 from fmimaster.plan.corrections import Means, passes
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
@@ -251,3 +252,18 @@ def test_where_partial_derivatives_cannot_be_had_a_warning_says_how_late_events_
     assert "'body.z' of the event 'body.contact' depends directly on inputs" in warning
     assert "up to 0.25 s early or late" in warning
     assert 1e-3 < abs(event.time - 1.2) <= 0.25
+
+
+def test_who_stops_at_an_event_by_a_held_input_is_warned_of_also_where_indicators_are_corrected(
+    simulate: Simulate,
+) -> None:
+    """The FMU does not see what is corrected."""
+    system = approaching(
+        partials={"z": {"u": 1.0}}, has_event_mode=True, might_return_early_from_do_step=True
+    )
+    results = simulate(
+        system, ["wall.y -> body.u"], event_clock=EarlyReturn(), step_size=0.5, stop_time=1
+    )
+    (warning, *_) = results.statistics.warnings
+    assert "The FMU stops at its events by these inputs" in warning
+    assert "Use the event clock Predictive" in warning

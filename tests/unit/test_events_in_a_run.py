@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -496,3 +497,18 @@ def test_sweeps_need_all_fmus_to_go_back(simulate: Simulate) -> None:
     units = {"a": wavering(can_get_and_set_fmu_state=False)}
     with pytest.raises(ProgramError, match=r"^'a' may have to go back when an FMU stops"):
         simulate(units, ["a.y -> a.u"], algorithm=SWEEPS, event_clock=EarlyReturn(), stop_time=1)
+
+
+def test_sweeps_with_an_fmu_that_stops_and_takes_no_polynomials_are_refused(
+    simulate: Simulate,
+) -> None:
+    """It gets the mean of the polynomial, by which it finds its events at other times."""
+    unit = wavering()
+    unit.model = replace(
+        unit.model,
+        capabilities=replace(unit.model.capabilities, provides_intermediate_update=False),
+    )
+    with pytest.raises(OptionError, match="Use the event clock Predictive"):
+        simulate(
+            {"a": unit}, ["a.y -> a.u"], algorithm=SWEEPS, event_clock=EarlyReturn(), stop_time=1
+        )
