@@ -276,8 +276,8 @@ class EventHandler:
             self._planned[key] = _Planned(
                 instances,
                 program,
-                outdated_instances(plan, changed, triggers),
-                *unseen_sets(plan, self._indicators.sets, changed, triggers),
+                outdated_instances(plan, changed, first, triggers),
+                *unseen_sets(plan, self._indicators.sets, changed, first, triggers),
             )
         return self._planned[key]
 

@@ -11,7 +11,7 @@ from fmimaster.system.resolve import Link
 
 
 def outdated_instances(
-    plan: Plan, changed: Collection[int], triggers: Collection[int]
+    plan: Plan, changed: Collection[int], first: Collection[int], triggers: Collection[int]
 ) -> frozenset[int]:
     """Instances of which outputs that are used depend directly on instances that an event has changed, and do not show it.
 
@@ -19,20 +19,27 @@ def outdated_instances(
     ----------
     changed
         Instances that the event changes.
+    first
+        Those of them in which it happens. Of the others, which only take new inputs in Event Mode, outputs change that
+        depend directly on these.
     triggers
         Those that it makes active, by number. An output that depends on the payload of a trigger shows the right limit of
         the member from which the payload is.
     """
     return frozenset(
         link.target
-        for link in _links_from(plan, changed)
+        for link in _links_from(plan, changed, first)
         if _depends(plan, link.target, [link], _used_outputs(plan, link.target))
         and not _is_told(plan, link, triggers, _used_outputs(plan, link.target))
     )
 
 
 def unseen_sets(
-    plan: Plan, sets: Sequence[IndicatorSet], changed: Collection[int], triggers: Collection[int]
+    plan: Plan,
+    sets: Sequence[IndicatorSet],
+    changed: Collection[int],
+    first: Collection[int],
+    triggers: Collection[int],
 ) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
     """Sets of indicators, by number, each with an instance that an event has changed and on which it depends.
 
@@ -41,7 +48,7 @@ def unseen_sets(
     Those that do not show the change, and those that do: see :func:`outdated_instances`.
     """
     unseen, seen = set[tuple[int, int]](), set[tuple[int, int]]()
-    for link in _links_from(plan, changed):
+    for link in _links_from(plan, changed, first):
         for s in sets:
             names = _indicators(plan, s)
             if s.instance == link.target and _depends(plan, link.target, [link], names):
@@ -50,8 +57,8 @@ def unseen_sets(
     return frozenset(unseen), frozenset(seen)
 
 
-def _links_from(plan: Plan, changed: Collection[int]) -> Iterable[Link]:
-    """Connections by which instances without Event Mode depend on those that have changed."""
+def _links_from(plan: Plan, changed: Collection[int], first: Collection[int]) -> Iterable[Link]:
+    """Connections by which instances without Event Mode depend on outputs that have changed."""
     return (
         link
         for link in plan.links
@@ -59,7 +66,14 @@ def _links_from(plan: Plan, changed: Collection[int]) -> Iterable[Link]:
         and link.source != link.target
         and link.input.is_continuous
         and not plan.instances[link.target].event_mode
+        and (link.source in first or _passes_on(plan, link, changed))
     )
+
+
+def _passes_on(plan: Plan, link: Link, changed: Collection[int]) -> bool:
+    """Whether the output of a connection depends directly on an instance that has changed."""
+    into = [k for k in plan.links if k.target == link.source and k.source in changed]
+    return _depends(plan, link.source, into, [link.output.name])
 
 
 def _is_told(plan: Plan, link: Link, triggers: Collection[int], names: Collection[str]) -> bool:
