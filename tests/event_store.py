@@ -53,7 +53,8 @@ def plan(
             has_event_mode=True,
         )
 
-    return plan_of({name: unit() for name in members}, use=EventUse(watched=True))
+    use = EventUse(watched=True, event_mode=True)
+    return plan_of({name: unit() for name in members}, use=use)
 
 
 class Seen:

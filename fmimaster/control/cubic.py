@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import copysign, inf, sqrt
+from sys import float_info
 from typing import Any
 
 Cubic = tuple[float, float, float, float]
@@ -55,7 +56,7 @@ def falling_roots(p: Cubic, horizon: float) -> list[float]:
     """Where a cubic falls to 0 within the horizon: at most once in each piece between its extrema."""
     points = [0.0, *sorted(t for t in _extrema(p) if 0.0 < t < horizon), horizon]
     return [
-        _root(p, low, high)
+        max(_root(p, low, high), float_info.min)  # it is above 0 before
         for low, high in pairwise(points)
         if value(p, low) > 0.0 >= value(p, high)
     ]

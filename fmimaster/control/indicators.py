@@ -97,6 +97,10 @@ class IndicatorSet(NamedTuple):
     """The same, each with the slot of its time derivative; -1 if it has none."""
     tolerances: tuple[float, ...]
     """How near to 0 each indicator is at zero by the declaration of the FMU; 0 where it declares nothing."""
+    is_inside: bool
+    """Whether the FMU executes the event inside a step: it has neither a trigger nor Event Mode."""
+    internal_step: float
+    """Fixed internal step size in s of an FMU that executes the event itself; 0 if it has none."""
     is_triggered: bool
     """Whether the importer lets the event happen; if not, the FMU does, by a condition of its own."""
 
@@ -187,7 +191,7 @@ class Indicators:
         above 0 at all."""
         if s.number in self.outdated:
             return False
-        if not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z):
+        if s.is_inside or (not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z)):
             return False
         now = self.store.read.item(s.instance)
         return self._phase(s, Near(rounding(now, self.step), ROUNDING)) is Phase.ON
@@ -328,10 +332,19 @@ def _indicator_set(plan: Plan, number: int, event: int, member: Member) -> Indic
         for i in member.declaration.indicators
     )
     indicators = tuple(z for z, _ in pairs)
-    model = plan.instances[instance].model
-    tolerances = tuple(_tolerance(model, i) for i in member.declaration.indicators)
-    is_triggered = member.trigger is not None
-    return IndicatorSet(number, event, instance, indicators, pairs, tolerances, is_triggered)
+    is_triggered, planned = member.trigger is not None, plan.instances[instance]
+    model = planned.model
+    return IndicatorSet(
+        number,
+        event,
+        instance,
+        indicators,
+        pairs,
+        tolerances=tuple(_tolerance(model, i) for i in member.declaration.indicators),
+        is_inside=not (is_triggered or planned.event_mode),
+        internal_step=0.0 if is_triggered else model.capabilities.fixed_internal_step_size or 0.0,
+        is_triggered=is_triggered,
+    )
 
 
 def _tolerance(model: Model, indicator: Indicator) -> float:

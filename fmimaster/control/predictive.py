@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
-from typing import Any, ClassVar
+from math import ceil, floor, inf
+from typing import Any, ClassVar, NamedTuple
 
 from fmimaster.causes import RAMP, Cause, Kind
 from fmimaster.control.cubic import first_time_all_reached
 from fmimaster.control.event_clock import EventClock, Retry
+from fmimaster.control.grid import rounding
 from fmimaster.control.indicator_cubics import (
+    Pairs,
+    Points,
     between,
     extrapolated,
     knows_curvature,
@@ -17,7 +21,7 @@ from fmimaster.control.indicator_cubics import (
     time_by_tangents,
     without_history,
 )
-from fmimaster.control.indicators import LATE, Indicators
+from fmimaster.control.indicators import LATE, Indicators, IndicatorSet
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import Ramp
 from fmimaster.control.step_rule import StepRule, Time
@@ -27,6 +31,15 @@ from fmimaster.program.polynomial import NEAREST
 
 PROBE = 0.125
 """Part of a step after an event that is stepped where the curvature of an indicator is not known: the next one knows it."""
+
+BEHIND = 1e-8
+"""By this part of a usual step a step ends after an event that an FMU executes inside it, so that it has executed it."""
+
+INTERNAL_STEPS = 10
+"""So near to an event, in steps of the FMU, a step ends at the first of them that is behind it."""
+
+SAME_TICK = 1e-6
+"""A time is a multiple of an FMU's step if it is as near as this part of the step."""
 
 MOST_TIMES_BACK = 9
 """So often a step goes back for one event: cubics need two or three times, and halving 9 times gains a factor of 500."""
@@ -75,9 +88,10 @@ class Predictive(EventClock):
         values = indicators.present()
         points = points_before(indicators, time, NEAREST * horizon)
         least = self.now * indicators.step
-        earliest, event = inf, -1
+        earliest, first = inf, None
         probes = False
-        for this, pairs in indicators.pairs:
+        for s in indicators.sets:
+            pairs = s.pairs
             if points:
                 cubics = extrapolated(pairs, values, points, horizon)
             else:
@@ -85,23 +99,32 @@ class Predictive(EventClock):
                 probes |= not knows_curvature(pairs, values)
             if cubics:
                 # an event that has just happened can happen again later, but not here
-                tau = first_time_all_reached(cubics, horizon, least if this in fired else -inf)
-                if tau == 0.0 and this not in indicators.at():  # at rest
+                tau = first_time_all_reached(cubics, horizon, least if s.event in fired else -inf)
+                if tau == 0.0 and not (s.is_triggered and s.event in indicators.at()):  # at rest
                     tau = first_time_all_reached(cubics, horizon, 0.0)
                 if tau < earliest:
-                    earliest, event = tau, this
+                    earliest, first = tau, s
         if probes and not self.undoes(indicators.plan):
             horizon *= PROBE
             goal = Goal(Instant(time + horizon), RAMP)
-        if event < 0:
+        if first is None:
             return goal
-        name = indicators.plan.events[event].name
-        if earliest <= least:
-            return Goal(now, Cause(Kind.PREDICTED, (name,)), frozenset({event}))
-        length = self.approach * earliest if earliest > self.near * indicators.step else earliest
-        if length >= horizon:
-            return goal
-        return Goal(Instant(now.seconds + length), Cause(Kind.PREDICTED, (name,)))
+        cause = Cause(Kind.PREDICTED, (indicators.plan.events[first.event].name,))
+        if earliest <= least and first.is_triggered:
+            return Goal(now, cause, frozenset({first.event}))
+        end = self._towards(first, earliest, time, indicators.step)
+        return goal if end >= time + horizon else Goal(Instant(end), cause)
+
+    def _towards(self, s: IndicatorSet, tau: float, time: float, step: float) -> float:
+        """Where a step ends that goes towards an event ``tau`` after a time; all in s."""
+        is_near = tau <= self.near * step
+        if s.internal_step:
+            return _on_internal_grid(time, tau if is_near else self.approach * tau, s.internal_step)
+        if not is_near:
+            return time + self.approach * tau
+        if s.is_inside:  # the FMU must have executed it
+            return time + tau + BEHIND * step
+        return time + max(tau, rounding(time, step))
 
     def usual_rule(self, size: Time | None) -> StepRule[Any]:
         """Short steps after each event, which the prediction needs while it has no history."""
@@ -120,28 +143,60 @@ class Predictive(EventClock):
         if tries >= MOST_TIMES_BACK:
             return None
         length, least = end - begin, self.now * indicators.step
-        before, after = indicators.at_start_of_step(), indicators.present()
         older = (
             points_before(indicators, begin, NEAREST * length) if indicators.lacks_slopes else []
         )
+        step = _Step(
+            indicators.at_start_of_step(), indicators.present(), length, older, tries > 0, least
+        )
         earliest, event = length - self.late * indicators.step, -1
-        for this, pairs in indicators.pairs:
-            cubics = between(pairs, before, after, length, older)
-            # without a derivative nothing tells when an indicator has come back to the 0 at which it started
-            if cubics and all(
-                dz < 0 and p[1] < 0.0 and p[0] <= -p[1] * least
-                for p, (_, dz) in zip(cubics, pairs, strict=True)
-            ):
-                tau = length / 2
-            elif tries and (since := time_by_tangents(pairs, after)) < inf:
-                # inputs at the start were extrapolated: indicators there may be wrong by more than they change in a
-                # short step, and the event may be before it
-                tau = max(length + since, least)
-            else:
-                tau = first_time_all_reached(cubics, length, least) if cubics else inf
+        for s in indicators.sets:
+            tau = inf if s.is_inside else step.time_passed(s.pairs)  # inside, it has happened
+            if s.internal_step and tau < inf:
+                tau = _on_internal_grid(begin, tau, s.internal_step) - begin
             if tau < earliest:
-                earliest, event = tau, this
+                earliest, event = tau, s.event
         if event < 0:
             return None
         name = indicators.plan.events[event].name
         return Retry(earliest, Cause(Kind.LOCATED, (name,)))
+
+
+class _Step(NamedTuple):
+    """A step that was tried. Times in s, of which those of events count from its start."""
+
+    before: Sequence[float]
+    """All Float64 outputs at its start."""
+    after: Sequence[float]
+    """The same at its end."""
+    length: float
+    older: Points
+    is_again: bool
+    """Whether a longer one was tried before."""
+    least: float
+    """An event is not looked for earlier than this."""
+
+    def time_passed(self, pairs: Pairs) -> float:
+        """When the event of these indicators has happened in the step; inf if it has not."""
+        cubics = between(pairs, self.before, self.after, self.length, self.older)
+        if not cubics:
+            return inf
+        # without a derivative nothing tells when an indicator has come back to the 0 at which it started
+        if all(
+            dz < 0 and p[1] < 0.0 and p[0] <= -p[1] * self.least
+            for p, (_, dz) in zip(cubics, pairs, strict=True)
+        ):
+            return self.length / 2
+        if self.is_again and (since := time_by_tangents(pairs, self.after)) < inf:
+            # inputs at the start were extrapolated: indicators there may be wrong by more than they change in a short
+            # step, and the event may be before it
+            return max(self.length + since, self.least)
+        return first_time_all_reached(cubics, self.length, self.least)
+
+
+def _on_internal_grid(time: float, tau: float, step: float) -> float:
+    """Where a step towards an event ``tau`` after a time ends, for an FMU that steps on multiples of ``step``; all in s."""
+    ticks = (time + tau) / step
+    before, here = floor(ticks), floor(time / step + SAME_TICK)
+    is_near = tau <= INTERNAL_STEPS * step
+    return max(ceil(ticks - SAME_TICK) if is_near else before, here + 1) * step

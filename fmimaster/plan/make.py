@@ -86,10 +86,13 @@ def make_plan(
     layout = make_layout(members, signals)
     columns, rows = place_columns(system.components, chosen, layout)
     connected = any(k.input.type is DataType.CLOCK for k in system.links)
+    # the others have to be brought back to an early return, unless there are none
+    able = [c.model.capabilities.can_get_and_set_fmu_state for c in system.components]
+    stops_alone = use.fires and (len(able) == 1 or all(able))
     return Plan(
         instances=tuple(
             replace(
-                _instance(c, i, use, connected),
+                _instance(c, i, use, connected, stops_alone),
                 tolerance=tolerance or own_tolerance(c.model),
             )
             for i, c in enumerate(system.components)
@@ -134,7 +137,9 @@ def _visits(
     return initial, step
 
 
-def _instance(component: ResolvedComponent, i: int, use: EventUse, connected: bool) -> InstancePlan:
+def _instance(
+    component: ResolvedComponent, i: int, use: EventUse, connected: bool, stops_alone: bool
+) -> InstancePlan:
     model, policies = component.model, use.policies_of(i)
     can = model.capabilities
     wanted = {*policies} != {Policy.EXECUTE} or bool(use.early_return)
@@ -143,6 +148,8 @@ def _instance(component: ResolvedComponent, i: int, use: EventUse, connected: bo
     early_return = (
         connected or bool(use.event_mode) if use.early_return is None else use.early_return
     )
+    executes = any(e.trigger is None and e.scope is Scope.PRIVATE for e in model.events)
+    early_return = early_return or (stops_alone and event_mode and executes)
     early_return = early_return and (event_mode or not can.has_event_mode)
     if use.policies:  # an instance that never announces its events must not stop at them either
         early_return = early_return and Policy.ANNOUNCE in policies
@@ -202,15 +209,22 @@ def _has_inputs_but_none_of(
 
 
 def without_untriggered(system: ResolvedSystem) -> ResolvedSystem:
-    """The system without private events that the importer cannot trigger: the FMUs execute them by themselves."""
+    """The system without private events that the importer cannot let happen, in FMUs that leave others of theirs to it.
+
+    FMUs that execute all of their events themselves, in Event Mode or inside a step, keep them: they are predicted.
+    """
     components, notes = [], list(system.notes)
     for c in system.components:
-        kept = tuple(e for e in c.model.events if e.trigger or e.scope is Scope.SHARED)
-        dropped = [e.name for e in c.model.events if e not in kept]
-        notes += [f"'{c.name}' executes its event '{n}' itself: it has no trigger" for n in dropped]
-        # an FMU that leaves its events to the importer would never execute this one
-        policy = c.model.event_policy if kept or not dropped else None
-        model = replace(c.model, events=kept, event_policy=policy)
+        own = [e for e in c.model.events if e.trigger is None and e.scope is Scope.PRIVATE]
+        notes += [
+            f"'{c.name}' executes its event '{e.name}' itself: it has no trigger" for e in own
+        ]
+        model = c.model
+        if len(own) == len(model.events):
+            # an FMU that leaves its events to the importer would never execute these
+            model = replace(model, event_policy=None)
+        elif model.event_policy is not None:
+            model = replace(model, events=tuple(e for e in model.events if e not in own))
         components.append(replace(c, model=model))
     return replace(system, components=tuple(components), notes=tuple(notes))
 

@@ -18,6 +18,7 @@ from fmimaster import (
     Locate,
     LookAhead,
     OptionError,
+    Predictive,
     Results,
     SystemBuilder,
     reference_path,
@@ -84,6 +85,28 @@ def test_an_fmu_whose_outputs_reach_zero_at_an_event_is_served_by_a_manifest_of_
     copy = add_manifest(fmu, MANIFEST, tmp_path / "BouncingBall.fmu")
     results = simulate(copy, stop_time=STOP, step_size=0.02, event_clock=LookAhead())
     assert delay(results, own_bounces(fmu)) <= 0.005
+
+
+@pytest.mark.parametrize("step_size", [0.1, 0.05, 0.01, 0.005, 0.001])
+@pytest.mark.parametrize("has", ["event indicator", "manifest"])
+def test_an_fmu_with_a_private_event_is_served_by_predictive(
+    step_size: float, has: str, tmp_path: Path
+) -> None:
+    fmu = modelica_fmu("BouncingBall", "3.0")
+    used = fmu if has != "manifest" else add_manifest(fmu, MANIFEST, tmp_path / "BouncingBall.fmu")
+    results = simulate(used, stop_time=STOP, step_size=step_size, event_clock=Predictive())
+    assert bounces(results) == pytest.approx(own_bounces(fmu), abs=1e-9)
+    assert sum(i.restores for i in results.statistics.instances) == 0
+
+
+@pytest.mark.parametrize("step_size", [0.1, 0.01])
+def test_an_fmu_that_executes_a_private_event_inside_its_steps_is_served_by_predictive(
+    step_size: float, tmp_path: Path
+) -> None:
+    fmu = modelica_fmu("BouncingBall", "2.0")
+    copy = add_manifest(fmu, MANIFEST, tmp_path / "BouncingBall.fmu")
+    results = simulate(copy, stop_time=STOP, step_size=step_size, event_clock=Predictive())
+    assert bounces(results) == pytest.approx(own_bounces(fmu), abs=SOLVER_STEP)
 
 
 def test_an_fmu_with_an_event_indicator_is_served_by_look_ahead() -> None:

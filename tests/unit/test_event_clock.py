@@ -245,7 +245,7 @@ def test_without_derivatives_a_step_that_began_at_0_is_halved() -> None:
 
 
 def test_after_the_first_try_only_the_end_of_the_step_counts() -> None:
-    """At the start extrapolated inputs put z at 1e-3, but it was below 0 already: the step can only be as short as may be."""
+    """At the start extrapolated inputs put z at 1e-3, but it was below 0 already: a step as short as may be is best."""
     seen = course({"z": (lambda t: 1e-3, lambda t: -1.0)}, [0.2])
     seen.put({"z": -2e-3, "dz": -1.0}, 0.201)
     found = Predictive().passed(seen.indicators, 0.2, 0.201, 1)

@@ -129,6 +129,13 @@ def test_event_indicators_of_fmi_3_are_private_events_without_any_manifest(tmp_p
     )
 
 
+def test_a_local_variable_serves_as_the_derivative_of_an_event_indicator(tmp_path: Path) -> None:
+    variables = VARIABLES.replace("v              Float64 output ", "v              Float64 local ")
+    structure = "<EventIndicator valueReference='x'/>"
+    path = event_fmu(tmp_path / "a.fmu", None, variables=variables, structure=structure)
+    assert model_of(path).events[0].indicators == (Indicator("x", "v"),)
+
+
 def test_a_manifest_stands_in_for_the_event_indicators(tmp_path: Path) -> None:
     structure = "<EventIndicator valueReference='collision.z[1]'/>"
     path = event_fmu(tmp_path / "a.fmu", event(), structure=structure)

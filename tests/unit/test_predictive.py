@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 from sys import float_info
 from typing import Any
 
@@ -11,7 +12,8 @@ from pytest import approx
 from python_fmu import PythonFmu
 
 from fmimaster import Predictive, Ramp, Results
-from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
+from fmimaster.fmu.instance import StepAnswer
+from fmimaster.system.model import Causality, DataType, EventDeclaration, Indicator, Scope
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -123,3 +125,103 @@ def test_without_fmu_states_short_steps_after_an_event_tell_the_curvature(
     results, late = bounces(simulate, interval, "h", Predictive(), can_get_and_set_fmu_state=False)
     assert late == approx([0.0] * len(late), abs=1e-11)
     assert sum(i.restores for i in results.statistics.instances) == 0
+
+
+# Events that FMUs let happen themselves: events-ordinary.md 4 ---------------------------------------------------------
+
+
+def bouncing(
+    interval: float, *, event_mode: bool, stops: bool, internal_step: float | None = None
+) -> PythonFmu:
+    """An elastic ball without trigger: it bounces in Event Mode where it is at the ground, or else inside its steps.
+
+    Its only indicator is the height; a local variable is the derivative. With an internal step it moves by multiples of
+    that.
+    """
+    g = 10.0
+
+    def fly(v: Any, h: float) -> None:
+        v.x, v.w, v.at = v.x + v.w * h - g / 2 * h * h, v.w - g * h, v.at + h
+
+    def bounce(v: Any) -> None:
+        v.x, v.w = TINY, -v.w
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        end = v.t + h
+        while v.at < end - 1e-12:
+            ground = (v.w + sqrt(max(v.w**2 + 2 * g * v.x, 0.0))) / g
+            if internal_step is not None:
+                fly(v, internal_step)
+                if v.at > end + 1e-12:
+                    raise AssertionError(f"a step to {end} is not on the grid of the FMU")
+                if v.x <= 0.0:
+                    return StepAnswer(v.at, early=v.at < end - 1e-12, event=True)
+            elif v.at + ground > end or (event_mode and not stops):
+                fly(v, end - v.at)
+            else:
+                fly(v, ground)
+                if event_mode:
+                    v.x = 0.0
+                    return StepAnswer(min(v.at, end), early=v.at < end, event=True)
+                bounce(v)
+        return None
+
+    def update(v: Any) -> None:
+        if v.x <= 1e-12 and v.w < 0:
+            bounce(v)
+
+    return PythonFmu(
+        states={"x": TINY, "w": g * interval / 2, "at": 0.0},
+        outputs={"z": lambda v: v.x, "dz": lambda v: v.w},
+        attributes={"dz": {"causality": Causality.LOCAL}},
+        step=step,
+        update=update,
+        events=[EventDeclaration("bounce", Scope.PRIVATE, (Indicator("z", "dz"),))],
+        has_event_mode=event_mode,
+        might_return_early_from_do_step=stops,
+        fixed_internal_step_size=internal_step,
+    )
+
+
+def times_of_bounces(simulate: Simulate, interval: float, **more: Any) -> list[float]:
+    results = simulate(
+        {"ball": bouncing(interval * H, **more)},
+        stop_time=min(60.5 * interval * H, 2.01),
+        step_size=Ramp(H),
+        event_clock=Predictive(),
+    )
+    return [e.time for e in results.events]
+
+
+def exact_times(interval: float) -> list[float]:
+    count = int(min(60.5, 2.01 / (interval * H)))
+    return [k * interval * H for k in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("interval", INTERVALS)
+@pytest.mark.parametrize("stops", [True, False], ids=["returns early", "does not"])
+def test_an_event_without_trigger_happens_in_event_mode_where_it_was_predicted(
+    simulate: Simulate, interval: float, stops: bool
+) -> None:
+    found = times_of_bounces(simulate, interval, event_mode=True, stops=stops)
+    # without early return a step may end 1e-10 s behind the event, from where the ball rebounds: it gains energy
+    assert found == approx(exact_times(interval), abs=1e-11 if stops else 1e-6)
+
+
+@pytest.mark.parametrize("interval", [3, 1, 0.5])
+def test_a_step_ends_behind_an_event_that_an_fmu_executes_in_it(
+    simulate: Simulate, interval: float
+) -> None:
+    found = times_of_bounces(simulate, interval, event_mode=False, stops=False)
+    assert found == approx(exact_times(interval), abs=1e-8)
+
+
+def test_steps_to_an_event_end_where_an_fmu_with_a_fixed_internal_step_does(
+    simulate: Simulate,
+) -> None:
+    fmu = bouncing(0.3037, event_mode=True, stops=True, internal_step=1e-3)
+    results = simulate(
+        {"ball": fmu}, stop_time="0.4", step_size=Ramp("1/25", first=1), event_clock=Predictive()
+    )
+    assert [e.time for e in results.events] == approx([0.304])
+    assert sum(s.count for s in results.steps) <= 15

@@ -80,7 +80,7 @@ def _of_event_indicators(model: Model) -> Iterator[EventDeclaration]:
     derivatives = {
         v.derivative_of: v.name
         for v in model.variables
-        if v.derivative_of is not None and _DERIVATIVE.fits(v)
+        if v.derivative_of is not None and _INDICATOR.fits(v)
     }
     for name in dict.fromkeys(model.event_indicators):
         variable = model.variable(name)
