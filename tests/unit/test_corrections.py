@@ -208,7 +208,9 @@ def approaching(**options: Any) -> dict[str, PythonFmu]:
     def step(v: Any, h: float) -> None:
         v.said = v.hit
 
-    contact = EventDeclaration("contact", Scope.PRIVATE, (Indicator("z"),), trigger="hit")
+    contact = EventDeclaration(
+        "contact", Scope.PRIVATE, (Indicator("z"),), trigger="hit", right_limits_without_step=True
+    )
     body = PythonFmu(
         inputs={"u": 5.0, "hit": 0},
         states={"said": 0},
