@@ -40,7 +40,7 @@ int fm_set_triggers(fm_kernel *k, const fm_instruction *c)
         if (!*t->active)
             continue;
         if (t->counter)
-            ++*t->counter;
+            *t->counter = (int32_t)((uint32_t)*t->counter + 1u); /* it wraps around */
         for (const fm_segment *v = t->segments, *last = v + t->n_segments; v < last; v++) {
             int status = v->transfer(v);
             if (fm_failed(status))

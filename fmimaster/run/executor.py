@@ -17,6 +17,7 @@ from fmimaster.program.outcome import Outcome
 from fmimaster.program.store import ValueStore
 from fmimaster.run.registers import Registers
 from fmimaster.run.rows import RowBlock
+from fmimaster.system.model import DataType
 from fmimaster.system.values import parse_value
 
 
@@ -103,6 +104,10 @@ def make_store(plan: Plan, n_buffers: int, history: int = 0) -> ValueStore:
             store.values[kind][slot] = plan.instances[i].start_values[name]
         elif group is Group.OUTPUTS:
             _set_unread(store.values[kind][slot], plan.instances[i], name)
+    for trigger in plan.triggers:
+        if trigger.counter is not None:  # it is counted up from the value that the FMU has seen
+            count = store.values[DataType.INT32][trigger.counter : trigger.counter + 1]
+            _set_start(count, plan.instances[trigger.instance], trigger.name)
     return store
 
 
@@ -111,6 +116,12 @@ def _set_unread(values: NDArray[Any], planned: InstancePlan, name: str) -> None:
     variable = planned.model.variable(name)
     assert variable is not None
     if not variable.get_in_initialization:
-        start = planned.start_values.get(name, variable.start)
-        if start is not None:
-            values[:] = parse_value(variable, start, f"Start value of '{planned.name}.{name}'")
+        _set_start(values, planned, name)
+
+
+def _set_start(values: NDArray[Any], planned: InstancePlan, name: str) -> None:
+    variable = planned.model.variable(name)
+    assert variable is not None
+    start = planned.start_values.get(name, variable.start)
+    if start is not None:
+        values[:] = parse_value(variable, start, f"Start value of '{planned.name}.{name}'")

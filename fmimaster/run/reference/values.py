@@ -132,7 +132,7 @@ def _set_triggers(m: Machine, i: int) -> Action:
             if not active[k]:
                 continue
             if counter is not None:
-                values[DataType.INT32][counter] += 1
+                values[DataType.INT32][counter : counter + 1] += 1  # an array wraps around
             for put in setters:
                 put()
             active[k] = False
