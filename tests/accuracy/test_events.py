@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import pytest
 
-from fmimaster import Polynomial, Results, reference_path
+from fmimaster import AccuracyWarning, Polynomial, Results, reference_path
 from fmimaster.algorithms import (
     Algorithm,
     Aligned,
@@ -175,7 +175,8 @@ def test_figure_4_of_dejaco(version: str, backend: Backend) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_figure_5_of_dejaco_has_the_wrong_ceiling_event(version: str) -> None:
-    r = run(version, DEJACO[0], 0.3, DEJACO[1], benchmark="b1")
+    with pytest.warns(AccuracyWarning, match="'collision' was found late"):
+        r = run(version, DEJACO[0], 0.3, DEJACO[1], benchmark="b1")
     jumps = r.jumps()
     assert [j.name for j in jumps[:2]] == ["collision", "ceiling"]
     assert 0.85 <= jumps[1].time <= 0.95
@@ -191,7 +192,8 @@ def test_further_figures_of_dejaco(step_size: float, e_rms: float) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_with_the_wrong_sequence_check_finds_the_ceiling(version: str) -> None:
-    r = run(version, Sequential("lower"), 0.05, Check(), benchmark="b1")
+    with pytest.warns(AccuracyWarning, match=r"'upper\.ceiling' was found late"):
+        r = run(version, Sequential("lower"), 0.05, Check(), benchmark="b1")
     assert r.e_rms == pytest.approx(0.061, abs=0.002)
     (ceiling,) = [e for e in r.results.events if e.name == "upper.ceiling"]
     assert ceiling.time == pytest.approx(4.90)
