@@ -62,9 +62,9 @@ class LookAhead(EventClock):
         with_indicators = {s.instance for s in indicators.sets}
         computing = {i for i, _ in indicators.look_ahead if self.in_fmu or i not in with_indicators}
         for i, slot in indicators.look_ahead:
-            if i in computing and values[slot] > 0:
+            if i in computing and values[slot] >= 0:  # 0: it is due now, and a step has a length
                 name = indicators.plan.instances[i].name
-                candidates.append((values[slot], f"an event of {name}"))
+                candidates.append((values[slot] or self.shortest, f"an event of {name}"))
         previous = indicators.previous(now.seconds, 0.0)
         if previous is not None:
             before, time = previous

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import cos, sin
 from typing import Any
 
 import pytest
 from event_store import Seen, plan
 from pytest import approx
+from python_fmu import PythonFmu, plan_of
 
 from fmimaster.causes import GRID, Cause, Kind
 from fmimaster.control.event_clock import Check, EarlyReturn, Retry
@@ -16,6 +18,7 @@ from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.errors import OptionError
+from fmimaster.plan.policy import EventUse
 
 NOTHING: frozenset[int] = frozenset()
 
@@ -63,6 +66,18 @@ def test_look_ahead_needs_two_points() -> None:
     seen.put({"w": 0.2}, 0.0)
     seen.remember()
     assert seen.clip(LookAhead(), 0.0, 1.0).cause is GRID
+
+
+@pytest.mark.parametrize(
+    ("said", "length"), [(0.05, 0.05), (0.0, 2e-3), (-1.0, 0.1)], ids=["near", "now", "none"]
+)
+def test_the_forecast_of_an_fmu_is_the_time_to_its_event(said: float, length: float) -> None:
+    """0 is now (proposal, requirements F13 and I31): the step is the shortest one."""
+    unit = PythonFmu(outputs={"next": lambda v: said})
+    unit.model = replace(unit.model, look_ahead="next")
+    seen = Seen(plan_of({"a": unit}, use=EventUse(watched=True)), history=2)
+    seen.put({"next": said}, 0.0)
+    assert seen.clip(LookAhead(), 0.0, 0.1).end.seconds == approx(length)
 
 
 @pytest.mark.parametrize(
