@@ -1,7 +1,8 @@
 """AsciiDoc documents as pages of the documentation: a hook of mkdocs (``hooks`` in mkdocs.yml).
 
 Each ``index.adoc`` below docs/ becomes a page beside it, with the files that it includes. The sources keep to what both
-asciidoc, which pip installs, and asciidoctor, which the FMI project uses, read alike.
+asciidoc, which pip installs, and asciidoctor, which the FMI project uses, read alike: a blank line before the end of a
+block, no list right after another one, references with a text.
 """
 
 from __future__ import annotations
