@@ -121,12 +121,12 @@ class EventHandler:
         jumped = self._jumped() if s.timeline.jumps else NONE
         if not (found or due or requests or is_due or self._changes.inputs or jumped):
             return observed, False
-        causes = self._causes_of_instances(requests, jumped)
         waiting = dict.fromkeys(due, PREDICTED)
-        if causes and self._plan.events:
+        if requests and self._plan.events:
             stopped = self._indicators.stopped_at(frozenset(requests)) - s.on
             waiting |= dict.fromkeys(stopped, Cause(Kind.EARLY_RETURN, self._who(requests)))
-            self._refuse_unknown(requests, found | waiting.keys())
+            requests = self._known(requests, found | waiting.keys())
+        causes = self._causes_of_instances(requests, jumped)
         if found:
             self._note_late(found - waiting.keys())
             waiting = dict.fromkeys(found, DETECTED) | waiting
@@ -321,11 +321,18 @@ class EventHandler:
         for e in events:
             self._indicators.check_members_agree(e, self._state.time.seconds)
 
-    def _refuse_unknown(self, requests: Sequence[int], found: frozenset[int]) -> None:
-        for i in requests:
-            known = any(i in self._plan.events[e].instances for e in found)
-            if not known and not self._event_modes[i]:
-                raise unknown_event(self._names[i], self._state.time.seconds)
+    def _known(self, requests: Sequence[int], found: frozenset[int]) -> Sequence[int]:
+        """Requests without those of instances without Event Mode that have no event here: they have stopped at one that is
+        none with the inputs of now, and go on, but not for ever."""
+        time, events = self._state.time.seconds, self._plan.events
+        unknown = [
+            i
+            for i in requests
+            if not self._event_modes[i] and not any(i in events[e].instances for e in found)
+        ]
+        if unknown and self._state.accumulating.too_many_at(time, rounding(time, self._size)):
+            raise unknown_event(self._names[unknown[0]], time)
+        return [i for i in requests if i not in unknown]
 
     def _note_late(self, found: frozenset[int]) -> None:
         time, log = self._state.time.seconds, self._state.event_log.late

@@ -340,12 +340,14 @@ def test_an_early_return_that_was_not_allowed_is_told(simulate: Simulate) -> Non
         run(simulate, LookAhead(), alone=True, a=unit)
 
 
-def test_a_discarded_step_without_an_event_there_is_told(simulate: Simulate) -> None:
+def discarding(is_in_step: Callable[[float, float], bool]) -> PythonFmu:
+    """Discards a step in which this function says that 0.1 s is, but its indicator is above 0 there."""
+
     def step(v: Any, h: float) -> StepAnswer | None:
         v.x -= h
-        return StepAnswer(0.1, discarded=True) if v.t < 0.1 < v.t + h - 1e-9 else None
+        return StepAnswer(0.1, discarded=True) if is_in_step(v.t, v.t + h - 1e-9) else None
 
-    unit = PythonFmu(
+    return PythonFmu(
         parameters={"policy": 0},
         inputs={"go": 0},
         states={"x": 0.5},
@@ -355,9 +357,21 @@ def test_a_discarded_step_without_an_event_there_is_told(simulate: Simulate) -> 
         events=[EventDeclaration("hit", Scope.PRIVATE, (Indicator("z"),), None, "go", (), True)],
         event_policy=EventPolicy("policy", execute=0, announce=1),
     )
+
+
+def test_an_fmu_that_has_stopped_at_no_event_goes_on_from_there(simulate: Simulate) -> None:
+    """With the inputs of now there is none: it had stopped by those of the step."""
+    unit = discarding(lambda begin, end: begin < 0.1 < end)
+    results = simulate({"a": unit}, event_clock=EarlyReturn(), step_size=0.2, stop_time=0.4)
+    assert results.time == pytest.approx([0.0, 0.1, 0.3, 0.4])
+    assert results.events == ()
+
+
+def test_a_discarded_step_without_an_event_there_is_told(simulate: Simulate) -> None:
+    unit = discarding(lambda begin, end: begin <= 0.1 < end)
     with pytest.raises(SimulationError) as caught:
         run(simulate, EarlyReturn(), alone=True, a=unit)
-    assert "'a' has discarded a step at t = 0.1 s" in str(caught.value)
+    assert "'a' discards its step at t = 0.1 s again and again" in str(caught.value)
     assert "it is not known which event it is" in str(caught.value)
 
 
