@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from fmimaster.causes import Event, causes_of
-from fmimaster.commands.text import aligned, aligned_again, count, takes_all_characters, write
+from fmimaster.causes import Cause, Event, Steps
+from fmimaster.commands.text import Widths, aligned, count, takes_all_characters, write
 from fmimaster.errors import FileError
 from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import lines
 
 HELP = "Show each step of a run with its size and the cause of its end, and the events between."
+
+_HEADER = "end in s", "size in s", "steps", "cause of the end, or event"
 
 _MOST_VALUES = 3
 """Jumps that are shown with an event; all of them are in the JSON."""
@@ -49,30 +52,44 @@ def _missing(table: Path, path: Path) -> str:
 
 
 def _page(facts: Facts) -> Iterator[str]:
-    causes = causes_of(facts.steps())
-    happened = sum(1 for _ in facts.events())
+    """The file is gone through twice: for numbers and widths, and for the lines."""
+    causes: Counter[Cause] = Counter()
+    happened = 0
+    widths = Widths(_HEADER)
+    for entry in _entries(facts):
+        if isinstance(entry, Event):
+            happened += 1
+        else:
+            causes[entry.cause] += entry.count
+        widths.add(_row(entry))
     yield f"{count(sum(causes.values()), 'step')}, {count(happened, 'event')}"
-    yield from aligned((str(number), str(cause)) for cause, number in causes.items())
+    yield from aligned((str(number), str(cause)) for cause, number in causes.most_common())
     yield ""
-    yield from aligned_again(lambda: _rows(facts), indent="")
+    yield widths.line(_HEADER)
+    yield from (widths.line(_row(entry)) for entry in _entries(facts))
 
 
-def _rows(facts: Facts) -> Iterator[tuple[str, ...]]:
+def _entries(facts: Facts) -> Iterator[Steps | Event]:
     """Steps, each followed by the events up to its end."""
-    yield "end in s", "size in s", "steps", "cause of the end, or event"
     events = facts.events()
     event = next(events, None)
     for k, s in enumerate(facts.steps()):
         while not k and event is not None and event.time <= s.begin:
-            yield _event(event)
+            yield event
             event = next(events, None)
-        yield f"{s.end:.10g}", f"{s.size:.6g}", str(s.count), str(s.cause)
+        yield s
         while event is not None and event.time <= s.end:
-            yield _event(event)
+            yield event
             event = next(events, None)
     while event is not None:
-        yield _event(event)
+        yield event
         event = next(events, None)
+
+
+def _row(entry: Steps | Event) -> tuple[str, ...]:
+    if isinstance(entry, Event):
+        return _event(entry)
+    return f"{entry.end:.10g}", f"{entry.size:.6g}", str(entry.count), str(entry.cause)
 
 
 def _event(event: Event) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, TextIO
@@ -17,19 +17,28 @@ from fmimaster.visible import in_a_line, visible, visible_json
 def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
     """Rows with their cells in columns, two blanks apart."""
     table = list(rows)
-    return list(aligned_again(lambda: table, indent))
+    widths = Widths(*table)
+    return [widths.line(row, indent) for row in table]
 
 
-def aligned_again(rows: Callable[[], Iterable[Sequence[str]]], indent: str = "  ") -> Iterator[str]:
-    """The same for rows that are made twice, so that they need no memory: for their widths, and for their text."""
-    widths: list[int] = []
-    for row in rows():
-        widths += [0] * (len(row) - len(widths))
+class Widths:
+    """The widths of columns, for rows of which not all can be kept."""
+
+    def __init__(self, *rows: Sequence[str]) -> None:
+        self._widths: list[int] = []
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Sequence[str]) -> None:
+        """Make room for the cells of a row."""
+        self._widths += [0] * (len(row) - len(self._widths))
         for k, cell in enumerate(row):
-            widths[k] = max(widths[k], len(in_a_line(cell)))
-    for row in rows():
-        cells = zip(map(in_a_line, row), widths, strict=False)
-        yield (indent + "  ".join(f"{cell:<{w}}" for cell, w in cells)).rstrip()
+            self._widths[k] = max(self._widths[k], len(in_a_line(cell)))
+
+    def line(self, row: Sequence[str], indent: str = "") -> str:
+        """A row with its cells in columns, two blanks apart."""
+        cells = zip(map(in_a_line, row), self._widths, strict=False)
+        return (indent + "  ".join(f"{cell:<{w}}" for cell, w in cells)).rstrip()
 
 
 def section(title: str, lines: Sequence[str], *, if_empty: str = "") -> list[str]:

@@ -16,6 +16,7 @@ EVENTS_2 = "fmimaster events 2"
 
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf")}
 _SCOPES = {"shared": True, "private": False}
+_KINDS = {kind.name.lower(): kind for kind in Kind}
 
 
 BEGIN = f'{{"format": "{EVENTS_2}",'
@@ -84,8 +85,7 @@ def _steps(read: Any) -> Steps:
 
 def _cause(read: Any) -> Cause:
     read = _object(read)
-    kinds = {kind.name.lower(): kind for kind in Kind}
-    return Cause(_one_of(kinds, read["kind"]), _texts(read["who"]))
+    return Cause(_one_of(_KINDS, read["kind"]), _texts(read["who"]))
 
 
 def _values(read: Any) -> dict[str, Any]:
