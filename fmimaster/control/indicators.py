@@ -18,6 +18,7 @@ one falls, or all are below zero. A body that lies on another one (gap 0, no app
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from math import inf
 from sys import float_info
@@ -43,6 +44,9 @@ since indicators are differences of larger numbers and come out of solvers."""
 REST = 1e-9
 """A body rests if its motion is no more than this part of the largest one: what extrapolations make of roundings. What
 approaches so slowly is found when it is so far below zero."""
+
+NOISE = 1e-9
+"""Part of the largest value that an indicator of bodies at rest may have: where they came to rest, times were rounded."""
 
 FAR = 1e-6
 """An indicator without derivative is above zero above this part of its largest value: differences are not taken for it."""
@@ -193,8 +197,22 @@ class Indicators:
             return False
         if s.is_inside or (not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z)):
             return False
+        if self.rests(s, self.present()):
+            return False
         now = self.store.read.item(s.instance)
         return self._phase(s, Near(rounding(now, self.step), ROUNDING)) is Phase.ON
+
+    def rests(self, s: IndicatorSet, values: Sequence[float]) -> bool:
+        """Whether all indicators of a set and their derivatives are nothing, by these outputs: bodies that touch and do not
+        move. Noise alone would let them meet again and again."""
+        largest = self.store.largest
+        for z, dz in s.pairs:
+            if dz < 0 or abs(values[dz]) > NOISE * largest.item(dz):
+                return False
+            # what has never been apart has no size of its own
+            if abs(values[z]) > NOISE * max(largest.item(z), self.step * largest.item(dz)):
+                return False
+        return True
 
     def stopped_at(self, instances: frozenset[int]) -> frozenset[int]:
         """Events at which these instances have stopped, up to what an FMU may miss its event by. Events at rest count only

@@ -97,7 +97,7 @@ class Predictive(EventClock):
             else:
                 cubics = without_history(pairs, values, horizon)
                 probes |= not knows_curvature(pairs, values)
-            if cubics:
+            if cubics and not indicators.rests(s, values):
                 # an event that has just happened can happen again later, but not here
                 tau = first_time_all_reached(cubics, horizon, least if s.event in fired else -inf)
                 if tau == 0.0 and not (s.is_triggered and s.event in indicators.at()):  # at rest
@@ -151,7 +151,9 @@ class Predictive(EventClock):
         )
         earliest, event = length - self.late * indicators.step, -1
         for s in indicators.sets:
-            tau = inf if s.is_inside else step.time_passed(s.pairs)  # inside, it has happened
+            if s.is_inside or indicators.rests(s, step.before):  # inside, it has happened
+                continue
+            tau = step.time_passed(s.pairs)
             if s.internal_step and tau < inf:
                 tau = _on_internal_grid(begin, tau, s.internal_step) - begin
             if tau < earliest:

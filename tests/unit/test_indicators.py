@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from event_store import NOTHING, STEP, Seen, plan
 
+from fmimaster.causes import GRID
 from fmimaster.control.indicators import LATE
+from fmimaster.control.predictive import Predictive
 
 UNITS = pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6], ids=["SI", "1e-6", "1e6"])
 """What one of the unit of the indicators is in another unit."""
@@ -143,3 +145,17 @@ def test_the_point_before_is_the_newest_one_that_is_far_enough() -> None:
         assert found is not None
         assert found[1] == time
     assert seen.indicators.previous(0.2, 0.5) is None
+
+
+@pytest.mark.parametrize(("gap", "speed"), [(1e-12, -1e-12), (-1e-12, -1e-12)])
+def test_noise_between_bodies_that_touch_and_do_not_move_is_no_event(
+    gap: float, speed: float
+) -> None:
+    seen = Seen(plan({"event": ["z", "w"]}))
+    seen.put({"z": 0.0, "dz": -2.0, "w": -2.0, "dw": -5.0})
+    assert seen.indicators.at() == {0}
+    seen.put({"z": gap, "dz": speed, "w": speed, "dw": -1e-12}, 0.5)
+    assert seen.indicators.at() == NOTHING
+    assert seen.clip(Predictive(), 0.5, 0.6).cause is GRID
+    seen.put({"z": 0.0, "dz": -1e-6, "w": -1e-6, "dw": 0.0}, 0.5)
+    assert seen.indicators.at() == {0}
