@@ -138,8 +138,8 @@ def unknown_event(name: str, time: float) -> SimulationError:
     """The error for an FMU without Event Mode that has stopped at no event that is known."""
     return SimulationError(
         f"'{name}' discards its step at t = {time:.12g} s again and again (limit: {MOST_AT_ONE_TIME} times), but none of "
-        "its events has all indicators at or below 0 there, so it is not known which event it is. Check the indicators in its "
-        "manifest, or use an event clock with which FMUs do not stop (Predictive, LookAhead)."
+        "its events has all indicators at or below 0 there, so it is not known which event it is. Check the indicators "
+        "in its manifest, or use an event clock with which FMUs do not stop (Predictive, LookAhead)."
     )
 
 
