@@ -111,11 +111,11 @@ def test_a_run_that_is_put_back_goes_on_in_the_same_bits(
         rows(session)
         run.save()
         session.advance(run.until[1])
-        once = rows(session), session.events, session.steps, session.executor.registers.copy()
+        once = rows(session), *session.new_facts, session.executor.registers.copy()
         run.restore()
         assert session.state.time == run.until[0]
         session.advance(run.until[1])
-        twice = rows(session), session.events, session.steps, session.executor.registers.copy()
+        twice = rows(session), *session.new_facts, session.executor.registers.copy()
     assert len(once[0][0]) > 20 * 8
     assert len(once[1]) == (0 if method == "Gauss-Seidel" else 4)
     assert twice[:3] == once[:3]
