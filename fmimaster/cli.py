@@ -20,6 +20,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,7 +29,7 @@ from typing import Any, NoReturn
 
 from fmimaster.commands import demo, info, plan, plot, simulate, steps, validate
 from fmimaster.commands.text import tell, write
-from fmimaster.errors import FileError, FmimasterError, Interrupted
+from fmimaster.errors import AccuracyWarning, FileError, FmimasterError, Interrupted
 from fmimaster.given_path import given_path
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import any_left_alone
@@ -62,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.command is None:
             parser.print_help()
             return 0
-        with _terminated_like_interrupted(), _logging(parsed):
+        with _terminated_like_interrupted(), _logging(parsed), warnings.catch_warnings():
+            warnings.simplefilter("ignore", AccuracyWarning)  # log and statistics have them
             status: int = _COMMANDS[parsed.command].run(parsed)
             return status
     except (KeyboardInterrupt, Exception) as error:

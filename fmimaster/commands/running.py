@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from fmimaster.commands.text import aligned, tell
 from fmimaster.control.grid import SLIVER
-from fmimaster.errors import AccuracyWarning, FileError, SimulationError
+from fmimaster.errors import FileError, SimulationError
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
@@ -49,9 +48,7 @@ def simulate_and_keep(
         with (
             fmu_output_to_log(_only_component(simulation)),
             _progress(reached, show_progress) as progress,
-            warnings.catch_warnings(),
         ):
-            warnings.simplefilter("ignore", AccuracyWarning)  # the statistics have them
             results = simulation.run(progress, output_file=output_file)
     except SimulationError as error:
         if error.results is not None and error.results.names:

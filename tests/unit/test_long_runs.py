@@ -17,6 +17,7 @@ from python_fmu import PythonFmu
 
 from fmimaster import AccuracyWarning, SimulationError
 from fmimaster.causes import Event, Steps
+from fmimaster.cli import main
 from fmimaster.commands.steps import _page
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
@@ -200,3 +201,15 @@ def test_results_come_before_their_warnings(simulation: Make, tmp_path: Path) ->
         with pytest.raises(AccuracyWarning):
             late.run(output_file=tmp_path / "run.csv")
     assert len(list(chain(*read_facts(tmp_path / "run.csv")))) > 1
+
+
+def test_the_command_line_tells_a_late_event_without_warnings_of_python(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(_arguments: object) -> int:
+        warnings.warn("late", AccuracyWarning, stacklevel=1)
+        return 0
+
+    monkeypatch.setattr("fmimaster.commands.simulate.run", late)
+    assert main(["simulate", "a.fmu"]) == 0  # here each warning is an error
+    assert "late" not in capfd.readouterr().err
