@@ -5,12 +5,14 @@ When an indicator is at zero
 Two times that a run cannot tell apart are one (:func:`fmimaster.control.grid.rounding`), and a number that is nothing but
 rounding is 0. So an indicator ``z`` with the time derivative ``dz`` is *above zero* if
 
-    z > max(rounding of time * |dz|, ROUNDING * the largest |z| of the run so far),
+    z > max(rounding of time * |dz|, ROUNDING * the largest |z| of the run so far, OF_INPUTS * the largest |u| so far),
 
-*below zero* likewise, with REST in place of ROUNDING, and *at zero* between them. It falls if ``dz`` is below zero. ``dz``
-is the output that the FMU publishes, else the difference to the point before. The largest value starts from the nominal
-value, where the FMU declares one. An FMU may declare a tolerance relative to the nominal value, which then counts if it is
-larger. No tolerance is an absolute number, so that the same motion in other units has the same events.
+*below zero* likewise, with REST and ROUNDING in place of ROUNDING and OF_INPUTS, and *at zero* between them. ``u`` are the
+inputs of the same unit on which ``z`` depends directly: where bodies move together, a gap is nothing but their rounding.
+``z`` falls if ``dz`` is below zero, and brings it below zero within a usual step. ``dz`` is the output that the FMU
+publishes, else the difference to the point before. The largest value starts from the nominal value, where the FMU declares
+one. An FMU may declare a tolerance relative to the nominal value, which then counts if it is larger. No
+tolerance is an absolute number, so that the same motion in other units has the same events.
 
 An event is *on* for a member if none of its indicators is above zero, and it is not *at rest*: of those at zero at least
 one falls, or all are below zero. A body that lies on another one (gap 0, no approach) is at rest.
@@ -18,7 +20,7 @@ one falls, or all are below zero. A body that lies on another one (gap 0, no app
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from math import inf
 from sys import float_info
@@ -32,7 +34,7 @@ from fmimaster.plan.events import Member
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
-from fmimaster.system.model import DataType, Indicator, Model
+from fmimaster.system.model import DataType, Indicator, Model, Variable
 
 NONE: frozenset[int] = frozenset()
 """No events."""
@@ -41,12 +43,12 @@ ROUNDING = 1e-12
 """A value is not above zero if it is no more than this part of the largest one that it has had: a few thousand roundings,
 since indicators are differences of larger numbers and come out of solvers."""
 
-REST = 1e-9
-"""A body rests if its motion is no more than this part of the largest one: what extrapolations make of roundings. What
-approaches so slowly is found when it is so far below zero."""
+OF_INPUTS = 16 * float_info.epsilon
+"""Rounding of a difference of inputs, as a part of the largest one."""
 
-NOISE = 1e-9
-"""Part of the largest value that an indicator of bodies at rest may have: where they came to rest, times were rounded."""
+REST = 1e-9
+"""A body rests if its motion is no more than this part of the largest one, or the part ROUNDING of the inputs: that is what
+extrapolations make of roundings. What approaches so slowly is found when it is so far below zero."""
 
 FAR = 1e-6
 """An indicator without derivative is above zero above this part of its largest value: differences are not taken for it."""
@@ -74,10 +76,6 @@ class Phase(IntEnum):
     ON = 3
 
 
-_OF_OUTPUTS = 16 * float_info.epsilon
-"""Rounding of a difference of outputs, as a part of the largest output."""
-
-
 class Near(NamedTuple):
     """How far from 0 an indicator still is at zero."""
 
@@ -85,6 +83,8 @@ class Near(NamedTuple):
     """Its change within this time, in s, is nothing."""
     part: float
     """This part of its largest value is nothing."""
+    of_inputs: float
+    """This part of the inputs on which it depends is nothing."""
 
 
 class IndicatorSet(NamedTuple):
@@ -146,12 +146,15 @@ class Indicators:
         self._slots = sorted({k for s in self.sets for k in s.z})
         self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
         self._present: list[float] | None = None
+        self._sources: dict[int, tuple[tuple[int, float], ...]] = {}
         for s in self.sets:
-            model = plan.instances[s.instance].model
             for slots, indicator in zip(s.pairs, self.declaration(s).indicators, strict=True):
                 for k, name in zip(slots, (indicator.name, indicator.derivative), strict=True):
-                    variable = model.variable(name) if name is not None else None
-                    if variable is not None and variable.has_nominal:
+                    variable = plan.instances[s.instance].model.variable(name or "")
+                    if variable is None:
+                        continue
+                    self._sources[k] = tuple(_sources(plan, s.instance, variable))
+                    if variable.has_nominal:
                         store.largest[k] = max(store.largest[k], variable.nominal)
 
     def renew(self) -> None:
@@ -199,31 +202,29 @@ class Indicators:
             return False
         if self.rests(s, self.present()):
             return False
-        now = self.store.read.item(s.instance)
-        return self._phase(s, Near(rounding(now, self.step), ROUNDING)) is Phase.ON
+        return self._phase(s, self._at_zero(s)) is Phase.ON
 
     def rests(self, s: IndicatorSet, values: Sequence[float]) -> bool:
         """Whether all indicators of a set and their derivatives are nothing, by these outputs: bodies that touch and do not
         move. Noise alone would let them meet again and again."""
         largest = self.store.largest
         for z, dz in s.pairs:
-            if dz < 0 or abs(values[dz]) > NOISE * largest.item(dz):
+            if dz < 0 or abs(values[dz]) > max(self._rest(dz), self._rest(z) / self.step):
                 return False
             # what has never been apart has no size of its own
-            if abs(values[z]) > NOISE * max(largest.item(z), self.step * largest.item(dz)):
+            if abs(values[z]) > max(self._rest(z), REST * self.step * largest.item(dz)):
                 return False
         return True
 
     def stopped_at(self, instances: frozenset[int]) -> frozenset[int]:
-        """Events at which these instances have stopped, up to what an FMU may miss its event by. Events at rest count only
-        if there are no others."""
-        near = Near(STOPPED * self.step, STOPPED)
-        phases = [(s.event, self._phase(s, near)) for s in self.sets if s.instance in instances]
-        for least in (Phase.UNKNOWN, Phase.AT_REST):
-            found = frozenset(event for event, phase in phases if phase >= least)
-            if found:
-                return found
-        return NONE
+        """Events at which these instances have stopped, up to what an FMU may miss its event by; not those at rest, since
+        bodies that touch approach each other by roundings."""
+        near = Near(STOPPED * self.step, STOPPED, ROUNDING)
+        return frozenset(
+            s.event
+            for s in self.sets
+            if s.instance in instances and self._phase(s, near) >= Phase.UNKNOWN
+        )
 
     def still_on(self, event: int) -> bool:
         """Whether an event is on for all its members of which the indicators are those of now."""
@@ -234,7 +235,9 @@ class Indicators:
         """Whether an event has been on for so long, for one of its members, that it should have been found before."""
         values = self.present()
         return any(
-            all(values[z] < -LATE * self._usual(s, n) for n, z in enumerate(s.z))
+            all(
+                values[z] < -max(LATE * self._usual(s, n), self._rest(z)) for n, z in enumerate(s.z)
+            )
             for s in self.sets
             if s.event == event and s.number not in self.outdated
         )
@@ -243,6 +246,10 @@ class Indicators:
         """The smallest of its members' largest indicators: how far below 0 they are for the lowest member."""
         values = self.present()
         return min(max(values[k] for k in s.z) for s in self.sets if s.event == event)
+
+    def _at_zero(self, s: IndicatorSet) -> Near:
+        """How far from 0 indicators of a member are at zero, at the time of its outputs."""
+        return Near(rounding(self.store.read.item(s.instance), self.step), ROUNDING, OF_INPUTS)
 
     def _phase(self, s: IndicatorSet, near: Near) -> Phase:
         """How far an event has come for a member."""
@@ -257,9 +264,9 @@ class Indicators:
                 return Phase.ABOVE
             slope, least = self._slope(s.instance, z, dz)
             bound = max(near.part * usual, near.seconds * abs(slope), tolerance)
-            if z_now > bound:
+            if z_now > bound and z_now > near.of_inputs * self._inputs(z):
                 return Phase.ABOVE
-            if z_now < -max(bound, REST * usual):
+            if z_now < -max(bound, self._rest(z)):
                 below = True
             else:
                 at_zero = True
@@ -271,9 +278,9 @@ class Indicators:
 
     def _slope(self, instance: int, z: int, dz: int) -> tuple[float, float]:
         """The time derivative of an indicator, and what is rest of it; 0 and inf if it is not known."""
-        values, largest = self.present(), self.store.largest
+        values = self.present()
         if dz >= 0:
-            slope, least = values[dz], REST * largest.item(dz)
+            slope, least = values[dz], max(self._rest(dz), self._rest(z) / self.step)
         else:
             now = self.store.read.item(instance)
             previous = self.previous(now, rounding(now, self.step))
@@ -281,8 +288,19 @@ class Indicators:
                 return 0.0, inf
             before, time = previous
             slope = (values[z] - before[z]) / (now - time)
-            least = REST * largest.item(z) / (now - time)
+            least = self._rest(z) / (now - time)
         return (slope, least) if abs(slope) < inf else (0.0, inf)
+
+    def _rest(self, k: int) -> float:
+        """What is rest of an indicator or a derivative, by its slot."""
+        return max(REST * self.store.largest.item(k), ROUNDING * self._inputs(k))
+
+    def _inputs(self, k: int) -> float:
+        """Largest value so far of an input on which an indicator or a derivative depends, by its slot."""
+        largest = self.store.largest
+        return max(
+            (factor * largest.item(j) for j, factor in self._sources.get(k, ())), default=0.0
+        )
 
     def check_finite(self, now: float) -> None:
         """Raise if an indicator is not a number."""
@@ -323,10 +341,7 @@ class Indicators:
 
     def _disagreement(self, s: IndicatorSet, n: int) -> float:
         """How far an indicator of a member may differ from that of another one, in its unit."""
-        # indicators are differences of outputs: where they are 0 they have the rounding of those
-        return max(
-            AGREEMENT * self._usual(s, n), _OF_OUTPUTS * float(self.store.largest.max(initial=0.0))
-        )
+        return max(AGREEMENT * self._usual(s, n), ROUNDING * self._inputs(s.z[n]))
 
     def _usual(self, s: IndicatorSet, n: int) -> float:
         """The largest value of an indicator so far, or its change in a usual step, if that is more."""
@@ -371,3 +386,16 @@ def _tolerance(model: Model, indicator: Indicator) -> float:
     if indicator.tolerance is None or variable is None:
         return 0.0
     return indicator.tolerance * abs(variable.nominal)
+
+
+def _sources(plan: Plan, instance: int, variable: Variable) -> Iterator[tuple[int, float]]:
+    """Slots of the outputs that feed the inputs of the same unit on which a variable depends directly, each with the factor
+    on the way."""
+    needed = plan.instances[instance].model.dependencies.get(variable.name, ())
+    for link in plan.links:
+        if link.target != instance or link.input.name not in needed:
+            continue
+        if link.input.unit == variable.unit and link.output.type is DataType.FLOAT64:
+            _, slot = plan.layout.slots[link.source, Group.OUTPUTS, link.output.name]
+            for k in range(slot.start, slot.stop):
+                yield k, abs(link.transformation.factor)

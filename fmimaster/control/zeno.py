@@ -52,6 +52,8 @@ class EventHistory:
     def add(self, kind: object, time: float) -> float | None:
         """Take an event; the time in s at which events of its kind accumulate, if they do."""
         times = self._times.setdefault(kind, deque(maxlen=GAPS + 1))
+        if times and time == times[-1]:  # it has happened again because of another event
+            return None
         times.append(time)
         return accumulation(times)
 

@@ -31,7 +31,7 @@ from fmimaster.run.outdated import outdated_instances, unseen_sets
 from fmimaster.system.model import Scope
 
 MOST_LATE = 20
-"""So often an event may be late."""
+"""So much more often than in time an event may be late: a rate, so that long runs may have many events that are late."""
 
 PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.LOCATED))
 
@@ -127,8 +127,8 @@ class EventHandler:
             waiting |= dict.fromkeys(stopped, Cause(Kind.EARLY_RETURN, self._who(requests)))
             requests = self._known(requests, found | waiting.keys())
         causes = self._causes_of_instances(requests, jumped)
-        if found:
-            self._note_late(found - waiting.keys())
+        if found or waiting:
+            self._note_late(found - waiting.keys(), waiting.keys())
             waiting = dict.fromkeys(found, DETECTED) | waiting
         happened, ends = self._let_happen(causes, waiting, is_early=bool(requests))
         return observed or happened, ends
@@ -334,16 +334,23 @@ class EventHandler:
             raise unknown_event(self._names[unknown[0]], time)
         return [i for i in requests if i not in unknown]
 
-    def _note_late(self, found: frozenset[int]) -> None:
+    def _note_late(self, found: frozenset[int], in_time: Collection[int]) -> None:
+        """Count events that were found late, and raise if one is late more often than in time for long."""
         time, log = self._state.time.seconds, self._state.event_log.late
         for e in found:
-            if self._indicators.is_late(e):
-                largest = self._indicators.largest(e)
-                name = self._plan.events[e].name
-                late = log.setdefault(name, Late(0, time, largest))
-                late.times += 1
-                if late.times == 1:  # at once: the run may still take long
-                    _log.warning("%s", late.text(name))
-                if late.times == MOST_LATE:
-                    first = late.time, late.indicator
-                    raise too_often_late(name, MOST_LATE, first, (time, largest))
+            name = self._plan.events[e].name
+            if not self._indicators.is_late(e):
+                in_time = {e, *in_time}
+                continue
+            largest = self._indicators.largest(e)
+            late = log.setdefault(name, Late(0, time, largest))
+            late.times += 1
+            late.excess += 1
+            if late.times == 1:  # at once: the run may still take long
+                _log.warning("%s", late.text(name))
+            if late.excess == MOST_LATE:
+                first = late.time, late.indicator
+                raise too_often_late(name, late.times, first, (time, largest))
+        for e in in_time if log else ():
+            if (known := log.get(self._plan.events[e].name)) is not None:
+                known.excess = max(0, known.excess - 1)

@@ -81,6 +81,8 @@ class Late:
     """[s]"""
     indicator: float
     """The largest of its indicators then."""
+    excess: int = 0
+    """How much more often it was late than in time, since it was last in time more often."""
 
     def text(self, name: str) -> str:
         """A warning."""

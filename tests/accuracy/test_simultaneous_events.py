@@ -4,6 +4,7 @@ listing and in any unit."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 from typing import Any, NamedTuple
 
 import pytest
@@ -94,3 +95,102 @@ def test_a_ball_that_is_hit_from_both_sides_passes_both_on(
     assert velocities(r, 3) == approx([-1, 0, 1], abs=1e-9)
     assert [e.name for e in r.events] == ["hit0", "hit1", "hit0"]
     assert [e.time for e in r.events] == approx([1, 1, 1], abs=1e-9)
+
+
+@METHODS
+@EACH_VERSION
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (3, 0, 4, 2, 1)], ids=str)
+def test_newtons_cradle(
+    versions: Sequence[str], order: Sequence[int], clock: EventClock, algorithm: Algorithm
+) -> None:
+    """Balls that touch: the speed passes from one end to the other at one instant, and back."""
+    balls = [Ball(-2, 1), Ball(0), Ball(1), Ball(2), Ball(3)]
+    walls = [Ball(-11, m=1e300), *balls, Ball(5, m=1e300)]
+    r = run(
+        row(walls, versions, order=[0, *(n + 1 for n in order), 6]), clock, algorithm, stop_time=4.5
+    )
+    hits = [(1.0, n) for n in (1, 2, 3, 4)] + [(2.0, 5)] + [(3.0, n) for n in (4, 3, 2, 1)]
+    assert [(e.name, round(e.time, 9)) for e in r.events] == [(f"hit{n}", t) for t, n in hits]
+    assert velocities(r, 7) == approx([0, -1, 0, 0, 0, 0, 0], abs=1e-9)
+
+
+@METHODS
+@EACH_VERSION
+@pytest.mark.parametrize("masses", [(1.0, 2.0, 1.0), (3.0, 1.0, 2.0), (1.0, 0.1, 1.0)], ids=str)
+@pytest.mark.parametrize("e", [1.0, 0.5])
+def test_hits_of_unequal_balls_go_on_until_none_approaches_another(
+    versions: Sequence[str],
+    masses: tuple[float, float, float],
+    e: float,
+    clock: EventClock,
+    algorithm: Algorithm,
+) -> None:
+    """One hit after the other, by the formula for two bodies: the first, the second, the first again, ..."""
+    v = [1.0, 0.0, -1.0]
+    expected = []
+    while True:
+        n = 0 if v[0] - v[1] > 1e-12 else 1 if v[1] - v[2] > 1e-12 else None
+        if n is None or len(expected) > 100:
+            break
+        a, b = masses[n], masses[n + 1]
+        impulse = (1 + e) * a * b / (a + b) * (v[n] - v[n + 1])
+        v[n], v[n + 1] = v[n] - impulse / a, v[n + 1] + impulse / b
+        expected.append(f"hit{n}")
+    balls = [Ball(x, s, m) for x, s, m in zip((-2, 0, 2), (1, 0, -1), masses, strict=True)]
+    r = run(row(balls, versions, e=e), clock, algorithm, stop_time=1.1)
+    assert velocities(r, 3) == approx(v, abs=1e-9)
+    assert [event.name for event in r.events] == expected
+
+
+@METHODS
+@EACH_VERSION
+def test_a_ball_between_two_walls_closer_than_a_step(
+    versions: Sequence[str], clock: EventClock, algorithm: Algorithm
+) -> None:
+    """0.02 m of room and 1 m/s: a hit each 0.02 s, five in a step."""
+    balls = [Ball(-1, m=1e300), Ball(0.01, 1.0), Ball(1.02, m=1e300)]
+    r = run(row(balls, versions), clock, algorithm)
+    assert [e.time for e in r.events] == approx([0.01 + 0.02 * k for k in range(50)], abs=1e-9)
+    assert [e.name for e in r.events] == ["hit1", "hit0"] * 25
+    assert velocities(r, 3) == approx([0, 1, 0], abs=1e-9)
+
+
+@METHODS
+@EACH_VERSION
+@pytest.mark.parametrize("unit", [1e6, 1e-6])
+def test_events_do_not_depend_on_the_unit(
+    versions: Sequence[str], unit: float, clock: EventClock, algorithm: Algorithm
+) -> None:
+    """A ball that loses speed between a wall and a heavy one, all falling towards the wall."""
+    balls = [Ball(-1, m=1e300), Ball(0.5, 3), Ball(2, -0.5, m=5)]
+    runs = [
+        run(
+            row(balls, versions, unit=u, e=0.9, g=-2.0 * u),
+            clock,
+            algorithm,
+            stop_time=2.5,
+            step_size=0.05,
+        )
+        for u in (1.0, unit)
+    ]
+    (si, scaled) = ([(e.name, e.time) for e in r.events] for r in runs)
+    assert len(si) > 2
+    assert [name for name, _ in scaled] == [name for name, _ in si]
+    assert [t for _, t in scaled] == approx([t for _, t in si], abs=1e-9)
+
+
+@METHODS
+@pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
+def test_three_members_of_one_event(version: str, clock: EventClock, algorithm: Algorithm) -> None:
+    """Masses of 1, 2 and 4 kg with velocities 1, 2 and 3, and g = 2, from 0 on: 6 t + 3 t^2 = 3 where the rope is taut."""
+    system = reference_path(f"systems/rope-{version}.ssp")
+    r = Simulation(
+        system, algorithm=algorithm, event_clock=clock, step_size=0.1, stop_time=0.6
+    ).run()
+    t = sqrt(2) - 1
+    impulse = 2 * (6 + 6 * t) / (1 + 1 / 2 + 1 / 4)
+    event = r.events[0]
+    assert [e.components for e in r.events] == [("mass1", "mass2", "mass3")]
+    assert event.time == approx(t, abs=1e-9)
+    for k, m in ((1, 1), (2, 2), (3, 4)):
+        assert event.right[f"mass{k}.v"] == approx(k + 2 * t - impulse / m, abs=1e-9)
