@@ -360,12 +360,20 @@ def test_an_input_takes_one_payload_of_an_event(tmp_path: Path) -> None:
 # Rule 5: derivatives --------------------------------------------------------------------------------------------------
 
 
-def test_a_derivative_is_an_output(tmp_path: Path) -> None:
-    [found] = problems(tmp_path, event('<Indicator name="x" derivative="force"/>'))
-    assert (
-        "Indicator of event 'e': derivative='force' is a continuous Float64 local. Expected a continuous Float64 output"
-        in found
-    )
+def test_a_local_variable_serves_as_a_derivative(tmp_path: Path) -> None:
+    [declared] = model_of(
+        event_fmu(tmp_path / "a.fmu", event('<Indicator name="x" derivative="force"/>'))
+    ).events
+    assert declared.indicators == (Indicator("x", "force"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("u_x", "a continuous Float64 input"), ("x_rounded", "a discrete Float64 output")],
+)
+def test_a_derivative_is_a_continuous_output_or_local(name: str, kind: str, tmp_path: Path) -> None:
+    [found] = problems(tmp_path, event(f'<Indicator name="x" derivative="{name}"/>'))
+    assert f"Indicator of event 'e': derivative='{name}' is {kind}. Expected a continuous" in found
 
 
 # Rule 6: look-ahead, and the policy -----------------------------------------------------------------------------------

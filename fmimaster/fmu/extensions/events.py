@@ -98,13 +98,12 @@ _INTEGERS = frozenset(t for t in DataType if t.is_integer)
 _INPUT, _OUTPUT = frozenset({Causality.INPUT}), frozenset({Causality.OUTPUT})
 _ANY = frozenset(DataType)
 
-_INDICATOR = Role(
+_INDICATOR = Role(  # and its derivative
     "a continuous Float64 output, or such a local variable",
     _FLOAT64,
     _OUTPUT | {Causality.LOCAL},
     continuous=True,
 )
-_DERIVATIVE = Role("a continuous Float64 output", _FLOAT64, _OUTPUT, continuous=True)
 _NEXT = Role("a Float64 output", _FLOAT64, _OUTPUT)
 _PAYLOAD_OUTPUT = Role("an output", _ANY - _CLOCK, _OUTPUT, scalar=False)
 _PAYLOAD_INPUT = Role("an input", _ANY - _CLOCK, _INPUT, scalar=False)
@@ -180,7 +179,7 @@ class _Reader(ManifestReader):
         what = f"Indicator of {event}"
         return Indicator(
             self.variable(element, "name", _INDICATOR, what),
-            self.optional(element, "derivative", _DERIVATIVE, what),
+            self.optional(element, "derivative", _INDICATOR, what),
             value_of(element, "tolerance", float, None),
         )
 
