@@ -148,23 +148,67 @@ def test_the_judge_finds_that_right_limits_are_missing(kit: Path, tmp_path: Path
     assert "there is no row with the right limits of the event at 0.5 s" in text
 
 
+@pytest.mark.parametrize("name", ["indicators-ball", "look-ahead-ceiling"])
+@pytest.mark.parametrize("part", [0.4, 0.1])
 def test_the_judge_finds_steps_that_are_too_short_to_show_anything(
-    kit: Path, tmp_path: Path
+    kit: Path, tmp_path: Path, name: str, part: float
 ) -> None:
-    case = case_of("indicators-ball")
-    path = tmp_path / "indicators-ball-fmi3.csv"
-    by_fmimaster(kit, case, "fmi3", path, step_size=1e-3, event_clock=None)
+    """Steps of 0.4 of the step size are near each event, without any indicator."""
+    case = case_of(name)
+    path = tmp_path / f"{name}-fmi3.csv"
+    by_fmimaster(kit, case, "fmi3", path, step_size=part * case["step"], event_clock=None)
     status, text = judge(kit, tmp_path)
     assert status == 1
-    assert "rows, expected at most 200: the step size is 0.1 s" in text
+    assert "0% of the time is in steps longer than 0.075 s, expected at least 50%" in text
+
+
+@pytest.mark.parametrize("name", ["indicators-ball", "look-ahead-ceiling"])
+def test_an_importer_that_stops_at_events_by_early_return_does_not_pass_without_indicators(
+    kit: Path, tmp_path: Path, name: str
+) -> None:
+    """The FMUs of these classes have no Event Mode, and do not return early."""
+    path = tmp_path / f"{name}-fmi3.csv"
+    by_fmimaster(kit, case_of(name), "fmi3", path, event_clock=None)
+    status, text = judge(kit, tmp_path)
+    assert status == 1
+    assert "no communication point is near the event at" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda rows: rows[:3] + rows[5:], "there is no row between 0.02 s and 0.05 s"),
+        (lambda rows: rows[1:], "it starts at 0.01 s, expected 0.0 s"),
+        (lambda rows: rows[:5] + rows[3:], "time goes back from 0.04 s to 0.03 s"),
+        (
+            lambda rows: [["nan", *r[1:]] if k == 5 else r for k, r in enumerate(rows)],
+            "a value or a time is no number",
+        ),
+        (lambda rows: [*rows[:5], rows[5][:1], *rows[6:]], "a row without a value for each column"),
+        (lambda rows: [], "it has no rows"),
+    ],
+)
+def test_the_judge_finds_rows_that_are_not_those_of_a_simulation(
+    kit: Path, tmp_path: Path, change: Callable[[Table], Table], fault: str
+) -> None:
+    assert fault in rewritten(kit, tmp_path, "none-ball", change)
+
+
+def test_results_of_no_case_are_named_and_nothing_judged_is_nothing_passed(
+    kit: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "none_ball-fmi3.csv").write_text("time,h,v\n")
+    status, text = judge(kit, tmp_path)
+    assert status == 1
+    assert "not judged  none_ball-fmi3.csv  it is named as no case\n" in text
 
 
 def test_the_judge_finds_an_importer_that_does_not_use_indicators(
     kit: Path, tmp_path: Path
 ) -> None:
     case = case_of("indicators-ball")
-    path = tmp_path / "indicators-ball-fmi3.csv"
-    by_fmimaster(kit, case, "fmi3", path, event_clock=None, event_mode=False)
+    path = tmp_path / "indicators-ball-fmi2.csv"
+    by_fmimaster(kit, case, "fmi2", path, event_clock=None)
     status, text = judge(kit, tmp_path)
     assert status == 1
     assert "no communication point is near the event at 0.451523641 s" in text
@@ -225,7 +269,9 @@ def test_the_kit_needs_numpy_and_nothing_else(kit: Path, tmp_path: Path) -> None
     for name in ("numpy", "numpy.libs"):
         if (parent / name).exists():
             (packages / name).symlink_to(parent / name)
-    (tmp_path / "results").mkdir()
+    results = tmp_path / "results"
+    results.mkdir()
+    by_fmimaster(kit, case_of("none-ball"), "fmi3", results / "none-ball-fmi3.csv")
     for script, arguments in (("judge.py", ["results"]), ("exact.py", ["exact"])):
         done = subprocess.run(
             [sys.executable, "-S", kit / script, *arguments],

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import sys
 import xml.etree.ElementTree as ET
@@ -45,13 +46,23 @@ def reduced(manifest: bytes, case: dict[str, Any]) -> bytes:
     return ET.tostring(root, encoding="UTF-8", xml_declaration=True)
 
 
+def described(description: bytes, case: dict[str, Any]) -> bytes:
+    """The model description with the capabilities that the case says, of FMI 3.0."""
+    text = description.decode()
+    for name, value in case.get("capabilities", {}).items():
+        text = re.sub(rf'\b{name}="\w+"', f'{name}="{value}"', text)
+    return text.encode()
+
+
 def write_fmu(source: Path, target: Path, case: dict[str, Any]) -> None:
-    """Copy an FMU, with the manifest of the case."""
+    """Copy an FMU, with the manifest and the capabilities of the case."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
         for info in old.infolist():
             content = old.read(info)
             if info.filename == MANIFEST and "keep" in case:
                 content = reduced(content, case)
+            if info.filename == "modelDescription.xml":
+                content = described(content, case)
             new.writestr(info, content, zipfile.ZIP_DEFLATED)
 
 
