@@ -146,6 +146,9 @@ class Indicators:
         self._slots = sorted({k for s in self.sets for k in s.z})
         self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
         self._present: list[float] | None = None
+        self._is_tried = False
+        self._near: dict[int, Near] = {}
+        """What is at zero at the present time, by instance."""
         self._sources: dict[int, tuple[tuple[int, float], ...]] = {}
         for s in self.sets:
             for slots, indicator in zip(s.pairs, self.declaration(s).indicators, strict=True):
@@ -157,17 +160,21 @@ class Indicators:
                     if variable.has_nominal:
                         store.largest[k] = max(store.largest[k], variable.nominal)
 
-    def renew(self) -> None:
-        """The outputs have changed."""
+    def renew(self, *, is_tried: bool = False) -> None:
+        """The outputs have changed; ``is_tried``: by a step that may still be undone, and does not count as a part of the
+        run."""
         self._present = None
+        self._is_tried = is_tried
+        self._near.clear()
 
     def present(self) -> list[float]:
         """All Float64 outputs, as they were when first requested after the last change."""
         present = self._present
         if present is None:
             present = self._present = self._outputs.tolist()
-            size, largest = np.abs(self._outputs), self.store.largest
-            np.maximum(largest, size, out=largest, where=size < inf)
+            if not self._is_tried:
+                size, largest = np.abs(self._outputs), self.store.largest
+                np.maximum(largest, size, out=largest, where=size < inf)
         return present
 
     def at_start_of_step(self) -> list[float]:
@@ -200,9 +207,8 @@ class Indicators:
             return False
         if s.is_inside or (not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z)):
             return False
-        if self.rests(s, self.present()):
-            return False
-        return self._phase(s, self._at_zero(s)) is Phase.ON
+        is_on = self._phase(s, self._at_zero(s)) is Phase.ON  # first: in most steps it is not
+        return is_on and not self.rests(s, self.present())
 
     def rests(self, s: IndicatorSet, values: Sequence[float]) -> bool:
         """Whether all indicators of a set and their derivatives are nothing, by these outputs: bodies that touch and do not
@@ -249,20 +255,22 @@ class Indicators:
 
     def _at_zero(self, s: IndicatorSet) -> Near:
         """How far from 0 indicators of a member are at zero, at the time of its outputs."""
-        return Near(rounding(self.store.read.item(s.instance), self.step), ROUNDING, OF_INPUTS)
+        near = self._near.get(s.instance)
+        if near is None:
+            seconds = rounding(self.store.read.item(s.instance), self.step)
+            near = self._near[s.instance] = Near(seconds, ROUNDING, OF_INPUTS)
+        return near
 
     def _phase(self, s: IndicatorSet, near: Near) -> Phase:
         """How far an event has come for a member."""
         values, largest = self.present(), self.store.largest
         falls = unknown = at_zero = below = False
         for (z, dz), tolerance in zip(s.pairs, s.tolerances, strict=True):
-            z_now, usual = (
-                values[z],
-                largest.item(z),
-            )  # most sets end at the first indicator, in each step
+            # most sets end at the first indicator, in each step
+            z_now, usual = values[z], largest.item(z)
             if dz < 0 and z_now > max(FAR * usual, tolerance):
                 return Phase.ABOVE
-            slope, least = self._slope(s.instance, z, dz)
+            slope, length = self._slope(s.instance, z, dz)
             bound = max(near.part * usual, near.seconds * abs(slope), tolerance)
             if z_now > bound and z_now > near.of_inputs * self._inputs(z):
                 return Phase.ABOVE
@@ -270,26 +278,33 @@ class Indicators:
                 below = True
             else:
                 at_zero = True
-                falls |= slope < -least
-                unknown |= least == inf
+                falls |= slope < -self._rest_of_slope(z, dz, length)
+                unknown |= length == 0.0
         if falls or not at_zero or (unknown and below):
             return Phase.ON
         return Phase.UNKNOWN if unknown else Phase.AT_REST
 
     def _slope(self, instance: int, z: int, dz: int) -> tuple[float, float]:
-        """The time derivative of an indicator, and what is rest of it; 0 and inf if it is not known."""
+        """The time derivative of an indicator, and the length in s over which it was taken; 0 and 0 if it is not known."""
         values = self.present()
         if dz >= 0:
-            slope, least = values[dz], max(self._rest(dz), self._rest(z) / self.step)
+            slope, length = values[dz], self.step
         else:
             now = self.store.read.item(instance)
             previous = self.previous(now, rounding(now, self.step))
             if previous is None:
-                return 0.0, inf
+                return 0.0, 0.0
             before, time = previous
-            slope = (values[z] - before[z]) / (now - time)
-            least = self._rest(z) / (now - time)
-        return (slope, least) if abs(slope) < inf else (0.0, inf)
+            length = now - time
+            slope = (values[z] - before[z]) / length
+        return (slope, length) if abs(slope) < inf else (0.0, 0.0)
+
+    def _rest_of_slope(self, z: int, dz: int, length: float) -> float:
+        """What is rest of the time derivative of an indicator, taken over a length in s."""
+        if length == 0.0:
+            return inf
+        by_value = self._rest(z) / length
+        return by_value if dz < 0 else max(self._rest(dz), by_value)
 
     def _rest(self, k: int) -> float:
         """What is rest of an indicator or a derivative, by its slot."""
@@ -297,10 +312,10 @@ class Indicators:
 
     def _inputs(self, k: int) -> float:
         """Largest value so far of an input on which an indicator or a derivative depends, by its slot."""
-        largest = self.store.largest
-        return max(
-            (factor * largest.item(j) for j, factor in self._sources.get(k, ())), default=0.0
-        )
+        largest, found = self.store.largest, 0.0
+        for j, factor in self._sources.get(k, ()):
+            found = max(found, factor * largest.item(j))
+        return found
 
     def check_finite(self, now: float) -> None:
         """Raise if an indicator is not a number."""

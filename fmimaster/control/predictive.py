@@ -151,12 +151,12 @@ class Predictive(EventClock):
         )
         earliest, event = length - self.late * indicators.step, -1
         for s in indicators.sets:
-            if s.is_inside or indicators.rests(s, step.before):  # inside, it has happened
+            if s.is_inside:  # it has happened
                 continue
             tau = step.time_passed(s.pairs)
             if s.internal_step and tau < inf:
                 tau = _on_internal_grid(begin, tau, s.internal_step) - begin
-            if tau < earliest:
+            if tau < earliest and not indicators.rests(s, step.before):
                 earliest, event = tau, s.event
         if event < 0:
             return None

@@ -57,13 +57,14 @@ class Acceptance:
         changed: tuple[str, ...] = ()
         # a step in which an FMU ends the run is not tried again
         if self._programs.undoes and not outcome.terminate:
-            self._indicators.renew()
+            self._indicators.renew(is_tried=True)
             if self._rule.watches_discrete_outputs:
                 changed = self._changes.outputs_changed()
             again = self._again(goal, outcome, changed)
             if again is not None:
                 self._executor.run(variant.rollback, s.time.seconds, s.time.seconds)
-                self._indicators.renew()
+            self._indicators.renew()
+            if again is not None:
                 s.retry = again
                 return False
         if outcome.stopped is not None:

@@ -8,6 +8,7 @@ from event_store import NOTHING, STEP, Seen, plan
 from fmimaster.causes import GRID
 from fmimaster.control.indicators import LATE
 from fmimaster.control.predictive import Predictive
+from fmimaster.system.model import DataType
 
 UNITS = pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6], ids=["SI", "1e-6", "1e6"])
 """What one of the unit of the indicators is in another unit."""
@@ -159,3 +160,13 @@ def test_noise_between_bodies_that_touch_and_do_not_move_is_no_event(
     assert seen.clip(Predictive(), 0.5, 0.6).cause is GRID
     seen.put({"z": 0.0, "dz": -1e-6, "w": -1e-6, "dw": 0.0}, 0.5)
     assert seen.indicators.at() == {0}
+
+
+def test_values_of_a_step_that_may_be_undone_do_not_count() -> None:
+    seen = ball(gap=1.0, speed=-1.0)
+    seen.indicators.present()
+    before = seen.store.largest.copy()
+    seen.store.outputs[DataType.FLOAT64][:] = 1e20
+    seen.indicators.renew(is_tried=True)
+    assert seen.indicators.present()[0] == 1e20
+    assert seen.store.largest.tolist() == before.tolist()
