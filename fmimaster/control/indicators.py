@@ -9,13 +9,15 @@ rounding is 0. So an indicator ``z`` with the time derivative ``dz`` is *above z
 
 *below zero* likewise, with REST and ROUNDING in place of ROUNDING and OF_INPUTS, and *at zero* between them. ``u`` are the
 inputs of the same unit on which ``z`` depends directly: where bodies move together, a gap is nothing but their rounding.
-``z`` falls if ``dz`` is below zero, and brings it below zero within a usual step. ``dz`` is the output that the FMU
+``z`` falls if ``dz`` is below zero, and brings it below zero within a usual step; if ``z`` is itself the slope
+of another indicator, as a velocity is that of a gap, it must bring that one below zero. ``dz`` is the output that the FMU
 publishes, else the difference to the point before. The largest value starts from the nominal value, where the FMU declares
 one. An FMU may declare a tolerance relative to the nominal value, which then counts if it is larger. No
 tolerance is an absolute number, so that the same motion in other units has the same events.
 
 An event is *on* for a member if none of its indicators is above zero, and it is not *at rest*: of those at zero at least
-one falls, or all are below zero. A body that lies on another one (gap 0, no approach) is at rest.
+one falls, or all are below zero. A body that lies on another one (gap 0, no approach) is at rest, and so are bodies
+between which nothing but rounding is left, of whatever sign.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ class Phase(IntEnum):
     ABOVE = 0
     """An indicator is above zero."""
     AT_REST = 1
-    """None is above zero, and of those at zero none falls."""
+    """None is above zero, and of those at zero none falls; or none moves at all, see :meth:`Indicators.rests`."""
     UNKNOWN = 2
     """All are at zero, and it is not known whether one falls: there is no derivative, and no point before."""
     ON = 3
@@ -207,20 +209,17 @@ class Indicators:
             return False
         if s.is_inside or (not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z)):
             return False
-        is_on = self._phase(s, self._at_zero(s)) is Phase.ON  # first: in most steps it is not
-        return is_on and not self.rests(s, self.present())
+        return self._phase(s, self._at_zero(s)) is Phase.ON
 
     def rests(self, s: IndicatorSet, values: Sequence[float]) -> bool:
         """Whether all indicators of a set and their derivatives are nothing, by these outputs: bodies that touch and do not
         move. Noise alone would let them meet again and again."""
-        largest = self.store.largest
-        for z, dz in s.pairs:
-            if dz < 0 or abs(values[dz]) > max(self._rest(dz), self._rest(z) / self.step):
-                return False
-            # what has never been apart has no size of its own
-            if abs(values[z]) > max(self._rest(z), REST * self.step * largest.item(dz)):
-                return False
-        return True
+        return all(
+            dz >= 0
+            and abs(values[z]) <= self._rest_of_value(z, dz)  # first: it seldom is, in any step
+            and abs(values[dz]) <= self._rest_of_slope(s, z, dz, self.step, values)
+            for z, dz in s.pairs
+        )
 
     def stopped_at(self, instances: frozenset[int]) -> frozenset[int]:
         """Events at which these instances have stopped, up to what an FMU may miss its event by; not those at rest, since
@@ -270,7 +269,7 @@ class Indicators:
             z_now, usual = values[z], largest.item(z)
             if dz < 0 and z_now > max(FAR * usual, tolerance):
                 return Phase.ABOVE
-            slope, length = self._slope(s.instance, z, dz)
+            slope, length = self._slope(s, z, dz)
             bound = max(near.part * usual, near.seconds * abs(slope), tolerance)
             if z_now > bound and z_now > near.of_inputs * self._inputs(z):
                 return Phase.ABOVE
@@ -278,19 +277,21 @@ class Indicators:
                 below = True
             else:
                 at_zero = True
-                falls |= slope < -self._rest_of_slope(z, dz, length)
+                falls |= slope < -self._rest_of_slope(s, z, dz, length, values)
                 unknown |= length == 0.0
-        if falls or not at_zero or (unknown and below):
-            return Phase.ON
-        return Phase.UNKNOWN if unknown else Phase.AT_REST
+        if not (falls or unknown) and at_zero:
+            return Phase.AT_REST
+        if self.rests(s, values):
+            return Phase.AT_REST
+        return Phase.ON if falls or below else Phase.UNKNOWN
 
-    def _slope(self, instance: int, z: int, dz: int) -> tuple[float, float]:
+    def _slope(self, s: IndicatorSet, z: int, dz: int) -> tuple[float, float]:
         """The time derivative of an indicator, and the length in s over which it was taken; 0 and 0 if it is not known."""
         values = self.present()
         if dz >= 0:
             slope, length = values[dz], self.step
         else:
-            now = self.store.read.item(instance)
+            now = self.store.read.item(s.instance)
             previous = self.previous(now, rounding(now, self.step))
             if previous is None:
                 return 0.0, 0.0
@@ -299,12 +300,30 @@ class Indicators:
             slope = (values[z] - before[z]) / length
         return (slope, length) if abs(slope) < inf else (0.0, 0.0)
 
-    def _rest_of_slope(self, z: int, dz: int, length: float) -> float:
-        """What is rest of the time derivative of an indicator, taken over a length in s."""
+    def _rest_of_slope(
+        self, s: IndicatorSet, z: int, dz: int, length: float, values: Sequence[float]
+    ) -> float:
+        """What is rest of a time derivative, taken over a length in s: it moves the indicator by no more than what is rest of
+        that; where the indicator is itself the slope of another one of the set, as a velocity is that of a gap, it moves that
+        one by no more."""
         if length == 0.0:
             return inf
-        by_value = self._rest(z) / length
-        return by_value if dz < 0 else max(self._rest(dz), by_value)
+        least = self._rest(z) / length
+        if dz < 0:
+            return least
+        least = max(self._rest(dz), least)
+        for other, slope in s.pairs:
+            if (
+                slope >= 0
+                and abs(values[slope] - values[z]) <= self._rest(z)
+                and abs(values[dz] - values[other]) > self._rest(other)  # else each is of the other
+            ):
+                least = max(least, 2 * self._rest_of_value(other, slope) / length**2)
+        return least
+
+    def _rest_of_value(self, z: int, dz: int) -> float:
+        """What is rest of an indicator with a derivative: what has never been apart has no size of its own."""
+        return max(self._rest(z), REST * self.step * self.store.largest.item(dz))
 
     def _rest(self, k: int) -> float:
         """What is rest of an indicator or a derivative, by its slot."""
@@ -360,7 +379,7 @@ class Indicators:
 
     def _usual(self, s: IndicatorSet, n: int) -> float:
         """The largest value of an indicator so far, or its change in a usual step, if that is more."""
-        slope, _ = self._slope(s.instance, *s.pairs[n])
+        slope, _ = self._slope(s, *s.pairs[n])
         return max(self.store.largest.item(s.z[n]), abs(slope) * self.step)
 
     def declaration(self, s: IndicatorSet) -> Any:

@@ -148,6 +148,19 @@ def test_the_point_before_is_the_newest_one_that_is_far_enough() -> None:
     assert seen.indicators.previous(0.2, 0.5) is None
 
 
+@UNITS
+@pytest.mark.parametrize(("acceleration", "is_on"), [(-4e-8, False), (-1e-5, True)])
+def test_noise_of_an_acceleration_is_no_event_if_the_gap_stays_nothing_over_a_step(
+    acceleration: float, is_on: bool, unit: float
+) -> None:
+    """Extrapolated inputs have more noise in the second derivative. Here it is 1e-9 of a gap of 1 in a step of 0.1 s."""
+    seen = Seen(plan({"event": ["z", "w"]}))
+    for z, w, a in ((1.0, -2.0, -5.0), (-1e-12, -1e-10, acceleration)):
+        seen.put({"z": z * unit, "dz": w * unit, "w": w * unit, "dw": a * unit}, 0.5)
+        seen.indicators.present()
+    assert bool(seen.indicators.at()) == is_on
+
+
 @pytest.mark.parametrize(("gap", "speed"), [(1e-12, -1e-12), (-1e-12, -1e-12)])
 def test_noise_between_bodies_that_touch_and_do_not_move_is_no_event(
     gap: float, speed: float
