@@ -312,7 +312,7 @@ class EventHandler:
         self._check_agreement(e for e in fired if all(modes[i] for i in events[e].instances))
 
     def _check_accumulation(self, name: str, time: float) -> None:
-        limit = self._state.accumulating.add(name, time)
+        limit = self._state.accumulating.add(name, time, self._size)
         if limit is not None:
             raise accumulating(name, limit, time)
 

@@ -16,6 +16,9 @@ from fmimaster.errors import SimulationError, ZenoError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.results.results import Results
 
+STEP = 0.1
+"""[s] Of a usual step: gaps below 1e-6 s are short."""
+
 
 def bounces(count: int, ratio: float = 0.7) -> list[float]:
     """hybrid.md 5: t(1) = sqrt(2 / g), and gaps of 2 * 0.7^k t(1)."""
@@ -26,15 +29,15 @@ def bounces(count: int, ratio: float = 0.7) -> list[float]:
 
 def test_the_bouncing_ball_is_told_at_bounce_40_with_its_limit() -> None:
     times = bounces(60)
-    told = [k for k in range(1, 61) if accumulation(times[:k]) is not None]
+    told = [k for k in range(1, 61) if accumulation(times[:k], STEP) is not None]
     assert told[0] == 40
-    assert accumulation(times[:40]) == pytest.approx(2.558633965586, abs=1e-8)
+    assert accumulation(times[:40], STEP) == pytest.approx(2.558633965586, abs=1e-8)
 
 
 @given(st.floats(0.05, 0.9), st.floats(-100, 100))
 def test_the_limit_is_that_of_the_geometric_series(ratio: float, start: float) -> None:
     gaps = [1e-6 * ratio**k for k in range(1, 10)]
-    limit = accumulation([start, *accumulate(gaps, initial=start)][1:])
+    limit = accumulation([start, *accumulate(gaps, initial=start)][1:], STEP)
     # 1e-14 is a bit of the start, and the last ratio carries it into the limit
     if ratio**9 * 1e-6 > 1e-11 * max(1, abs(start)):
         assert limit == pytest.approx(start + 1e-6 * ratio / (1 - ratio), abs=1e-8)
@@ -42,33 +45,48 @@ def test_the_limit_is_that_of_the_geometric_series(ratio: float, start: float) -
 
 @pytest.mark.parametrize("period", [1e-7, 1e-9, 1.0])
 def test_a_fast_clock_is_no_accumulation(period: float) -> None:
-    assert accumulation([k * period for k in range(100)]) is None
+    assert accumulation([k * period for k in range(100)], STEP) is None
 
 
 def test_events_at_one_time_are_no_accumulation() -> None:
-    assert accumulation([1.0] * 20) is None
+    assert accumulation([1.0] * 20, STEP) is None
 
 
 def test_gaps_that_shrink_but_are_long_are_no_accumulation() -> None:
-    assert accumulation(bounces(30)) is None
+    assert accumulation(bounces(30), STEP) is None
 
 
 def test_gaps_that_hardly_shrink_are_no_accumulation() -> None:
     times = list(accumulate(1e-7 * 0.96**k for k in range(20)))
-    assert accumulation(times) is None
+    assert accumulation(times, STEP) is None
 
 
 def test_one_gap_that_grows_ends_the_suspicion() -> None:
     gaps = [1e-7 * 0.5**k for k in range(9)]
     gaps[4] = 3e-7
-    assert accumulation(list(accumulate(gaps, initial=0.0))) is None
+    assert accumulation(list(accumulate(gaps, initial=0.0)), STEP) is None
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6], ids=["us", "s", "Ms"])
+def test_the_same_motion_in_another_unit_of_time_accumulates_at_the_same_event(unit: float) -> None:
+    times = [unit * t for t in bounces(60)]
+    told = [k for k in range(1, 61) if accumulation(times[:k], unit * STEP) is not None]
+    assert told[0] == 40
+    assert accumulation(times[:40], unit * STEP) == pytest.approx(unit * 2.558633965586, rel=1e-8)
+
+
+@pytest.mark.parametrize("start", [0.0, 1e9])
+def test_fast_events_of_a_run_with_short_steps_are_no_accumulation(start: float) -> None:
+    """A switching frequency that rises from 1 to 3 MHz, late in a run too."""
+    times = list(accumulate((1e-6 * 0.9**k for k in range(10)), initial=start))
+    assert accumulation(times, 1e-6) is None
 
 
 def test_kinds_of_events_are_told_apart() -> None:
     history = EventHistory()
     times = bounces(40)
-    assert all(history.add(k % 2, t) is None for k, t in enumerate(times))
-    assert [history.add("one", t) is not None for t in times].index(True) == 39
+    assert all(history.add(k % 2, t, STEP) is None for k, t in enumerate(times))
+    assert [history.add("one", t, STEP) is not None for t in times].index(True) == 39
 
 
 def test_too_many_events_at_one_time() -> None:
