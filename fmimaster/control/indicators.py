@@ -303,9 +303,11 @@ class Indicators:
     def _rest_of_slope(
         self, s: IndicatorSet, z: int, dz: int, length: float, values: Sequence[float]
     ) -> float:
-        """What is rest of a time derivative, taken over a length in s: it moves the indicator by no more than what is rest of
-        that; where the indicator is itself the slope of another one of the set, as a velocity is that of a gap, it moves that
-        one by no more."""
+        """What is rest of a time derivative, taken over a length in s.
+
+        It moves the indicator by no more than what is rest of that. If the indicator is itself the slope of another one of
+        the set, as a velocity is that of a gap, it moves that one by no more.
+        """
         if length == 0.0:
             return inf
         least = self._rest(z) / length

@@ -57,7 +57,7 @@ class EventHistory:
         self._count = 0
 
     def add(self, kind: object, time: float, step: float) -> float | None:
-        """Take an event of a run with usual steps of ``step`` s; the time in s at which its kind accumulates, if it does."""
+        """Take an event of a run with usual steps of ``step`` s; the time in s at which its kind accumulates if it does."""
         times = self._times.setdefault(kind, deque(maxlen=GAPS + 1))
         if times and time == times[-1]:  # it has happened again because of another event
             return None
