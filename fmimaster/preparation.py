@@ -51,17 +51,20 @@ class Prepared:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where the files of the system break the standard, and what of it is not computed."""
-        return (
-            *self.description.warnings,
-            *self.plan.warnings,
-            *late_indicators(
+        return (*self.description.warnings, *self.plan.warnings, *self.accuracy_warnings)
+
+    @property
+    def accuracy_warnings(self) -> tuple[str, ...]:
+        """Those of :attr:`warnings` which tell that results will be less accurate than they should be."""
+        return tuple(
+            late_indicators(
                 [i.name for i in self.plan.instances],
                 self.plan.corrections,
                 self.plan.events,
                 self.programs.held,
                 [i for i, planned in enumerate(self.plan.instances) if planned.may_return_early],
                 float(self.schedule.rule.exact_size) / 2,
-            ),
+            )
         )
 
 

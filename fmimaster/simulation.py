@@ -122,6 +122,8 @@ class Simulation(Settings):
         except BaseException:
             loader.close()
             raise
+        for text in prepared.accuracy_warnings:  # at once: the run may take long
+            log.warning("%s", text)
         run = Attendance(
             prepared, loader, self, signals, writer=writer, facts=facts, progress=progress
         )
@@ -170,7 +172,7 @@ def _facts_written(
 
 def _warn_of(warnings_of_run: Iterable[str]) -> None:
     """Python's warnings, at the line that has called fmimaster."""
-    package = str(Path(__file__).parent)
+    package = str(Path(__file__).parent) + os.sep
     level = 1
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_filename.startswith(package):

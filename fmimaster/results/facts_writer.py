@@ -82,7 +82,7 @@ class FactsWriter:
         if self._file is None or self._steps is None:
             # without buffers: what cannot be written fails here, and not when the file is closed
             self._file = FileIO(self.path, "w")
-            self._steps = TemporaryFile(buffering=0)  # noqa: SIM115 (until the end)
+            self._steps = TemporaryFile(buffering=0, dir=self.path.parent)  # noqa: SIM115 (until the end)
             _write(self._file, f"{BEGIN}\n{EVENTS}\n".encode())
         return self._file, self._steps
 

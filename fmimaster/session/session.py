@@ -258,7 +258,7 @@ class Session:
                     self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
                 )
             ),
-            warnings=(*self.prepared.warnings, *self.accuracy_warnings),
+            warnings=(*self.prepared.warnings, *self._late_events),
             notes=self.prepared.notes,
             events=self.state.event_log.count,
         )
@@ -270,6 +270,10 @@ class Session:
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
         """What makes the results so far less accurate than they should be."""
+        return (*self.prepared.accuracy_warnings, *self._late_events)
+
+    @property
+    def _late_events(self) -> tuple[str, ...]:
         return tuple(late.text(name) for name, late in list(self.state.event_log.late.items()))
 
     @property

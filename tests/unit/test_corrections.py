@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from python_fmu import Bench, PythonFmu, plan_of
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
 from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.predictive import Predictive
+from fmimaster.errors import AccuracyWarning
 from fmimaster.plan.corrections import Means, passes
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.results.results import Results
@@ -246,11 +248,17 @@ def test_an_event_that_is_seen_by_a_held_input_is_met_at_its_time(
 
 
 def test_where_partial_derivatives_cannot_be_had_a_warning_says_how_late_events_may_be(
-    simulate: Simulate,
+    simulate: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    results = contact(simulate)
+    with (
+        pytest.warns(AccuracyWarning) as warned,
+        caplog.at_level(logging.WARNING, "fmimaster"),
+    ):
+        results = contact(simulate)
     (event,) = results.events
     (warning, *_) = results.statistics.warnings
+    assert tuple(str(w.message) for w in warned) == results.statistics.warnings
+    assert [r.getMessage() for r in caplog.records].count(warning) == 1
     assert "'body.z' of the event 'body.contact' depends directly on inputs" in warning
     assert "up to 0.25 s early or late" in warning
     assert 1e-3 < abs(event.time - 1.2) <= 0.25
@@ -263,9 +271,10 @@ def test_who_stops_at_an_event_by_a_held_input_is_warned_of_also_where_indicator
     system = approaching(
         partials={"z": {"u": 1.0}}, has_event_mode=True, might_return_early_from_do_step=True
     )
-    results = simulate(
-        system, ["wall.y -> body.u"], event_clock=EarlyReturn(), step_size=0.5, stop_time=1
-    )
+    with pytest.warns(AccuracyWarning, match="by these inputs"):
+        results = simulate(
+            system, ["wall.y -> body.u"], event_clock=EarlyReturn(), step_size=0.5, stop_time=1
+        )
     (warning, *_) = results.statistics.warnings
     assert "The FMU stops at its events by these inputs" in warning
     assert "Use the event clock Predictive" in warning
