@@ -126,7 +126,10 @@ def _fmi3(rows: list[list[str]], version: str, structure: str) -> str:
         if "derivative" in given:
             given["derivative"] = str(number[given["derivative"]])
         if kind == "Clock":
-            given = {"intervalVariability": "triggered"}
+            given.pop("start", None)
+            given = {"intervalVariability": "triggered"} | given
+        if "clocks" in given:
+            given["clocks"] = str(number[given["clocks"]])
         dimension = f'<Dimension start="{size}"/>' if (size := given.pop("size", None)) else ""
         attributes = "".join(f' {key}="{value}"' for key, value in given.items())
         variables.append(

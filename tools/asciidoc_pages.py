@@ -18,6 +18,7 @@ from lxml import etree, html
 CONF = Path(__file__).with_name("asciidoc_pages.conf")
 """Listings with their language, for the colours of the theme."""
 _HEADINGS = ("h2", "h3", "h4")
+_BLOCKS = ("div", "p", "ul", "ol", "dl", "table", "pre")
 
 
 def render(source: Path) -> Any:
@@ -64,7 +65,8 @@ def _admonitions(root: Any) -> None:
     for block in root.xpath(".//div[@class='admonitionblock']"):
         [content] = block.xpath("./table//td[@class='content']")
         [title] = block.xpath("./table//td[@class='icon']/div")
-        content.tag, title.tag = "div", "p"
+        content.tag = "div" if any(e.tag in _BLOCKS for e in content) else "p"
+        title.tag = "p"
         content.attrib.clear()
         title.set("class", "admonition-title")
         block[:] = [title, content]

@@ -32,6 +32,8 @@ NAMESPACE = "https://fmimaster.org/fmi-ls-events"
 """Of all elements inside. Version 0.1 had none, and no SharedEvents around them; that is read too."""
 VERSION = "0.2.0"
 
+_KNOWN = 2
+"""Minor version; what a later one adds is ignored, with a note."""
 _VERSION = re.compile(r"0\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?", re.ASCII)
 _EXTENSION = {"Annotations": AT_MOST_ONE}
 _FORMS = ANNOTATIONS | {
@@ -59,16 +61,16 @@ def read_shared_events(system: Element, document: Document) -> tuple[SharedEvent
         if (annotation.get("type") or "").endswith(_ENDING):
             document.read_annotations.append(annotation)
             for element in annotation:
-                found += _shared_events(element)
+                found += _shared_events(element, document)
     return tuple(found)
 
 
-def _shared_events(element: Element) -> Iterator[SharedEvent]:
+def _shared_events(element: Element, document: Document) -> Iterator[SharedEvent]:
     if element.tag == "SharedEvent":  # version 0.1
-        _check(element, "")
+        _check(element, "", document)
         yield _shared_event(element)
     elif element.tag == f"{{{NAMESPACE}}}SharedEvents":
-        _check(element, NAMESPACE)
+        _check(element, NAMESPACE, document)
         yield from map(_shared_event, children(element, "SharedEvent"))
     else:
         name = local_name(element)
@@ -78,9 +80,13 @@ def _shared_events(element: Element) -> Iterator[SharedEvent]:
         )
 
 
-def _check(element: Element, namespace: str) -> None:
+def _check(element: Element, namespace: str, document: Document) -> None:
+    version = _VERSION.fullmatch(element.get("version") or "")
+    is_later = version is not None and int(version[1]) > _KNOWN
     for fault in faults(element, _FORMS, namespace):
-        raise FileError(f"{location(fault.element)}: {fault.text}.")
+        if not (fault.unknown and is_later):
+            raise FileError(f"{location(fault.element)}: {fault.text}.")
+        document.note(fault.element, f"{fault.text}; it is left aside")
 
 
 def _shared_event(element: Element) -> SharedEvent:

@@ -32,9 +32,16 @@ from fmimaster.system.ssp import read_system
 from fmimaster.system.ssp_events import NAMESPACE, write_shared_events
 
 SSP_SCHEMA = Path(fmpy.__file__).parent / "ssp" / "schema" / "SystemStructureDescription.xsd"
+TWO_MASS = (
+    VARIABLES
+    + """
+ceiling.dz[1]  Float64 output    continuous derivative=ceiling.z[1]
+ceiling.dz[2]  Float64 output    continuous derivative=ceiling.z[2]
+"""
+)
 MANIFESTS = {
-    "two-mass-upper": VARIABLES,
-    "two-mass-lower": VARIABLES.replace("ceiling", "floor"),
+    "two-mass-upper": TWO_MASS,
+    "two-mass-lower": TWO_MASS.replace("ceiling", "floor"),
     "bouncing-ball": "h Float64 output continuous\nv Float64 output continuous derivative=h\n",
     "look-ahead-only": "timeToNextEvent Float64 output continuous\n",
     "cradle-ball": """

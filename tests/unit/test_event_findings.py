@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Outcome, command
-from event_fmus import EVENTS, VARIABLES, event_fmu, event_system
+from event_fmus import ATTRIBUTES, EVENTS, EXTRA, event_fmu, event_system, manifest
 
 from fmimaster.system.description import SharedEvent
 from fmimaster.system.ssp_events import write_shared_events
@@ -81,10 +81,10 @@ def test_each_problem_of_a_manifest_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_notes_of_a_manifest_are_warnings_told_once(tmp_path: Path) -> None:
-    variables = VARIABLES.replace("tunable    start=0", "tunable    start=1")
-    event_fmu(tmp_path / "a.fmu", variables=variables)
+    later = manifest(EVENTS + "<Unheard/>", ATTRIBUTES.replace("0.2.0", "0.3.0"))
+    event_fmu(tmp_path / "a.fmu", members={EXTRA: later})
     findings = validate(event_system(tmp_path, write_shared_events([COLLISION])))
-    [finding] = [f for f in findings if "importers that do not know the manifest" in f.what]
+    [finding] = [f for f in findings if "element Unheard is not known" in f.what]
     assert (finding.severity, finding.place) == (Severity.WARNING, "a.fmu")
 
 

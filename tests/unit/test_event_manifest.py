@@ -412,12 +412,45 @@ def test_a_policy_is_a_parameter_with_two_or_three_values(
     assert told in found
 
 
-def test_a_policy_that_does_not_start_with_execution_is_noted(tmp_path: Path) -> None:
-    path = event_fmu(
-        tmp_path / "a.fmu", '<Policy parameter="eventPolicy" execute="1" announce="0"/>'
+def test_a_policy_starts_with_execution(tmp_path: Path) -> None:
+    """Importers that do not know the manifest would miss the events."""
+    [found] = problems(tmp_path, '<Policy parameter="eventPolicy" execute="1" announce="0"/>')
+    assert "line 3: 'eventPolicy' starts at 0, but execute is 1: importers that do not" in found
+
+
+# Clocks ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("attribute", ["announce", "trigger"])
+def test_a_clock_of_an_event_is_triggered(attribute: str, tmp_path: Path) -> None:
+    name = {"announce": "collision.out", "trigger": "collision.in"}[attribute]
+    variables = "\n".join(
+        line + " intervalVariability=constant intervalDecimal=1" if line.startswith(name) else line
+        for line in VARIABLES.splitlines()
     )
-    [note] = model_of(path).notes
-    assert "line 3: 'eventPolicy' starts at 0, but execute is 1: importers that do not know" in note
+    inside = event(attributes=f'{attribute}="{name}" scope="shared"')
+    [found] = problems(tmp_path, inside, variables=variables)
+    assert f"event 'e': {attribute}='{name}' ticks at intervals. Expected a triggered" in found
+
+
+@pytest.mark.parametrize(
+    ("variability", "told"),
+    [
+        ("continuous start=0", "is continuous"),
+        ("discrete start=0 clocks=ceiling.in", "has the Clock "),
+    ],
+)
+def test_the_trigger_clocks_its_payload(variability: str, told: str, tmp_path: Path) -> None:
+    variables = VARIABLES.replace(
+        "collision.w    Float64 input     discrete   start=0",
+        f"collision.w    Float64 input     {variability}",
+    )
+    inside = event(
+        '<Indicator name="x"/><Payload output="v" input="collision.w"/>',
+        'scope="shared" trigger="collision.in"',
+    )
+    [found] = problems(tmp_path, inside, variables=variables)
+    assert f"Payload of event 'e': input='collision.w' {told}" in found
 
 
 # Input polynomials ----------------------------------------------------------------------------------------------------

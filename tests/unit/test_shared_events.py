@@ -157,6 +157,16 @@ def test_the_version_of_shared_events_is_known(version: str, tmp_path: Path) -> 
         read_system(event_system(tmp_path, inside))
 
 
+def test_what_a_later_minor_version_adds_is_left_aside_with_a_note(tmp_path: Path) -> None:
+    text = write_shared_events([COLLISION]).replace('"0.2.0"', '"0.3.0" colour="red"')
+    text = text.replace("<SharedEvent ", f'<Unheard xmlns="{NAMESPACE}"/><SharedEvent ')
+    description = read_system(event_system(tmp_path, text))
+    assert list(description.shared_events()) == [COLLISION]
+    notes = " ".join(description.notes)
+    assert "attribute 'colour' of SharedEvents is not known" in notes
+    assert "element Unheard is not known" in notes
+
+
 def test_a_role_is_bound_once(tmp_path: Path) -> None:
     twice = (("upper", "left", "lower"), ("upper", "left", "lower"))
     text = write_shared_events([replace(COLLISION, partners=twice)])

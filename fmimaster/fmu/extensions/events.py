@@ -5,7 +5,7 @@ The manifest names variables of the model description, in FMI 2.0 and 3.0 alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fmimaster.errors import ModelError, did_you_mean
@@ -22,8 +22,9 @@ from fmimaster.system.model import (
     Model,
     Payload,
     Scope,
+    Variability,
 )
-from fmimaster.system.xml import Element, children, location, text_of, value_of
+from fmimaster.system.xml import Element, children, text_of, value_of
 
 ENDING = ".fmi-ls-events"
 """Of the names of all manifests that are read."""
@@ -162,6 +163,7 @@ class _Reader(ManifestReader):
                 "event shared",
             )
         trigger = self.optional(element, "trigger", _trigger(self.model), what)
+        self._check_clocks(element, payload, trigger, what)
         without_step = trigger is not None and self.manifest.version < _FIRST_WITH_RIGHT_LIMITS
         return EventDeclaration(
             name=text_of(element, "name"),
@@ -174,6 +176,32 @@ class _Reader(ManifestReader):
                 element, "rightLimitsWithoutStep", bool, without_step
             ),
         )
+
+    def _check_clocks(
+        self, element: Element, payload: Sequence[Payload], trigger: str | None, what: str
+    ) -> None:
+        """Refuse clocks that tick at intervals, and payloads that are continuous or that another clock gives."""
+        for attribute in ("announce", "trigger"):
+            clock = self.model.variable(element.get(attribute) or "")
+            if clock is not None and clock.clock is not None and clock.clock.is_time_based:
+                self.wrong(
+                    element,
+                    f"{what}: {attribute}='{clock.name}' ticks at intervals. Expected a triggered Clock",
+                )
+        for there, p in zip(children(element, "Payload"), payload, strict=True):
+            given = self.model.variable(p.input)
+            if given is None or self.model.fmi_version.startswith("2"):
+                continue
+            if given.variability is Variability.CONTINUOUS:
+                wrong = "is continuous"
+            elif given.clocks and trigger not in given.clocks:
+                wrong = f"has the Clock {', '.join(given.clocks)}"
+            else:
+                continue
+            self.wrong(
+                there,
+                f"Payload of {what}: input='{p.input}' {wrong}. Expected a discrete input, or one that the trigger clocks",
+            )
 
     def _indicator(self, element: Element, event: str) -> Indicator:
         what = f"Indicator of {event}"
@@ -205,11 +233,12 @@ class _Reader(ManifestReader):
                 "two values of the Policy are the same. Expected another value for each of execute, announce and ignore",
             )
         parameter = self.model.variable(policy.parameter)
-        start = parameter.start[0] if parameter is not None and parameter.start else None
-        if start is not None and str(start) != str(policy.execute):
-            self.notes.append(
-                f"{location(element)}: '{policy.parameter}' starts at {start}, but execute is {policy.execute}: "
-                "importers that do not know the manifest miss the events of the FMU"
+        start = parameter.start if parameter is not None and _PARAMETER.fits(parameter) else ()
+        if start and str(start[0]) != str(policy.execute):
+            self.wrong(
+                element,
+                f"'{policy.parameter}' starts at {start[0]}, but execute is {policy.execute}: importers that do not know "
+                "the manifest miss the events of the FMU. Expected the same value",
             )
         return policy
 
