@@ -32,12 +32,12 @@ from fmimaster.system.ssp import read_system
 from fmimaster.system.ssp_events import NAMESPACE, write_shared_events
 
 SSP_SCHEMA = Path(fmpy.__file__).parent / "ssp" / "schema" / "SystemStructureDescription.xsd"
-TWO_MASS = (
-    VARIABLES
-    + """
-ceiling.dz[1]  Float64 output    continuous derivative=ceiling.z[1]
-ceiling.dz[2]  Float64 output    continuous derivative=ceiling.z[2]
-"""
+TWO_MASS = "\n".join(
+    (
+        VARIABLES.rstrip(),
+        "ceiling.dz[1]  Float64 output    continuous derivative=ceiling.z[1]",
+        "ceiling.dz[2]  Float64 output    continuous derivative=ceiling.z[2]",
+    )
 )
 MANIFESTS = {
     "two-mass-upper": TWO_MASS,
