@@ -96,7 +96,16 @@ def between(
     cubics = []
     for z, dz in pairs:
         if dz >= 0:
-            p = hermite(before[z], before[dz], after[z], after[dz], length)
+            low, high, third = before[z], after[z], length / 3
+            # as in _stays_above, by the Bernstein coefficients that a step begins and ends with
+            if (
+                low > 0
+                and high > 0
+                and low + before[dz] * third > 0
+                and high - after[dz] * third > 0
+            ):
+                return []
+            p = hermite(low, before[dz], high, after[dz], length)
         elif older:
             values, h = older[0]
             p = parabola(before[z], after[z], length, values[z], -h - length)

@@ -149,8 +149,6 @@ class Indicators:
         self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
         self._present: list[float] | None = None
         self._is_tried = False
-        self._near: dict[int, Near] = {}
-        """What is at zero at the present time, by instance."""
         self._sources: dict[int, tuple[tuple[int, float], ...]] = {}
         for s in self.sets:
             for slots, indicator in zip(s.pairs, self.declaration(s).indicators, strict=True):
@@ -167,7 +165,6 @@ class Indicators:
         run."""
         self._present = None
         self._is_tried = is_tried
-        self._near.clear()
 
     def present(self) -> list[float]:
         """All Float64 outputs, as they were when first requested after the last change."""
@@ -176,7 +173,10 @@ class Indicators:
             present = self._present = self._outputs.tolist()
             if not self._is_tried:
                 size, largest = np.abs(self._outputs), self.store.largest
-                np.maximum(largest, size, out=largest, where=size < inf)
+                if abs(sum(present)) < inf:  # all are: a third of the time of what follows
+                    np.maximum(largest, size, out=largest)
+                else:
+                    np.maximum(largest, size, out=largest, where=size < inf)
         return present
 
     def at_start_of_step(self) -> list[float]:
@@ -196,11 +196,24 @@ class Indicators:
 
     def at(self) -> frozenset[int]:
         """Events that are on for a member."""
-        found = NONE
+        found, values = NONE, self.present()
         for s in self.sets:
-            if s.event not in found and self.is_on(s):
+            if s.event not in found and not self._is_far_above(s, values) and self.is_on(s):
                 found |= {s.event}
         return found
+
+    def _is_far_above(self, s: IndicatorSet, values: Sequence[float]) -> bool:
+        """Whether the first indicator of a set does not even come near zero within a quarter of a step: so it is in most
+        steps of most runs, and they need not look closer. No two times that are one are so far apart."""
+        z, dz = s.pairs[0]
+        z_now = values[z]
+        return (
+            dz >= 0
+            and z_now > abs(values[dz]) * self.step / 4
+            and z_now > s.tolerances[0]
+            and z_now > ROUNDING * self.store.largest.item(z)
+            and z_now > OF_INPUTS * self._inputs(z)
+        )
 
     def is_on(self, s: IndicatorSet) -> bool:
         """Whether an event is on for a member. If the FMU lets it happen, by a condition of its own, no indicator may be
@@ -254,11 +267,7 @@ class Indicators:
 
     def _at_zero(self, s: IndicatorSet) -> Near:
         """How far from 0 indicators of a member are at zero, at the time of its outputs."""
-        near = self._near.get(s.instance)
-        if near is None:
-            seconds = rounding(self.store.read.item(s.instance), self.step)
-            near = self._near[s.instance] = Near(seconds, ROUNDING, OF_INPUTS)
-        return near
+        return Near(rounding(self.store.read.item(s.instance), self.step), ROUNDING, OF_INPUTS)
 
     def _phase(self, s: IndicatorSet, near: Near) -> Phase:
         """How far an event has come for a member."""

@@ -116,7 +116,7 @@ class Acceptance:
         # the clock comes first: a rule must not remember a step that is not accepted
         found = (
             self._passed_event(outcome)
-            or self._rejection(self.context(goal, changed), end - now, outcome)
+            or self._rejection(goal, changed, end - now, outcome)
             or self._halved(end - now, outcome)
         )
         if found is None:
@@ -134,12 +134,14 @@ class Acceptance:
         found = clock.passed(self._indicators, now, end, s.tries)
         return found if found is not None and now + found.length > now else None
 
-    def _rejection(self, context: StepContext, length: float, outcome: Outcome) -> Retry | None:
+    def _rejection(
+        self, goal: Goal, changed: tuple[str, ...], length: float, outcome: Outcome
+    ) -> Retry | None:
         """Call the rule; the length with which it tries the step again."""
         s, rule, now = self._state, self._rule, self._state.time.seconds
         if not rule.rejects:
             return None
-        error = inf if outcome.stopped is not None else rule.error(context)
+        error = inf if outcome.stopped is not None else rule.error(self.context(goal, changed))
         s.memory, again = rule.decide(s.memory, s.time, length, inf if isnan(error) else error)
         if again is None:
             return None

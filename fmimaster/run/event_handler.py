@@ -151,7 +151,7 @@ class EventHandler:
         if clock is None:
             return NONE
         self._indicators.first = self._variants[s.variant].first
-        self._indicators.outdated = frozenset(number for number, _ in s.unseen)
+        self._indicators.outdated = frozenset(n for n, _ in s.unseen) if s.unseen else NONE
         found = clock.detect(self._indicators)
         # NaN is not above 0, so that it looks like an event
         if found or requests or not clock.fires:
