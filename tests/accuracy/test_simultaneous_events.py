@@ -220,3 +220,47 @@ def test_hundreds_of_bounces_stay_exact_in_any_unit(
     r = run(system, clock, algorithm, stop_time=72.1)
     expected = [period * (n + 1) for n in range(200)]
     assert [e.time for e in r.events] == approx(expected, abs=1e-9)
+
+
+@METHODS
+@EACH_VERSION
+@pytest.mark.parametrize("size", [0.1, 0.03])
+@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-13])
+def test_private_events_of_two_fmus_at_one_instant_all_happen(
+    versions: Sequence[str], clock: EventClock, algorithm: Algorithm, size: float, apart: float
+) -> None:
+    """Two blocks that have nothing to do with each other, and reach their ceilings at times this far apart, in s."""
+    builder = SystemBuilder("two")
+    alone = {"u_x": -1000.0, "u_v": 0.0, "k2": 0.0, "d2": 0.0, "v": 8.0}
+    for n in range(2):
+        builder.add(f"b{n}", reference_path(f"{versions[n % len(versions)]}/TwoMassUpper.fmu"))
+        for name, value in alone.items():
+            builder.set(f"b{n}.{name}", value)
+    builder.set("b1.x", -0.7 - 8.0 * apart)
+    r = run(builder, clock, algorithm, step_size=size, stop_time=2.0)
+    first, second = ([e.time for e in r.events if e.components == (f"b{n}",)] for n in range(2))
+    assert len(first) == 2
+    assert first == approx(second, abs=1e-9)
+    assert r["b0.v"][-1] == approx(r["b1.v"][-1], abs=1e-9)
+
+
+@METHODS
+@EACH_VERSION
+@pytest.mark.parametrize(
+    ("before", "stop_time"),
+    [(b, stop) for b in (0.0, 1e-13, 9.9e-11, 1.1e-10) for stop in (0.5, 1.0)] + [(-5e-11, 1.0)],
+)
+def test_an_event_just_before_the_end_of_a_step_is_not_lost(
+    versions: Sequence[str],
+    clock: EventClock,
+    algorithm: Algorithm,
+    before: float,
+    stop_time: float,
+) -> None:
+    """The end of the run too. What is within 1e-10 s before the end of a step the FMUs locate there, and those of FMI 2.0
+    then do not stop."""
+    hits_at = 0.5 - before
+    ball = row([Ball(-1.0, 1.0), Ball(hits_at, m=1e300)], versions)
+    r = run(ball, clock, algorithm, stop_time=stop_time)
+    assert [e.time for e in r.events] == approx([hits_at], abs=1.01e-10)
+    assert r["b0.v"][-1] == -1.0

@@ -6,6 +6,7 @@ import gc
 import io
 import json
 import logging
+import re
 import warnings
 from collections.abc import Callable
 from itertools import chain
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest import approx
 from python_fmu import PythonFmu
 
 from fmimaster import AccuracyWarning, SimulationError
@@ -25,6 +27,7 @@ from fmimaster.control.ramp import FreeStep
 from fmimaster.errors import FileError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.results.facts import Facts, read_facts
+from fmimaster.run.event_handler import MOST_LATE
 from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
 
@@ -191,6 +194,50 @@ def test_an_event_that_is_found_late_is_a_warning_at_the_line_that_simulates(
     assert [w.filename for w in warned] == [__file__]
     assert results.statistics.warnings == tuple(str(w.message) for w in warned)
     assert ["found late" in record.getMessage() for record in caplog.records] == [True]
+
+
+def falling_or_dropping(drops: Callable[[int], bool]) -> PythonFmu:
+    """Its indicator falls from 1 by 1 per second, so that its event can be predicted; or it drops below 0 after half a
+    second, depending on the number of the event."""
+
+    def step(v: Any, h: float) -> None:
+        v.x -= h
+        if drops(int(v.n)) and v.x < 0.5:
+            v.x = -1.0
+
+    def update(v: Any) -> None:
+        if v.lift:
+            v.x, v.n = 1.0, v.n + 1
+
+    return PythonFmu(
+        inputs={"lift": False},
+        states={"x": 1.0, "n": 0},
+        outputs={"z": lambda v: v.x, "dz": lambda v: -1.0},
+        attributes={"lift": {"type": DataType.CLOCK}, "dz": {"derivative_of": "z"}},
+        step=step,
+        update=update,
+        events=[EventDeclaration("drop", Scope.PRIVATE, (Indicator("z", "dz"),), trigger="lift")],
+        has_event_mode=True,
+    )
+
+
+def test_a_run_goes_on_while_events_are_late_less_often_than_in_time(simulation: Make) -> None:
+    """More late ones than end a run where all are late."""
+    unit = falling_or_dropping(lambda n: n % 3 == 0)
+    many = simulation({"a": unit}, event_clock=Predictive(), step_size=0.2, stop_time=100)
+    with pytest.warns(AccuracyWarning, match=r"'a\.drop' was found late (\d+) times") as warned:
+        results = many.run()
+    [times] = re.findall(r"late (\d+) times", str(warned[0].message))
+    assert int(times) > 1.5 * MOST_LATE
+    assert int(times) == approx(len(results.events) / 3, abs=1)
+
+
+def test_a_run_ends_if_events_are_late_for_ever(simulation: Make) -> None:
+    """Though a hundred were in time before."""
+    unit = falling_or_dropping(lambda n: n >= 100)
+    many = simulation({"a": unit}, event_clock=Predictive(), step_size=0.2, stop_time=200)
+    with pytest.raises(SimulationError, match=rf"'a\.drop' .*late.* {MOST_LATE} times"):
+        many.run()
 
 
 def test_results_come_before_their_warnings(simulation: Make, tmp_path: Path) -> None:
