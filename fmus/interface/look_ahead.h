@@ -15,7 +15,7 @@ static double indicator_time(const Variables *v, double before, double now)
     return fmax(v->lookahead_c * v->memory.step * now / (before - now), v->lookahead_tmin);
 }
 
-/* [s] from `s` until the first event; -1: none. It compares the indicators with those that could be read at the start of the
+/* [s] from `s` until the first event; 0: one is due now; -1: none. It compares the indicators with those that could be read at the start of the
  * last step, before inputs were set for it: an importer that compares what it reads predicts the same. */
 static double look_ahead(Variables *v, double s, Motion m)
 {
@@ -29,7 +29,7 @@ static double look_ahead(Variables *v, double s, Motion m)
         if (!(v->memory.step > 0.0)) continue;
         double t1 = indicator_time(v, before[0], now.x), t2 = indicator_time(v, before[1], now.v);
         double t = t1 < 0.0 || t2 < 0.0 ? -1.0 : fmax(t1, t2);
-        if (t > 0.0 && t >= v->lookahead_tmin && (first < 0.0 || t < first)) first = t;
+        if (t >= 0.0 && (first < 0.0 || t < first)) first = t;
     }
     return first;
 }

@@ -635,3 +635,16 @@ def test_fmpy_simulates_it_unchanged(reference: Path, version: str, event_mode: 
     assert result["time"][-1] == 2.0
     assert result["x"].max() <= -0.55 + 1e-9
     assert result["v"].min() < -5.0  # it came back from the ceiling
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_the_forecast_is_0_where_an_event_is_due_that_nobody_has_executed(
+    instantiate: Instantiate, version: str
+) -> None:
+    """It passes the ceiling after 0.1 s, and is to be triggered."""
+    mass = below_ceiling(instantiate, version, IGNORE)
+    mass.step(0.09)
+    assert mass["lookahead.next"] > 0
+    mass.step(0.02)
+    assert mass["ceiling.z[1]"] < 0
+    assert mass["lookahead.next"] == 0
