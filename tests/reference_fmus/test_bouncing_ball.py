@@ -111,6 +111,26 @@ def test_a_trigger_of_fmi2_shows_the_rebound_at_once(instantiate: Instantiate) -
     assert ball["v"] == approx(0.7 * SPEED - 0.981, rel=1e-12)
 
 
+@pytest.mark.parametrize("impact", [-4.0, -0.9])
+def test_a_second_trigger_at_one_time_is_no_second_bounce(
+    instantiate: Instantiate, version: str, impact: float
+) -> None:
+    """Requirement F10: the ball rises already. Slow ones came to rest."""
+    ball = instantiate("BouncingBall", version, **EVENTS if version == "fmi3" else {})
+    ball.initialize(h=0.0, v=impact, eventPolicy=IGNORE)
+    for number in (1, 2):
+        if version == "fmi3":
+            ball.activate("bounce.in")
+            ball.update()
+        else:
+            ball["bounce.in"] = number
+    if version == "fmi3":
+        ball.fmu.enterStepMode()
+    assert ball["v"] == approx(-0.7 * impact, rel=1e-12)
+    ball.step(0.01)
+    assert ball["v"] == approx(-0.7 * impact - 0.0981, rel=1e-12)
+
+
 def test_a_trigger_of_fmi2_can_bring_it_to_rest(instantiate: Instantiate) -> None:
     ball = instantiate("BouncingBall", "fmi2").initialize(h=1e-12, v=-0.1)
     ball["bounce.in"] = 1
