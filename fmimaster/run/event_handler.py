@@ -302,7 +302,7 @@ class EventHandler:
         for e in sorted(fired):
             self._check_accumulation(events[e].name, time)
             if e not in self._by_themselves and self._indicators.still_on(e):
-                raise still_on(self._plan, events[e], time)
+                raise still_on(self._plan, events[e], time, s.event_log.late.get(events[e].name))
         members = {i for e in fired for i in events[e].instances}
         for i in sorted(causes.keys() - members):
             self._check_accumulation(f"events of {self._names[i]}", time)

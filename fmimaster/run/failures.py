@@ -9,6 +9,7 @@ from fmimaster.errors import CallError, ConvergenceError, SimulationError, ZenoE
 from fmimaster.plan.events import Event
 from fmimaster.plan.plan import Plan
 from fmimaster.program.outcome import Reason, Stop
+from fmimaster.run.log import Late
 
 
 def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> SimulationError:
@@ -120,17 +121,24 @@ def next_event_is_nan(names: str, time: float) -> SimulationError:
     )
 
 
-def still_on(plan: Plan, event: Event, time: float) -> SimulationError:
-    """The error for an event whose indicators are all still at or below 0 after it has happened."""
+def still_on(plan: Plan, event: Event, time: float, late: Late | None) -> SimulationError:
+    """The error for an event whose indicators are all still at or below 0 after it has happened, and how often it was late
+    before."""
     names = ", ".join(
         f"{plan.instances[m.instance].name}.{i.name}"
         for m in event.members
         for i in m.declaration.indicators
     )
+    advice = "check the FMU's reset, and that the trigger reaches it."
+    if late is not None:
+        advice = (
+            f"but {late.text(event.name)}. If steps are too long for the extrapolation of inputs, events happen where "
+            "members do not approach each other. Waveform or a lower order of Polynomial may help too. If "
+            f"smaller steps do not help, {advice}"
+        )
     return SimulationError(
         f"The event '{event.name}' is still on after it has happened at t = {time:.12g} s: all its "
-        f"indicators ({names}) are at or below 0. After the reset at least one must be positive; check the FMU's "
-        "reset, and that the trigger reaches it."
+        f"indicators ({names}) are at or below 0. After the reset at least one must be positive; {advice}"
     )
 
 

@@ -196,9 +196,9 @@ def test_an_event_that_is_found_late_is_a_warning_at_the_line_that_simulates(
     assert ["found late" in record.getMessage() for record in caplog.records] == [True]
 
 
-def falling_or_dropping(drops: Callable[[int], bool]) -> PythonFmu:
+def falling_or_dropping(drops: Callable[[int], bool], lifts: int = 10**6) -> PythonFmu:
     """Its indicator falls from 1 by 1 per second, so that its event can be predicted; or it drops below 0 after half a
-    second, depending on the number of the event."""
+    second, depending on the number of the event. The first events lift it again."""
 
     def step(v: Any, h: float) -> None:
         v.x -= h
@@ -207,7 +207,7 @@ def falling_or_dropping(drops: Callable[[int], bool]) -> PythonFmu:
 
     def update(v: Any) -> None:
         if v.lift:
-            v.x, v.n = 1.0, v.n + 1
+            v.x, v.n = 1.0 if v.n < lifts else v.x, v.n + 1
 
     return PythonFmu(
         inputs={"lift": False},
@@ -238,6 +238,19 @@ def test_a_run_ends_if_events_are_late_for_ever(simulation: Make) -> None:
     many = simulation({"a": unit}, event_clock=Predictive(), step_size=0.2, stop_time=200)
     with pytest.raises(SimulationError, match=rf"'a\.drop' .*late.* {MOST_LATE} times"):
         many.run()
+
+
+def test_an_event_that_is_still_on_after_it_was_late_is_told_to_need_smaller_steps(
+    simulation: Make,
+) -> None:
+    """Events that happen where members do not approach each other are more often wrong inputs than a wrong FMU."""
+    unit = falling_or_dropping(lambda n: n == 0, lifts=1)
+    with pytest.raises(
+        SimulationError, match=r"is still on after it has happened at t = 1\.5"
+    ) as e:
+        simulation({"a": unit}, event_clock=Predictive(), step_size=0.2, stop_time=4).run()
+    assert "'a.drop' was found late once, first at t = 0.5" in str(e.value)
+    assert "take smaller steps" in str(e.value)
 
 
 def test_results_come_before_their_warnings(simulation: Make, tmp_path: Path) -> None:
