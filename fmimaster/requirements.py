@@ -47,8 +47,8 @@ def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> No
     """
     if rule.watches_discrete_outputs and not any(g is Group.DISCRETE for _, g in plan.routes):
         raise OptionError(
-            f"The step-size rule {type(rule).__name__} looks for changes of discrete outputs that are connected, and there "
-            "are none. Leave it out, or use the event clock Predictive or LookAhead, if FMUs publish event indicators."
+            f"The step-size rule {type(rule).__name__} looks for changes of discrete outputs that are connected to "
+            f"discrete inputs, and there are none. {_what_fits(plan)}"
         )
     if clock is None:
         return
@@ -106,14 +106,30 @@ def _refuse_nothing_to_do(plan: Plan, clock: EventClock) -> None:
         raise OptionError(
             f"The event clock {name} needs FMUs that stop at their events: by an early return (Event Mode and "
             "mightReturnEarlyFromDoStep), or by a discarded step, with a trigger and a policy in their manifest. There is "
-            f"none.{_broken_manifests(plan)} Use Predictive or LookAhead, or leave the event clock out."
+            f"none.{_broken_manifests(plan)} {_what_fits(plan)}"
         )
     if not stops and not plan.events and not any(i.model.look_ahead for i in plan.instances):
-        what = "that can be triggered" if clock.fires else "by its indicators"
         raise OptionError(
-            f"The event clock {name} has nothing to do: no FMU publishes an event {what}.{_broken_manifests(plan)} Leave "
-            "it out, or add a manifest to the FMU that names indicators and triggers."
+            f"The event clock {name} has nothing to do: no FMU publishes an event by its indicators."
+            f"{_broken_manifests(plan)} {_what_fits(plan)}"
         )
+
+
+def _what_fits(plan: Plan) -> str:
+    """What a user can do instead, by what the FMUs have; no event clock and no rule that would be refused in its turn."""
+    fits = []
+    if plan.events:
+        fits.append("Events have indicators: Predictive() or LookAhead() can be used.")
+    if any(i.model.capabilities.has_event_mode for i in plan.instances):
+        fits.append(
+            "There is Event Mode: event_mode=True (--event-mode) ends steps at time events."
+        )
+    if plan.can_go_back and any(g is Group.DISCRETE for _, g in plan.routes):
+        fits.append(
+            "Discrete outputs are connected: step_size=Locate(H) (--step-rule locate) finds their changes."
+        )
+    fits = fits or ["Leave it out and take short steps."]
+    return " ".join([*fits, 'All choices are in docs/events.md, "My FMU has …".'])
 
 
 def _broken_manifests(plan: Plan) -> str:

@@ -216,9 +216,14 @@ def without_untriggered(system: ResolvedSystem) -> ResolvedSystem:
     components, notes = [], list(system.notes)
     for c in system.components:
         own = [e for e in c.model.events if e.trigger is None and e.scope is Scope.PRIVATE]
-        notes += [
-            f"'{c.name}' executes its event '{e.name}' itself: it has no trigger" for e in own
-        ]
+        if own:
+            what, why = f"event '{own[0].name}'", "it has no trigger"
+            if len(own) > 1:
+                what, why = (
+                    f"{len(own)} events without a trigger",
+                    "fmimaster info --all lists them",
+                )
+            notes.append(f"'{c.name}' executes its {what} itself: {why}")
         model = c.model
         if len(own) == len(model.events):
             # an FMU that leaves its events to the importer would never execute these

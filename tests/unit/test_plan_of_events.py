@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster.algorithms import Jacobi, assemble
+from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.locate import Locate
+from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import DescriptionError, OptionError
@@ -30,6 +34,7 @@ from fmimaster.system.model import (
 CLOCK = {"type": DataType.CLOCK}
 INTEGER = {"type": DataType.INT32}
 WATCHED = EventUse(watched=True)
+FIRED = EventUse(watched=True, fires=True)
 POLICY = EventPolicy("policy", execute=0, announce=1, ignore=2)
 
 
@@ -153,6 +158,70 @@ def test_a_counter_is_not_fired_if_right_limits_can_be_read_after_a_step_only() 
     )
     with pytest.raises(DescriptionError, match=r"'hit' of 'b' cannot .* rightLimitsWithoutStep="):
         refuse_plan(hiding, FixedStep(0.1), Predictive())
+
+
+def plain(**more: Any) -> PythonFmu:
+    """An FMU that publishes no event."""
+    return PythonFmu(
+        inputs={"n": 0},
+        outputs={"m": lambda v: 0},
+        attributes={
+            "n": INTEGER | {"variability": Variability.DISCRETE},
+            "m": INTEGER | {"variability": Variability.DISCRETE},
+        },
+        **more,
+    )
+
+
+OWN = EventDeclaration("own", Scope.PRIVATE, (Indicator("z"),))
+
+ALONE = plan_of({"a": plain(can_get_and_set_fmu_state=False)})
+
+
+@pytest.mark.parametrize("clock", [Predictive(), LookAhead(), EarlyReturn(), Check()], ids=repr)
+@pytest.mark.parametrize(
+    ("plan", "fits"),
+    [
+        (ALONE, "Leave it out and take short steps."),
+        (plan_of({"a": plain(has_event_mode=True)}), "event_mode=True (--event-mode)"),
+        (plan_of({"a": plain(), "b": plain()}, ["a.m -> b.n"]), "step_size=Locate(H)"),
+    ],
+    ids=["nothing", "Event Mode", "discrete outputs"],
+)
+def test_who_cannot_have_an_event_clock_is_told_what_fits(
+    clock: EventClock, plan: Plan, fits: str
+) -> None:
+    """No advice that would be refused in its turn."""
+    with pytest.raises(OptionError) as caught:
+        refuse_plan(plan, FixedStep(0.1), clock)
+    message = str(caught.value)
+    assert fits in message
+    assert message.endswith('docs/events.md, "My FMU has …".')
+    assert not any(name in message for name in ("Predictive(", "LookAhead(", "manifest to"))
+
+
+def test_indicators_that_no_fmu_stops_at_can_be_predicted() -> None:
+    unit = PythonFmu(outputs={"z": lambda v: 1.0}, events=[OWN])
+    with pytest.raises(OptionError, match=r"Predictive\(\) or LookAhead\(\) can be used\. All"):
+        refuse_plan(plan_of({"a": unit}, use=WATCHED), FixedStep(0.1), EarlyReturn())
+
+
+def test_locate_without_discrete_connections_is_told_what_fits() -> None:
+    with pytest.raises(
+        OptionError, match=r"discrete inputs, and there are none\. Leave .*events\.md"
+    ):
+        refuse_plan(ALONE, Locate(0.1), None)
+
+
+def test_many_events_without_trigger_are_one_note() -> None:
+    def note(count: int) -> str:
+        events = [replace(OWN, name=f"e{k}") for k in range(count)]
+        plan = plan_of({"a": PythonFmu(outputs={"z": lambda v: 1.0}, events=events)}, use=FIRED)
+        (note,) = (n for n in plan.notes if "itself" in n)
+        return note
+
+    assert note(1) == "'a' executes its event 'e0' itself: it has no trigger"
+    assert note(32).startswith("'a' executes its 32 events without a trigger itself")
 
 
 # Clock connections ----------------------------------------------------------------------------------------------------
