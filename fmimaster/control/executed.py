@@ -103,6 +103,8 @@ def extrapolate(
     if dz < 0:
         return _by_values([(0.0, c0), *((s, values[z]) for values, s in earlier)], h)
     c1 = start[dz]
+    if c1:  # an FMU that steps on a grid of its own may have stood still; that tells nothing of its course
+        earlier = [(values, s) for values, s in earlier if (values[z], values[dz]) != (c0, c1)]
     if not earlier:
         doubt = max(abs(c1), abs(end[dz]), abs(end[dz] - c1)) * h  # what slopes can do in the step
         turns = lowest(hermite(c0, c1, end[z], end[dz], h), h) > 0.0

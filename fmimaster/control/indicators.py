@@ -109,6 +109,8 @@ class IndicatorSet(NamedTuple):
     """Fixed internal step size in s of an FMU that executes the event itself; 0 if it has none."""
     is_triggered: bool
     """Whether the importer lets the event happen; if not, the FMU does, by a condition of its own."""
+    stops: bool
+    """Whether the FMU returns early where it happens; what its indicators show without that is no event of it."""
 
 
 class Indicators:
@@ -193,6 +195,23 @@ class Indicators:
             if now - time > nearest:
                 return values[DataType.FLOAT64].tolist(), time
         return None
+
+    def unmoved_since(self, s: IndicatorSet) -> float:
+        """Time in s of the oldest accepted point since which the indicators of a set have kept their very values; inf if
+        they have changed since the newest, as they do in all FMUs that do not step on a grid of their own."""
+        present, since = self.present(), inf
+        for values, read in self.store.history[1 : self.history]:
+            time, then = read.item(self._member), values[DataType.FLOAT64]
+            if not time < inf or any(
+                then.item(k) != present[k] for k in s.z
+            ):  # NaN: there is no history
+                break
+            since = time
+        return since
+
+    def is_left_to_fmu(self, event: int) -> bool:
+        """Whether FMUs that return early decide alone on an event."""
+        return all(s.stops for s in self.sets if s.event == event)
 
     def at(self) -> frozenset[int]:
         """Events that are on for a member."""
@@ -422,6 +441,7 @@ def _indicator_set(plan: Plan, number: int, event: int, member: Member) -> Indic
         is_inside=not (is_triggered or planned.event_mode),
         internal_step=0.0 if is_triggered else model.capabilities.fixed_internal_step_size or 0.0,
         is_triggered=is_triggered,
+        stops=not is_triggered and planned.event_mode and planned.may_return_early,
     )
 
 

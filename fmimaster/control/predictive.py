@@ -35,6 +35,9 @@ PROBE = 0.125
 BEHIND = 1e-8
 """By this part of a usual step a step ends after an event that an FMU executes inside it, so that it has executed it."""
 
+LONGER = 2.0
+"""So much longer than it has stood still steps are towards an event of an FMU that steps on an unknown grid of its own."""
+
 INTERNAL_STEPS = 10
 """So near to an event, in steps of the FMU, a step ends at the first of them that is behind it."""
 
@@ -112,6 +115,10 @@ class Predictive(EventClock):
         cause = Cause(Kind.PREDICTED, (indicators.plan.events[first.event].name,))
         if earliest <= least and first.is_triggered:
             return Goal(now, cause, frozenset({first.event}))
+        if first.is_inside and (since := indicators.unmoved_since(first)) < time:
+            earliest = max(
+                earliest, LONGER * (time - since)
+            )  # it has not stepped since: on a grid of its own
         end = self._towards(first, earliest, time, indicators.step)
         return goal if end >= time + horizon else Goal(Instant(end), cause)
 
@@ -151,8 +158,8 @@ class Predictive(EventClock):
         )
         earliest, event = length - self.late * indicators.step, -1
         for s in indicators.sets:
-            if s.is_inside:  # it has happened
-                continue
+            if s.is_inside or s.stops:
+                continue  # inside, it has happened; an FMU that stops at its events has not met one
             tau = step.time_passed(s.pairs)
             if s.internal_step and tau < inf:
                 tau = _on_internal_grid(begin, tau, s.internal_step) - begin

@@ -339,6 +339,8 @@ class EventHandler:
         time, log = self._state.time.seconds, self._state.event_log.late
         for e in found:
             name = self._plan.events[e].name
+            if self._indicators.is_left_to_fmu(e):  # it stops there by a condition of its own
+                continue
             if not self._indicators.is_late(e):
                 in_time = {e, *in_time}
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import sqrt
+from math import floor, sqrt
 from sys import float_info
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from pytest import approx
 from python_fmu import PythonFmu
 
-from fmimaster import Predictive, Ramp, Results
+from fmimaster import FreeStep, Predictive, Ramp, Results
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.system.model import Causality, DataType, EventDeclaration, Indicator, Scope
 
@@ -24,6 +24,12 @@ H = 0.1
 
 TINY = float_info.min
 """Height after a bounce, as in the BouncingBall of modelica's Reference FMUs."""
+
+HIT = 0.448
+"""[s] When a ball that moves in steps of 1 ms is below the ground first."""
+
+LEFT = 2e-5
+"""[m] Its height one step before."""
 
 INTERVALS = [3, 1, 0.5, 0.3, 0.2, 0.1, 0.06, 0.03]
 """Time between two bounces, in step sizes."""
@@ -225,3 +231,47 @@ def test_steps_to_an_event_end_where_an_fmu_with_a_fixed_internal_step_does(
     )
     assert [e.time for e in results.events] == approx([0.304])
     assert sum(s.count for s in results.steps) <= 15
+
+
+def steps_of(results: Results) -> int:
+    return sum(s.count for s in results.steps)
+
+
+def test_steps_get_longer_until_an_fmu_with_an_unknown_internal_step_has_executed_its_event(
+    simulate: Simulate,
+) -> None:
+    """As the BouncingBall of modelica's Reference FMUs of FMI 2.0: between its steps of 1 ms it stands still."""
+    tick = 1e-3
+    last = HIT - tick
+
+    def fallen(v: Any) -> float:
+        return floor((v.t + 1e-12) / tick) * tick
+
+    def height(v: Any) -> float:
+        t = fallen(v)
+        return 5 * (last**2 - t * t) + LEFT if t < HIT else 4 * (t - HIT) + TINY
+
+    fmu = PythonFmu(
+        outputs={"z": height, "dz": lambda v: -10 * fallen(v) if fallen(v) < HIT else 4.0},
+        events=[EventDeclaration("floor", Scope.PRIVATE, (Indicator("z", "dz"),))],
+    )
+    results = simulate({"ball": fmu}, stop_time=0.6, step_size=Ramp(0.1), event_clock=Predictive())
+    assert [str(e.cause) for e in results.events] == ["executed by ball"]
+    assert results.events[0].time == approx(HIT, abs=2 * tick)
+    assert steps_of(results) < 30
+
+
+def test_an_fmu_that_stops_at_its_events_is_not_asked_again_where_it_did_not(
+    simulate: Simulate,
+) -> None:
+    """As Dymola's FMUs of FMI 3.0, many of whose indicators change their sign without an event."""
+    fmu = PythonFmu(
+        outputs={"z": lambda v: 0.35 - v.t},
+        events=[EventDeclaration("relation", Scope.PRIVATE, (Indicator("z"),))],
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+    )
+    results = simulate({"a": fmu}, stop_time=1, step_size=FreeStep(H), event_clock=Predictive())
+    assert results.statistics.rejections == 0
+    assert results.statistics.warnings == ()
+    assert steps_of(results) < 20
