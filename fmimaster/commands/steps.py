@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.causes import Cause, Event, Steps
@@ -77,10 +78,19 @@ def _entries(facts: Facts) -> Iterator[Steps | Event]:
         while not k and event is not None and event.time <= s.begin:
             yield event
             event = next(events, None)
-        yield s
+        rest: Steps | None = s
         while event is not None and event.time <= s.end:
+            if rest is not None and event.time >= rest.end:
+                yield rest
+                rest = None
+            # steps on both sides of an event may be alike
+            elif rest is not None and (done := round((event.time - rest.begin) / rest.size)) > 0:
+                yield replace(rest, end=event.time, count=done)
+                rest = replace(rest, begin=event.time, count=rest.count - done)
             yield event
             event = next(events, None)
+        if rest is not None:
+            yield rest
     while event is not None:
         yield event
         event = next(events, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from command_line import Outcome, reference
 
 from fmimaster import Jacobi, Polynomial, Results, Simulation
 from fmimaster.algorithms import Aligned, AutomaticSequence, Sequential, Waveform
+from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
 from fmimaster.control.event_clock import Check, EarlyReturn
@@ -19,6 +21,7 @@ from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep
+from fmimaster.results.facts_writer import lines
 
 Run = Callable[..., Outcome]
 
@@ -129,9 +132,9 @@ def table(run: Run, two_mass: Path, tmp_path: Path) -> Path:
 
 
 def test_steps_and_events_are_shown_in_their_order(run: Run, table: Path) -> None:
-    lines = run("steps", table).out.splitlines()
-    assert lines[0] == "17 steps, 1 event"
-    rows = [line.split(None, 3) for line in lines[lines.index("") + 2 :]]
+    shown = run("steps", table).out.splitlines()
+    assert shown[0] == "17 steps, 1 event"
+    rows = [line.split(None, 3) for line in shown[shown.index("") + 2 :]]
     assert rows[0] == ["0.0125", "0.0125", "1", "ramp"]
     assert rows[3][2:] == ["4", "step size"]  # a quiet stretch is one line
     assert rows[6][3] == "collision predicted"
@@ -141,6 +144,25 @@ def test_steps_and_events_are_shown_in_their_order(run: Run, table: Path) -> Non
         "lower.v 7.42304 -> -7.66313, "
     )
     assert rows[-1][2:] == ["1", "stop time"]
+
+
+def test_an_event_stands_between_steps_that_are_alike(run: Run, tmp_path: Path) -> None:
+    who = ("a",)
+    event = Event(0.3, 1, "a.z", False, who, Cause(Kind.DETECTED), {"z": 1.0}, {"z": 2.0})
+    steps = [Steps(0.0, 1.0, Cause(Kind.STEP_SIZE), 10)]
+    table = tmp_path / "run.csv"
+    table.write_text('"time"\n0\n')
+    (tmp_path / "run.events.json").write_text(
+        "\n".join(lines([event, replace(event, index=2)], steps))
+    )
+    rows = run("steps", table).out.splitlines()
+    assert rows[0] == "10 steps, 2 events"
+    assert [row.split()[:3:2] for row in rows[-4:]] == [
+        ["0.3", "3"],
+        ["0.3", "*"],
+        ["0.3", "*"],
+        ["1", "7"],
+    ]
 
 
 def test_the_json_is_stable(run: Run, table: Path) -> None:
