@@ -90,7 +90,7 @@ def errors(runs: Sequence[MethodRun]) -> Figure:
         error, times = position_error(run.results, exact_solution(run.method.benchmark))
         label = f"{run.method.name}, H = {run.method.size:g} s"
         key.append((label, Line2D([], [], color=colour, linewidth=1.4, linestyle=style)))
-        if not run.results.events:  # FMUs execute their events themselves: the paper's methods
+        if run.method.clock is None or not run.method.clock.fires:  # the paper's methods
             linear.plot(times, error, color=colour, linewidth=1.0)
         logarithmic.plot(times, error, color=colour, linewidth=0.9, linestyle=style)
     logarithmic.set_yscale("log")

@@ -10,6 +10,7 @@ from command_line import reference
 
 from fmimaster import AccuracyWarning, Results
 from fmimaster.causes import Kind, causes_of
+from fmimaster.demos.figures import errors
 from fmimaster.demos.methods import METHODS, Method, MethodRun, run_method
 from fmimaster.demos.scoring import (
     Execution,
@@ -152,3 +153,11 @@ def test_what_fmus_log_and_what_results_carry_are_the_same_events(version: str) 
 def test_only_plain_jacobi_has_nothing_to_explain() -> None:
     causes = causes_of(done("plain Jacobi", 0.01, "mixed").results.steps)
     assert {cause.kind for cause in causes} == {Kind.GRID, Kind.STOP_TIME}
+
+
+def test_the_figure_with_and_without_look_ahead_has_it() -> None:
+    runs = [
+        run_method(m) for m in METHODS if m.benchmark == "b3" and m.name.startswith("LookAhead")
+    ]
+    with_and_without, all_methods = errors(runs).axes
+    assert len(with_and_without.lines) == len(all_methods.lines) == 1
