@@ -8,7 +8,6 @@ from fmimaster.algorithms import Algorithm
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.step_rule import StepRule
 from fmimaster.errors import DescriptionError, OptionError
-from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.system.model import Scope
@@ -45,10 +44,10 @@ def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> No
     OptionError
         If no FMU has what the rule or the clock needs.
     """
-    if rule.watches_discrete_outputs and not any(g is Group.DISCRETE for _, g in plan.routes):
+    if rule.watches_discrete_outputs and not plan.discrete_routes:
         raise OptionError(
-            f"The step-size rule {type(rule).__name__} looks for changes of discrete outputs that are connected to "
-            f"discrete inputs, and there are none. {_what_fits(plan)}"
+            f"The step-size rule {type(rule).__name__} looks for changes of discrete outputs that are connected, and "
+            f"there are none. {_what_fits(plan)}"
         )
     if clock is None:
         return
@@ -124,7 +123,7 @@ def _what_fits(plan: Plan) -> str:
         fits.append(
             "There is Event Mode: event_mode=True (--event-mode) ends steps at time events."
         )
-    if plan.can_go_back and any(g is Group.DISCRETE for _, g in plan.routes):
+    if plan.can_go_back and plan.discrete_routes:
         fits.append(
             "Discrete outputs are connected: step_size=Locate(H) (--step-rule locate) finds their changes."
         )

@@ -192,6 +192,11 @@ class Route:
         return int(self.target.stop - self.target.start)
 
     @property
+    def has_discrete_source(self) -> bool:
+        """Whether the output changes at events only, as one of the type Boolean does; the input may be continuous."""
+        return not self.link.output.is_continuous
+
+    @property
     def is_lossless(self) -> bool:
         """Whether the conversion of types loses no value, except by rounding to Float32."""
         return is_lossless(self.link.output, self.link.input)

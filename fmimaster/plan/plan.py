@@ -102,6 +102,17 @@ class Plan:
         return all(i.model.capabilities.can_get_and_set_fmu_state for i in self.instances)
 
     @property
+    def discrete_routes(self) -> tuple[Route, ...]:
+        """Those from outputs that change at events only."""
+        return tuple(
+            route
+            for (_, group), routes in self.routes.items()
+            if group in (Group.CONTINUOUS, Group.DISCRETE)
+            for route in routes
+            if route.has_discrete_source
+        )
+
+    @property
     def step_order(self) -> StepOrder:
         """Names of all instances, and the trigger sequence."""
         return StepOrder(tuple(i.name for i in self.instances), self.trigger_sequence)

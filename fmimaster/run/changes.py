@@ -22,9 +22,7 @@ class Changes:
         ]
         self._outputs = [
             (route.source_type, route.source, plan.instances[route.link.source].name)
-            for (_, group), routes in plan.routes.items()
-            if group is Group.DISCRETE
-            for route in routes
+            for route in plan.discrete_routes
         ]
 
     def note(self) -> None:

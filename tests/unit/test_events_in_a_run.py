@@ -240,10 +240,14 @@ def test_sd12_no_step_has_no_length(simulate: Simulate, events: tuple[float, ...
 # Locating by going back -----------------------------------------------------------------------------------------------
 
 
-def test_a_change_of_a_discrete_output_is_located(simulate: Simulate) -> None:
+@pytest.mark.parametrize("target", [DataType.INT32, DataType.FLOAT64])
+def test_a_change_of_a_discrete_output_is_located(simulate: Simulate, target: DataType) -> None:
+    """Also where the input is continuous, as the valve of a tank that a controller opens by a Boolean."""
     integer = {"type": DataType.INT32}
     switch = PythonFmu(outputs={"n": lambda v: int(v.t >= 0.37)}, attributes={"n": integer})
-    reader = PythonFmu(inputs={"n": 0}, outputs={"y": lambda v: v.n}, attributes={"n": integer})
+    reader = PythonFmu(
+        inputs={"n": 0}, outputs={"y": lambda v: v.n}, attributes={"n": {"type": target}}
+    )
     results = simulate(
         {"s": switch, "r": reader},
         ["s.n -> r.n"],

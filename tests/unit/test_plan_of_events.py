@@ -208,7 +208,7 @@ def test_indicators_that_no_fmu_stops_at_can_be_predicted() -> None:
 
 def test_locate_without_discrete_connections_is_told_what_fits() -> None:
     with pytest.raises(
-        OptionError, match=r"discrete inputs, and there are none\. Leave .*events\.md"
+        OptionError, match=r"are connected, and there are none\. Leave .*events\.md"
     ):
         refuse_plan(ALONE, Locate(0.1), None)
 
