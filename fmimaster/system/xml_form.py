@@ -95,7 +95,7 @@ ANNOTATIONS: dict[str, Form] = {
 
 
 class Fault(NamedTuple):
-    """Where an element has not its form."""
+    """Where an element breaks its form."""
 
     element: Element
     text: str
