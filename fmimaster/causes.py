@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -127,11 +126,3 @@ class Steps:
 def needs_explanation(events: Sequence[Event], steps: Iterable[Steps]) -> bool:
     """Whether there is an event, or a step that does not end on the grid."""
     return bool(events) or any(s.cause.kind not in NEED_NO_WORDS for s in steps)
-
-
-def causes_of(steps: Iterable[Steps]) -> dict[Cause, int]:
-    """Cause → number of steps, the most frequent first."""
-    counts: Counter[Cause] = Counter()
-    for s in steps:
-        counts[s.cause] += s.count
-    return dict(counts.most_common())

@@ -31,7 +31,7 @@ class FactsWriter:
     Raises
     ------
     FileError
-        By each method, if the file cannot be written.
+        By each method, if the file cannot be written, and by each one after that: what was written before is lost.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,6 +40,7 @@ class FactsWriter:
         self._steps: FileIO | None = None
         self._events_taken = 0
         self._steps_taken = 0
+        self._failure: FileError | None = None
 
     @property
     def has_written(self) -> bool:
@@ -79,6 +80,8 @@ class FactsWriter:
                 self.path.unlink()
 
     def _opened(self) -> tuple[FileIO, FileIO]:
+        if self._failure is not None:
+            raise self._failure
         if self._file is None or self._steps is None:
             # without buffers: what cannot be written fails here, and not when the file is closed
             self._file = FileIO(self.path, "w")
@@ -98,7 +101,8 @@ class FactsWriter:
         if self.path.is_file():
             with suppress(OSError):
                 self.path.unlink()
-        return FileError(f"'{self.path}' cannot be written: {error.strerror or error}.")
+        self._failure = FileError(f"'{self.path}' cannot be written: {error.strerror or error}.")
+        return self._failure
 
 
 def _append(file: FileIO, before: int, entries: Sequence[str]) -> None:

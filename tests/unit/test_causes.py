@@ -21,7 +21,6 @@ from fmimaster.causes import (
     Event,
     Kind,
     Steps,
-    causes_of,
     needs_explanation,
 )
 from fmimaster.control.event_clock import EarlyReturn, EventClock
@@ -233,8 +232,8 @@ def test_steps_cover_the_run_without_a_gap() -> None:
     assert results.steps[0].begin == 0.0
     assert results.steps[-1].end == 6.0
     assert all(a.end == b.begin for a, b in zip(results.steps, results.steps[1:], strict=False))
-    assert sum(causes_of(results.steps).values()) == results.statistics.steps
-    assert PREDICTED in causes_of(results.steps)
+    assert sum(s.count for s in results.steps) == results.statistics.steps
+    assert PREDICTED in [s.cause for s in results.steps]
 
 
 def test_how_an_event_was_found_is_told() -> None:

@@ -9,6 +9,7 @@ import logging
 import re
 import warnings
 from collections.abc import Callable
+from errno import ENOSPC
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from pytest import approx
 from python_fmu import PythonFmu
 
 from fmimaster import AccuracyWarning, SimulationError
-from fmimaster.causes import Event, Steps
+from fmimaster.causes import GRID, RAMP, Event, Steps
 from fmimaster.cli import main
 from fmimaster.commands.steps import _page
 from fmimaster.control.look_ahead import LookAhead
@@ -26,7 +27,8 @@ from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep
 from fmimaster.errors import FileError
 from fmimaster.fmu.instance import StepAnswer
-from fmimaster.results.facts import Facts, read_facts
+from fmimaster.results.facts import Facts, finish_facts, read_facts
+from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.run.event_handler import MOST_LATE
 from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
@@ -133,6 +135,26 @@ def test_facts_that_cannot_be_written_during_the_run_end_it(
     (tmp_path / "run.events.json").mkdir()
     with pytest.raises(FileError, match=r"run\.events\.json' cannot be written"):
         run(simulation).run(output_file=tmp_path / "run.csv")
+
+
+def test_facts_that_could_not_be_written_once_are_not_begun_anew_without_their_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full, and the file is removed: then there is room again."""
+
+    def full(*_: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    writer = FactsWriter(tmp_path / "run.events.json")
+    steps = [Steps(0.0, 1.0, GRID, 1)]
+    writer.take([], steps)
+    with monkeypatch.context() as patched:
+        patched.setattr("fmimaster.results.facts_writer._write", full)
+        with pytest.raises(FileError, match=r"run\.events\.json' cannot be written: No space left"):
+            writer.take([], steps)
+    with pytest.raises(FileError, match="No space left"):
+        finish_facts(writer, [], [Steps(1.0, 1.5, RAMP, 1)])
+    assert not writer.path.exists()
 
 
 def test_a_document_with_other_line_breaks_is_read_and_shown_the_same(

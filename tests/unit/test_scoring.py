@@ -9,7 +9,7 @@ import pytest
 from command_line import reference
 
 from fmimaster import AccuracyWarning, Results
-from fmimaster.causes import Kind, causes_of
+from fmimaster.causes import Kind
 from fmimaster.demos.figures import errors
 from fmimaster.demos.methods import METHODS, Method, MethodRun, run_method
 from fmimaster.demos.scoring import (
@@ -151,8 +151,8 @@ def test_what_fmus_log_and_what_results_carry_are_the_same_events(version: str) 
 
 
 def test_only_plain_jacobi_has_nothing_to_explain() -> None:
-    causes = causes_of(done("plain Jacobi", 0.01, "mixed").results.steps)
-    assert {cause.kind for cause in causes} == {Kind.GRID, Kind.STOP_TIME}
+    steps = done("plain Jacobi", 0.01, "mixed").results.steps
+    assert {s.cause.kind for s in steps} == {Kind.GRID, Kind.STOP_TIME}
 
 
 def test_the_figure_with_and_without_look_ahead_has_it() -> None:
