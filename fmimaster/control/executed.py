@@ -12,7 +12,8 @@ from math import inf
 from typing import NamedTuple
 
 from fmimaster.control.cubic import hermite, lowest, slope, value
-from fmimaster.control.indicators import ROUNDING, IndicatorSet
+from fmimaster.control.indicator_set import IndicatorSet
+from fmimaster.control.indicators import ROUNDING
 
 LEAST_POINTS = 3
 """Values that show a course: the last term of a parabola tells whether it is one."""

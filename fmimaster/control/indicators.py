@@ -22,7 +22,7 @@ between which nothing but rounding is left, of whatever sign.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from math import inf
 from sys import float_info
@@ -31,12 +31,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmimaster.control.grid import rounding
+from fmimaster.control.indicator_set import IndicatorSet, indicator_set, sources
 from fmimaster.errors import SimulationError
-from fmimaster.plan.events import Member
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
-from fmimaster.system.model import DataType, Indicator, Model, Variable
+from fmimaster.system.model import DataType
 
 NONE: frozenset[int] = frozenset()
 """No events."""
@@ -89,30 +89,6 @@ class Near(NamedTuple):
     """This part of the inputs on which it depends is nothing."""
 
 
-class IndicatorSet(NamedTuple):
-    """The indicators by which one member sees an event."""
-
-    number: int
-    """Index among all sets."""
-    event: int
-    """Index in the plan's events."""
-    instance: int
-    z: tuple[int, ...]
-    """Slots of the indicators among the Float64 outputs."""
-    pairs: tuple[tuple[int, int], ...]
-    """The same, each with the slot of its time derivative; -1 if it has none."""
-    tolerances: tuple[float, ...]
-    """How near to 0 each indicator is at zero by the declaration of the FMU; 0 where it declares nothing."""
-    is_inside: bool
-    """Whether the FMU executes the event inside a step: it has neither a trigger nor Event Mode."""
-    internal_step: float
-    """Fixed internal step size in s of an FMU that executes the event itself; 0 if it has none."""
-    is_triggered: bool
-    """Whether the importer lets the event happen; if not, the FMU does, by a condition of its own."""
-    stops: bool
-    """Whether the FMU returns early where it happens; what its indicators show without that is no event of it."""
-
-
 class Indicators:
     """The indicators of a plan in a value store.
 
@@ -134,7 +110,7 @@ class Indicators:
         self.outdated: frozenset[int] = NONE
         """Sets, by number, that do not show what an event at this instant has changed: they say nothing."""
         members = [(e, m) for e, event in enumerate(plan.events) for m in event.members]
-        self.sets = [_indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
+        self.sets = [indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
         self.look_ahead = [
             (i, slot.start)
             for i, instance in enumerate(plan.instances)
@@ -158,7 +134,7 @@ class Indicators:
                     variable = plan.instances[s.instance].model.variable(name or "")
                     if variable is None:
                         continue
-                    self._sources[k] = tuple(_sources(plan, s.instance, variable))
+                    self._sources[k] = tuple(sources(plan, s.instance, variable))
                     if variable.has_nominal:
                         store.largest[k] = max(store.largest[k], variable.nominal)
 
@@ -416,51 +392,3 @@ class Indicators:
         """The declaration of the event by the FMU."""
         event = self.plan.events[s.event]
         return next(m.declaration for m in event.members if m.instance == s.instance)
-
-
-def _indicator_set(plan: Plan, number: int, event: int, member: Member) -> IndicatorSet:
-    instance = member.instance
-
-    def slot(name: str) -> int:
-        return int(plan.layout.slots[instance, Group.OUTPUTS, name][1].start)
-
-    pairs = tuple(
-        (slot(i.name), -1 if i.derivative is None else slot(i.derivative))
-        for i in member.declaration.indicators
-    )
-    indicators = tuple(z for z, _ in pairs)
-    is_triggered, planned = member.trigger is not None, plan.instances[instance]
-    model = planned.model
-    return IndicatorSet(
-        number,
-        event,
-        instance,
-        indicators,
-        pairs,
-        tolerances=tuple(_tolerance(model, i) for i in member.declaration.indicators),
-        is_inside=not (is_triggered or planned.event_mode),
-        internal_step=0.0 if is_triggered else model.capabilities.fixed_internal_step_size or 0.0,
-        is_triggered=is_triggered,
-        stops=not is_triggered and planned.event_mode and planned.may_return_early,
-    )
-
-
-def _tolerance(model: Model, indicator: Indicator) -> float:
-    """How near to 0 it is at zero by the declaration of the FMU, in its unit."""
-    variable = model.variable(indicator.name)
-    if indicator.tolerance is None or variable is None:
-        return 0.0
-    return indicator.tolerance * abs(variable.nominal)
-
-
-def _sources(plan: Plan, instance: int, variable: Variable) -> Iterator[tuple[int, float]]:
-    """Slots of the outputs that feed the inputs of the same unit on which a variable depends directly, each with the factor
-    on the way."""
-    needed = plan.instances[instance].model.dependencies.get(variable.name, ())
-    for link in plan.links:
-        if link.target != instance or link.input.name not in needed:
-            continue
-        if link.input.unit == variable.unit and link.output.type is DataType.FLOAT64:
-            _, slot = plan.layout.slots[link.source, Group.OUTPUTS, link.output.name]
-            for k in range(slot.start, slot.stop):
-                yield k, abs(link.transformation.factor)

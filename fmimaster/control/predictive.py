@@ -21,7 +21,8 @@ from fmimaster.control.indicator_cubics import (
     time_by_tangents,
     without_history,
 )
-from fmimaster.control.indicators import LATE, Indicators, IndicatorSet
+from fmimaster.control.indicator_set import IndicatorSet
+from fmimaster.control.indicators import LATE, Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import Ramp
 from fmimaster.control.step_rule import StepRule, Time

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from fmimaster.causes import Cause, Event, Kind
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.executed import CERTAIN_JUMP, LEAST_JUMP, Course, course
-from fmimaster.control.indicators import STOPPED, IndicatorSet
+from fmimaster.control.indicator_set import IndicatorSet
+from fmimaster.control.indicators import STOPPED
 from fmimaster.plan.events import counter_of, executes_itself
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan

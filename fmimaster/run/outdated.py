@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from fmimaster.control.indicators import IndicatorSet
+from fmimaster.control.indicator_set import IndicatorSet
 from fmimaster.plan.plan import Plan
 from fmimaster.system.resolve import Link
 
