@@ -26,6 +26,8 @@ ALGORITHMS = [
     GaussSeidel(),
     GaussSeidel(Polynomial(3, 0)),
     Jacobi(FIRST_ORDER),
+    Jacobi(Polynomial(2, 1, mean=True)),
+    GaussSeidel(Polynomial(3, 1, adaptive=True)),
     Waveform(Aligned(Jacobi(Polynomial(2, 1)))),
 ]
 
