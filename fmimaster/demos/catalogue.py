@@ -124,6 +124,11 @@ class TwoMassDemo:
         write_csv(best.results, file)
         stage.tell(
             [
+                *(
+                    f"warning of '{run.method.name}', H = {run.method.size:g} s: {warning}"
+                    for run in runs
+                    for warning in run.results.statistics.warnings
+                ),
                 f"{len(best.results)} rows of '{best.method.name}' written to {file}",
                 *(f"figure written to {path}" for path in write_figures(runs, best, stage.folder)),
                 f"Next: fmimaster steps {file}",

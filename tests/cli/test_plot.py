@@ -104,6 +104,7 @@ def test_the_two_masses_compare_methods_with_the_papers(
 ) -> None:
     reference("systems/two-mass-b3-mixed.ssp")
     outcome = run("demo", "two-mass", "--fmus", version, "--output-directory", tmp_path)
+    assert "warning of 'Dejaco I-V', H = 0.3 s: the event 'collision' was found late" in outcome.err
     assert outcome.status == 0, outcome.err
     header = next(line for line in outcome.out.splitlines() if line.startswith("method"))
     assert re.split(r"  +", header) == list(HEADER)
