@@ -165,6 +165,17 @@ def test_an_event_stands_between_steps_that_are_alike(run: Run, tmp_path: Path) 
     ]
 
 
+def test_a_table_without_events_tells_where_to_read_what_shows_them(
+    run: Run, tmp_path: Path
+) -> None:
+    """Not to take an event clock: the FMU may be one that is refused with it."""
+    table = tmp_path / "quiet.csv"
+    run("simulate", reference("fmi3/Dahlquist.fmu"), "--stop-time", "1", "--output-file", table)
+    message = run("steps", table).error
+    assert "no event was seen" in message
+    assert message.rstrip().endswith('docs/events.md, "My FMU has …".')
+
+
 def test_the_json_is_stable(run: Run, table: Path) -> None:
     told = json.loads(run("steps", table, "--json").out)
     assert list(told) == ["format", "events", "steps"]
