@@ -78,12 +78,13 @@ def bounce(unit: str, hours: float, version: int, folder: str) -> Path:
     run(UNITS[unit], 360 * hours, version, path)
     early = megabytes()
     results = run(UNITS[unit], 3600 * hours, version, path)
+    late = megabytes()  # before all events are read at once
     times = times_of_events(path)
     expected = PERIOD * np.arange(1, len(times) + 1)
     print(
         f"{unit:2}: {len(times)} events, {results.statistics.steps} steps, times right to "
-        f"{np.abs(times - expected).max():.1e} s, {len(results.statistics.warnings)} warnings; memory {early:.0f} MB after "
-        f"a tenth of the time, {megabytes():.0f} MB at the end",
+        f"{np.abs(times - expected).max():.1e} s, {len(results.statistics.warnings)} warnings; "
+        f"memory {early:.0f} MB after a tenth of the time, {late:.0f} MB at the end",
         flush=True,
     )
     return path

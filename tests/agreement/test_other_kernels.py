@@ -102,7 +102,7 @@ WRONG = {
     "MOVE of triggers": ("*t->active |= *t->sources[s];", "*t->active = *t->sources[s];"),
     "MOVE of what comes along": ("*t->active && m < t->n_moves", "m < t->n_moves"),
     "SET of triggers": ("*t->active = 0;", ""),
-    "SET of counters": ("++*t->counter;", "*t->counter += 0;"),
+    "SET of counters": ("*t->counter + 1u", "*t->counter + 0u"),
     "GET of clocks": (
         "status = fm_get_clocks(k, c);",
         "status = k->fits > 1 ? fm_get_clocks(k, c) : FM_RAN;",

@@ -235,6 +235,7 @@ EVENT_RUNS: dict[str, tuple[Algorithm, Any, EventClock]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::fmimaster.errors.AccuracyWarning")  # long steps of Check
 @pytest.mark.parametrize("version", ["fmi2", "fmi3", "mixed"])
 @pytest.mark.parametrize("benchmark", ["b1", "b2"])
 @pytest.mark.parametrize("name", EVENT_RUNS)

@@ -15,6 +15,7 @@ CLASSES = {
     for name, kind in vars(errors).items()
     if isinstance(kind, type)
     and issubclass(kind, BaseException)
+    and not issubclass(kind, Warning)  # described below the tree
     and kind.__module__ == errors.__name__
 }
 

@@ -80,6 +80,7 @@ def falling(shortest: float) -> PythonFmu:
 
 def ramp(step: Callable[[Any, float], StepAnswer | None], **more: Any) -> PythonFmu:
     outputs = {"y": lambda v: v.x}
+    more |= {"max_input_derivative_order": 1}  # sweeps need inputs that follow a polynomial
     return PythonFmu(inputs={"u": 0.0}, states={"x": 0.0}, outputs=outputs, step=step, **more)
 
 
