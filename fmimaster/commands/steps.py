@@ -48,8 +48,8 @@ def _missing(table: Path, path: Path) -> str:
         )
     return (
         f"There is no '{path.name}' beside '{table}': no event was seen in that run and all steps ended on the grid, "
-        "or the table was moved, or comes from another program. What shows the events of an FMU is in docs/events.md, "
-        '"My FMU has …".'
+        "or the run was killed, or the table was moved, or comes from another program. What shows the events of an FMU is "
+        'in docs/events.md, "My FMU has …".'
     )
 
 

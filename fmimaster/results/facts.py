@@ -14,13 +14,9 @@ from fmimaster.causes import Event, Steps, needs_explanation
 from fmimaster.errors import FileError
 from fmimaster.given_path import given_path
 from fmimaster.results.facts_reader import EVENTS_2, events_in, steps_in
-from fmimaster.results.facts_writer import FactsWriter
+from fmimaster.results.facts_writer import FactsWriter, head_of
 
 SUFFIX = ".events.json"
-_ANY_FORMAT = "fmimaster events "
-_HEAD = 100
-"""So many characters of a file tell whether it is one of ours, however large it is."""
-
 _Entry = TypeVar("_Entry", Event, Steps)
 
 
@@ -47,20 +43,12 @@ def finish_facts(writer: FactsWriter, events: Sequence[Event], steps: Sequence[S
     if writer.has_written or needs_explanation(events, steps):
         writer.finish(events, steps)
     else:
-        _remove_older(writer.path)
+        writer.remove_older()
 
 
 def may_have_facts(table: str | os.PathLike[str]) -> bool:
     """Whether facts can stand beside a table: it is a file, and no device such as /dev/stdout."""
     return Path(table).is_file() and Path(table).parent != Path("/dev")
-
-
-def _remove_older(path: Path) -> None:
-    try:
-        if path.is_file() and _ANY_FORMAT in _head(path):
-            path.unlink()
-    except OSError as error:
-        raise FileError(f"'{path}' cannot be written: {error.strerror or error}.") from error
 
 
 class Facts:
@@ -88,7 +76,7 @@ class Facts:
         try:
             if not path.is_file():
                 return
-            if EVENTS_2 not in (head := _head(path)):
+            if EVENTS_2 not in (head := head_of(path)):
                 raise ValueError(f"it begins with {head[:40]!r}, not with the format '{EVENTS_2}'")
             yield from entries(path)
         except OSError as error:
@@ -114,8 +102,3 @@ def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[
     """
     read = Facts(table)
     return tuple(read.events()), tuple(read.steps())
-
-
-def _head(path: Path) -> str:
-    with path.open(encoding="utf-8", errors="replace") as stream:
-        return stream.read(_HEAD)

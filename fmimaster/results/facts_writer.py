@@ -19,6 +19,10 @@ from fmimaster.errors import FileError
 from fmimaster.results.facts_reader import BEGIN, BETWEEN, END, EVENTS, STEPS
 from fmimaster.visible import visible_json
 
+_ANY_FORMAT = "fmimaster events "
+_HEAD = 100
+"""So many characters of a file tell whether it is one of ours, however large it is."""
+
 _COPIED_AT_ONCE = 2**20
 """So many bytes of the steps are copied at one time."""
 
@@ -72,6 +76,14 @@ class FactsWriter:
             raise self._failed(error) from error
         self._close()
 
+    def remove_older(self) -> None:
+        """Remove the file that belongs to an earlier table of that name."""
+        try:
+            if not self.has_written and self.path.is_file() and _ANY_FORMAT in head_of(self.path):
+                self.path.unlink()
+        except OSError as error:
+            raise self._failed(error) from error
+
     def discard(self) -> None:
         """Remove what was written, if anything was; a part of a document is of no use."""
         if self.has_written:
@@ -103,6 +115,12 @@ class FactsWriter:
                 self.path.unlink()
         self._failure = FileError(f"'{self.path}' cannot be written: {error.strerror or error}.")
         return self._failure
+
+
+def head_of(path: Path) -> str:
+    """The first characters of a file."""
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        return stream.read(_HEAD)
 
 
 def _append(file: FileIO, before: int, entries: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from fmimaster.causes import Event, Steps
+from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.run.state import RunState
 
@@ -19,13 +20,18 @@ class FactKeeper:
     ----------
     writer : FactsWriter or None
         If there is none, all stay in memory.
+    table : CsvWriter or None
+        Of the table that they belong to: once it replaces an older one, the older facts are removed.
     """
 
-    def __init__(self, state: RunState, writer: FactsWriter | None) -> None:
+    def __init__(
+        self, state: RunState, writer: FactsWriter | None, table: CsvWriter | None
+    ) -> None:
         self._state = state
         self._writer = writer
         self._lock = threading.Lock()
         self._is_closed = False
+        self._table = table
 
     def hand_on(self) -> None:
         """Hand on what is too much; only for the thread that steps.
@@ -37,6 +43,11 @@ class FactKeeper:
         """
         events, steps = self._state.event_log.events, self._state.step_log.ended
         writer = self._writer
+        if writer is not None and self._table is not None and self._table.has_written:
+            self._table = None
+            with self._lock:
+                if not self._is_closed:
+                    writer.remove_older()
         if writer is None or (len(events) <= 2 * MOST_EVENTS and len(steps) <= 2 * MOST_STEPS):
             return
         with self._lock:

@@ -88,7 +88,7 @@ class Session:
         timeline = Timeline.of((schedule.instant(p) for p in schedule.points), jumps)
         memory = rule.begin(base, base.ticks(schedule.start))
         self.state = RunState(self.start, timeline, memory)
-        self.facts = FactKeeper(self.state, facts)
+        self.facts = FactKeeper(self.state, facts, writer)
         algorithm = settings.algorithm_used
         loop = Loop(
             plan,

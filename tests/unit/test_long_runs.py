@@ -157,6 +157,19 @@ def test_facts_that_could_not_be_written_once_are_not_begun_anew_without_their_b
     assert not writer.path.exists()
 
 
+def test_facts_of_an_earlier_table_are_gone_as_soon_as_that_is(
+    simulation: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is killed must not leave a table with the events of another one."""
+    table, file, seen = tmp_path / "run.csv", tmp_path / "run.events.json", list[bool]()
+    run(simulation).run(output_file=table)
+    monkeypatch.setattr("fmimaster.run.rows._rows_of_a_block", lambda _: 200)
+    run(simulation, ticking(lambda: seen.append(file.exists()))).run(output_file=table)
+    assert seen[0]
+    assert not seen[-1]  # the last events are written when the run has ended
+    assert len(read_facts(table)[0]) == MANY
+
+
 def test_a_document_with_other_line_breaks_is_read_and_shown_the_same(
     simulation: Make, tmp_path: Path
 ) -> None:
