@@ -80,7 +80,10 @@ def test_means_are_thirty_times_better_than_held_values_on_random_systems() -> N
     ratios = []
     for number in (0, 2, 10, 12, 20, 22):
         system = random_system(number)
-        options = {"stop_time": system.stop_time / 4, "start_values": system.start_values}
+        options: dict[str, Any] = {
+            "stop_time": system.stop_time / 4,
+            "start_values": system.start_values,
+        }
         held, mean = (
             events_by_held_inputs(polynomial, 0.02, system.version, **options)
             for polynomial in (HOLD, MEAN)

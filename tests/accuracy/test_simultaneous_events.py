@@ -139,7 +139,7 @@ def test_hits_of_unequal_balls_go_on_until_none_approaches_another(
 ) -> None:
     """One hit after the other, by the formula for two bodies: the first, the second, the first again, ..."""
     v = [1.0, 0.0, -1.0]
-    expected = []
+    expected: list[str] = []
     while True:
         n = 0 if v[0] - v[1] > 1e-12 else 1 if v[1] - v[2] > 1e-12 else None
         if n is None or len(expected) > 100:

@@ -252,7 +252,7 @@ def test_an_early_return_without_length_is_an_event_at_the_start_of_the_step(
     simulate: Simulate,
 ) -> None:
     """The FMU finds its event at the start of a step: after the update it goes on."""
-    times = []
+    times: list[float] = []
 
     def step(v: Any, h: float) -> StepAnswer | None:
         if v.t >= 0.4 and not times:

@@ -33,7 +33,7 @@ def limited(*, event_mode: bool) -> PythonFmu:
         v.seen = v.hit
 
     def shown(v: Any) -> float:
-        return v.limit + (0 if event_mode else v.hit - v.seen) - v.u
+        return float(v.limit + (0 if event_mode else v.hit - v.seen) - v.u)
 
     return PythonFmu(
         inputs={"u": 0.0, "hit": 0},

@@ -245,7 +245,7 @@ def test_steps_get_longer_until_an_fmu_with_an_unknown_internal_step_has_execute
     last = HIT - tick
 
     def fallen(v: Any) -> float:
-        return floor((v.t + 1e-12) / tick) * tick
+        return float(floor((v.t + 1e-12) / tick) * tick)
 
     def height(v: Any) -> float:
         t = fallen(v)
