@@ -24,6 +24,10 @@ from fmimaster.system.model import (
     Variability,
 )
 
+pytestmark = pytest.mark.filterwarnings(  # its input is a table, whose values are held
+    "ignore:.*inputs that are held:fmimaster.errors.AccuracyWarning"
+)
+
 
 def limited(*, event_mode: bool) -> PythonFmu:
     """Its event is on if the input has come up to a limit, which the event lifts by 1."""
