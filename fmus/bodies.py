@@ -13,7 +13,7 @@ SYSTEMS = Path(__file__).resolve().parent / "systems"
 
 @dataclass(frozen=True)
 class Bodies:
-    """A system of bodies that are told of each other.
+    """A system of bodies that have the values of each other.
 
     Body k has the name ``stem`` with the number k, and `values` for its parameters and states. `partners` has, for each
     body, the body whose position, velocity and acceleration the inputs of each role take. A shared event has a name and
