@@ -161,6 +161,9 @@ class SystemDescription:
     is_single_fmu: bool = False
     """Whether it is nothing but one FMU: then its variables are named without its name."""
 
+    sequence: tuple[str, ...] = ()
+    """Full names of the components in the order in which they are stepped; empty if the description leaves it open."""
+
     def components(self) -> Iterator[tuple[str, Component]]:
         """All components with their full names (``"vehicle.engine"``; the root system's name is left out)."""
         yield from _components(self.system, "")

@@ -30,6 +30,7 @@ from fmimaster.system.ssp_document import Document, read_transformation, read_un
 from fmimaster.system.ssp_events import read_shared_events
 from fmimaster.system.ssp_experiment import read_experiment
 from fmimaster.system.ssp_parameters import read_parameters
+from fmimaster.system.ssp_sequence import read_sequence
 from fmimaster.system.xml import (
     Element,
     child,
@@ -96,13 +97,13 @@ def read_system(path: Path | str) -> SystemDescription:
     if path.is_dir():
         if (path / "modelDescription.xml").is_file():
             return _single(path, path.name)
-        return _described(*_find_ssd(path), path)
+        return _described(*find_ssd(path), path)
     if suffix == ".fmu":
         return _single(path, path.stem)
     if suffix == ".ssd":
         return _described(Source(path), (), path)
     if suffix == ".ssp":
-        return _described(*_find_ssd(path), path)
+        return _described(*find_ssd(path), path)
     raise FileError(
         f"'{path}' is not a system. Expected an SSP archive (.ssp), an SSD (.ssd), an FMU (.fmu), "
         f"or a folder with {_SSD} or modelDescription.xml."
@@ -114,7 +115,7 @@ def _single(path: Path, name: str) -> SystemDescription:
     return SystemDescription(system, source=path, is_single_fmu=True)
 
 
-def _find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
+def find_ssd(path: Path) -> tuple[Source, tuple[str, ...]]:
     """The description in an archive or folder, and a note if it has an unexpected name."""
     if path.is_dir():  # only the top level: a folder may hold anything
         names: tuple[str, ...] = tuple(sorted(p.name for p in path.iterdir() if p.is_file()))
@@ -145,7 +146,10 @@ def _described(ssd: Source, notes: tuple[str, ...], path: Path) -> SystemDescrip
     system = child(root, "System")
     if system is None:
         raise FileError(f"{location(root)}: there is no System in it.")
-    description = SystemDescription(_system(system, document), read_experiment(document), path)
+    described, sequence = _system(system, document), read_sequence(system, document)
+    # the experiment last: it notes the annotations that were not read
+    experiment = read_experiment(document)
+    description = SystemDescription(described, experiment, path, sequence=sequence)
     _check_unique(_full_names(description.system, ""), "components with the full name", root)
     return replace(
         description,
