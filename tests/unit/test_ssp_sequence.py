@@ -8,7 +8,7 @@ from pathlib import Path
 import fmpy
 import pytest
 from lxml import etree
-from ssd_text import annotated as annotations
+from ssd_text import annotated as with_annotations
 from ssd_text import component, elements, read, ssd
 
 from fmimaster import reference_path
@@ -38,7 +38,7 @@ def test_a_description_without_an_annotation_leaves_the_sequence_open(tmp_path: 
     "inside",
     [
         TWO,
-        TWO + annotations(OTHER),
+        TWO + with_annotations(OTHER),
         TWO + "<ssd:Annotations></ssd:Annotations>",
         TWO + "<ssd:Annotations/>",
         TWO + "\n  <ssd:Annotations>\n  </ssd:Annotations>",
@@ -49,7 +49,7 @@ def test_a_sequence_that_is_written_is_read_again(tmp_path: Path, inside: str) -
     assert sequence_of(tmp_path, text) == ("b", 'a "<&> é')
 
 
-@pytest.mark.parametrize("inside", [TWO, TWO + annotations(OTHER)])
+@pytest.mark.parametrize("inside", [TWO, TWO + with_annotations(OTHER)])
 def test_every_byte_outside_of_the_annotation_is_untouched(inside: str) -> None:
     text = ssd(inside).replace("\n", "\r\n")
     copy = with_sequence(text, "b", "a").decode()
@@ -60,7 +60,7 @@ def test_every_byte_outside_of_the_annotation_is_untouched(inside: str) -> None:
 
 
 def test_a_sequence_replaces_an_older_one(tmp_path: Path) -> None:
-    text = ssd(TWO + annotations(f"\n{OTHER}\n"))
+    text = ssd(TWO + with_annotations(f"\n{OTHER}\n"))
     first = with_sequence(text, "a", "b").decode()
     assert with_sequence(first, "b", "a") == with_sequence(text, "b", "a")
     assert with_sequence(first, "a", "b").decode() == first
@@ -77,7 +77,10 @@ def test_a_copy_keeps_the_encoding(tmp_path: Path, encoding: str) -> None:
 
 def test_a_nested_system_is_not_taken_for_the_root(tmp_path: Path) -> None:
     nested = (
-        '<ssd:System name="n">' + elements(component("c")) + annotations(OTHER) + "</ssd:System>"
+        '<ssd:System name="n">'
+        + elements(component("c"))
+        + with_annotations(OTHER)
+        + "</ssd:System>"
     )
     copy = with_sequence(ssd(elements(component("a"), nested)), "n.c", "a")
     assert sequence_of(tmp_path, copy) == ("n.c", "a")
@@ -134,4 +137,4 @@ def test_what_is_wrong_with_an_annotation_is_said(
 def test_two_sequences_are_refused(tmp_path: Path) -> None:
     one = f'<ssc:Annotation type="{ANNOTATION}">{write_sequence(["a", "b"])}</ssc:Annotation>'
     with pytest.raises(FileError, match="has 2 trigger sequences"):
-        read(tmp_path, ssd(TWO + annotations(one, one)))
+        read(tmp_path, ssd(TWO + with_annotations(one, one)))
