@@ -95,6 +95,9 @@ def main() -> None:
         name = f"thermostat-{version}"
         files = build_thermostat(name, version, archives)
         write_archive(arguments.output / "systems" / f"{name}.ssp", files)
+        name = f"four-units-{version}"
+        files = build_four_units(name, version, archives)
+        write_archive(arguments.output / "systems" / f"{name}.ssp", files)
     for kind, system in bodies.ALL.items():
         for version in system.versions:
             name = f"{kind}-{version}"
@@ -278,6 +281,16 @@ def build_thermostat(name: str, version: str, archives: Mapping[tuple[str, str],
         ).encode(),
         "resources/ThermostatRoom.fmu": archives[version, "ThermostatRoom"],
         "resources/ThermostatController.fmu": archives[version, "ThermostatController"],
+    }
+
+
+def build_four_units(name: str, version: str, archives: Mapping[tuple[str, str], bytes]) -> Files:
+    """The files of the SSP archive of the four units."""
+    template = string.Template((HERE / "systems" / "four-units.ssd").read_text(encoding="utf-8"))
+    models = [f"FourUnitsS{k}" for k in range(1, 5)]
+    return {
+        "SystemStructure.ssd": template.substitute(name=name, ssp=ssp_version([version])).encode(),
+        **{f"resources/{model}.fmu": archives[version, model] for model in models},
     }
 
 

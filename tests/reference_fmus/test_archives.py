@@ -18,10 +18,12 @@ import pytest
 from fmpy.validation import validate_fmu
 from lxml import etree
 from pytest import approx
+from reference_instance import MODELS
 
 BUILD = Path(__file__).parents[2] / "fmus" / "build.py"
 SYSTEMS = [f"two-mass-{b}-{v}" for b in ("b1", "b2", "b3") for v in ("fmi2", "fmi3", "mixed")]
 THERMOSTATS = ["thermostat-fmi2", "thermostat-fmi3"]
+FOUR_UNITS = ["four-units-fmi2", "four-units-fmi3"]
 BODIES = [f"{s}-{v}" for s in ("cradle", "rope") for v in ("fmi2", "fmi3", "mixed")]
 ARRAYS_OF = {
     "TwoMassUpper": ["u_poly"],
@@ -235,7 +237,7 @@ def test_the_same_sources_make_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("first", "second"):
         subprocess.run([sys.executable, BUILD, tmp_path / folder], check=True)
     built = sorted(p.relative_to(tmp_path / "first") for p in (tmp_path / "first").rglob("*.*"))
-    assert len(built) == 2 * 10 + 1 + len(SYSTEMS + THERMOSTATS + BODIES)
+    assert len(built) == 2 * len(MODELS) + 1 + len(SYSTEMS + THERMOSTATS + FOUR_UNITS + BODIES)
     for path in built:
         first, second = ((tmp_path / folder / path).read_bytes() for folder in ("first", "second"))
         assert first == second, path
@@ -252,7 +254,7 @@ def test_without_a_compiler_the_build_says_so(tmp_path: Path) -> None:
     assert "No C compiler: none of no-such-compiler was found." in result.stderr
 
 
-@pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS + BODIES)
+@pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS + FOUR_UNITS + BODIES)
 def test_a_system_is_valid_by_the_schema_of_ssp(reference: Path, name: str) -> None:
     schema = Path(fmpy.ssp.__file__).parent / "schema" / "SystemStructureDescription.xsd"
     if not schema.exists():
@@ -263,7 +265,7 @@ def test_a_system_is_valid_by_the_schema_of_ssp(reference: Path, name: str) -> N
     etree.XMLSchema(file=str(schema)).assertValid(document)
 
 
-@pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS + BODIES)
+@pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS + FOUR_UNITS + BODIES)
 def test_a_system_with_fmi3_is_of_ssp2(reference: Path, name: str) -> None:
     """SSP 1.0 knows FMI 1.0 and 2.0 only."""
     with zipfile.ZipFile(reference / "systems" / f"{name}.ssp") as archive:
