@@ -25,7 +25,7 @@ enum fm_type {
 
 /* Operations: FM_ and the name of the instruction, by which Python finds them; and what only the kernel has. */
 enum fm_op {
-    FM_MOVE, FM_FIT, FM_SET, FM_GET, FM_STEP, FM_SAVE, FM_RESTORE, FM_KEEP, FM_RECALL, FM_REMEMBER, FM_FORGET,
+    FM_MOVE, FM_FIT, FM_SET, FM_GET, FM_STEP, FM_SAVE, FM_RESTORE, FM_KEEP, FM_RECALL, FM_REVERT, FM_REMEMBER, FM_FORGET,
     FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL, FM_ALIGN, FM_UPDATE, FM_TICK, FM_CALL, FM_CORRECT,
     FM_MOVE_SET, /* a MOVE and the SET that comes next; the SET is in the program too, but skipped */
     FM_MOVE_TRIGGERS, FM_SET_TRIGGERS, FM_GET_CLOCKS, /* MOVE, SET and GET of these groups */
@@ -167,6 +167,12 @@ typedef struct {
     const size_t *slots;
 } fm_correction;
 
+/* Outputs of one type that lie side by side. */
+typedef struct {
+    int type;
+    size_t start, n;
+} fm_range;
+
 /* What CALL calls: returns FM_OK, FM_AGAIN, or FM_ERROR. */
 typedef struct fm_kernel fm_kernel;
 typedef struct {
@@ -179,17 +185,18 @@ typedef struct {
     int op;
     int instance;
     int group;       /* MOVE, SET, GET; the state for MODE */
-    int place;       /* SAVE, RESTORE: place; KEEP, RECALL: buffer */
+    int place;       /* SAVE, RESTORE: place; KEEP, RECALL, REVERT: buffer */
     int line;        /* in the program as it was written */
     int least, most; /* REPEAT; PARALLEL, ALIGN: least is the number of instructions that follow, ALIGNED:
                         of those before; STEP: whether the
                         instance may end it early, and whether its Event Mode is used */
     double at;       /* FIT: at; STEP: end; UNTIL: tolerance */
-    int n;           /* MOVE: of moves; SET, GET: of segments */
+    int n;           /* MOVE: of moves; SET, GET: of segments; REVERT: of ranges */
     const fm_move *moves;
     const fm_segment *segments;
     const fm_fit *fit;
     const fm_correction *correction;
+    const fm_range *ranges;     /* REVERT */
     const fm_hook *hook;        /* CALL */
     const fm_trigger *triggers; /* MOVE_TRIGGERS, SET_TRIGGERS: n of them */
 } fm_instruction;
@@ -322,6 +329,7 @@ void fm_move_triggers(const fm_instruction *c);
 void fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *source);
 void fm_keep(fm_kernel *k, int buffer);
 void fm_recall(fm_kernel *k, int buffer);
+void fm_revert(fm_kernel *k, const fm_instruction *c);
 void fm_remember(const fm_kernel *k);
 void fm_forget(const fm_kernel *k);
 double fm_largest_change(const fm_kernel *k, void *const *before);

@@ -107,6 +107,16 @@ void fm_recall(fm_kernel *k, int buffer)
     memcpy(k->requests, k->kept_requests + (size_t)buffer * n, n);
 }
 
+void fm_revert(fm_kernel *k, const fm_instruction *c)
+{
+    const fm_copy *copy = &k->buffers[c->place];
+    for (const fm_range *r = c->ranges, *end = r + c->n; r < end; r++) {
+        size_t bytes = fm_size[r->type], begin = r->start * bytes;
+        memcpy((char *)k->outputs[r->type] + begin, (const char *)copy->outputs[r->type] + begin, r->n * bytes);
+    }
+    k->read[c->instance] = copy->read[c->instance];
+}
+
 void fm_remember(const fm_kernel *k)
 {
     for (int b = k->n_history - 1; b > 0; b--) {

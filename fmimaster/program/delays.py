@@ -16,6 +16,7 @@ from fmimaster.program.instructions import (
     Program,
     Recall,
     Restore,
+    Revert,
     Save,
     Step,
     closings,
@@ -142,6 +143,8 @@ class _Walk:
                 self.buffers[buffer] = dict(self.read)
             case Recall(buffer):
                 self.read = dict(self.buffers[buffer])
+            case Revert(instance, buffer):
+                self.read[instance] = self.buffers[buffer].get(instance, 0.0)
 
     def _fitted(self, route: Route, k: int, fit: Fit, line: int) -> _Take:
         """The value of the k-th route; one whose source publishes too few derivatives is held."""

@@ -210,6 +210,14 @@ class Recall(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
+class Revert(Instruction):
+    """Outputs of one instance, and when they were read ← buffer. The limit and the event requests stay."""
+
+    instance: int
+    buffer: int
+
+
+@dataclass(frozen=True, slots=True)
 class Remember(Instruction):
     """The outputs become the newest point of the history, the oldest is dropped."""
 

@@ -24,6 +24,7 @@ from fmimaster.program.instructions import (
     Recall,
     Repeat,
     Restore,
+    Revert,
     Save,
     Set,
     Step,
@@ -155,6 +156,10 @@ def _buffer(instruction: Keep | Recall, _plan: Plan) -> tuple[str, str]:
     return f"buffer {instruction.buffer}", ""
 
 
+def _revert(instruction: Revert, _plan: Plan) -> tuple[str, str]:
+    return f"buffer {instruction.buffer}", "its outputs as they were kept"
+
+
 def _repeat(instruction: Repeat, _plan: Plan) -> tuple[str, str]:
     return f"{instruction.least} to {instruction.most} times", ""
 
@@ -184,6 +189,7 @@ _WORDS: Mapping[type[Instruction], Callable[[Any, Plan], tuple[str, str]]] = {
     Restore: _place,
     Keep: _buffer,
     Recall: _buffer,
+    Revert: _revert,
     Repeat: _repeat,
     Until: _until,
     Mode: _mode,

@@ -156,6 +156,13 @@ class ValueStore:
             array[:] = values[kind]
         self.read[:] = read
 
+    def revert(self, instance: int, slots: Sequence[tuple[DataType, slice]], buffer: int) -> None:
+        """These outputs of an instance, and when they were read ← buffer."""
+        values, read = self.buffers[buffer]
+        for kind, slot in slots:
+            self.outputs[kind][slot] = values[kind][slot]
+        self.read[instance] = read[instance]
+
     def remember(self) -> None:
         """Outputs and read times become the newest point of the history; the oldest one is dropped."""
         self.history.insert(0, self.history.pop())

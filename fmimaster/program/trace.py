@@ -94,6 +94,13 @@ class Trace:
         self._number, self._otherwise = known.number, known.otherwise
         self._read = dict(known.read)
 
+    def revert(self, instance: int, buffer: int) -> None:
+        """The outputs of one instance are those of a buffer again."""
+        known = self._buffers.get(buffer)
+        before = inf if known is None else known.read.get(instance, known.otherwise)
+        self._read[instance] = before
+        self.change()
+
     def repeat(self) -> None:
         """A repetition starts: its second pass finds other outputs than the first."""
         self._read, self._otherwise = {}, inf

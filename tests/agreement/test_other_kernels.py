@@ -51,6 +51,7 @@ WRONG = {
     "RESTORE": ("k->at[c->instance] = k->place_at[c->place];", "k->at[c->instance] = k->begin;"),
     "KEEP": ("    copy_to(k, &k->buffers[buffer]);", ""),
     "RECALL": ("fm_copy_outputs(k, k->outputs, copy->outputs);", ""),
+    "REVERT": ("k->read[c->instance] = copy->read[c->instance];", ""),
     "REMEMBER": ("for (int b = k->n_history - 1; b > 0; b--)", "for (int b = 1; b < 1; b++)"),
     "FORGET": ("k->history[b].read[i] = NAN;", "k->history[b].read[i] = 0.0;"),
     "REPEAT": ("p->count >= p->repeat->least &&", "p->count > p->repeat->least &&"),

@@ -128,6 +128,12 @@ def test_a_recalled_output_is_as_old_as_when_it_was_kept() -> None:
     assert of_text(begin + "RECALL 0\nMOVE b continuous\nSTEP b 1") == {"b": 1.0}
 
 
+def test_a_reverted_output_is_as_old_as_when_it_was_kept() -> None:
+    begin, end = "KEEP 0\nSTEP a 1\nGET a outputs\n", "MOVE b continuous\nSTEP b 1"
+    assert of_text(f"{begin}REVERT a 0\n{end}") == {"b": 1.0}
+    assert of_text(f"{begin}REVERT b 0\n{end}") == {"b": 0.0}
+
+
 def test_the_second_pass_of_a_repetition_counts() -> None:
     assert of_text(
         """

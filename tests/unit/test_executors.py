@@ -168,6 +168,14 @@ def test_buffers_are_told_apart() -> None:
     assert b.value("a.y") == 1.0
 
 
+def test_revert_brings_back_the_outputs_of_one_instance_and_when_they_were_read() -> None:
+    b = bench()
+    step_b = "STEP b 1.0\nGET b outputs"
+    b.run(f"KEEP 1\nKEEP 0\n{STEP_A}\n{step_b}\nREVERT a 1", 0.0, 1.0)
+    assert (b.value("a.y"), b.value("b.t")) == (0.0, 1.0)
+    assert (b.read_at("a"), b.read_at("b")) == (0.0, 1.0)
+
+
 # REMEMBER, FORGET -----------------------------------------------------------------------------------------------------
 
 

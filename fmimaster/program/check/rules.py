@@ -21,6 +21,7 @@ from fmimaster.program.instructions import (
     Program,
     Recall,
     Restore,
+    Revert,
     Save,
     Set,
     Step,
@@ -281,6 +282,14 @@ class Rules:
                     f"return early, stands at {self.instances[i].at:g} instead of {then.at:g}"
                 )
             self.note(i, read=then.read)
+
+    def revert(self, instruction: Revert) -> None:
+        i, buffer = instruction.instance, instruction.buffer
+        if buffer not in self.knowledge.kept:
+            self.fail(
+                f"{self.name(i)} is reverted to buffer {buffer}, but nothing has been kept in it"
+            )
+        self.note(i, read=self.knowledge.kept[buffer][i].read)
 
     def mode(self, instruction: Mode) -> None:
         i, goal = instruction.instance, instruction.state

@@ -28,6 +28,7 @@ from fmimaster.program.instructions import (
     Recall,
     Repeat,
     Restore,
+    Revert,
     Save,
     Set,
     Step,
@@ -121,6 +122,8 @@ class Encoder:
                 return {"instance": i, "place": place}
             case Keep(number) | Recall(number) | Tick(number):
                 return {"place": number}
+            case Revert(i, buffer):
+                return {"instance": i, "place": buffer, **self._lender.outputs(i)}
             case Call(number):
                 return {"hook": lend_hook(self._lender, self._context, self._hooks[number])}
             case Repeat(least, most):

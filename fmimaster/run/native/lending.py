@@ -197,6 +197,14 @@ class Lender:
             move.target = self.address(route.target_type, route.target.start + element)
         return {"n": len(elements), "moves": moves}
 
+    def outputs(self, i: int) -> dict[str, Any]:
+        """Where the outputs of an instance lie: fields of fm_instruction."""
+        segments = self.plan.layout.segments(i, Group.OUTPUTS)
+        ranges = [
+            (TYPES[s.type], s.start, s.stop - s.start) for s in segments if s.type.dtype != object
+        ]
+        return {"n": len(ranges), "ranges": self.lent(ffi.new("fm_range[]", ranges or [(0, 0, 0)]))}
+
     def correction(self, entry: Entry, i: int) -> Any:
         """What CORRECT corrects in an instance: an fm_correction."""
         correction, store = self.plan.corrections[i], self.store

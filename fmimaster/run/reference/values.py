@@ -14,6 +14,7 @@ from fmimaster.program.instructions import (
     Move,
     Recall,
     Remember,
+    Revert,
     Sample,
     Set,
 )
@@ -221,6 +222,14 @@ def recall(m: Machine, instruction: Recall, _: int) -> Action:
         m.requests = set(registers.kept_requests[buffer].nonzero()[0].tolist())
 
     return act
+
+
+def revert(m: Machine, instruction: Revert, _: int) -> Action:
+    """REVERT."""
+    i, buffer = instruction.instance, instruction.buffer
+    segments = m.plan.layout.segments(i, Group.OUTPUTS)
+    slots = [(s.type, slice(s.start, s.stop)) for s in segments]
+    return lambda: m.store.revert(i, slots, buffer)
 
 
 def remember(m: Machine, _instruction: Remember, _: int) -> Action:
