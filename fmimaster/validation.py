@@ -17,7 +17,7 @@ from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.given_path import given_path
-from fmimaster.plan.graph import AlgebraicLoop
+from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.make import make_plan
 from fmimaster.plan.plan import Plan
 from fmimaster.system.description import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from fmimaster.commands import plan_events, settings
 from fmimaster.commands.text import aligned, section, write, write_json
-from fmimaster.plan.graph import AlgebraicLoop
+from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason

@@ -1,4 +1,4 @@
-"""Dependencies between variables, algebraic loops, and the orders that follow from them.
+"""Dependencies between variables, and the order of stepping that follows from them.
 
 Nodes are pairs (instance index, variable name). An arc leads from an input to each output of the same instance that
 depends on it directly, and from an output to each input that it feeds. Strongly connected components of more than one
@@ -8,14 +8,13 @@ node are algebraic loops (Tarjan 1972; here by SciPy).
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from fmimaster.system.model import Causality, Model
-from fmimaster.system.resolve import Link
+from fmimaster.system.model import Causality, DependencyKind, Model
+from fmimaster.system.resolve import Link, ResolvedComponent
 
 Node = tuple[int, str]
 """An input or output: instance index and variable name."""
@@ -24,23 +23,61 @@ Arcs = Mapping[Node, Sequence[Node]]
 """Node → the nodes that depend on it directly."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlgebraicLoop:
-    """Variables that depend on each other directly, over several instances or within one."""
+@dataclass(frozen=True)
+class DependencyGraph:
+    """The graph of a system in one mode, and what is known of its variables."""
 
-    instances: tuple[int, ...]
-    """In the order in which they are evaluated."""
-    variables: tuple[Node, ...]
-    assumed: bool
-    """Whether it exists only because an FMU does not declare on what its outputs depend."""
+    arcs: Arcs
+    certain: Arcs
+    """Without those that are assumed because an FMU does not declare on what its outputs depend."""
+    names: tuple[str, ...]
+    """Of the instances."""
+    outputs: frozenset[Node]
+    """Those nodes that are outputs; the others are inputs."""
+    discrete: frozenset[Node] = frozenset()
+    """Outputs that change at events only, as all do that are no floating point numbers."""
+    linear: frozenset[tuple[Node, Node]] = frozenset()
+    """Arcs from inputs to outputs that are declared as linear, with factors that do not change between events."""
+    started: frozenset[Node] = frozenset()
+    """Inputs for which the user or the system has given a start value."""
+    scaled: frozenset[Node] = frozenset()
+    """Inputs and outputs for which the FMU declares a nominal value."""
+    set_once: frozenset[Node] = frozenset()
+    """Inputs that may be set only once at a superdense instant."""
+
+    def name(self, node: Node) -> str:
+        """``"instance.variable"``."""
+        return f"{self.names[node[0]]}.{node[1]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """One place in the order in which values are exchanged at one instant: an instance, or a loop of them."""
+def dependency_graph(
+    components: Sequence[ResolvedComponent], links: Sequence[Link], *, initial: bool
+) -> DependencyGraph:
+    """The graph of a system, in Initialization Mode or in Step Mode."""
+    models = [c.model for c in components]
+    arcs = dependency_arcs(models, links, initial=initial)
+    sources = {(k.source, k.output.name): k.output for k in links}
+    targets = {(k.target, k.input.name): k.input for k in links}
+    return DependencyGraph(
+        arcs=arcs,
+        certain=dependency_arcs(models, links, initial=initial, assumed=False),
+        names=tuple(c.name for c in components),
+        outputs=frozenset(arcs.keys() - targets.keys()),
+        discrete=frozenset(node for node, v in sources.items() if not v.is_continuous),
+        linear=frozenset(_linear_arcs(models, initial)),
+        started=frozenset(n for n in targets if n[1] in components[n[0]].start_values),
+        scaled=frozenset(n for n, v in (*sources.items(), *targets.items()) if v.has_nominal),
+        set_once=frozenset(n for n, v in targets.items() if not v.can_be_set_repeatedly),
+    )
 
-    instances: tuple[int, ...]
-    loop: AlgebraicLoop | None = None
+
+def _linear_arcs(models: Sequence[Model], initial: bool) -> Iterator[tuple[Node, Node]]:
+    for i, model in enumerate(models):
+        kinds = model.initial_dependency_kinds if initial else model.dependency_kinds
+        for output, of_inputs in kinds.items():
+            for name, kind in of_inputs.items():
+                if kind is not DependencyKind.DEPENDENT:
+                    yield (i, name), (i, output)
 
 
 def dependency_arcs(
@@ -94,75 +131,6 @@ def components(arcs: Arcs) -> list[list[Node]]:
     for node, label in zip(nodes, labels.tolist(), strict=True):
         found.setdefault(label, []).append(node)
     return list(found.values())
-
-
-def visits(arcs: Arcs, without_assumed: Arcs, sequence: Sequence[int]) -> tuple[Visit, ...]:
-    """The order in which one exchange at one instant reaches every variable, upstream first.
-
-    An instance recurs if some of its outputs are needed before some of its inputs are known. A visit lasts as long as
-    something of the instance is ready; then the next ready one in ``sequence`` follows.
-    """
-    position = {instance: k for k, instance in enumerate(sequence)}
-    parts = components(arcs)
-    part_of = {node: k for k, part in enumerate(parts) for node in part}
-    waits = [0] * len(parts)
-    followers: list[set[int]] = [set() for _ in parts]
-    for node, heads in arcs.items():
-        for head in heads:
-            a, b = part_of[node], part_of[head]
-            if a != b and b not in followers[a]:
-                followers[a].add(b)
-                waits[b] += 1
-
-    # per instance, or instances of a loop, given by their positions in the sequence: the parts that are ready
-    ready: dict[tuple[int, ...], deque[int]] = {}
-    # a heap of its keys; one that is not in it any more has been used up
-    next_ones: list[tuple[int, ...]] = []
-
-    def add(part: int) -> None:
-        key = tuple(sorted({position[i] for i, _ in parts[part]}))
-        if key not in ready:
-            ready[key] = deque()
-            heapq.heappush(next_ones, key)
-        ready[key].append(part)
-
-    for part, count in enumerate(waits):
-        if count == 0:
-            add(part)
-    order: list[Visit] = []
-    last: tuple[int, ...] = ()
-    while ready:
-        at = last
-        while at not in ready:
-            at = heapq.heappop(next_ones)
-        part = ready[at].popleft()
-        if not ready[at]:
-            del ready[at]
-        else:
-            heapq.heappush(next_ones, at)
-        instances = tuple(sequence[k] for k in at)
-        if _is_loop(parts[part], arcs):
-            order.append(Visit(instances, _loop(instances, parts[part], without_assumed)))
-            last = ()
-        elif at != last:
-            order.append(Visit(instances))
-            last = at
-        for follower in sorted(followers[part]):
-            waits[follower] -= 1
-            if waits[follower] == 0:
-                add(follower)
-    return tuple(order)
-
-
-def _is_loop(part: list[Node], arcs: Arcs) -> bool:
-    return len(part) > 1 or part[0] in arcs[part[0]]
-
-
-def _loop(instances: tuple[int, ...], part: list[Node], without_assumed: Arcs) -> AlgebraicLoop:
-    inside = set(part)
-    certain = {n: [h for h in without_assumed[n] if h in inside] for n in part}
-    real = any(_is_loop(p, certain) for p in components(certain))
-    return AlgebraicLoop(instances, tuple(part), assumed=not real)
 
 
 def trigger_sequence(models: Sequence[Model], links: Iterable[Link]) -> tuple[int, ...]:

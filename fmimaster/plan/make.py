@@ -14,8 +14,9 @@ from fmimaster.plan.clocks import (
 )
 from fmimaster.plan.corrections import find_corrections
 from fmimaster.plan.events import event_members, place_triggers, plan_events
-from fmimaster.plan.graph import Visit, dependency_arcs, trigger_sequence, visits
+from fmimaster.plan.graph import dependency_graph, trigger_sequence
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
+from fmimaster.plan.loops import Visit, visits
 from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events
@@ -125,13 +126,8 @@ def _visits(
     system: ResolvedSystem, sequence: Sequence[int]
 ) -> tuple[tuple[Visit, ...], tuple[Visit, ...]]:
     """The visits in Initialization Mode and in Step Mode."""
-    models = [c.model for c in system.components]
     initial, step = (
-        visits(
-            dependency_arcs(models, system.links, initial=initial),
-            dependency_arcs(models, system.links, initial=initial, assumed=False),
-            sequence,
-        )
+        visits(dependency_graph(system.components, system.links, initial=initial), sequence)
         for initial in (True, False)
     )
     return initial, step

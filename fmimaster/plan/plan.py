@@ -9,8 +9,8 @@ from typing import Any
 
 from fmimaster.plan.corrections import Correction
 from fmimaster.plan.events import Event, Trigger, reached_by_events
-from fmimaster.plan.graph import AlgebraicLoop, Visit
 from fmimaster.plan.layout import Group, Layout, Route
+from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.policy import Policy
 from fmimaster.plan.recorded import Recorded
 from fmimaster.plan.tolerance import Tolerance

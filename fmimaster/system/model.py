@@ -190,6 +190,8 @@ class Variable:
     """Name of the variable that has its value before the present tick; None for what is no clocked state."""
     intermediate_update: bool = False
     """Whether it can be set or read in Intermediate Update Mode."""
+    can_be_set_repeatedly: bool = True
+    """Whether an input can be set more than once at a superdense instant (canHandleMultipleSetPerTimeInstant)."""
     get_in_initialization: bool = True
     """Whether it can be read in Initialization Mode; in FMI 2.0 only outputs, continuous states and their derivatives."""
     description: str = ""
@@ -356,6 +358,10 @@ class Model:
     dependency_kinds: Mapping[str, Mapping[str, DependencyKind]] = field(default_factory=dict)
     """In Step Mode, output → input → kind, for the dependencies of which the FMU declares it; the kind of all others is
     DEPENDENT."""
+    initial_dependency_kinds: Mapping[str, Mapping[str, DependencyKind]] = field(
+        default_factory=dict
+    )
+    """The same in Initialization Mode, where only the factors of CONSTANT ones are known."""
     event_indicators: tuple[str, ...] = ()
     events: tuple[EventDeclaration, ...] = ()
     event_policy: EventPolicy | None = None

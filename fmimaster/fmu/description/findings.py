@@ -111,12 +111,16 @@ class Findings:
         self.note(element, f"{name} is empty, it counts as not given", shown(element.get("name")))
         return None
 
-    def truth(self, element: Element, name: str) -> bool:
-        """Whether an attribute is true; it is not if it is neither true nor false, which is noted."""
+    def truth(self, element: Element, name: str, *, otherwise: bool = False) -> bool:
+        """Whether an attribute is true; what counts if it is missing, or neither true nor false, which is noted."""
         text = element.get(name)
         if text not in (None, "true", "false", "1", "0"):
-            self.note(element, f"{name} is neither true nor false, it counts as false", shown(text))
-        return text in ("true", "1")
+            counts = "true" if otherwise else "false"
+            self.note(
+                element, f"{name} is neither true nor false, it counts as {counts}", shown(text)
+            )
+            return otherwise
+        return otherwise if text is None else text in ("true", "1")
 
 
 def problem(element: Element, text: str) -> ModelError:

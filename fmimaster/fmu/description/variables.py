@@ -85,6 +85,9 @@ class VariableReader:
             clock=read_clock(element, self.findings) if kind is DataType.CLOCK else None,
             previous=previous.name if previous else None,
             intermediate_update=self.findings.truth(element, "intermediateUpdate"),
+            can_be_set_repeatedly=self.findings.truth(
+                element, "canHandleMultipleSetPerTimeInstant", otherwise=True
+            ),
             get_in_initialization=self.readable is None or (kind, entry.reference) in self.readable,
             description=element.get("description") or "",
             **(self._of_a_float(entry, declared) if kind.is_float else {}),
