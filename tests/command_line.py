@@ -116,6 +116,47 @@ def large_fmu(path: Path, size: int, name: str = "v{}", convention: str = "struc
     return path
 
 
+def declared_fmu(
+    path: Path,
+    inputs: Iterable[str],
+    outputs: Mapping[str, Iterable[str] | None],
+    capabilities: str = 'canGetAndSetFMUstate="true"',
+) -> Path:
+    """An FMU of FMI 2.0 without a binary, for the plan: inputs and outputs, and on what these depend.
+
+    Parameters
+    ----------
+    outputs
+        Output → the inputs on which it depends directly; None if the FMU does not declare it.
+    capabilities
+        Attributes of its CoSimulation element.
+    """
+    inputs, kind = list(inputs), 'variability="continuous"'
+    variables = [
+        f'<ScalarVariable name="{name}" valueReference="{k}" causality="input" {kind}><Real start="0"/></ScalarVariable>'
+        for k, name in enumerate(inputs)
+    ]
+    unknowns = []
+    for name, needed in outputs.items():
+        variables.append(
+            f'<ScalarVariable name="{name}" valueReference="{len(variables)}" causality="output" {kind}>'
+            "<Real/></ScalarVariable>"
+        )
+        on = "" if needed is None else " ".join(str(inputs.index(i) + 1) for i in needed)
+        declared = "" if needed is None else f' dependencies="{on}"'
+        unknowns.append(f'<Unknown index="{len(variables)}"{declared}/>')
+    entries = "".join(unknowns)
+    description = f"""<?xml version="1.0" encoding="UTF-8"?>
+<fmiModelDescription fmiVersion="2.0" modelName="{path.stem}" guid="1">
+  <CoSimulation modelIdentifier="{path.stem}" canHandleVariableCommunicationStepSize="true" {capabilities}/>
+  <ModelVariables>{"".join(variables)}</ModelVariables>
+  <ModelStructure><Outputs>{entries}</Outputs><InitialUnknowns>{entries}</InitialUnknowns></ModelStructure>
+</fmiModelDescription>"""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("modelDescription.xml", description)
+    return path
+
+
 def system(
     folder: Path,
     components: Mapping[str, Path],

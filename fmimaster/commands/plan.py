@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from fmimaster.commands import plan_events, settings
-from fmimaster.commands.text import aligned, section, write, write_json
+from fmimaster.commands.text import aligned, section, tell, write, write_json
+from fmimaster.given_path import given_path
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason
 from fmimaster.program.instructions import Program
+from fmimaster.program.levels import levels
 from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
 from fmimaster.simulation import Simulation
@@ -24,17 +27,30 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The settings of the simulation, and the form of the answer."""
     settings.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+    figure = "draw components, connections, loops and levels: .png, .pdf or .svg"
+    parser.add_argument("--figure", metavar="FILE", help=figure)
 
 
 def run(arguments: Namespace) -> int:
     """Print the plan; no library is loaded."""
     simulation = settings.simulation(arguments)
     facts = plan_facts(simulation, simulation.prepare())
+    if arguments.figure is not None:
+        _draw(facts, given_path(arguments.figure))
     if arguments.json:
         write_json(facts)
     else:
         write(_page(facts))
     return 0
+
+
+def _draw(facts: dict[str, Any], path: Path) -> None:
+    from fmimaster.commands.plan_figure import plan_figure  # matplotlib is slow to import
+    from fmimaster.results.plot import check_format, save_figure
+
+    check_format(path)
+    save_figure(plan_figure(facts), path)
+    tell([f"figure written to {path}"])
 
 
 def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
@@ -43,6 +59,7 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
     clock = simulation.event_clock
     fires = clock is not None and clock.fires
     names = [i.name for i in plan.instances]
+    late = delays(prepared.programs.attempt, plan)
     return {
         "system": prepared.description.system.name,
         "algorithm": repr(simulation.algorithm_used),
@@ -65,9 +82,10 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
             for i in plan.instances
         ],
         "order": [names[i] for i in plan.trigger_sequence],
+        "levels": [[names[i] for i in level] for level in levels(plan.trigger_sequence, late)],
         "initialLoops": [_loop(loop, plan) for loop in plan.initial_loops],
         "stepLoops": [_loop(loop, plan) for loop in plan.step_loops],
-        "connections": [_connection(d, plan) for d in delays(prepared.programs.attempt, plan)],
+        "connections": [_connection(d, plan) for d in late],
         "events": plan_events.events(plan, fires),
         "triggers": plan_events.triggers(plan, fires),
         "warnings": list(prepared.warnings),
@@ -96,6 +114,7 @@ def _said_by(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
 def _loop(loop: AlgebraicLoop, plan: Plan) -> dict[str, Any]:
     return {
         "variables": [f"{plan.instances[i].name}.{name}" for i, name in loop.variables],
+        "components": [plan.instances[i].name for i in loop.instances],
         "assumed": loop.assumed,
     }
 
@@ -105,6 +124,9 @@ def _connection(delay: Delay, plan: Plan) -> dict[str, Any]:
     return {
         "target": f"{plan.instances[link.target].name}.{link.input.name}",
         "source": f"{plan.instances[link.source].name}.{link.output.name}",
+        "sourceComponent": plan.instances[link.source].name,
+        "targetComponent": plan.instances[link.target].name,
+        "fresh": delay.is_fresh,
         "delay": delay.steps,
         "why": reason(delay, plan),
         "late": in_steps(delay),

@@ -51,6 +51,11 @@ class Delay:
     """Whether the mean of the polynomial is held."""
 
     @property
+    def is_fresh(self) -> bool:
+        """Whether the input has the value of the end of the step; else it is stale."""
+        return self.steps <= 0
+
+    @property
     def is_held(self) -> bool:
         """Whether the input keeps its value over the step."""
         return self.is_constant or self.is_mean or self.points * (self.derivatives + 1) == 1
@@ -199,7 +204,7 @@ def reason(delay: Delay, plan: Plan) -> str:
     if delay.source_steps_at is None:
         return f"'{source}' never steps"
     stepped = f"'{source}' steps ({delay.source_steps_at})"
-    if delay.steps <= 0:
+    if delay.is_fresh:
         return f"{stepped} before {taken}"
     if delay.read == 0.0:
         return f"{taken} before {stepped}, so it is from the last communication point"
@@ -208,7 +213,7 @@ def reason(delay: Delay, plan: Plan) -> str:
 
 def in_steps(delay: Delay) -> str:
     """The delay in words: ``"not late"``, ``"1 step late"``, ``"0.5 steps late"``."""
-    if delay.steps <= 0:
+    if delay.is_fresh:
         return "not late"
     return f"{delay.steps:g} step{'s' if delay.steps != 1 else ''} late"
 

@@ -150,6 +150,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "times",
         "components",
         "order",
+        "levels",
         "initialLoops",
         "stepLoops",
         "connections",
@@ -176,6 +177,9 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
     assert facts["connections"][0] == {
         "target": "upper.u_x",
         "source": "lower.x",
+        "sourceComponent": "lower",
+        "targetComponent": "upper",
+        "fresh": False,
         "delay": 1.0,
         "why": "'upper' is given it (0) before 'lower' steps (6), so it is from the last communication point",
         "late": "1 step late",
