@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -68,6 +68,11 @@ class Sequential(Algorithm):
         first = order.names.index(self.first)
         return (first, *(i for i in order.trigger_sequence if i != first))
 
+    def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Algorithm:
+        """Itself: it steps a whole system only."""
+        del solved
+        return self
+
     def policies(self, order: StepOrder) -> tuple[Mapping[int, Policy], ...]:
         """The first one announces its events, the others ignore theirs."""
         first, *others = self.sequence(order)
@@ -86,19 +91,19 @@ class Sequential(Algorithm):
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
         first, *others = self.sequence(plan.step_order)
-        p.want_begin()
         if not self.synchronised:
             p.keep_begin()  # for the hook at events
         places = p.save(self.goes_back(plan))
-        p.inputs(first, self.extrapolation)
-        p.step(first)
-        p.get(first)
-        for instance, place in places.items():
-            p.align(instance, place)
-        for i in others:
-            p.inputs(i, self.interpolation)
-            p.step(i)
-            p.get(i)
+        with p.through_begin():
+            p.inputs(first, self.extrapolation)
+            p.step(first)
+            p.get(first)
+            for instance, place in places.items():
+                p.align(instance, place)
+            for i in others:
+                p.inputs(i, self.interpolation)
+                p.step(i)
+                p.get(i)
 
     def event_hook(self, plan: Plan, begin: int) -> Hook | None:
         """What replaces the payload of the first one by what was extrapolated from the start of its step."""

@@ -69,8 +69,8 @@ class Waveform(Algorithm):
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
         places = p.save(plan.members)
-        p.want_begin()
-        with p.repeat(least=self.sweeps, most=self.most_sweeps, tolerance=float("inf")):
+        repeated = p.repeat(least=self.sweeps, most=self.most_sweeps, tolerance=float("inf"))
+        with p.through_begin(), repeated:
             p.restore(places)
             self.base.emit(plan, p)
         self._refuse_held(plan, p)

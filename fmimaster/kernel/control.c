@@ -106,14 +106,15 @@ void fm_begin_passes(fm_kernel *k, fm_passes *p, const fm_instruction *c)
     fm_begin_pass(k, p);
 }
 
-/* Whether the passes have converged. If not, what this one led to is noted for the next one. */
+/* Whether the passes have converged, or were as many as are allowed. If not, what this one led to is noted for the next one. */
 int fm_converged(fm_kernel *k, fm_passes *p, double tolerance)
 {
     p->count++;
     k->change = p->count > 1 ? fm_largest_change(k, p->outputs_before) : INFINITY;
     double near = fmax(SAME_LIMIT, fm_same(k->end, k->end - k->begin));
     int is_settled = k->change <= tolerance && fabs(k->limit - p->limit_before) <= near;
-    if (p->count >= p->repeat->least && is_settled && !k->wants_another) {
+    int is_last = p->repeat->group && p->count == p->repeat->most;
+    if ((p->count >= p->repeat->least && is_settled && !k->wants_another) || is_last) {
         k->wants_another = p->wanted_at_first;
         return 1;
     }

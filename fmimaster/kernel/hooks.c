@@ -7,6 +7,16 @@
 
 #include <math.h>
 
+/* fmimaster/algorithms/late_outputs.py */
+int fm_assumed_outputs(void *self, fm_kernel *k)
+{
+    const fm_assumed_outputs_data *d = self;
+    double end = d->at == 1.0 ? k->end : k->begin + d->at * (k->end - k->begin);
+    for (int i = 0; i < d->n; i++)
+        k->read[d->instances[i]] = end;
+    return FM_OK;
+}
+
 /* fmimaster/program/weighted_change.py */
 int fm_weighted_change(void *self, fm_kernel *k)
 {

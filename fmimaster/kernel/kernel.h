@@ -184,7 +184,7 @@ typedef struct {
 typedef struct {
     int op;
     int instance;
-    int group;       /* MOVE, SET, GET; the state for MODE */
+    int group;       /* MOVE, SET, GET; the state for MODE; REPEAT: whether it is bounded */
     int place;       /* SAVE, RESTORE: place; KEEP, RECALL, REVERT: buffer */
     int line;        /* in the program as it was written */
     int least, most; /* REPEAT; PARALLEL, ALIGN: least is the number of instructions that follow, ALIGNED:
@@ -350,6 +350,13 @@ typedef struct {
     const double *nominals;
 } fm_weighted_change_data;
 int fm_weighted_change(void *self, fm_kernel *kernel);
+
+typedef struct {
+    int n;
+    double at;
+    const int64_t *instances;
+} fm_assumed_outputs_data;
+int fm_assumed_outputs(void *self, fm_kernel *kernel);
 
 /* control.c: a program stops, returns an fm_stop; what happens at events; passes of a REPEAT. fm_same: how far
  * apart two doubles may be that mean one time, beside a step: same of fmimaster/control/grid.py. */

@@ -141,6 +141,11 @@ class Emitter:
         yield
         self._intervals.pop()
 
+    @property
+    def end(self) -> float:
+        """End of the present interval, as a fraction of the whole one."""
+        return self._intervals[-1].end
+
     def _enter(self, begin: float, end: float) -> None:
         line = len(self._instructions)
         self._instructions.append(None)  # the place of a KEEP, if a polynomial needs it
@@ -344,9 +349,12 @@ class Emitter:
         self._write(Recall(buffer))
         self._trace.recall(buffer)
 
-    def want_begin(self) -> None:
-        """Let all polynomials from here on go through the outputs at the start of the interval too."""
-        self._wants_begin = True
+    @contextmanager
+    def through_begin(self) -> Iterator[None]:
+        """Let all polynomials that are written inside go through the outputs at the start of the interval too."""
+        outer, self._wants_begin = self._wants_begin, True
+        yield
+        self._wants_begin = outer
 
     def keep_begin(self) -> int:
         """Keep the outputs at the start of the present interval, whatever has been written since; returns the buffer."""
@@ -394,9 +402,11 @@ class Emitter:
     # Iterating
 
     @contextmanager
-    def repeat(self, *, least: int, most: int, tolerance: float) -> Iterator[None]:
+    def repeat(
+        self, *, least: int, most: int, tolerance: float, bounded: bool = False
+    ) -> Iterator[None]:
         """Repeat what is written inside until the outputs have converged; see UNTIL."""
-        self._write(Repeat(least, most))
+        self._write(Repeat(least, most, bounded))
         self._trace.repeat()
         self._saved = {}  # the next pass starts with other states
         yield

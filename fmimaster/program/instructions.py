@@ -231,12 +231,14 @@ class Forget(Instruction):
 class Repeat(Instruction):
     """The instructions down to the matching UNTIL, again and again; it nests.
 
-    At least ``least`` passes are done. A program that has done ``most`` passes without an end stops: not converged. Each
-    pass begins with the limit and the event requests as they were at the REPEAT, and with no wish for another pass.
+    At least ``least`` passes are done. A program that has done ``most`` passes without an end stops: not converged; if it
+    is ``bounded``, it goes on after them as if they had converged. Each pass begins with the limit and the event requests
+    as they were at the REPEAT, and with no wish for another pass.
     """
 
     least: int
     most: int
+    bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,8 @@ def _revert(instruction: Revert, _plan: Plan) -> tuple[str, str]:
 
 
 def _repeat(instruction: Repeat, _plan: Plan) -> tuple[str, str]:
-    return f"{instruction.least} to {instruction.most} times", ""
+    times = f"{instruction.least} to {instruction.most} times"
+    return times, "then it goes on, converged or not" if instruction.bounded else ""
 
 
 def _until(instruction: Until, _plan: Plan) -> tuple[str, str]:

@@ -55,6 +55,7 @@ WRONG = {
     "REMEMBER": ("for (int b = k->n_history - 1; b > 0; b--)", "for (int b = 1; b < 1; b++)"),
     "FORGET": ("k->history[b].read[i] = NAN;", "k->history[b].read[i] = 0.0;"),
     "REPEAT": ("p->count >= p->repeat->least &&", "p->count > p->repeat->least &&"),
+    "REPEAT bounded": ("p->repeat->group && p->count ==", "p->repeat->group && p->count >"),
     "UNTIL": ("value > k->nominals[t][i] ? value", "value < k->nominals[t][i] ? value"),
     "MODE": (
         "instance->enter(instance->self, c->group,",

@@ -171,8 +171,8 @@ def test_an_adaptive_polynomial_wants_one_more_point_and_is_not_adaptive_through
     p.inputs(0, ADAPTIVE)
     assert p.wanted_history == 4
     assert p.program("p").instructions[0] == Fit(0, 0.0, 2, 1, (), history=True, adaptive=True)
-    p.want_begin()
-    p.inputs(0, ADAPTIVE)
+    with p.through_begin():
+        p.inputs(0, ADAPTIVE)
     (fit,) = (i for i in p.program("p").instructions if isinstance(i, Fit))
     assert (fit.buffers, fit.adaptive) == ((0,), False)
 

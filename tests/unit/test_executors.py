@@ -289,6 +289,18 @@ def test_a_repeat_that_does_not_come_to_rest_stops_the_program() -> None:
     assert b.instances["a"].called(Call.DO_STEP) == []
 
 
+def test_a_bounded_repeat_goes_on_after_its_last_pass() -> None:
+    b = counting([1, 2, 4, 8, 16, 32])
+    outcome = b.run("REPEAT 1 4 true\nGET a outputs\nUNTIL 1e-3\nSTEP a 1.0", 0.0, 1.0)
+    assert outcome == Outcome(1.0)
+    assert b.value("a.y") == 8
+    assert len(b.instances["a"].called(Call.DO_STEP)) == 1
+
+
+def test_a_bounded_repeat_ends_sooner_if_it_converges() -> None:
+    assert passes(counting([5, 6, 6, 7]), "1 100 true", "0")[0] == 3
+
+
 def test_a_waveform_of_restored_steps_converges_to_the_implicit_solution() -> None:
     # b's input over the step is a's value at its end, and a's is b's: x = 1 + h y, y = 1 + h x
     b = Bench({"a": ramp(), "b": ramp()}, ["a.y -> b.u", "b.y -> a.u"], {"a.x": 1.0, "b.x": 1.0})

@@ -126,8 +126,8 @@ class Encoder:
                 return {"instance": i, "place": buffer, **self._lender.outputs(i)}
             case Call(number):
                 return {"hook": lend_hook(self._lender, self._context, self._hooks[number])}
-            case Repeat(least, most):
-                return {"least": least, "most": most}
+            case Repeat(least, most, bounded):
+                return {"least": least, "most": most, "group": int(bounded)}
             case Until(tolerance):
                 return {"at": tolerance}
             case Parallel(count):

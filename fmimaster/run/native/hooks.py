@@ -28,6 +28,7 @@ class _Function:
 
 
 TWINS: Mapping[str, _Function] = {
+    "assumed outputs": _Function(lib.fm_assumed_outputs, "fm_assumed_outputs_data"),
     "weighted change": _Function(lib.fm_weighted_change, "fm_weighted_change_data"),
 }
 """The hooks that are written in C, by the names of their twins."""

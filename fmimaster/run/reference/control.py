@@ -31,7 +31,8 @@ def repeat(m: Machine, instruction: Repeat, body: list[Action], until: Until, li
             # the first pass has none to be compared with
             change = largest_change(before, m.store, m.nominals) if count > 1 else np.inf
             is_settled = change <= until.tolerance and abs(m.limit - limit) <= near
-            if count >= instruction.least and is_settled and not m.wants_another:
+            has_converged = count >= instruction.least and is_settled and not m.wants_another
+            if has_converged or (instruction.bounded and count == instruction.most):
                 m.wants_another = wanted
                 return
             limit = m.limit
