@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fmimaster.control.step_context import StepContext
 from fmimaster.plan.layout import Signal
@@ -11,6 +11,7 @@ from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
+from fmimaster.program.polynomial import HOLD, Polynomial
 
 
 class Algorithm(ABC):
@@ -41,6 +42,26 @@ class Algorithm(ABC):
         """Whether one instance stops at events and the others ignore theirs: then it has :meth:`policies`, and needs the
         event clock ``Check``."""
         return False
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether no instance sees what another one computes in the same step."""
+        return False
+
+    @property
+    def course(self) -> Polynomial:
+        """How inputs go on over a step."""
+        return HOLD
+
+    def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Algorithm:
+        """This algorithm, with the algebraic loops of Step Mode solved; itself, if it cannot step a part of a system.
+
+        Parameters
+        ----------
+        solved
+            Makes of an algorithm one that solves the loops, and leaves all other instances to it.
+        """
+        return solved(self)
 
     def restart(self) -> Algorithm:
         """The algorithm of steps without history: at the start, and after events."""

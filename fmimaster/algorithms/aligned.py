@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
+from fmimaster.program.polynomial import Polynomial
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,20 @@ class Aligned(Algorithm):
     def undoes(self, plan: Plan) -> bool:
         """Whether the base does."""
         return self.base.undoes(plan)
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether the base is."""
+        return self.base.is_parallel
+
+    @property
+    def course(self) -> Polynomial:
+        """That of the base."""
+        return self.base.course
+
+    def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Aligned:
+        """The base with its loops solved."""
+        return replace(self, base=self.base.with_loops(solved))
 
     def signals(self) -> tuple[Signal, ...]:
         """Those of the base."""

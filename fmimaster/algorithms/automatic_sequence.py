@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -50,6 +50,11 @@ class AutomaticSequence(Algorithm):
     def finds_events_for_others(self) -> bool:
         """The instance that steps first finds events for the other."""
         return True
+
+    def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Algorithm:
+        """Itself: it steps a whole system only."""
+        del solved
+        return self
 
     def policies(self, order: StepOrder) -> tuple[Mapping[int, Policy], ...]:
         """The first one announces its events; in a parallel step none does."""

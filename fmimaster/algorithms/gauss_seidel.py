@@ -21,6 +21,11 @@ class GaussSeidel(Algorithm):
 
     inputs: Polynomial = HOLD
 
+    @property
+    def course(self) -> Polynomial:
+        """The inputs."""
+        return self.inputs
+
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
         for i in plan.trigger_sequence:

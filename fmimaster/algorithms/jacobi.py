@@ -21,6 +21,16 @@ class Jacobi(Algorithm):
 
     inputs: Polynomial = HOLD
 
+    @property
+    def is_parallel(self) -> bool:
+        """All step from the outputs of the last communication point."""
+        return True
+
+    @property
+    def course(self) -> Polynomial:
+        """The inputs."""
+        return self.inputs
+
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
         for i in plan.members:

@@ -21,6 +21,7 @@ from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
+from fmimaster.plan.step_groups import Loops, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.system.model import DataType, EventDeclaration, Model, Scope
 from fmimaster.system.notes import listed
@@ -43,6 +44,7 @@ def make_plan(
     signals: Sequence[Signal] = (),
     order: StepOrder | None = None,
     tolerance: Tolerance | None = None,
+    loops: Loops = Loops.REAL,
 ) -> Plan:
     """Derive the plan of a system: a pure function.
 
@@ -60,6 +62,8 @@ def make_plan(
         What :func:`step_order` returns, if it is known already.
     tolerance
         That of the run, for all instances; each FMU's own if it is left out.
+    loops
+        Which algebraic loops are solved in Step Mode.
 
     Raises
     ------
@@ -119,6 +123,7 @@ def make_plan(
         corrections=find_corrections(
             [c.model for c in system.components], system.links, events, layout
         ),
+        step_groups=step_groups([c.model for c in system.components], system.links, loops),
     )
 
 

@@ -90,6 +90,8 @@ class Plan:
     triggers: tuple[Trigger, ...] = ()
     corrections: Mapping[int, Correction] = field(default_factory=dict)
     """Instance → outputs that depend directly on its inputs, which are corrected if inputs are held at a mean."""
+    step_groups: tuple[tuple[int, ...], ...] = ()
+    """Instances that are solved together in Step Mode, because they share algebraic loops."""
 
     @property
     def initial_loops(self) -> tuple[AlgebraicLoop, ...]:

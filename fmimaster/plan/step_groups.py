@@ -1,0 +1,59 @@
+"""Which instances are solved together in Step Mode, because they are in an algebraic loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from fmimaster.plan.graph import Arcs, Node, components, dependency_arcs
+from fmimaster.system.model import Model
+from fmimaster.system.resolve import Link
+
+
+class Loops(Enum):
+    """Which algebraic loops are solved in Step Mode, by going back and stepping again.
+
+    ``REAL`` solves loops of outputs whose dependencies are declared. ``ALL`` solves those too that exist only because an
+    FMU declares no dependencies. ``NONE`` leaves all loops to the algorithm: some input in each of them is late by a step.
+    """
+
+    REAL = "real"
+    ALL = "all"
+    NONE = "none"
+
+
+def step_groups(
+    models: Sequence[Model], links: Iterable[Link], loops: Loops
+) -> tuple[tuple[int, ...], ...]:
+    """Groups of instances that share algebraic loops of Step Mode and can all get and set their FMU state.
+
+    A loop with an instance that cannot go back is broken there: what is left of it without that instance counts. Loops
+    that have an instance in common are one group, since an instance steps as a whole.
+
+    Returns
+    -------
+    The indices of each group in rising order; the groups in the order of their first members.
+    """
+    if loops is Loops.NONE:
+        return ()
+    able = [m.capabilities.can_get_and_set_fmu_state for m in models]
+    arcs = dependency_arcs(models, links, initial=False, assumed=loops is Loops.ALL)
+    inside = {
+        node: [head for head in heads if able[head[0]]]
+        for node, heads in arcs.items()
+        if able[node[0]]
+    }
+    return _merged({i for i, _ in part} for part in components(inside) if _is_loop(part, inside))
+
+
+def _is_loop(part: Sequence[Node], arcs: Arcs) -> bool:
+    return len(part) > 1 or part[0] in arcs[part[0]]
+
+
+def _merged(sets: Iterable[set[int]]) -> tuple[tuple[int, ...], ...]:
+    """Sets that have a member in common as one."""
+    group_of: dict[int, set[int]] = {}
+    for chosen in sets:
+        group = chosen.union(*(group_of.get(i, ()) for i in chosen))
+        group_of.update(dict.fromkeys(group, group))
+    return tuple(sorted({tuple(sorted(group)) for group in group_of.values()}))
