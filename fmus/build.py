@@ -10,7 +10,6 @@ the platform.
 from __future__ import annotations
 
 import argparse
-import copy
 import hashlib
 import html
 import math
@@ -31,7 +30,8 @@ from pathlib import Path
 
 import bodies
 import fmpy
-from description import c_header, c_source, fmi2_description, fmi3_description
+import linear_system
+from description import c_header, c_source, fmi2_description, fmi3_description, xml_bytes
 
 HERE = Path(__file__).resolve().parent
 INTERFACE = HERE / "interface"
@@ -56,6 +56,9 @@ MANIFEST_PATH = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
 ONLY_FMI3 = {"Superdense"}
 """Models that are nothing without Event Mode."""
 
+LINEAR = "LinearSystem"
+"""The model whose description and data linear_system.py makes."""
+
 STOP_TIMES = {"b1": "7", "b2": "7", "b3": "20"}  # [s] benchmarks of the two masses
 # b2: c(t) = -0.554 (1 - cos(4.255 t)), f(t) = -13.823 + 1.024 sin(3.462 t + 2.9)
 CEILINGS = {"b2": {"c0": "-0.554", "ca": "0.554", "cw": "4.255", "cp": repr(math.pi / 2)}}
@@ -72,7 +75,7 @@ def main() -> None:
     parser.add_argument("--cc", default=os.environ.get("CC"), help="C compiler, default: $CC or cc")
     arguments = parser.parse_args()
     compiler = find_compiler(arguments.cc)
-    models = sorted(path.parent for path in HERE.glob("*/modelDescription.xml"))
+    models = sorted(path.parent for path in HERE.glob("*/model.c"))
     jobs = [
         (model, version)
         for model in models
@@ -125,14 +128,22 @@ def find_compiler(command: str | None) -> list[str]:
 
 def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
     """The files of one FMU; `version` is fmi2 or fmi3."""
-    description = ET.parse(model / "modelDescription.xml").getroot()
-    description.set("instantiationToken", token(model))
+    is_linear = model.name == LINEAR
+    if is_linear:
+        description, of_binary = (
+            linear_system.description(linear_system.EXAMPLE),
+            linear_system.largest(),
+        )
+    else:
+        description = of_binary = ET.parse(model / "modelDescription.xml").getroot()
+    for root in (description, of_binary):
+        root.set("instantiationToken", token(model))
     description.set("generationTool", f"fmimaster {package_version()}")
     description.set("version", package_version())
     manifest = model / "fmi-ls-manifest.xml"
     has_manifest = manifest.exists()
     sources = source_files(
-        model, version, description, ET.parse(manifest).getroot() if has_manifest else None
+        model, version, of_binary, ET.parse(manifest).getroot() if has_manifest else None
     )
     c_names = sorted(name for name in sources if name.endswith(".c"))
     if version == "fmi2":
@@ -153,13 +164,17 @@ def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
     }
     if has_manifest:
         files[MANIFEST_PATH] = manifest.read_bytes()
+    if is_linear:
+        files[linear_system.DATA] = linear_system.data(linear_system.EXAMPLE)
     return files | {f"sources/{name}": content for name, content in sources.items()}
 
 
 def token(model: Path) -> str:
     """A UUID that changes with the sources: XML, binary and saved FMU states belong together."""
-    paths = [HERE / "description.py", model / "modelDescription.xml"]
-    paths += [*model.glob("*.c"), *model.glob("fmi-ls-manifest.xml"), *INTERFACE.glob("*.[ch]")]
+    paths = [HERE / "description.py", *model.glob("*.c"), *model.glob("*.xml")]
+    paths += INTERFACE.glob("*.[ch]")
+    if model.name == LINEAR:
+        paths.append(HERE / "linear_system.py")
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(path.name.encode() + path.read_bytes())
@@ -188,8 +203,11 @@ def source_files(
     other = "fmi3.c" if version == "fmi2" else "fmi2.c"
     paths = [*model.glob("*.c"), *INTERFACE.glob("*.[ch]")]
     sources = {path.name: path.read_bytes() for path in paths if path.name != other}
-    sources["variables.h"] = c_header(description, manifest, external_names()).encode()
-    sources["variables.c"] = c_source(description, manifest, version).encode()
+    is_linear = model.name == LINEAR
+    sources["variables.h"] = c_header(
+        description, manifest, external_names(), has_resources=is_linear
+    ).encode()
+    sources["variables.c"] = c_source(description, manifest, version, by_element=is_linear).encode()
     return sources
 
 
@@ -312,13 +330,6 @@ def parameter_binding(name: str, values: Mapping[str, str]) -> str:
 
 
 # Files
-
-
-def xml_bytes(root: ET.Element) -> bytes:
-    root = copy.deepcopy(root)  # indent() changes its argument
-    ET.indent(root)
-    text = ET.tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
 
 
 def write_archive(path: Path, files: Files) -> None:

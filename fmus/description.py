@@ -181,6 +181,14 @@ def c_name(name: str) -> str:
     return re.sub(r"\W+", "_", name).strip("_")
 
 
+def xml_bytes(root: ET.Element) -> bytes:
+    """The file of an element, indented."""
+    root = copy.deepcopy(root)  # indent() changes its argument
+    ET.indent(root)
+    text = ET.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
+
+
 # FMI 3.0
 
 
@@ -405,11 +413,16 @@ def _unknown(
 
 
 def c_header(
-    description: ET.Element, manifest: ET.Element | None, external_names: Iterable[str]
+    description: ET.Element,
+    manifest: ET.Element | None,
+    external_names: Iterable[str],
+    *,
+    has_resources: bool = False,
 ) -> str:
     """variables.h: facts of the FMU, its events, struct Variables, and the value references.
 
-    `external_names` are functions and objects that the C sources share.
+    `external_names` are functions and objects that the C sources share. `has_resources`: the model has the function
+    model_load.
     """
     co_simulation = _child(description, "CoSimulation")
 
@@ -420,7 +433,7 @@ def c_header(
 
     members = [f"    {_declaration(v)};" for v in variables(description)]
     members += [
-        f"    double {v.member}_slope;   /* time derivative of {v.member} in the next step */"
+        f"    double {_array(v.member + '_slope', v)};   /* time derivative of {v.member} in the next step */"
         for v in variables(description)
         if v.is_interpolated
     ]
@@ -435,6 +448,7 @@ def c_header(
             f"#define FM_CAN_GET_AND_SET_FMU_STATE {flag('canGetAndSetFMUState')}",
             f"#define FM_PROVIDES_DIRECTIONAL_DERIVATIVES {flag('providesDirectionalDerivatives')}",
             f"#define FM_HAS_EVENT_MODE {flag('hasEventMode')}",
+            f"#define FM_HAS_RESOURCES {int(has_resources)}",
             "",
             "/* Several of these FMUs can be linked into one program. FMI functions have a prefix too. */",
             *(f"#define {name} {identifier}_{name}" for name in external_names),
@@ -458,12 +472,18 @@ def c_header(
     )
 
 
-def c_source(description: ET.Element, manifest: ET.Element | None, version: str) -> str:
-    """variables.c: the table of the variables, their start values, and the events."""
+def c_source(
+    description: ET.Element, manifest: ET.Element | None, version: str, *, by_element: bool = False
+) -> str:
+    """variables.c: the table of the variables, their start values, and the events.
+
+    `by_element`: in FMI 3.0 too, arrays are scalars in the description of the FMU.
+    """
     ordered = sorted(variables(description), key=lambda v: v.reference)
     starts = [f"    .{v.member} = {_c_start(v)}," for v in ordered if v.start is not None]
     clocks = {v.reference: v.member for v in ordered if v.type == "Clock"}
-    rows = _fmi2_rows(description) if version == "fmi2" else [_c_row(v, clocks) for v in ordered]
+    has_arrays = version == "fmi3" and not by_element
+    rows = [_c_row(v, clocks) for v in ordered] if has_arrays else _scalar_rows(description)
     return "\n".join(
         [
             "/* Made by build.py from modelDescription.xml and fmi-ls-manifest.xml. */",
@@ -489,8 +509,12 @@ def c_source(description: ET.Element, manifest: ET.Element | None, version: str)
 
 
 def _declaration(variable: Variable) -> str:
-    array = f"[{variable.length}]" if variable.length > 1 else ""
-    return f"{C_TYPES[variable.type]} {variable.member}{array}"
+    return f"{C_TYPES[variable.type]} {_array(variable.member, variable)}"
+
+
+def _array(member: str, variable: Variable) -> str:
+    """The declarator of a member with as many elements as a variable."""
+    return f"{member}[{variable.length}]" if variable.length > 1 else member
 
 
 def _c_start(variable: Variable) -> str:
@@ -508,28 +532,31 @@ def _c_row(variable: Variable, clocks: dict[int, str]) -> str:
     return _row(variable, variable.member, clock)
 
 
-def _fmi2_rows(description: ET.Element) -> list[str]:
+def _scalar_rows(description: ET.Element) -> list[str]:
     """FMI 2.0 sees the count of a clock and the elements of an array; it does not know clocked variables."""
     whole = {v.reference: v for v in variables(description)}
     rows, array = [], None
     for v in sorted(fmi2_variables(description), key=lambda v: v.reference):
         array = whole.get(v.reference, array)
         assert array is not None
-        member = array.member
+        part = ""
         if array.type == "Clock":
-            member += ".count"
+            part = ".count"
         elif array.length > v.length:
-            member += f"[{v.reference - array.reference}]"
-        rows.append(_row(v, member, "0", array.role))
+            part = f"[{v.reference - array.reference}]"
+        rows.append(_row(v, array.member, "0", part, array.role))
     return rows
 
 
-def _row(variable: Variable, member: str, clock: str, role: str | None = None) -> str:
-    slope = _offset(f"{variable.member}_slope") if variable.is_interpolated else "0"
+def _row(
+    variable: Variable, member: str, clock: str, part: str = "", role: str | None = None
+) -> str:
+    """The row of a variable that is a member of Variables, or a part of it such as [0]."""
+    slope = _offset(f"{member}_slope{part}") if variable.is_interpolated else "0"
     is_discrete = variable.is_changing and variable.variability != "continuous"
     return (
         f"{{{variable.reference}, FM_{variable.type.upper()}, {' | '.join(variable.settable) or '0'}, "
-        f"{variable.length}, {_offset(member)}, {slope}, {role or variable.role}, "
+        f"{variable.length}, {_offset(member + part)}, {slope}, {role or variable.role}, "
         f'{"true" if is_discrete else "false"}, {clock}, "{variable.name}"}}'
     )
 

@@ -29,6 +29,7 @@ MODELS = (
     "FourUnitsS2",
     "FourUnitsS3",
     "FourUnitsS4",
+    "LinearSystem",
     "RopeMass",
     "ThermostatController",
     "ThermostatRoom",

@@ -1,59 +1,12 @@
-/* x' = rates(x, u) by the explicit Euler method in micro steps, with inputs that are held or linear over a step.
- *
- * Included by a model with the parameter microStep that defines STATES and INPUTS, their numbers, before. It has the
- * functions model_outputs and model_step.
- */
+/* A model x' = rates(x, u) that is solved by the explicit Euler method in steps of its parameter microStep. */
 #ifndef FM_EULER_H
 #define FM_EULER_H
 
-#include "model.h"
+#include "state_space.h"
 
-#include <math.h>
-
-typedef struct { double of[STATES]; } States;
-typedef struct { double of[INPUTS]; } Inputs;
-
-/* Defined by the model */
-static States get_states(const Variables *v);
-static void set_states(Variables *v, States x);
-static Inputs get_inputs(const Variables *v);
-static Inputs get_slopes(const Variables *v);   /* FMI 2.0: time derivatives of the inputs in the next step */
-static States rates(const Variables *v, States x, Inputs u);
-static void calculate_outputs(Variables *v, States x, Inputs u);   /* and time derivatives */
-
-/* Relative: a step that is longer than so many micro steps by rounding is no reason for one more. */
-static const double ROUNDING = 1e-6;
-
-/* Inputs over a step: value + slope s. */
-typedef struct { Inputs value, slope; } Course;
-
-static Inputs inputs_at(const Course *u, double s)
+static States advance(const Variables *v, States x, const Course *u, double h)
 {
-    Inputs now;
-    for (int i = 0; i < INPUTS; i++) now.of[i] = u->value.of[i] + u->slope.of[i] * s;
-    return now;
-}
-
-/* FMI 2.0 gives the slopes, FMI 3.0 the values at both ends. */
-static Course course(fm_Instance *self, Variables *v, double h)
-{
-    fm_intermediate_update(self, v->time);
-    Course u = {get_inputs(v), get_slopes(v)};
-    fm_intermediate_update(self, v->time + h);
-    Inputs end = get_inputs(v);
-    for (int i = 0; i < INPUTS; i++) u.slope.of[i] += (end.of[i] - u.value.of[i]) / h;
-    return u;
-}
-
-static States euler(const Variables *v, States x, const Course *u, double h)
-{
-    double count = fmax(1.0, ceil(h / v->microStep - ROUNDING));
-    double micro = h / count;
-    for (double q = 0.0; q < count; q++) {
-        States slope = rates(v, x, inputs_at(u, q * micro));
-        for (int i = 0; i < STATES; i++) x.of[i] += micro * slope.of[i];
-    }
-    return x;
+    return euler(v, x, u, h);
 }
 
 static fm_Status check_micro_step(fm_Instance *self, const Variables *v)
@@ -67,20 +20,6 @@ static inline bool is_positive(fm_Instance *self, const char *name, double value
     if (value > 0.0) return true;
     fm_report(self, FM_ERROR, "%s is %g. It must be positive.", name, value);
     return false;
-}
-
-void model_outputs(Variables *v)
-{
-    calculate_outputs(v, get_states(v), get_inputs(v));
-}
-
-fm_Status model_step(fm_Instance *self, Variables *v, double *h)
-{
-    Course u = course(self, v, *h);
-    States x = euler(v, get_states(v), &u, *h);
-    set_states(v, x);
-    calculate_outputs(v, x, inputs_at(&u, *h));
-    return FM_OK;
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include "fmi2Functions.h"   /* with the prefix of its functions from instance.h */
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,13 +60,39 @@ void fmi2FreeInstance(fmi2Component c)
 /* Frees an instance that cannot be used, after a message that says why. */
 #define REFUSE(self, ...) (fm_report(&(self)->base, FM_ERROR, __VA_ARGS__), fmi2FreeInstance(self), NULL)
 
+/* The path of a URI such as file:///tmp/a%20b, to be freed; NULL if there is none. */
+static char *path_of(const char *uri)
+{
+    static const char SCHEME[] = "file:", HOST[] = "//";
+    if (!uri) return NULL;
+    if (strncmp(uri, SCHEME, strlen(SCHEME)) == 0) uri += strlen(SCHEME);
+    if (strncmp(uri, HOST, strlen(HOST)) == 0) {
+        uri += strlen(HOST);
+        uri += strcspn(uri, "/");                        /* the name of the host, if there is one */
+    }
+    if (uri[0] == '/' && uri[1] && uri[2] == ':') uri++; /* Windows: /C:/ */
+    char *path = malloc(strlen(uri) + 1);
+    if (!path) return NULL;
+    char *end = path;
+    for (; *uri; uri++) {
+        unsigned code;
+        if (*uri == '%' && sscanf(uri + 1, "%2x", &code) == 1) {
+            *end++ = (char)code;
+            uri += 2;
+        } else {
+            *end++ = *uri;
+        }
+    }
+    *end = '\0';
+    return path;
+}
+
 fmi2Component fmi2Instantiate(fmi2String instanceName, fmi2Type fmuType, fmi2String fmuGUID,
                               fmi2String fmuResourceLocation, const fmi2CallbackFunctions *functions,
                               fmi2Boolean visible, fmi2Boolean loggingOn)
 {
     Instance *self = calloc(1, sizeof *self);
     if (!self) return NULL;
-    fm_reset(&self->base);
     self->callbacks = functions;
     self->base.log = functions && functions->logger ? log_message : NULL;
     self->base.logged = loggingOn ? ~0u : 0u;
@@ -78,7 +105,12 @@ fmi2Component fmi2Instantiate(fmi2String instanceName, fmi2Type fmuType, fmi2Str
     if (!fmuGUID || strcmp(fmuGUID, FM_INSTANTIATION_TOKEN) != 0)
         return REFUSE(self, "%s: the GUID is \"%s\". This binary belongs to \"%s\".", __func__, fmuGUID ? fmuGUID : "",
                       FM_INSTANTIATION_TOKEN);
-    return self;
+    char *resources = path_of(fmuResourceLocation);
+    fm_Status status = fm_begin(&self->base, resources);
+    free(resources);
+    if (status == FM_OK) return self;
+    fmi2FreeInstance(self);
+    return NULL;
 }
 
 /* Modes ------------------------------------------------------------------------------------------------------------ */

@@ -61,7 +61,6 @@ fmi3Instance fmi3InstantiateCoSimulation(
 {
     Instance *self = calloc(1, sizeof *self);
     if (!self) return NULL;
-    fm_reset(&self->base);
     self->environment = instanceEnvironment;
     self->log_message = logMessage;
     self->intermediate_update = intermediateUpdate;
@@ -72,6 +71,10 @@ fmi3Instance fmi3InstantiateCoSimulation(
     if (!instantiationToken || strcmp(instantiationToken, FM_INSTANTIATION_TOKEN) != 0)
         return REFUSE(self, "%s: the instantiation token is \"%s\". This binary belongs to \"%s\".", __func__,
                       instantiationToken ? instantiationToken : "", FM_INSTANTIATION_TOKEN);
+    if (fm_begin(&self->base, resourcePath) != FM_OK) {
+        free(self);
+        return NULL;
+    }
     if (eventModeUsed && !FM_HAS_EVENT_MODE)
         return REFUSE(self, "%s: eventModeUsed is true, but hasEventMode is false.", __func__);
     self->base.event_mode = eventModeUsed;

@@ -20,6 +20,17 @@ static const unsigned ALWAYS_LOGGED = 1u << FM_ERROR | 1u << FM_FATAL;
 
 static const unsigned ANY_MODE = ~0u;
 
+fm_Status fm_begin(fm_Instance *self, const char *resources)
+{
+    memcpy(&self->start, &fm_start_values, sizeof fm_start_values);
+    fm_Status status = FM_OK;
+#if FM_HAS_RESOURCES
+    status = model_load(self, &self->start, resources ? resources : "");
+#endif
+    fm_reset(self);
+    return status;
+}
+
 void fm_reset(fm_Instance *self)
 {
     fm_State *state = &self->state;
@@ -27,7 +38,7 @@ void fm_reset(fm_Instance *self)
     state->mode = FM_INSTANTIATED;
     state->stale = true;
     state->stop_time = INFINITY;
-    memcpy(&state->variables, &fm_start_values, sizeof fm_start_values);
+    memcpy(&state->variables, &self->start, sizeof self->start);
 }
 
 /* Messages --------------------------------------------------------------------------------------------------------- */

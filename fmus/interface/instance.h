@@ -72,6 +72,7 @@ typedef struct {
 /* Begins the instance structs of fmi2.c and fmi3.c. */
 struct fm_Instance {
     fm_State state;
+    Variables start;         /* values after instantiation and reset */
     bool event_mode;         /* the importer uses Event Mode */
     fm_Stopping stopping;
     unsigned logged;         /* 1 << status of those messages that are wanted */
@@ -82,6 +83,7 @@ struct fm_Instance {
 /* `function` is the name of the FMI function that was called, for the message. Unless they return something else, these
  * functions return FM_OK, or FM_ERROR after a message. An instance of NULL is an FM_ERROR. */
 
+fm_Status fm_begin(fm_Instance *self, const char *resources);   /* once, before all others; `resources` is a folder */
 void fm_reset(fm_Instance *self);
 bool fm_allowed(fm_Instance *self, const char *function, unsigned modes);
 fm_Status fm_set_logging(fm_Instance *self, const char *function, bool on, size_t count,

@@ -64,6 +64,11 @@ typedef struct fm_Instance fm_Instance;
 /* Says at the end of Initialization Mode and before each step whether the parameters can be used. */
 fm_Status model_check(fm_Instance *self, const Variables *v);
 
+#if FM_HAS_RESOURCES
+/* Reads start values from a file in the folder `resources`; FM_ERROR, after a message, if it cannot. */
+fm_Status model_load(fm_Instance *self, Variables *v, const char *resources);
+#endif
+
 /* Calculates all variables that depend directly on inputs, states, parameters and time. */
 void model_outputs(Variables *v);
 

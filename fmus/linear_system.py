@@ -1,0 +1,309 @@
+"""Reference FMUs of linear systems with given matrices: the binary of LinearSystem with another description and data.
+
+    write_fmu(path, LinearSystem(a=[[-1.0]], b=[[1.0]], c=[[1.0]]), template)
+
+needs no compiler. See LinearSystem/readme.md.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+import zipfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from description import fmi2_description, xml_bytes
+from numpy.typing import ArrayLike, NDArray
+
+MOST = 16
+"""States, inputs and outputs that a system can have; as in LinearSystem/model.c."""
+
+DATA = "resources/system.f64"
+"""Where the matrices are in the FMU: doubles, one after the other."""
+
+REFERENCES = {"u": 1, "y": 101, "x": 201, "dx": 301, "microStep": 401}
+"""Value references of the first of each, and of the parameter."""
+
+_HIDDEN = {"states": 402, "inputs": 403, "outputs": 404}
+_MATRICES = ("A", "B", "C", "D")
+_FIRST_MATRIX = 411
+_FIRST_VECTOR = 415
+
+
+class LinearSystem:
+    """x' = A x + B u + e, y = C x + D u + f, from x(0) = x0.
+
+    Parameters
+    ----------
+    a, b, c, d
+        Matrices of the shapes (states, states), (states, inputs), (outputs, states), (outputs, inputs); zero if they are
+        left out.
+    e, f, x0, u0
+        Vectors; zero if they are left out. `u0` are the start values of the inputs.
+    inputs, outputs, states
+        Names; without them u1, u2, ..., y1, y2, ..., x1, x2, .... The time derivative of x1 is der(x1).
+    micro_step : float
+        Length of the steps of Euler's method in s; 0 for the exact solution.
+    """
+
+    def __init__(
+        self,
+        *,
+        a: ArrayLike | None = None,
+        b: ArrayLike | None = None,
+        c: ArrayLike | None = None,
+        d: ArrayLike | None = None,
+        e: ArrayLike | None = None,
+        f: ArrayLike | None = None,
+        x0: ArrayLike | None = None,
+        u0: ArrayLike | None = None,
+        inputs: Sequence[str] = (),
+        outputs: Sequence[str] = (),
+        states: Sequence[str] = (),
+        micro_step: float = 0.0,
+    ) -> None:
+        n = _size((a, 0), (b, 0), (c, 1))
+        m = _size((b, 1), (d, 1))
+        p = _size((c, 0), (d, 0))
+        if max(n, m, p) > MOST:
+            raise ValueError(f"{n} states, {m} inputs, {p} outputs: there can be {MOST} of each.")
+        self.a, self.b = _matrix(a, n, n), _matrix(b, n, m)
+        self.c, self.d = _matrix(c, p, n), _matrix(d, p, m)
+        self.e, self.f = _vector(e, n), _vector(f, p)
+        self.x0, self.u0 = _vector(x0, n), _vector(u0, m)
+        self.inputs = tuple(inputs) or tuple(f"u{k + 1}" for k in range(m))
+        self.outputs = tuple(outputs) or tuple(f"y{k + 1}" for k in range(p))
+        self.states = tuple(states) or tuple(f"x{k + 1}" for k in range(n))
+        if (len(self.inputs), len(self.outputs), len(self.states)) != (m, p, n):
+            raise ValueError(f"Names are needed for {m} inputs, {p} outputs and {n} states.")
+        self.micro_step = micro_step
+
+
+def _size(*candidates: tuple[ArrayLike | None, int]) -> int:
+    """Rows (0) or columns (1) of the first matrix that is given."""
+    for matrix, axis in candidates:
+        if matrix is not None:
+            return int(np.asarray(matrix, dtype=float).shape[axis])
+    return 0
+
+
+def _matrix(values: ArrayLike | None, rows: int, columns: int) -> NDArray[np.float64]:
+    made = np.zeros((rows, columns)) if values is None else np.asarray(values, dtype=float)
+    if made.shape != (rows, columns):
+        raise ValueError(f"A matrix has the shape {made.shape} in place of {(rows, columns)}.")
+    return made
+
+
+def _vector(values: ArrayLike | None, size: int) -> NDArray[np.float64]:
+    made = np.zeros(size) if values is None else np.asarray(values, dtype=float)
+    if made.shape != (size,):
+        raise ValueError(f"A vector has the shape {made.shape} in place of {(size,)}.")
+    return made
+
+
+EXAMPLE = LinearSystem(
+    a=[[0, 1], [-1, -1]], b=[[0], [1]], c=np.eye(2), x0=[1, 0]
+)  # a mass on a spring and a damper
+"""The system of the FMU that build.py makes."""
+
+
+def write_fmu(path: Path, system: LinearSystem, template: Path) -> Path:
+    """Write the FMU of a system; of the FMI version of `template`, the LinearSystem.fmu that build.py has made."""
+    with zipfile.ZipFile(template) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    built = ET.fromstring(contents["modelDescription.xml"])
+    root = description(system)
+    root.set("instantiationToken", built.get("instantiationToken") or built.attrib["guid"])
+    for name in ("generationTool", "version"):
+        root.set(name, built.attrib[name])
+    if built.attrib["fmiVersion"] == "2.0":
+        sources = [f.attrib["name"] for f in built.iterfind("CoSimulation/SourceFiles/File")]
+        root = fmi2_description(root, sources)
+    contents |= {"modelDescription.xml": xml_bytes(root), DATA: data(system)}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return path
+
+
+def data(system: LinearSystem) -> bytes:
+    """The content of the file that the binary reads."""
+    s = system
+    sizes = [len(s.states), len(s.inputs), len(s.outputs), s.micro_step]
+    parts = (sizes, s.a, s.b, s.c, s.d, s.e, s.f, s.x0, s.u0)
+    return np.concatenate([np.ravel(part).astype(float) for part in parts]).tobytes()
+
+
+# Descriptions of FMI 3.0
+
+
+def description(system: LinearSystem) -> ET.Element:
+    """modelDescription.xml of FMI 3.0, with the dependencies that the matrices have."""
+    variables: list[ET.Element] = []
+    for k, (name, start) in enumerate(zip(system.inputs, system.u0, strict=True)):
+        attributes = {
+            "causality": "input",
+            "intermediateUpdate": "true",
+            "start": repr(float(start)),
+        }
+        variables.append(_variable(name, "u", k, f"Input {k + 1}", **attributes))
+    for k, name in enumerate(system.outputs):
+        attributes = {"causality": "output", "initial": "calculated"}
+        variables.append(_variable(name, "y", k, f"Output {k + 1}", **attributes))
+    for k, (name, start) in enumerate(zip(system.states, system.x0, strict=True)):
+        attributes = {"causality": "local", "initial": "exact", "start": repr(float(start))}
+        variables.append(_variable(name, "x", k, f"State {k + 1}", **attributes))
+    for k, name in enumerate(system.states):
+        attributes = {"causality": "local", "initial": "calculated"}
+        attributes["derivative"] = str(REFERENCES["x"] + k)
+        text = f"Time derivative of state {k + 1}"
+        variables.append(_variable(f"der({name})", "dx", k, text, **attributes))
+    variables.append(_micro_step(system.micro_step))
+    structure = ET.Element("ModelStructure")
+    outputs = [("y", k, system.c[k], system.d[k]) for k in range(len(system.outputs))]
+    derivatives = [("dx", k, system.a[k], system.b[k]) for k in range(len(system.states))]
+    for tag, unknowns in (
+        ("Output", outputs),
+        ("ContinuousStateDerivative", derivatives),
+        ("InitialUnknown", outputs + derivatives),
+    ):
+        structure.extend(_unknown(tag, *unknown) for unknown in unknowns)
+    return _root(variables, structure)
+
+
+def largest() -> ET.Element:
+    """What the binary is made of: a description of all variables that any system can have, and of the matrices."""
+    variables = []
+    for kind, attributes in (
+        ("u", {"causality": "input", "intermediateUpdate": "true", "start": _zeros(MOST)}),
+        ("y", {"causality": "output", "initial": "calculated"}),
+        ("x", {"causality": "local", "initial": "exact", "start": _zeros(MOST)}),
+        ("dx", {"causality": "local", "initial": "calculated"}),
+    ):
+        element = _variable(kind, kind, 0, "All", **attributes)
+        ET.SubElement(element, "Dimension", start=str(MOST))
+        variables.append(element)
+    variables.append(_micro_step(0.0))
+    for name, reference in _HIDDEN.items():
+        attributes = {
+            "name": name,
+            "valueReference": str(reference),
+            "description": "",
+            "start": "0",
+        }
+        variables.append(
+            ET.Element("Int32", attributes, causality="parameter", variability="fixed")
+        )
+    sizes = {_FIRST_MATRIX + k: (name, MOST**2) for k, name in enumerate(_MATRICES)}
+    sizes |= {_FIRST_VECTOR + k: (name, MOST) for k, name in enumerate(("e", "f"))}
+    for reference, (name, size) in sizes.items():
+        element = ET.Element(
+            "Float64",
+            name=name,
+            valueReference=str(reference),
+            description="",
+            causality="parameter",
+            variability="fixed",
+            start=_zeros(size),
+        )
+        ET.SubElement(element, "Dimension", start=str(size))
+        variables.append(element)
+    return _root(variables, ET.Element("ModelStructure"))
+
+
+def _zeros(count: int) -> str:
+    return " ".join(["0"] * count)
+
+
+def _variable(name: str, kind: str, number: int, text: str, **attributes: str) -> ET.Element:
+    return ET.Element(
+        "Float64",
+        {
+            "name": name,
+            "valueReference": str(REFERENCES[kind] + number),
+            "variability": "continuous",
+            "description": text,
+            **attributes,
+        },
+    )
+
+
+def _micro_step(start: float) -> ET.Element:
+    return ET.Element(
+        "Float64",
+        name="microStep",
+        valueReference=str(REFERENCES["microStep"]),
+        causality="parameter",
+        variability="fixed",
+        unit="s",
+        start=repr(start),
+        description="Length of the steps of Euler's method; 0: exact",
+    )
+
+
+def _unknown(
+    tag: str, kind: str, row: int, of_states: Iterable[float], of_inputs: Iterable[float]
+) -> ET.Element:
+    known = [str(REFERENCES["u"] + k) for k, weight in enumerate(of_inputs) if weight]
+    known += [str(REFERENCES["x"] + k) for k, weight in enumerate(of_states) if weight]
+    return ET.Element(
+        tag,
+        valueReference=str(REFERENCES[kind] + row),
+        dependencies=" ".join(known),
+        dependenciesKind=" ".join(["constant"] * len(known)),
+    )
+
+
+_CAPABILITIES = (
+    "canHandleVariableCommunicationStepSize",
+    "canGetAndSetFMUState",
+    "canSerializeFMUState",
+    "providesDirectionalDerivatives",
+    "providesIntermediateUpdate",
+)
+_LOG_CATEGORIES = {
+    "logEvents": "Located events",
+    **{
+        f"logStatus{s}": f"Messages with the status {s}"
+        for s in ("Warning", "Discard", "Error", "Fatal")
+    },
+}
+
+
+def _root(variables: Iterable[ET.Element], structure: ET.Element) -> ET.Element:
+    """A whole description around these."""
+    attributes = {
+        "fmiVersion": "3.0",
+        "modelName": "LinearSystem",
+        "instantiationToken": "made by build.py",
+        "description": "x' = A x + B u + e, y = C x + D u + f",
+        "license": "BSD-2-Clause",
+        "variableNamingConvention": "structured",
+    }
+    root = ET.Element("fmiModelDescription", attributes)
+    ET.SubElement(
+        root,
+        "CoSimulation",
+        {"modelIdentifier": "LinearSystem", **dict.fromkeys(_CAPABILITIES, "true")},
+    )
+    unit = ET.SubElement(ET.SubElement(root, "UnitDefinitions"), "Unit", name="s")
+    ET.SubElement(unit, "BaseUnit", s="1")
+    categories = ET.SubElement(root, "LogCategories")
+    for name, text in _LOG_CATEGORIES.items():
+        ET.SubElement(categories, "Category", name=name, description=text)
+    ET.SubElement(root, "DefaultExperiment", startTime="0", stopTime="10", stepSize="0.1")
+    container = ET.SubElement(root, "ModelVariables")
+    ET.SubElement(
+        container,
+        "Float64",
+        name="time",
+        valueReference="0",
+        causality="independent",
+        variability="continuous",
+        unit="s",
+        description="Simulation time",
+    )
+    container.extend(variables)
+    root.append(structure)
+    return root
