@@ -13,6 +13,7 @@
         ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
         ├── NotANumberError      an output became NaN or infinite
         ├── ConvergenceError    an iteration did not converge
+        │   └── LoopError       an algebraic loop was not solved
         ├── ZenoError           events accumulate before a finite time
         └── Interrupted         the user pressed Ctrl-C; a KeyboardInterrupt as well
 
@@ -24,7 +25,7 @@ Each message states what happened and where, what was expected, and what to do. 
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -128,6 +129,36 @@ class NotANumberError(SimulationError):
 
 class ConvergenceError(SimulationError):
     """An iteration did not converge."""
+
+
+class LoopError(ConvergenceError):
+    """An algebraic loop was not solved.
+
+    Attributes
+    ----------
+    loop : tuple of str
+        Its variables, ``"instance.variable"``.
+    reason, method : str
+    sweeps : int
+    values, residuals : unknown → float
+        Those of the attempt with the smallest residual, in the unit of the output.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        loop: Sequence[str],
+        reason: str,
+        method: str,
+        sweeps: int,
+        values: Mapping[str, float],
+        residuals: Mapping[str, float],
+        time: float | None = None,
+    ) -> None:
+        super().__init__(message, time=time)
+        self.loop, self.reason, self.method, self.sweeps = tuple(loop), reason, method, sweeps
+        self.values, self.residuals = dict(values), dict(residuals)
 
 
 class ZenoError(SimulationError):

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.algorithms import Algorithm, Jacobi, assemble
+from fmimaster.algorithms.initialization import Initialization
+from fmimaster.algorithms.settling import Settling
 from fmimaster.errors import CallError
 from fmimaster.fmu.guard import Guarded
 from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
@@ -455,10 +457,12 @@ class Bench:
         n_buffers: int = 0,
         history: int = 0,
         hooks: Sequence[Hook] = (),
+        settling: Settling | None = None,
         **options: Any,
     ) -> None:
         self.plan = plan_of(units, connections, start_values, **options)
-        self.programs = assemble(self.plan, algorithm or Jacobi())
+        initialization = None if settling is None else Initialization(settling)
+        self.programs = assemble(self.plan, algorithm or Jacobi(), initialization)
         guarded = [unit.instantiate(name) for name, unit in units.items()]
         self.instances = {name: unit.instances[-1] for name, unit in units.items()}
         self.executor = choose_executor(self.plan, self.backend)(

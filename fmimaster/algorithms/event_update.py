@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from fmimaster.algorithms.settling import Settling
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check import check
@@ -73,18 +74,25 @@ def emit_event(
 
 
 def emit_updates(
-    plan: Plan, p: Emitter, instances: Iterable[int], hook: Hook | None = None, *, rows: bool = True
+    plan: Plan,
+    p: Emitter,
+    instances: Iterable[int],
+    hook: Hook | None = None,
+    *,
+    rows: bool = True,
+    settling: Settling | None = None,
 ) -> None:
     """Update discrete states until nothing changes any more: all from left limits, then settled, then a row."""
     instances = tuple(instances)
     modes = [i for i in instances if plan.instances[i].event_mode]
-    settling = {i for i in modes if plan.has_inputs(i)}
+    settling = settling or Settling()
+    settled = {i for i in modes if plan.has_inputs(i)}
     triggered = [
         i
         for i in instances
         if plan.instances[i].event_mode or plan.layout.segments(i, Group.TRIGGERS)
     ]
-    tolerance = 1e-10 if plan.initial_loops else 0.0
+    tolerance = settling.tolerance_of_updates(plan)
     with p.at_an_event(), p.repeat(least=1, most=MOST_UPDATES, tolerance=tolerance):
         for i in modes:
             p.get_clocks(i)
@@ -102,9 +110,6 @@ def emit_updates(
             p.update(i)
         for i in triggered:
             p.get(i)
-        for k in sorted({k for i in settling for k in plan.visits_of[i]}):
-            for i in plan.visits[k].instances:
-                if i in settling:
-                    p.exchange(i)
+        settling.at_an_event(plan, p, settled)
         if rows:
             p.sample()

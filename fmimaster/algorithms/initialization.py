@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fmimaster.algorithms.differences import emit_differences
 from fmimaster.algorithms.event_update import emit_updates
 from fmimaster.algorithms.fmu_settings import FmuSettings, can_be_set_in_initialization_mode
+from fmimaster.algorithms.settling import Settling
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
@@ -17,14 +18,10 @@ from fmimaster.system.states import State
 class Initialization:
     """Start values, Initialization Mode, a complete exchange along the dependencies, the first row.
 
-    Loops are solved by fixed-point iteration: at most ``most_sweeps``, until no output changes by more than
-    ``tolerance`` relative to its nominal value or magnitude.
-
     Start values are set before Initialization Mode and again inside it: some FMUs forget the first.
     """
 
-    most_sweeps: int = 100
-    tolerance: float = 1e-10
+    settling: Settling = Settling()
 
     def emit(self, plan: Plan, p: Emitter, settings: FmuSettings | None = None) -> None:
         """Write the program from Instantiated to Step Mode.
@@ -52,13 +49,13 @@ class Initialization:
             if i in chosen and can_be_set_in_initialization_mode(plan, i):
                 p.set(i, Group.SETTINGS)
         with p.at_an_event():
-            p.settle(most=self.most_sweeps, tolerance=self.tolerance)
+            self.settling.at_the_start(plan, p)
             emit_differences(plan, p)
         modes = [i for i in instances if plan.instances[i].event_mode]
         for i in instances:
             p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)
         if modes:
-            emit_updates(plan, p, modes, rows=False)
+            emit_updates(plan, p, modes, rows=False, settling=self.settling)
             for i in modes:
                 p.mode(i, State.STEP_MODE)
         for i in instances:

@@ -12,6 +12,7 @@ SOURCES = (
     "polynomial.c",
     "correction.c",
     "hooks.c",
+    "loop.c",
     "fmu.c",
     "fmi2.c",
     "fmi3.c",

@@ -358,6 +358,20 @@ typedef struct {
 } fm_assumed_outputs_data;
 int fm_assumed_outputs(void *self, fm_kernel *kernel);
 
+/* loop.c: an algebraic loop of n unknowns, which is solved by Anderson acceleration; the hook comes after it, if it fails. */
+#define FM_MOST_ANDERSON 16 /* differences that are remembered */
+typedef struct {
+    int n, doubles, depth, most, plain, bounded;
+    double absolute;
+    const int64_t *slots;
+    const double *nominal, *relative;
+    int64_t *counts;
+    double *sizes, *x, *u0, *best_u, *best_residual, *work;
+    const fm_hook *later;
+} fm_loop_data;
+int fm_loop_begin(void *self, fm_kernel *kernel);
+int fm_loop_sweep(void *self, fm_kernel *kernel);
+
 /* control.c: a program stops, returns an fm_stop; what happens at events; passes of a REPEAT. fm_same: how far
  * apart two doubles may be that mean one time, beside a step: same of fmimaster/control/grid.py. */
 int fm_stop_at(fm_kernel *k, const fm_instruction *c, int why);

@@ -105,7 +105,7 @@ def make_plan(
         links=system.links,
         trigger_sequence=sequence,
         visits=initial_visits,
-        step_loops=tuple(v.loop for v in step_visits if v.loop is not None),
+        step_visits=step_visits,
         layout=layout,
         routes=_routes(system.links, layout),
         recorded=columns,

@@ -73,8 +73,8 @@ class Plan:
     """Indices of the instances that are stepped, upstream first; in the plan of a part of the system those of the part."""
     visits: tuple[Visit, ...]
     """Order of set-and-get in Initialization Mode; an instance may recur."""
-    step_loops: tuple[AlgebraicLoop, ...]
-    """Algebraic loops by the dependencies of Step Mode."""
+    step_visits: tuple[Visit, ...]
+    """Order of set-and-get in Event Mode, by the dependencies of Step Mode."""
     layout: Layout
     routes: Mapping[tuple[int, Group], tuple[Route, ...]]
     """What feeds each group of each instance, in the order of its slots."""
@@ -97,6 +97,11 @@ class Plan:
     def initial_loops(self) -> tuple[AlgebraicLoop, ...]:
         """Algebraic loops in Initialization Mode."""
         return tuple(v.loop for v in self.visits if v.loop is not None)
+
+    @property
+    def step_loops(self) -> tuple[AlgebraicLoop, ...]:
+        """Algebraic loops by the dependencies of Step Mode."""
+        return tuple(v.loop for v in self.step_visits if v.loop is not None)
 
     @property
     def can_go_back(self) -> bool:
@@ -131,15 +136,6 @@ class Plan:
         for link in self.links:
             found[link.target].add(link.source)
         return {i: frozenset(sources) for i, sources in found.items()}
-
-    @cached_property
-    def visits_of(self) -> Mapping[int, tuple[int, ...]]:
-        """Instance → indices of its visits."""
-        found: dict[int, list[int]] = {i: [] for i in range(len(self.instances))}
-        for k, visit in enumerate(self.visits):
-            for i in visit.instances:
-                found[i].append(k)
-        return {i: tuple(visits) for i, visits in found.items()}
 
     @cached_property
     def reached_by_events(self) -> Mapping[int, tuple[int, ...]]:

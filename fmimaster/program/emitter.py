@@ -417,27 +417,6 @@ class Emitter:
         """Bring the instance to a state."""
         self._write(Mode(instance, state))
 
-    def settle(self, *, most: int, tolerance: float) -> None:
-        """Let all inputs agree with the outputs that feed them, in Initialization Mode; no other output is read.
-
-        Along the visits of the plan, with an iteration around each algebraic loop. Outputs that are needed before their
-        instance is reached are read beforehand, so that nothing is computed from values that were never set.
-        """
-        read: set[int] = set()
-        for visit in self.plan.visits:
-            sources = set[int]().union(*(self.plan.sources[i] for i in visit.instances))
-            if visit.loop:
-                sources |= set(visit.instances)
-            for instance in sorted(sources - read - (set() if visit.loop else {*visit.instances})):
-                self.get(instance, Group.SOURCES)
-            read |= sources | set(visit.instances)
-            if visit.loop is None:
-                self.exchange(visit.instances[0], Group.SOURCES)
-                continue
-            with self.repeat(least=2, most=most, tolerance=tolerance):
-                for instance in visit.instances:
-                    self.exchange(instance, Group.SOURCES)
-
     def exchange(self, instance: int, group: Group = Group.OUTPUTS) -> None:
         """Inputs from connected outputs, then outputs or the SOURCES among them, at one instant."""
         self.move(instance)

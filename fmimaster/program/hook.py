@@ -22,11 +22,14 @@ class Twin:
         By which :mod:`fmimaster.run.native.hooks` knows the C function and its data.
     numbers, arrays : field of the C structure → value
         The data. The kernel borrows the arrays, so that Python sees what C writes into them.
+    hooks : field of the C structure → hook
+        Other hooks that it calls.
     """
 
     name: str
     numbers: Mapping[str, int | float] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    hooks: Mapping[str, Hook] = field(default_factory=dict)
 
 
 class Hook(ABC):
@@ -39,6 +42,11 @@ class Hook(ABC):
     """
 
     name: str
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes the results so far less accurate than they should be."""
+        return ()
 
     @abstractmethod
     def __call__(self, store: ValueStore) -> bool:

@@ -258,7 +258,7 @@ class Session:
                     self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
                 )
             ),
-            warnings=(*self.prepared.warnings, *self._late_events),
+            warnings=(*self.prepared.warnings, *self._warnings_of_run),
             notes=self.prepared.notes,
             events=self.state.event_log.count,
         )
@@ -270,11 +270,12 @@ class Session:
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
         """What makes the results so far less accurate than they should be."""
-        return (*self.prepared.accuracy_warnings, *self._late_events)
+        return (*self.prepared.accuracy_warnings, *self._warnings_of_run)
 
     @property
-    def _late_events(self) -> tuple[str, ...]:
-        return tuple(late.text(name) for name, late in list(self.state.event_log.late.items()))
+    def _warnings_of_run(self) -> tuple[str, ...]:
+        late = [late.text(name) for name, late in list(self.state.event_log.late.items())]
+        return (*late, *(text for hook in self.programs.hooks for text in hook.warnings))
 
     @property
     def new_facts(self) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:

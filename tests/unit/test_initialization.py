@@ -10,7 +10,6 @@ import pytest
 from pytest import approx
 from python_fmu import Bench, PythonFmu
 
-from fmimaster.errors import ConvergenceError
 from fmimaster.program.instructions import Repeat
 from fmimaster.results.results import Results
 from fmimaster.run.executor import Experiment
@@ -137,28 +136,6 @@ def test_of_several_solutions_the_start_values_decide(start: float, root: float)
     units = ring(lambda u: u * u / 4 + 0.75, lambda u: u)
     bench = initialized(units, RING, {"a.u": start, "b.u": start})
     assert bench.value("a.y") == approx(root, rel=CLOSE)
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (lambda u: -2 * u + 3, lambda u: 1.5 * u + 1),  # L2: gain -3
-        (lambda u: u * u + 1, lambda u: u),  # L6a: no real solution, grows beyond all doubles
-        (lambda u: u + 1, lambda u: u),  # L6b: gain 1, no solution
-        (lambda u: 10 - u, lambda u: u),  # gain -1: period 2 for ever
-    ],
-    ids=["gain -3", "no solution", "gain 1", "gain -1"],
-)
-def test_a_loop_that_does_not_converge_is_an_error_that_names_its_variables(
-    simulate: Simulate, first: Callable[[float], float], second: Callable[[float], float]
-) -> None:
-    with pytest.raises(ConvergenceError) as caught:
-        simulate(ring(first, second), RING, stop_time=1)
-    for name in ("a.u", "a.y", "b.u", "b.y"):
-        assert name in str(caught.value)
-    assert "still change by" in str(caught.value)
-    assert caught.value.results is not None
-    assert len(caught.value.results) == 0
 
 
 def boolean(f: Callable[..., bool], **inputs: bool) -> PythonFmu:

@@ -30,6 +30,8 @@ class _Function:
 TWINS: Mapping[str, _Function] = {
     "assumed outputs": _Function(lib.fm_assumed_outputs, "fm_assumed_outputs_data"),
     "weighted change": _Function(lib.fm_weighted_change, "fm_weighted_change_data"),
+    "start of a loop": _Function(lib.fm_loop_begin, "fm_loop_data"),
+    "sweep of a loop": _Function(lib.fm_loop_sweep, "fm_loop_data"),
 }
 """The hooks that are written in C, by the names of their twins."""
 
@@ -41,16 +43,19 @@ def lend_hook(lender: Lender, context: Context, hook: Hook) -> Any:
         handle = lender.lent(ffi.new_handle((context, hook)))
         return lender.lent(ffi.new("fm_hook *", (lib.fm_python_call, handle)))
     function = TWINS[twin.name]
-    return lender.lent(ffi.new("fm_hook *", (function.call, _lend_data(lender, twin, function))))
+    data = _lend_data(lender, context, twin, function)
+    return lender.lent(ffi.new("fm_hook *", (function.call, data)))
 
 
-def _lend_data(lender: Lender, twin: Twin, function: _Function) -> Any:
-    """The numbers and arrays of a twin as the structure that its function takes."""
+def _lend_data(lender: Lender, context: Context, twin: Twin, function: _Function) -> Any:
+    """The numbers, arrays and hooks of a twin as the structure that its function takes."""
     types = {name: field.type.cname for name, field in ffi.typeof(function.data).fields}
     fields: dict[str, Any] = dict(twin.numbers)
     for name, array in twin.arrays.items():
         elements = types[name].replace("const ", "").replace(" *", "[]")
         fields[name] = lender.lent(ffi.from_buffer(elements, array))
+    for name, hook in twin.hooks.items():
+        fields[name] = lend_hook(lender, context, hook)
     return lender.lent(ffi.new(f"{function.data} *", fields))
 
 

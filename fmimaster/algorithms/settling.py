@@ -1,0 +1,121 @@
+"""Values that belong together at one instant: inputs agree with the outputs that feed them, algebraic loops are solved.
+
+In Initialization Mode and in Event Mode, inputs can be set and outputs read as often as a loop needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from math import inf
+
+from fmimaster.control.loop_hook import LoopHooks, StartValues
+from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.plan.layout import Group
+from fmimaster.plan.loops import AlgebraicLoop, Visit
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+
+LOOSER = 10.0
+"""Outputs of a loop change by so many times the tolerance of its residual, if it is solved again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """How values are brought together.
+
+    Parameters
+    ----------
+    solver : LoopSolver
+        Of loops that are cut at continuous outputs.
+    most_sweeps : int
+    tolerance : float
+        Loops that are cut at discrete outputs are swept at most so often, until no output changes by more than that
+        relative to its nominal value or magnitude.
+    """
+
+    solver: LoopSolver = LoopSolver()
+    most_sweeps: int = 100
+    tolerance: float = 1e-10
+
+    def at_the_start(self, plan: Plan, p: Emitter) -> None:
+        """Along the visits of Initialization Mode; no output is read but those that others need.
+
+        Outputs that are needed before their instance is reached are read beforehand, so that nothing is computed from
+        values that were never set. The solution of a loop is searched from the start values of its inputs, or from what its
+        outputs are at first, if the loop is only assumed.
+        """
+        read: set[int] = set()
+        for visit in plan.visits:
+            sources = set[int]().union(*(plan.sources[i] for i in visit.instances))
+            if visit.loop:
+                sources |= set(visit.instances)
+            for instance in sorted(sources - read - (set() if visit.loop else {*visit.instances})):
+                p.get(instance, Group.SOURCES)
+            read |= sources | set(visit.instances)
+            if visit.loop is not None:
+                self._take_start_values(visit.loop, plan, p)
+            self._visit(visit, plan, p, Group.SOURCES)
+
+    def at_an_event(self, plan: Plan, p: Emitter, instances: Collection[int]) -> None:
+        """Along the visits of these instances in Event Mode; the others are left alone.
+
+        Loops that lead over others are swept once.
+        """
+        for visit in plan.step_visits:
+            if set(visit.instances) <= set(instances):
+                self._visit(visit, plan, p, Group.OUTPUTS)
+            else:
+                for i in visit.instances:
+                    if i in instances:
+                        p.exchange(i)
+
+    def tolerance_of_updates(self, plan: Plan) -> float:
+        """By how much outputs may still change from one update of discrete states to the next, relatively: a loop that was
+        solved before is solved again, from its solution."""
+        return LOOSER * self.solver.relative if plan.step_loops else 0.0
+
+    def _take_start_values(self, loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:
+        for inner in loops_in(loop):
+            if inner.torn and not inner.assumed:
+                p.call(StartValues(plan, inner.torn, inner.variables))
+
+    def _visit(
+        self, visit: Visit, plan: Plan, p: Emitter, group: Group, solved: LoopHooks | None = None
+    ) -> None:
+        """Exchange the values of one visit; ``solved``: the solver of the loop of which it is a part."""
+        if visit.loop is not None:
+            self._solve(visit.loop, plan, p, group)
+            return
+        (i,) = visit.instances
+        if visit.sets:
+            p.move(i)
+            p.set_inputs(i)
+        if visit.gets:
+            p.get(i, group)
+        if visit.held and solved is not None:
+            p.call(solved.holding(visit.held))
+
+    def _solve(self, loop: AlgebraicLoop, plan: Plan, p: Emitter, group: Group) -> None:
+        """Sweeps over a loop until it is solved."""
+        if not loop.torn:
+            with p.repeat(least=2, most=self.most_sweeps, tolerance=self.tolerance):
+                for visit in loop.sweep:
+                    self._visit(visit, plan, p, group)
+            return
+        hooks = LoopHooks(
+            plan, loop.torn, self.solver, variables=loop.variables, assumed=loop.assumed
+        )
+        p.call(hooks.begin)
+        with p.repeat(least=1, most=hooks.most, tolerance=inf):
+            for visit in loop.sweep:
+                self._visit(visit, plan, p, group, hooks)
+            p.call(hooks.sweep)
+
+
+def loops_in(loop: AlgebraicLoop) -> Iterator[AlgebraicLoop]:
+    """A loop, and the loops in its sweep."""
+    yield loop
+    for visit in loop.sweep:
+        if visit.loop is not None:
+            yield from loops_in(visit.loop)

@@ -1,0 +1,106 @@
+"""Anderson acceleration: the next iterate of a fixed-point iteration from the last ones.
+
+The kernel does the same operations in the same order (``kernel/loop.c``), so that both give the same bits. That is why
+there is neither NumPy nor BLAS here.
+
+Source: Anderson (1965), Iterative procedures for nonlinear integral equations; in the form of Walker and Ni (2011),
+Anderson acceleration for fixed-point iterations, section 2, with the QR factorization by modified Gram-Schmidt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+DEPENDENT = 1e-12
+"""A difference of residuals of which relatively less than this is independent of the newer ones adds nothing."""
+
+
+class Anderson:
+    """The differences between the last iterates and between their residuals, newest first.
+
+    Parameters
+    ----------
+    depth : int
+        At most so many differences are kept.
+    """
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+        self._steps: list[list[float]] = []
+        self._changes: list[list[float]] = []
+        self._before: tuple[Sequence[float], Sequence[float]] | None = None
+
+    def next(self, s: Sequence[float], r: Sequence[float]) -> list[float]:
+        """The next iterate.
+
+        Parameters
+        ----------
+        s, r : the iterate and its residual, both relative to the nominal values
+        """
+        if self._before is not None:
+            s_before, r_before = self._before
+            self._steps.insert(0, [a - b for a, b in zip(s, s_before, strict=True)])
+            self._changes.insert(0, [a - b for a, b in zip(r, r_before, strict=True)])
+            del self._steps[self._depth :], self._changes[self._depth :]
+        self._before = list(s), list(r)
+        chosen, gamma = least_squares(self._changes, r)
+        found = [a + b for a, b in zip(s, r, strict=True)]
+        for factor, k in zip(gamma, chosen, strict=True):
+            step, change = self._steps[k], self._changes[k]
+            for i in range(len(found)):
+                found[i] -= (step[i] + change[i]) * factor
+        return found
+
+
+def least_squares(
+    columns: Sequence[Sequence[float]], right: Sequence[float]
+) -> tuple[list[int], list[float]]:
+    """The factors of the columns whose sum is nearest to the right side, without columns that depend on earlier ones.
+
+    Returns
+    -------
+    Indices of the columns that count, and their factors.
+    """
+    n = len(right)
+    basis: list[list[float]] = []
+    upper: list[list[float]] = []  # column by column
+    chosen: list[int] = []
+    gamma: list[float] = []
+    left = list(right)
+    for k, column in enumerate(columns):
+        q, products = list(column), []
+        for p in basis:
+            product = 0.0
+            for i in range(n):
+                product += p[i] * q[i]
+            for i in range(n):
+                q[i] -= product * p[i]
+            products.append(product)
+        length, rest = norm(column), norm(q)
+        if not rest > DEPENDENT * length:
+            continue
+        for i in range(n):
+            q[i] /= rest
+        dot = 0.0
+        for i in range(n):
+            dot += q[i] * left[i]
+        for i in range(n):
+            left[i] -= dot * q[i]
+        basis.append(q)
+        upper.append([*products, rest])
+        chosen.append(k)
+        gamma.append(dot)
+    for row in range(len(gamma) - 1, -1, -1):
+        for later in range(row + 1, len(gamma)):
+            gamma[row] -= upper[later][row] * gamma[later]
+        gamma[row] /= upper[row][row]
+    return chosen, gamma
+
+
+def norm(values: Sequence[float]) -> float:
+    """Euclidean norm."""
+    total = 0.0
+    for value in values:
+        total += value * value
+    return sqrt(total)

@@ -1,0 +1,501 @@
+"""The solver of an algebraic loop as hooks of a program: one in front of the sweeps, one behind each.
+
+A program solves a loop so::
+
+    CALL  begin
+    REPEAT
+        a sweep: MOVE, SET, GET of its instances, or RESTORE, MOVE, SET, STEP, GET
+        CALL  sweep
+    UNTIL inf
+
+Unknowns are outputs in the value store: the hooks put what is to be tried in their place, so that MOVE converts it as any
+other value, and take from there what the sweep gave. After the last sweep the outputs stay as the FMUs gave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.control.loop_solver import (
+    SINGULAR,
+    LoopSolver,
+    NoSolution,
+    Problem,
+    Search,
+    Sweep,
+    Trial,
+    Vector,
+)
+from fmimaster.errors import LoopError
+from fmimaster.plan.graph import Node
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook, Twin
+from fmimaster.program.store import ValueStore
+from fmimaster.system.model import DataType
+from fmimaster.system.notes import listed
+
+NEARLY_SINGULAR = 1e-3
+"""Below this smallest singular value of the Jacobian the error of the unknowns can be a thousand times the residual."""
+
+MOST_REMEMBERED = 16
+"""Differences of sweeps for which the kernel has room."""
+
+FLOAT32_RELATIVE = 4 * float(np.finfo(np.float32).eps)
+"""The least relative tolerance of an unknown of type Float32."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unknowns:
+    """The unknowns of a loop as places in the value store, those of type Float64 first, each part in the order of names.
+
+    Parameters
+    ----------
+    names : tuple of str
+        ``"instance.output"``, with an index for an element of an array.
+    slots : shape (n,), integers
+        Among the values of their type.
+    doubles : int
+        How many of them have the type Float64; the others have Float32.
+    nominal, start : shape (n,)
+        Nominal values, and start values by those of the inputs that they feed.
+    """
+
+    names: tuple[str, ...]
+    slots: NDArray[np.int64]
+    doubles: int
+    nominal: Vector
+    start: Vector
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return len(self.slots)
+
+    def get(self, store: ValueStore) -> Vector:
+        """Their values in the store."""
+        found = np.empty(self.size)
+        for kind, part in self._parts():
+            if part.start < part.stop:
+                found[part] = store.values[kind][self.slots[part]]
+        return found
+
+    def put(self, store: ValueStore, values: Vector) -> None:
+        """Values → store."""
+        for kind, part in self._parts():
+            if part.start < part.stop:
+                store.values[kind][self.slots[part]] = values[part]
+
+    def _parts(self) -> tuple[tuple[DataType, slice], ...]:
+        cut = self.doubles
+        return (DataType.FLOAT64, slice(0, cut)), (DataType.FLOAT32, slice(cut, self.size))
+
+
+def unknowns_of(
+    plan: Plan,
+    outputs: Iterable[Node],
+    *,
+    variables: Iterable[Node] | None = None,
+) -> Unknowns:
+    """The elements of these outputs.
+
+    Parameters
+    ----------
+    outputs
+        Of type Float64 or Float32; in any order.
+    variables
+        Those of the loop: what the outputs feed among them gives nominal and start values; all if left out.
+    """
+    inside = None if variables is None else set(variables)
+    chosen = [
+        (kind is not DataType.FLOAT64, f"{plan.instances[i].name}.{name}", (i, name), slot)
+        for i, name in outputs
+        for kind, slot in [plan.layout.slots[i, Group.OUTPUTS, name]]
+    ]
+    names, slots, nominal, start = list[str](), list[int](), list[float](), list[float]()
+    doubles = 0
+    for is_single, name, node, slot in sorted(chosen, key=lambda c: c[:2]):
+        size = slot.stop - slot.start
+        names += [name] if size == 1 else [f"{name}[{k + 1}]" for k in range(size)]
+        slots += range(slot.start, slot.stop)
+        doubles += 0 if is_single else size
+        starts = _start(plan, node, inside, size)
+        start += starts
+        nominal += _nominals(plan, node, inside, starts)
+    return Unknowns(
+        tuple(names),
+        np.array(slots, np.int64),
+        doubles,
+        np.array(nominal),
+        np.array(start),
+    )
+
+
+def _fed(plan: Plan, node: Node, inside: set[Node] | None) -> list[tuple[str, float, float, Node]]:
+    """Inputs that an output feeds: name, factor and offset of the connection, and the input; in the order of names."""
+    return sorted(
+        (f"{plan.instances[k.target].name}.{k.input.name}", k.transformation.factor,
+         k.transformation.offset, (k.target, k.input.name))
+        for k in plan.links
+        if (k.source, k.output.name) == node
+        and k.transformation.factor
+        and (inside is None or (k.target, k.input.name) in inside)
+    )  # fmt: skip
+
+
+def _start(plan: Plan, node: Node, inside: set[Node] | None, size: int) -> list[float]:
+    """Start values of an output, by those of the first input that it feeds; one that the user has given comes first."""
+    found: tuple[tuple[float, ...], float, float] | None = None
+    for _, factor, offset, (i, name) in _fed(plan, node, inside):
+        given = plan.instances[i].start_values.get(name)
+        variable = plan.instances[i].model.variable(name)
+        start = given or (variable.start if variable else None)
+        if start is not None and (found is None or given):
+            found = tuple(map(float, start)), factor, offset
+            if given:
+                break
+    if found is None:
+        return [0.0] * size
+    values, factor, offset = found
+    values = values if len(values) == size else (values[0],) * size
+    return [(value - offset) / factor for value in values]
+
+
+def _nominals(
+    plan: Plan, node: Node, inside: set[Node] | None, starts: Sequence[float]
+) -> list[float]:
+    """Nominal values of the elements: that of an input that the output feeds, else its own, else by the start values."""
+    for _, factor, _, (i, name) in _fed(plan, node, inside):
+        variable = plan.instances[i].model.variable(name)
+        if variable is not None and variable.has_nominal:
+            return [abs(variable.nominal / factor)] * len(starts)
+    output = plan.instances[node[0]].model.variable(node[1])
+    if output is not None and output.has_nominal:
+        return [abs(output.nominal)] * len(starts)
+    return [max(1.0, abs(start)) for start in starts]
+
+
+class _At(IntEnum):
+    """Numbers that the hooks and their twins count: indices into ``LoopHooks.counts``."""
+
+    SWEEPS = 0
+    """Of the present solution."""
+    KEPT = 1
+    """Differences that the twin remembers."""
+    STAGE = 2
+    """0: Anderson acceleration in C; 1: it has given up; 2: the search goes on in Python."""
+    TOTAL = 3
+    """Sweeps of all solutions."""
+    SOLUTIONS = 4
+    MOST = 5
+    """Sweeps of the solution that took most."""
+    OVERFLOWED = 6
+    """Whether a residual of the present solution has blown up."""
+
+
+class LoopHooks:
+    """The hooks that solve one loop, and what they remember from sweep to sweep.
+
+    Nothing of it matters between two executions of a program: ``begin`` starts anew.
+
+    Parameters
+    ----------
+    plan : Plan
+    outputs : sequence of (instance, output)
+        The unknowns.
+    solver : LoopSolver
+    variables : sequence of (instance, variable)
+        All variables of the loop, for messages; the unknowns, if left out.
+    assumed : bool
+        Whether the loop exists only because an FMU does not declare on what its outputs depend.
+    residuals : sequence of (instance, output), or None
+        For constraints: the outputs that must become 0, one for each unknown. None if a sweep gives the unknowns anew.
+
+    Attributes
+    ----------
+    begin, sweep : Hook
+        To be called in front of the REPEAT, and at the end of each sweep.
+    most : int
+        For the REPEAT.
+    warnings : tuple of str
+        What makes solutions so far doubtful.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        outputs: Sequence[Node],
+        solver: LoopSolver,
+        *,
+        variables: Sequence[Node] | None = None,
+        assumed: bool = False,
+        residuals: Sequence[Node] | None = None,
+    ) -> None:
+        self.solver = solver
+        self.unknowns = u = unknowns_of(plan, outputs, variables=variables)
+        self.variables = sorted(
+            f"{plan.instances[i].name}.{name}" for i, name in variables or outputs
+        )
+        self.assumed = assumed
+        self.residuals = None if residuals is None else unknowns_of(plan, residuals)
+        self.most = solver.limit(u.size) + 1
+        n, depth = u.size, solver.remembered(u.size)
+        self.counts = np.zeros(len(_At), np.int64)
+        self.x, self.u0 = np.zeros(n), np.zeros(n)
+        self.best_u, self.best_residual = np.zeros(n), np.zeros(n)
+        self.plain = u.size + 1 if assumed else 0
+        self.relative = np.full(n, solver.relative)
+        self.relative[u.doubles :] = max(solver.relative, FLOAT32_RELATIVE)
+        self.sizes = np.full(2, inf)
+        self.work = np.zeros((4 + 3 * depth) * n)
+        self.smallest = inf
+        """Smallest singular value of a Jacobian at a solution so far."""
+        self._search: Search | None = None
+        self._slots = plan.layout.slots
+        self.begin: Hook = _Begin(self)
+        self.sweep: Hook = _Sweep(self)
+
+    def holding(self, outputs: Sequence[Node]) -> Hook:
+        """A hook that puts back what was tried for these outputs, after an instance was read in passing."""
+        slots = [self._slots[i, Group.OUTPUTS, name] for i, name in outputs]
+        places = {
+            (kind is DataType.FLOAT64, k) for kind, s in slots for k in range(s.start, s.stop)
+        }
+        u = self.unknowns
+        chosen = [k for k, slot in enumerate(u.slots.tolist()) if (k < u.doubles, slot) in places]
+        return _Holding(self, np.array(chosen, np.int64))
+
+    # What the hooks do
+
+    def start(self, store: ValueStore) -> None:
+        """A new solution begins."""
+        self._from(self.unknowns.get(store))
+
+    def _from(self, values: Vector) -> None:
+        self.u0[:] = self.x[:] = values
+        self.counts[[_At.SWEEPS, _At.KEPT, _At.STAGE, _At.OVERFLOWED]] = 0
+        self._search = None
+
+    def swept(self, store: ValueStore) -> bool:
+        """Take what the sweep gave; whether another one is needed."""
+        counts = self.counts
+        if (
+            counts[_At.STAGE] == 1
+        ):  # the twin in C has done the first sweeps, and this one, but has not solved the loop
+            counts[_At.STAGE] = 2
+            self._search = self._continued()
+            return self._put_trial(store, next(self._search))
+        if self._search is None:
+            self._search = self.solver.solve(self._problem())
+            next(self._search)  # that is where the sweep has started
+        given = self.unknowns.get(store)
+        counts[_At.SWEEPS] += 1
+        counts[_At.TOTAL] += 1
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.residuals is None:
+                residual = (given - self.x) / self.unknowns.nominal
+            else:
+                residual = self.residuals.get(store) / self.residuals.nominal
+        try:
+            trial = self._search.send(Sweep(self.x.copy(), residual))
+        except StopIteration as end:
+            self._solved(given, end.value.singular_value)
+            return False
+        except NoSolution as failure:
+            raise self._error(failure, store) from None
+        return self._put_trial(store, trial)
+
+    def _problem(self) -> Problem:
+        return Problem(
+            self.u0.copy(),
+            self.unknowns.nominal,
+            self.relative,
+            self.solver.absolute,
+            is_constraint=self.residuals is not None,
+            plain=self.plain,
+        )
+
+    def _continued(self) -> Search:
+        counts = self.counts
+        return self.solver.go_on(
+            self._problem(),
+            int(counts[_At.SWEEPS]),
+            self.best_u,
+            self.best_residual if self.sizes[1] < inf else np.full(len(self.x), inf),
+            overflowed=bool(counts[_At.OVERFLOWED]),
+        )
+
+    def _put_trial(self, store: ValueStore, trial: Trial) -> bool:
+        self._put(store, trial.u)
+        return True
+
+    def _put(self, store: ValueStore, values: Vector) -> None:
+        self.unknowns.put(store, values)
+        # what the FMUs get: an unknown of type Float32 has been rounded
+        self.x[:] = (
+            self.unknowns.get(store) if self.unknowns.doubles < self.unknowns.size else values
+        )
+
+    def _solved(self, given: Vector, singular_value: float) -> None:
+        counts = self.counts
+        counts[_At.SOLUTIONS] += 1
+        counts[_At.MOST] = max(counts[_At.MOST], counts[_At.SWEEPS])
+        self.smallest = min(self.smallest, singular_value)
+        self._from(given)  # should the REPEAT go on, for another reason, it is from here
+
+    def twin(self, name: str) -> Twin | None:
+        """The same in C, as far as Anderson acceleration goes; then the hook in Python is called."""
+        solver, u = self.solver, self.unknowns
+        if self.residuals is not None or solver.remembered(u.size) > MOST_REMEMBERED:
+            return None
+        return Twin(
+            name,
+            numbers={
+                "n": u.size,
+                "doubles": u.doubles,
+                "depth": solver.remembered(u.size),
+                "most": solver.anderson_limit(self.plain),
+                "plain": self.plain,
+                "bounded": solver.bounded is not None,
+                "absolute": solver.absolute,
+            },
+            arrays={
+                "slots": u.slots,
+                "nominal": u.nominal,
+                "relative": self.relative,
+                "counts": self.counts,
+                "sizes": self.sizes,
+                "x": self.x,
+                "u0": self.u0,
+                "best_u": self.best_u,
+                "best_residual": self.best_residual,
+                "work": self.work,
+            },
+            hooks={"later": _InPython(self)},
+        )
+
+    # What users read
+
+    @property
+    def name(self) -> str:
+        """The loop, for listings."""
+        return listed(self.unknowns.names, 3)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes solutions so far doubtful."""
+        loop = f"Algebraic loop of {listed(self.variables)}"
+        if self.smallest < SINGULAR:
+            return (
+                f"{loop}: solution not unique (loop gain 1). The one reached from the start values was taken; give start "
+                "values, or check the model",
+            )
+        if self.smallest < NEARLY_SINGULAR:
+            return (
+                f"{loop}: loop gain near 1 (smallest singular value {self.smallest:.2g}). The error of the solution can be "
+                f"{1 / self.smallest:.0e} times its residual; use a smaller tolerance",
+            )
+        return ()
+
+    def _error(self, failure: NoSolution, store: ValueStore) -> LoopError:
+        nominal = self.unknowns.nominal if self.residuals is None else self.residuals.nominal
+        residuals = failure.residual * nominal
+        values = dict(zip(self.unknowns.names, failure.u.tolist(), strict=True))
+        sweeps, time = int(self.counts[_At.SWEEPS]), store.interval[1]
+        best = [
+            f"{name} = {value:.9g} (residual {residual:.3g})"
+            for (name, value), residual in zip(values.items(), residuals.tolist(), strict=True)
+        ]
+        about = (
+            " It may be no loop: an FMU does not declare on which inputs its outputs depend (ModelStructure)."
+            if self.assumed
+            else ""
+        )
+        return LoopError(
+            f"The algebraic loop of {listed(self.variables)} was not solved at t = {time:.12g} s: {failure.reason}. "
+            f"Method: {failure.method}; {sweeps} sweeps. Best attempt: {listed(best)}.{about} Give start values near "
+            "the solution (of the inputs in the loop), or break the loop by a component with a delay.",
+            loop=tuple(self.variables),
+            reason=failure.reason,
+            method=failure.method,
+            sweeps=sweeps,
+            values=values,
+            residuals=dict(zip(values, residuals.tolist(), strict=True)),
+            time=time,
+        )
+
+
+class StartValues(Hook):
+    """Outputs in the store ← the start values of the inputs that they feed, so that a loop is solved from there.
+
+    Where they feed several inputs of the loop, a start value that the user has given comes first, then the order of names.
+    """
+
+    def __init__(self, plan: Plan, outputs: Sequence[Node], variables: Sequence[Node]) -> None:
+        self.unknowns = unknowns_of(plan, outputs, variables=variables)
+        self.name = f"start values of {listed(self.unknowns.names, 3)}"
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Put them into the store."""
+        self.unknowns.put(store, self.unknowns.start)
+        return False
+
+
+class _Begin(Hook):
+    def __init__(self, hooks: LoopHooks) -> None:
+        self.hooks = hooks
+        self.name = f"start of the loop of {hooks.name}"
+
+    def __call__(self, store: ValueStore) -> bool:
+        """A new solution begins."""
+        self.hooks.start(store)
+        return False
+
+    def twin(self, store: ValueStore) -> Twin | None:
+        """The same in C."""
+        del store
+        return self.hooks.twin("start of a loop")
+
+
+class _Holding(Hook):
+    """Not in C: it is needed only where an instance with a cut output is read twice in a sweep."""
+
+    def __init__(self, hooks: LoopHooks, chosen: NDArray[np.int64]) -> None:
+        self.hooks, self.chosen = hooks, chosen
+        self.name = f"what is assumed in the loop of {hooks.name}"
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Put it back."""
+        u = self.hooks.unknowns
+        held = u.get(store)
+        held[self.chosen] = self.hooks.x[self.chosen]
+        u.put(store, held)
+        return False
+
+
+class _InPython(Hook):
+    def __init__(self, hooks: LoopHooks) -> None:
+        self.hooks = hooks
+        self.name = f"solver of the loop of {hooks.name}"
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Take what the sweep gave."""
+        return self.hooks.swept(store)
+
+
+class _Sweep(_InPython):
+    def twin(self, store: ValueStore) -> Twin | None:
+        """The same in C, as far as it goes."""
+        del store
+        return self.hooks.twin("sweep of a loop")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Of the solver."""
+        return self.hooks.warnings
