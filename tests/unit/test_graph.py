@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from graph_cases import CASES, plan_of_case, units_of
 from python_fmu import PythonFmu, PythonInstance, plan_of
 
 from fmimaster.plan.graph import (
@@ -24,31 +23,6 @@ from fmimaster.plan.graph import (
 )
 from fmimaster.plan.loops import Visit, visits
 from fmimaster.plan.plan import Plan
-
-CASES: dict[str, Any] = {
-    case["name"].partition("_")[0]: case
-    for case in json.loads(
-        (Path(__file__).parents[1] / "data" / "loops_graph_cases.json").read_text()
-    )
-}
-
-
-def units_of(case: Mapping[str, Any]) -> dict[str, PythonFmu]:
-    """The units of a case; dependencies that are null are undeclared."""
-    units = {}
-    for name, unit in case["units"].items():
-        said = {y: on for y, on in unit["outputs"].items() if on is not None}
-        units[name] = PythonFmu(
-            inputs=dict.fromkeys(unit["inputs"], 0.0),
-            outputs=dict.fromkeys(unit["outputs"], lambda v: 0.0),
-            depends=said,
-            undeclared=unit["outputs"].keys() - said.keys(),
-        )
-    return units
-
-
-def plan_of_case(case: Mapping[str, Any]) -> Plan:
-    return plan_of(units_of(case), [f"{a} -> {b}" for a, b in case["connections"]])
 
 
 def named(nodes: Iterable[Node], plan: Plan) -> list[str]:
