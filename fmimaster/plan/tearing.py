@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 N = TypeVar("N", bound=Hashable)
 
@@ -23,8 +22,7 @@ MOST_CHECKS = 50
 """How often the whole graph may be searched to find cuts that are not needed, so that the time is linear."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Preference:
+class Preference(NamedTuple):
     """Which of two nodes is rather cut: the smaller."""
 
     penalties: tuple[int, ...]
