@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+from graph_cases import CASES, plan_of_case, units_of
 from hypothesis import given
 from hypothesis import strategies as st
-from graph_cases import CASES, plan_of_case, units_of
 from python_fmu import PythonFmu, PythonInstance, plan_of
 
 from fmimaster.plan.graph import (

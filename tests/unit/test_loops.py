@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 import pytest
+from graph_cases import CASES, plan_of_case
 from hypothesis import given
 from hypothesis import strategies as st
-from graph_cases import CASES, plan_of_case
 from python_fmu import PythonFmu, plan_of
 
 from fmimaster.plan.graph import DependencyGraph, Node, components
