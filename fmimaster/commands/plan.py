@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fmimaster.commands import plan_events, settings
+from fmimaster.commands import plan_events, plan_loops, plan_sequence, settings
 from fmimaster.commands.text import aligned, section, tell, write, write_json
 from fmimaster.given_path import given_path
-from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
 from fmimaster.program.delays import Delay, course, delays, in_steps, reason
 from fmimaster.program.instructions import Program
-from fmimaster.program.levels import levels
 from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
 from fmimaster.simulation import Simulation
@@ -60,6 +58,8 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
     fires = clock is not None and clock.fires
     names = [i.name for i in plan.instances]
     late = delays(prepared.programs.attempt, plan)
+    ordered = plan_sequence.sequence(plan, late)
+    step_loops = plan_loops.loops(plan.step_loops, plan, late)
     return {
         "system": prepared.description.system.name,
         "algorithm": repr(simulation.algorithm_used),
@@ -82,9 +82,11 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
             for i in plan.instances
         ],
         "order": [names[i] for i in plan.trigger_sequence],
-        "levels": [[names[i] for i in level] for level in levels(plan.trigger_sequence, late)],
-        "initialLoops": [_loop(loop, plan) for loop in plan.initial_loops],
-        "stepLoops": [_loop(loop, plan) for loop in plan.step_loops],
+        "levels": ordered.pop("levels"),
+        "sequence": ordered,
+        "initialLoops": plan_loops.loops(plan.initial_loops, plan, None),
+        "stepLoops": step_loops,
+        "possible": plan_loops.possible(plan, step_loops),
         "connections": [_connection(d, plan) for d in late],
         "events": plan_events.events(plan, fires),
         "triggers": plan_events.triggers(plan, fires),
@@ -108,14 +110,6 @@ def _said_by(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
     return {
         what: "command line" if user is not None else "system" if system is not None else otherwise
         for what, (user, system, otherwise) in both.items()
-    }
-
-
-def _loop(loop: AlgebraicLoop, plan: Plan) -> dict[str, Any]:
-    return {
-        "variables": [f"{plan.instances[i].name}.{name}" for i, name in loop.variables],
-        "components": [plan.instances[i].name for i in loop.instances],
-        "assumed": loop.assumed,
     }
 
 
@@ -161,11 +155,9 @@ def _page(facts: dict[str, Any]) -> list[str]:
         for c in facts["components"]
     ]
     lines += section("Components", aligned(made))
-    lines += section("Order of stepping, upstream first", [f"  {', '.join(facts['order'])}"])
-    lines += section(
-        "Algebraic loops at initialization", _loops(facts["initialLoops"]), if_empty="none"
-    )
-    lines += section("Algebraic loops in Step Mode", _loops(facts["stepLoops"]), if_empty="none")
+    lines += plan_sequence.page(facts)
+    lines += plan_loops.page(facts)
+    lines += plan_loops.possible_page(facts)
     lines += section(
         "Connections (in brackets: lines of the program 'attempt')", aligned(rows), if_empty="none"
     )
@@ -200,13 +192,6 @@ def _tolerance(component: dict[str, Any]) -> str:
     value, by = component["tolerance"], component["toleranceSaidBy"]
     text = "no tolerance" if value is None else f"tolerance {value:g}"
     return f"{text} from the {by}" if by else text
-
-
-def _loops(loops: list[dict[str, Any]]) -> list[str]:
-    assumed = " (assumed, because an FMU does not declare on what its outputs depend)"
-    return [
-        f"  {', '.join(loop['variables'])}{assumed if loop['assumed'] else ''}" for loop in loops
-    ]
 
 
 def _conversions(connections: list[dict[str, Any]]) -> list[tuple[str, ...]]:

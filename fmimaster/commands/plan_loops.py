@@ -1,0 +1,217 @@
+"""The algebraic loops of a plan: what `fmimaster plan` shows of them, of how they are treated, and of what FMUs lack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fmimaster.commands.plan_sequence import named
+from fmimaster.commands.text import section
+from fmimaster.plan.graph import Node
+from fmimaster.plan.loops import AlgebraicLoop
+from fmimaster.plan.plan import Plan
+from fmimaster.program.delays import Delay
+
+_MOST_SHOWN = 8
+"""Variables of a loop that are named; of a longer one, the rest is counted."""
+
+
+def loops(
+    found: Iterable[AlgebraicLoop], plan: Plan, delays: Sequence[Delay] | None
+) -> list[dict[str, Any]]:
+    """Each loop with its treatment and the reason.
+
+    Parameters
+    ----------
+    delays
+        Of all connections, for loops of Step Mode; None for loops of Initialization Mode.
+    """
+    return [_loop(loop, plan, delays) for loop in found]
+
+
+def _loop(loop: AlgebraicLoop, plan: Plan, delays: Sequence[Delay] | None) -> dict[str, Any]:
+    treatment, why = _at_start(loop, plan) if delays is None else _in_steps(loop, plan, delays)
+    return {
+        "variables": [_name(node, plan) for node in loop.variables],
+        "path": _path(loop, plan),
+        "components": [plan.instances[i].name for i in loop.instances],
+        "assumed": loop.assumed,
+        "undeclared": [plan.instances[i].name for i in _undeclared(loop, plan)]
+        if loop.assumed
+        else [],
+        "treatment": treatment,
+        "why": why,
+    }
+
+
+def _name(node: Node, plan: Plan) -> str:
+    return f"{plan.instances[node[0]].name}.{node[1]}"
+
+
+def _path(loop: AlgebraicLoop, plan: Plan) -> list[str]:
+    """The variables of a simple loop in the order of their influence, from the first output that is cut and back to it;
+    none if the loop branches."""
+    inside = set(loop.variables)
+    heads: dict[Node, list[Node]] = {node: [] for node in inside}
+    for link in plan.links:
+        source, target = (link.source, link.output.name), (link.target, link.input.name)
+        if source in inside and target in inside:
+            heads[source].append(target)
+    for i, name in inside:
+        for needed in plan.instances[i].model.dependencies.get(name, ()):
+            if (i, needed) in inside:
+                heads[i, needed].append((i, name))
+    if any(len(following) != 1 for following in heads.values()):
+        return []
+    first = loop.cut[0] if loop.cut else loop.variables[0]
+    path = [first]
+    while (following := heads[path[-1]][0]) != first:
+        path.append(following)
+    return [_name(node, plan) for node in (*path, first)]
+
+
+def _undeclared(loop: AlgebraicLoop, plan: Plan) -> list[int]:
+    """Instances with an output in the loop that does not declare on what it depends."""
+    return sorted(
+        {i for i, name in loop.variables if name in plan.instances[i].model.assumed_dependencies}
+    )
+
+
+# Treatment ------------------------------------------------------------------------------------------------------------
+
+
+def _at_start(loop: AlgebraicLoop, plan: Plan) -> tuple[str, str]:
+    cut = named(_name(node, plan) for node in loop.cut)
+    if loop.discrete:
+        return (
+            f"solved: outputs are read and inputs set until {cut} stay the same",
+            "it has discrete outputs",
+        )
+    if loop.is_linear:
+        return f"solved in one Newton step for {cut}", "the FMUs declare it as linear"
+    if loop.assumed:
+        return (
+            "one sweep in the order of the connections, checked by a second one; iterated if that changes a value",
+            "it may not exist",
+        )
+    return (
+        f"solved by iteration for {cut}",
+        "inputs can be set and outputs read repeatedly at one instant",
+    )
+
+
+def _in_steps(loop: AlgebraicLoop, plan: Plan, delays: Sequence[Delay]) -> tuple[str, str]:
+    names = [i.name for i in plan.instances]
+    late = _late(loop, plan, delays)
+    members = set(loop.instances)
+    stuck = [names[i] for i in _without_state(loop.instances, plan)]
+    if any(members <= set(group) for group in plan.step_groups):
+        who = named(names[i] for i in loop.instances)
+        return (
+            f"solved in each step: {who} go back to its start and step again until the values of the loop agree",
+            "all of them can save and restore their state",
+        )
+    left = (
+        f"not solved: {named(late)} {'is' if len(late) == 1 else 'are'} late"
+        if late
+        else "not solved"
+    )
+    if stuck:
+        can = (
+            "cannot save and restore its state"
+            if len(stuck) == 1
+            else "cannot save and restore their states"
+        )
+        return left, f"{named(stuck)} {can}"
+    if loop.assumed:
+        return left, "it may not exist; --loops all solves it"
+    return left, "loops are left as they are; --loops real solves it"
+
+
+def _late(loop: AlgebraicLoop, plan: Plan, delays: Sequence[Delay]) -> list[str]:
+    """Inputs of the loop that have the value of an earlier time."""
+    inside = set(loop.variables)
+    ends = ((d, (d.route.link.target, d.route.link.input.name)) for d in delays if not d.is_fresh)
+    return [_name(node, plan) for _, node in ends if node in inside]
+
+
+def _without_state(instances: Iterable[int], plan: Plan) -> list[int]:
+    return [
+        i for i in instances if not plan.instances[i].model.capabilities.can_get_and_set_fmu_state
+    ]
+
+
+# What FMUs lack -------------------------------------------------------------------------------------------------------
+
+
+def possible(plan: Plan, found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What would become possible if FMUs had capabilities that they lack: a sentence each."""
+    stuck = [plan.instances[i].name for i in _without_state(plan.trigger_sequence, plan)]
+    told = []
+    for k, loop in enumerate(found, 1):
+        lacking = [name for name in loop["components"] if name in stuck]
+        if lacking and not loop["assumed"]:
+            told.append(
+                f"If {_quoted(lacking)} could save and restore the state (canGetAndSetFMUState), loop {k} of Step Mode"
+                " could be solved in each step."
+            )
+        if loop["undeclared"]:
+            told.append(
+                f"If {_quoted(loop['undeclared'])} declared on what the outputs depend (ModelStructure), it would be known"
+                f" whether loop {k} of Step Mode exists."
+            )
+    if stuck:
+        told.append(
+            f"If {_quoted(stuck)} could save and restore the state, steps could be repeated: --sweeps, and step-size rules"
+            " that reject steps."
+        )
+    return told
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return named(f"'{name}'" for name in names)
+
+
+# The page -------------------------------------------------------------------------------------------------------------
+
+
+def page(facts: Mapping[str, Any]) -> list[str]:
+    """The sections about loops."""
+    return [
+        *section(
+            "Algebraic loops at initialization", _lines(facts["initialLoops"]), if_empty="none"
+        ),
+        *section("Algebraic loops in Step Mode", _lines(facts["stepLoops"]), if_empty="none"),
+    ]
+
+
+def possible_page(facts: Mapping[str, Any]) -> list[str]:
+    """The section about what FMUs lack; nothing if they lack nothing."""
+    return section("What would be possible", [f"  {line}" for line in facts["possible"]])
+
+
+def _lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = []
+    for k, loop in enumerate(found, 1):
+        lines += [
+            f"  {k}. {_variables(loop)}",
+            f"     {_kind(loop)}",
+            f"     {loop['treatment']}, because {loop['why']}",
+        ]
+    return lines
+
+
+def _kind(loop: Mapping[str, Any]) -> str:
+    if not loop["assumed"]:
+        return "real: each output depends directly on the input before it"
+    silent = loop["undeclared"]
+    verb = "does" if len(silent) == 1 else "do"
+    return f"assumed: {_quoted(silent)} {verb} not declare on which inputs the outputs depend"
+
+
+def _variables(loop: Mapping[str, Any]) -> str:
+    shown = loop["path"] or loop["variables"]
+    between = " -> " if loop["path"] else ", "
+    if len(shown) <= _MOST_SHOWN:
+        return between.join(shown)
+    return f"{between.join(shown[:_MOST_SHOWN])} … ({len(loop['variables'])} variables)"

@@ -1,0 +1,145 @@
+"""The page of ``fmimaster plan``: sequence and its cost, stale inputs, levels, loops and their treatment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Outcome, declared_fmu, reference, system
+
+Run = Callable[..., Outcome]
+
+RING = ("A.y -> B.u", "B.y -> A.u")
+"""Two components that feed each other."""
+
+
+def words(outcome: Outcome) -> list[str]:
+    assert outcome.status == 0, outcome.err
+    return [" ".join(line.split()) for line in outcome.out.splitlines()]
+
+
+def ring(folder: Path, able: Mapping[str, bool], declared: bool = True) -> Path:
+    """Two FMUs whose outputs depend on their inputs, in a ring."""
+    fmus = {
+        name: declared_fmu(
+            folder / f"{name}.fmu",
+            ["u"],
+            {"y": ["u"] if declared else None},
+            f'canGetAndSetFMUstate="{str(can).lower()}"',
+        )
+        for name, can in able.items()
+    }
+    return system(folder / "s", fmus, RING)
+
+
+def plan(run: Run, path: Path, *options: str) -> tuple[list[str], dict[str, Any]]:
+    """The page, and the same as data."""
+    arguments = ("plan", path, "--step-size", "0.1", *options)
+    return words(run(*arguments)), json.loads(run(*arguments, "--json").out)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    """source → both of left and right → sink; left's output depends on its input directly."""
+    fmus = {
+        "sink": declared_fmu(tmp_path / "sink.fmu", ["a", "b"], {"y": []}),
+        "left": declared_fmu(tmp_path / "left.fmu", ["u"], {"y": ["u"]}),
+        "right": declared_fmu(tmp_path / "right.fmu", ["u"], {"y": []}),
+        "source": declared_fmu(tmp_path / "source.fmu", [], {"y": []}),
+    }
+    routes = [
+        "source.y -> left.u",
+        "source.y -> right.u",
+        "left.y -> sink.a",
+        "right.y -> sink.b",
+    ]
+    return system(tmp_path / "s", fmus, routes)
+
+
+def test_the_sequence_is_shown_with_levels_and_what_each_uses(run: Run, chain: Path) -> None:
+    page, facts = plan(run, chain, "--algorithm", "GaussSeidel")
+    assert facts["levels"] == [["source"], ["left", "right"], ["sink"]]
+    assert "4. sink level 3 uses new values of left and right" in page
+    assert "level 2 left, right" in page
+    assert "Stale inputs: 0 of 4" in page
+    assert facts["sequence"]["cost"] == 0
+
+
+def test_if_all_inputs_are_stale_the_page_says_what_another_algorithm_would_do(
+    run: Run, chain: Path
+) -> None:
+    page, facts = plan(run, chain)
+    assert facts["levels"] == [facts["order"]]
+    assert "Stale inputs: 4 of 4" in page
+    start = (
+        "With --algorithm GaussSeidel, 4 of 4 inputs would have the value of the end of the step"
+    )
+    assert f"{start} (cost of the rest: 0)." in page
+
+
+def test_stale_inputs_have_a_weight_and_name_the_outputs_that_they_delay(
+    run: Run, tmp_path: Path
+) -> None:
+    fmus = {
+        "A": declared_fmu(tmp_path / "A.fmu", ["u", "v"], {"y": ["v"], "z": []}),
+        "B": declared_fmu(tmp_path / "B.fmu", ["u"], {"y": []}),
+    }
+    path = system(tmp_path / "s", fmus, ["A.y -> B.u", "B.y -> A.u", "B.y -> A.v"])
+    page, facts = plan(run, path, "--algorithm", "Jacobi")
+    stale = {s["target"]: s for s in facts["sequence"]["stale"]}
+    assert (stale["A.v"]["weight"], stale["A.v"]["delays"]) == (1, ["A.y"])
+    assert (stale["A.u"]["weight"], stale["A.u"]["delays"]) == (0.01, [])
+    assert facts["sequence"]["cost"] == pytest.approx(1.02, rel=1e-12)
+    assert "Stale inputs: 3 of 3" in page
+
+
+def test_a_real_loop_that_can_be_solved_is_told_with_the_way_and_the_reason(
+    run: Run, tmp_path: Path
+) -> None:
+    page, facts = plan(run, ring(tmp_path, {"A": True, "B": True}), "--algorithm", "GaussSeidel")
+    for kind in ("initialLoops", "stepLoops"):
+        (loop,) = facts[kind]
+        assert (loop["assumed"], loop["components"]) == (False, ["A", "B"])
+        assert loop["treatment"].startswith("solved ")
+    assert "1. A.y -> B.u -> B.y -> A.u -> A.y" in page
+    assert "real: each output depends directly on the input before it" in page
+    assert facts["possible"] == []
+
+
+def test_a_loop_with_an_fmu_that_cannot_go_back_names_it_and_the_late_input(
+    run: Run, tmp_path: Path
+) -> None:
+    page, facts = plan(run, ring(tmp_path, {"A": True, "B": False}), "--algorithm", "GaussSeidel")
+    reason = "because B cannot save and restore its state"
+    assert f"not solved: A.u is late, {reason}" in page
+    possible = "If 'B' could save and restore the state (canGetAndSetFMUState), loop 1 of Step Mode"
+    assert facts["possible"][0] == f"{possible} could be solved in each step."
+
+
+def test_an_assumed_loop_names_the_fmus_that_declare_nothing(run: Run, tmp_path: Path) -> None:
+    path = ring(tmp_path, {"A": True, "B": True}, declared=False)
+    page, facts = plan(run, path, "--algorithm", "GaussSeidel")
+    assert "assumed: 'A' and 'B' do not declare on which inputs the outputs depend" in page
+    assert facts["stepLoops"][0]["undeclared"] == ["A", "B"]
+    assert "If 'A' and 'B' declared" in facts["possible"][0]
+
+
+def test_a_loop_that_branches_is_a_list_of_variables(run: Run, tmp_path: Path) -> None:
+    fmus = {
+        "A": declared_fmu(tmp_path / "A.fmu", ["u", "v"], {"y": ["u", "v"]}),
+        "B": declared_fmu(tmp_path / "B.fmu", ["u"], {"y": ["u"], "z": ["u"]}),
+    }
+    path = system(tmp_path / "s", fmus, ["A.y -> B.u", "B.y -> A.u", "B.z -> A.v"])
+    page, facts = plan(run, path)
+    assert facts["stepLoops"][0]["path"] == []
+    assert "1. A.u, A.v, A.y, B.u, B.y, B.z" in page
+
+
+def test_a_table_is_no_component_that_steps_late(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text('"time","u"\n0,1\n1,2\n')
+    options = ("--input-file", str(tmp_path / "u.csv"))
+    page, _ = plan(run, reference("fmi3/Dahlquist.fmu"), *options)
+    assert any(line.startswith("Sequence of stepping") for line in page)
