@@ -51,17 +51,9 @@ def copy_with_annotation(
         If ``path`` cannot be read or is no SSP or SSD, or ``output`` is the same file, has another suffix, or cannot be
         written.
     """
-    path, output = given_path(path), given_path(output)
-    ssd = _ssd_of(path)
-    suffix = ".ssp" if ssd.member else ".ssd"
-    if output.suffix.lower() != suffix:
-        raise FileError(
-            f"'{output}' would be a copy of '{ssd}'. Expected a name that ends with {suffix}."
-        )
-    if output.exists() and any(output.samefile(p) for p in (path, ssd.path)):
-        raise FileError(f"'{output}' is the system itself. Choose another name for the copy.")
+    ssd, output = check_copy(path, output), given_path(output)
     text = annotated(read_file(ssd), str(ssd), kind, element)
-    part = output.with_name(f"{output.name}.part{suffix}")
+    part = output.with_name(f"{output.name}.part{output.suffix}")
     try:
         if ssd.member:
             _copy_archive(ssd, part, text)
@@ -74,6 +66,26 @@ def copy_with_annotation(
     finally:
         part.unlink(missing_ok=True)
     return output
+
+
+def check_copy(path: str | os.PathLike[str], output: str | os.PathLike[str]) -> Source:
+    """The SSD of a system, if a copy of it can have the name ``output``.
+
+    Raises
+    ------
+    FileError
+        If not, as for :func:`copy_with_annotation`.
+    """
+    path, output = given_path(path), given_path(output)
+    ssd = _ssd_of(path)
+    suffix = ".ssp" if ssd.member else ".ssd"
+    if output.suffix.lower() != suffix:
+        raise FileError(
+            f"'{output}' would be a copy of '{ssd}'. Expected a name that ends with {suffix}."
+        )
+    if output.exists() and any(output.samefile(p) for p in (path, ssd.path)):
+        raise FileError(f"'{output}' is the system itself. Choose another name for the copy.")
+    return ssd
 
 
 def _ssd_of(path: Path) -> Source:

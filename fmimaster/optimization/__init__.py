@@ -1,0 +1,1 @@
+"""Better trigger sequences by simulations: stands above :mod:`fmimaster.simulation`."""

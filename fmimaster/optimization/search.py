@@ -1,0 +1,101 @@
+"""The sequences of least predicted error."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
+
+import numpy as np
+
+from fmimaster.optimization.prediction import Prediction
+from fmimaster.optimization.trial import Arc, stale_arcs
+
+MOST_ENUMERATED = 8
+"""Units of which all sequences are looked at."""
+_DIGITS = 10
+"""Predicted errors that agree to so many digits are equal: names decide then, and not rounding."""
+
+
+def best_predicted(
+    prediction: Prediction, units: Sequence[str], start: Sequence[str], most: int
+) -> list[tuple[str, ...]]:
+    """The best sequences by their predicted errors, the best one first; one for each set of stale arcs.
+
+    Parameters
+    ----------
+    units
+        All of them; of at most 8 all sequences are looked at. Of more, an insertion local search from ``start`` finds one
+        that no unit's move to another place improves, and the others are the best ones that it met.
+    most
+        How many are wanted.
+    """
+    if len(units) <= MOST_ENUMERATED:
+        found = {stale_arcs(s, prediction.arcs) for s in permutations(sorted(units))}
+    else:
+        found = set(_local_search(prediction, tuple(start)))
+    orientations = sorted(found, key=sorted)
+    stale = np.array([[a in o for a in prediction.arcs] for o in orientations], bool)
+    errors = prediction.errors(stale)
+    ranked = sorted(
+        (_rounded(error), canonical(units, prediction.arcs, orientation))
+        for error, orientation in zip(errors.tolist(), orientations, strict=True)
+        if np.isfinite(error)
+    )
+    return [sequence for _, sequence in ranked[:most]]
+
+
+def canonical(units: Iterable[str], arcs: Iterable[Arc], stale: frozenset[Arc]) -> tuple[str, ...]:
+    """The first sequence by names that has these stale arcs and no others."""
+    follows: dict[str, set[str]] = {u: set() for u in units}
+    for source, target in arcs:
+        first, second = (target, source) if (source, target) in stale else (source, target)
+        follows[first].add(second)
+    waits = dict.fromkeys(follows, 0)
+    for followers in follows.values():
+        for unit in followers:
+            waits[unit] += 1
+    ready = [unit for unit, count in waits.items() if count == 0]
+    heapq.heapify(ready)
+    order: list[str] = []
+    while ready:
+        unit = heapq.heappop(ready)
+        order.append(unit)
+        for follower in follows[unit]:
+            waits[follower] -= 1
+            if waits[follower] == 0:
+                heapq.heappush(ready, follower)
+    return tuple(order)
+
+
+def _rounded(error: float) -> float:
+    return float(f"{error:.{_DIGITS}g}")
+
+
+def _local_search(prediction: Prediction, start: tuple[str, ...]) -> Iterator[frozenset[Arc]]:
+    """Orientations on the way from a sequence to one that no unit's move to another place improves."""
+    current = start
+    least = _rounded(prediction.error(stale_arcs(current, prediction.arcs)))
+    yield stale_arcs(current, prediction.arcs)
+    improved = True
+    while improved:
+        improved = False
+        for unit in sorted(start):
+            moves = list(dict.fromkeys(_moves(current, unit, prediction.arcs)))
+            stale = [stale_arcs(move, prediction.arcs) for move in moves]
+            marks = [[a in s for a in prediction.arcs] for s in stale]
+            errors = prediction.errors(np.array(marks, bool).reshape(-1, len(prediction.arcs)))
+            yield from stale
+            for error, move in zip(map(_rounded, errors.tolist()), moves, strict=True):
+                if error < least:
+                    least, current, improved = error, move, True
+
+
+def _moves(sequence: tuple[str, ...], unit: str, arcs: Sequence[Arc]) -> Iterator[tuple[str, ...]]:
+    """The sequence with the unit at the other places that make a difference: next to its neighbours."""
+    others = [u for u in sequence if u != unit]
+    neighbours = {a for arc in arcs if unit in arc for a in arc} - {unit}
+    for k, other in enumerate(others):
+        if other in neighbours:
+            yield (*others[: k + 1], unit, *others[k + 1 :])
+            yield (*others[:k], unit, *others[k:])

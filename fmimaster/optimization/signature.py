@@ -1,0 +1,201 @@
+"""The signature method: a good sequence from re-runs alone, without any knowledge of the units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import OptionError
+from fmimaster.optimization.prediction import Prediction, predict
+from fmimaster.optimization.search import best_predicted
+from fmimaster.optimization.trial import Arc, Trial, Trials, relative_error, rms, stale_arcs
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A sequence, and how accurate it is; None for what is not known.
+
+    All numbers are means over the outputs of a root mean square relative to that of the output with the base sequence.
+
+    Attributes
+    ----------
+    predicted, measured : float
+        Error: predicted, and the distance of a simulation from the reference.
+    predicted_difference, difference : float
+        From the results with the base sequence: predicted, and of a simulation.
+    """
+
+    sequence: tuple[str, ...]
+    predicted: float | None = None
+    measured: float | None = None
+    predicted_difference: float | None = None
+    difference: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """What the signature method has found.
+
+    Attributes
+    ----------
+    base : tuple of str
+        The sequence from which signatures were measured.
+    candidates : tuple of Candidate
+        The best one first: those that were simulated by their distance from the reference, then others by predictions.
+    signatures : arc → size
+        Of the arcs whose signature is known.
+    unknown : tuple of Arc
+        Those whose runs failed, or were not made: they stay as they are with the base sequence.
+    """
+
+    base: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    signatures: Mapping[Arc, float]
+    unknown: tuple[Arc, ...] = ()
+    has_reference: bool = True
+
+    @property
+    def sequence(self) -> tuple[str, ...]:
+        """The sequence that was chosen."""
+        return self.candidates[0].sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Measure what each arc adds to the outputs when it is stale, predict the error of every sequence, verify the best.
+
+    Parameters
+    ----------
+    verified : int, at least 0
+        How many of the best predicted sequences are simulated; the one nearest to the reference is chosen. At large steps
+        the prediction depends on the base sequence, which this mostly cures.
+
+    Notes
+    -----
+    1. Simulate a base sequence b, and its reverse: every arc is fresh in one of them.
+    2. For each arc e, the same with e stale where it was fresh: the difference is its signature E_e.
+    3. Simulate b with half the step size: ``Y_ref = (2^p Y_half - Y_b) / (2^p - 1)`` at the common points (Richardson
+       1911), p the order of the algorithm.
+    4. Predict, see :class:`fmimaster.optimization.prediction.Prediction`.
+    5. Find the sequences of least predicted error: of up to 8 units among all, else by an insertion local search from the
+       sequence of least total signature.
+    6. Simulate the best ones, and choose the nearest to Y_ref.
+
+    That are ``arcs + 3 + verified`` simulations. Source: fmimaster, docs/trigger-sequence.md.
+    """
+
+    verified: int = 5
+
+    def __post_init__(self) -> None:
+        if self.verified < 0:
+            raise OptionError(f"verified={self.verified}: expected 0 or more.")
+
+    def trials(self, arcs: Collection[Arc]) -> int:
+        """How many simulations it needs at most."""
+        return len(arcs) + 3 + self.verified
+
+    def search(
+        self,
+        trials: Trials,
+        arcs: Collection[Arc],
+        base: tuple[str, ...],
+        cheapest: Callable[[Mapping[Arc, float]], Sequence[str]],
+        *,
+        order: int = 1,
+        others: Iterable[tuple[str, ...]] = (),
+    ) -> Optimum:
+        """Search.
+
+        Parameters
+        ----------
+        base
+            A sequence of all units.
+        cheapest
+            Weights of the arcs → the sequence of least total weight of stale arcs; where a local search starts.
+        order
+            Of the algorithm's error.
+        others
+            Sequences that are simulated as well.
+
+        Raises
+        ------
+        OptionError
+            If the base sequence itself cannot be simulated.
+        """
+        known = trials(Trial(base))
+        if known is None:
+            raise OptionError(
+                f"The base sequence {', '.join(base)} cannot be simulated. Give another one, or a smaller step size."
+            )
+        half = trials(Trial(base, halved=True))
+        factor = 2.0**order
+        reference = None if half is None else (factor * half - known) / (factor - 1.0)
+        stale = stale_arcs(base, arcs)
+        signatures = dict(_signatures(trials, sorted(arcs), base, known))
+        prediction = predict(known, reference, signatures, stale)
+        start = cheapest(prediction.weights())
+        best = best_predicted(prediction, base, start, max(self.verified, 1))
+        for sequence in (*(best[: self.verified] if reference is not None else ()), *others):
+            trials(Trial(sequence))
+        return _optimum(trials, prediction, base, best, known, reference)
+
+
+def _signatures(
+    trials: Trials, arcs: Sequence[Arc], base: tuple[str, ...], known: NDArray[np.float64]
+) -> Iterator[tuple[Arc, NDArray[np.float64] | None]]:
+    """The signature of each arc, None if it is not known."""
+    reverse, stale = base[::-1], stale_arcs(base, arcs)
+    for arc in arcs:
+        sequence = reverse if arc in stale else base
+        fresh = known if sequence is base else trials(Trial(reverse))
+        late = None if fresh is None else trials(Trial(sequence, frozenset({arc})))
+        yield arc, None if fresh is None or late is None else late - fresh
+
+
+def _optimum(
+    trials: Trials,
+    prediction: Prediction,
+    base: tuple[str, ...],
+    best: Sequence[tuple[str, ...]],
+    known: NDArray[np.float64],
+    reference: NDArray[np.float64] | None,
+) -> Optimum:
+    """The candidates: all sequences that were simulated, and the best predicted ones."""
+    scale = rms(known)
+    simulated = [t.sequence for t in trials.done() if not t.stale and not t.halved]
+    candidates = []
+    for sequence in dict.fromkeys([*best, *simulated]):
+        late = stale_arcs(sequence, prediction.arcs)
+        rows = trials(Trial(sequence)) if sequence in simulated else None
+        candidates.append(
+            Candidate(
+                sequence,
+                _if_known(prediction.error(late)),
+                None
+                if rows is None or reference is None
+                else relative_error(rows, reference, scale),
+                _if_known(prediction.difference(late)),
+                None if rows is None else relative_error(rows, known, scale),
+            )
+        )
+    candidates.sort(key=_merit)
+    unknown = tuple(a for a, k in zip(prediction.arcs, prediction.known, strict=True) if not k)
+    return Optimum(base, tuple(candidates), prediction.weights(), unknown, reference is not None)
+
+
+def _if_known(number: float) -> float | None:
+    return number if np.isfinite(number) else None
+
+
+def _merit(candidate: Candidate) -> tuple[bool, float, bool, float, tuple[str, ...]]:
+    measured, predicted = candidate.measured, candidate.predicted
+    return (
+        measured is None,
+        measured or 0.0,
+        predicted is None,
+        predicted or 0.0,
+        candidate.sequence,
+    )
