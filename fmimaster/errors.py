@@ -140,8 +140,10 @@ class LoopError(ConvergenceError):
         Its variables, ``"instance.variable"``.
     reason, method : str
     sweeps : int
-    values, residuals : unknown → float
-        Those of the attempt with the smallest residual, in the unit of the output.
+    values : unknown → value
+        Of the attempt with the smallest residual, in the unit of the output; of a discrete loop the last ones.
+    residuals : unknown → float
+        Of that attempt, in the unit of the output; of a discrete loop there are none.
     """
 
     def __init__(
@@ -152,7 +154,7 @@ class LoopError(ConvergenceError):
         reason: str,
         method: str,
         sweeps: int,
-        values: Mapping[str, float],
+        values: Mapping[str, Any],
         residuals: Mapping[str, float],
         time: float | None = None,
     ) -> None:

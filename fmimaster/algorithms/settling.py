@@ -5,12 +5,14 @@ In Initialization Mode and in Event Mode, inputs can be set and outputs read as 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
+from fmimaster.control.discrete_loop import DiscreteLoop, DiscreteStartValues
 from fmimaster.control.loop_hook import LoopHooks, StartValues
 from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.plan import Plan
@@ -18,6 +20,8 @@ from fmimaster.program.emitter import Emitter
 
 LOOSER = 10.0
 """Outputs of a loop change by so many times the tolerance of its residual, if it is solved again."""
+
+NO_LOOPS: Mapping[Node, LoopHooks | DiscreteLoop] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +32,9 @@ class Settling:
     ----------
     solver : LoopSolver
         Of loops that are cut at continuous outputs.
-    most_sweeps : int
-    tolerance : float
-        Loops that are cut at discrete outputs are swept at most so often, until no output changes by more than that
-        relative to its nominal value or magnitude.
     """
 
     solver: LoopSolver = LoopSolver()
-    most_sweeps: int = 100
-    tolerance: float = 1e-10
 
     def at_the_start(self, plan: Plan, p: Emitter) -> None:
         """Along the visits of Initialization Mode; no output is read but those that others need.
@@ -79,13 +77,22 @@ class Settling:
         for inner in loops_in(loop):
             if inner.torn and not inner.assumed:
                 p.call(StartValues(plan, inner.torn, inner.variables))
+            if inner.discrete and not inner.assumed:
+                start_values = DiscreteStartValues(plan, inner.discrete, inner.variables)
+                if start_values.given:
+                    p.call(start_values)
 
     def _visit(
-        self, visit: Visit, plan: Plan, p: Emitter, group: Group, solved: LoopHooks | None = None
+        self,
+        visit: Visit,
+        plan: Plan,
+        p: Emitter,
+        group: Group,
+        around: Mapping[Node, LoopHooks | DiscreteLoop] = NO_LOOPS,
     ) -> None:
-        """Exchange the values of one visit; ``solved``: the solver of the loop of which it is a part."""
+        """Exchange the values of one visit; ``around``: the loops of which it is a part, by the outputs that they cut."""
         if visit.loop is not None:
-            self._solve(visit.loop, plan, p, group)
+            self._solve(visit.loop, plan, p, group, around)
             return
         (i,) = visit.instances
         if visit.sets:
@@ -93,23 +100,27 @@ class Settling:
             p.set_inputs(i)
         if visit.gets:
             p.get(i, group)
-        if visit.held and solved is not None:
-            p.call(solved.holding(visit.held))
+        for hooks in dict.fromkeys(around[node] for node in visit.held):
+            p.call(hooks.holding([node for node in visit.held if around[node] is hooks]))
 
-    def _solve(self, loop: AlgebraicLoop, plan: Plan, p: Emitter, group: Group) -> None:
+    def _solve(
+        self,
+        loop: AlgebraicLoop,
+        plan: Plan,
+        p: Emitter,
+        group: Group,
+        around: Mapping[Node, LoopHooks | DiscreteLoop],
+    ) -> None:
         """Sweeps over a loop until it is solved."""
-        if not loop.torn:
-            with p.repeat(least=2, most=self.most_sweeps, tolerance=self.tolerance):
-                for visit in loop.sweep:
-                    self._visit(visit, plan, p, group)
-            return
-        hooks = LoopHooks(
-            plan, loop.torn, self.solver, variables=loop.variables, assumed=loop.assumed
+        hooks = (
+            LoopHooks(plan, loop.torn, self.solver, variables=loop.variables, assumed=loop.assumed)
+            if loop.torn
+            else DiscreteLoop(plan, loop.discrete, loop.variables)
         )
         p.call(hooks.begin)
         with p.repeat(least=1, most=hooks.most, tolerance=inf):
             for visit in loop.sweep:
-                self._visit(visit, plan, p, group, hooks)
+                self._visit(visit, plan, p, group, {**around, **dict.fromkeys(loop.cut, hooks)})
             p.call(hooks.sweep)
 
 

@@ -138,36 +138,6 @@ def test_of_several_solutions_the_start_values_decide(start: float, root: float)
     assert bench.value("a.y") == approx(root, rel=CLOSE)
 
 
-def boolean(f: Callable[..., bool], **inputs: bool) -> PythonFmu:
-    attributes = {name: {"type": DataType.BOOLEAN} for name in ("u", "y", *inputs)}
-    return PythonFmu(
-        inputs={"u": False},
-        parameters=inputs,
-        outputs={"y": lambda v: f(v.u, **{n: getattr(v, n) for n in inputs})},
-        depends={"y": ["u"]},
-        attributes=attributes,
-    )
-
-
-def test_a_ring_of_a_negation_never_comes_to_rest() -> None:  # B1
-    units = {"a": boolean(lambda u: not u), "b": boolean(lambda u: u)}
-    stop = Bench(units, RING).initialize().stopped
-    assert stop is not None
-
-
-@pytest.mark.parametrize(
-    ("s", "r", "start", "q"),
-    [(0, 0, 1, 1), (0, 0, 0, 0), (1, 0, 0, 1), (0, 1, 1, 0)],
-)
-def test_a_latch_rests_where_its_start_value_lets_it(
-    s: int, r: int, start: int, q: int
-) -> None:  # B2
-    latch = boolean(lambda u, s, r: bool(s or (u and not r)), s=bool(s), r=bool(r))
-    units = {"a": latch, "b": boolean(lambda u: u)}
-    bench = initialized(units, RING, {"a.u": start, "b.u": start})
-    assert bench.value("a.y") == bool(q)
-
-
 # What FMUs are told ---------------------------------------------------------------------------------------------------
 
 

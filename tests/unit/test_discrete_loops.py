@@ -1,0 +1,246 @@
+"""Algebraic loops with discrete variables, in Initialization Mode and in Event Mode: loops.md, section 5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from typing import Any
+
+import pytest
+from python_fmu import Bench, PythonFmu
+
+from fmimaster.control.discrete_loop import MOST_SWEEPS
+from fmimaster.errors import LoopError
+from fmimaster.fmu.instance import UpdateAnswer
+from fmimaster.plan.policy import EventUse
+from fmimaster.results.results import Results
+from fmimaster.system.model import DataType
+
+pytestmark = pytest.mark.usefixtures("each_executor")
+
+Simulate = Callable[..., Results]
+
+RING = ["a.y -> b.u", "b.y -> a.u"]
+
+BOOLEAN = {"type": DataType.BOOLEAN}
+
+
+class Mode:
+    """Where a loop is: then its units have these dependencies and capabilities."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.options: dict[str, Any] = {}
+        if name == "Event Mode":
+            self.options = {"initial_depends": {"y": []}, "has_event_mode": True}
+
+    @property
+    def use(self) -> EventUse:
+        """How the run uses events."""
+        return EventUse(event_mode=self.name == "Event Mode")
+
+    def unit(self, f: Callable[..., Any], kinds: str = "bb", **inputs: Any) -> PythonFmu:
+        """y = f(u, …) with other inputs that nothing feeds; ``kinds`` of u and y: b for Boolean, f for Float64."""
+        attributes: dict[str, Any] = dict.fromkeys(inputs, BOOLEAN)
+        attributes |= {n: BOOLEAN for n, kind in zip("uy", kinds, strict=True) if kind == "b"}
+        return PythonFmu(
+            inputs={"u": kinds[0] == "f" and 0.0, **inputs},
+            outputs={"y": lambda v: f(v.u, **{n: getattr(v, n) for n in inputs})},
+            depends={"y": ["u", *inputs]},
+            attributes=attributes,
+            **self.options,
+        )
+
+
+INITIALIZATION, EVENTS = Mode("Initialization Mode"), Mode("Event Mode")
+
+
+@pytest.fixture(params=[INITIALIZATION, EVENTS], ids=lambda mode: mode.name)
+def mode(request: pytest.FixtureRequest) -> Mode:
+    found: Mode = request.param
+    return found
+
+
+def same(u: Any) -> Any:
+    return u
+
+
+def solved(
+    units: Mapping[str, PythonFmu],
+    start: Mapping[str, Any] | None = None,
+    mode: Mode = INITIALIZATION,
+    connections: Sequence[str] = RING,
+) -> Bench:
+    bench = Bench(units, connections, start, use=mode.use)
+    assert bench.initialize().stopped is None
+    return bench
+
+
+def failure(
+    units: Mapping[str, PythonFmu],
+    start: Mapping[str, Any] | None = None,
+    mode: Mode = INITIALIZATION,
+) -> LoopError:
+    with pytest.raises(LoopError) as caught:
+        Bench(units, RING, start, use=mode.use).initialize()
+    return caught.value
+
+
+# The cases ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_ring_of_a_negation_oscillates_with_period_two(mode: Mode) -> None:
+    """loops.md 7.2, B1."""
+    error = failure({"a": mode.unit(lambda u: not u), "b": mode.unit(same)}, mode=mode)
+    assert "discrete loop oscillates, period 2" in str(error)
+    assert error.reason == "discrete loop oscillates, period 2"
+    assert "a.y = false; a.y = true" in str(error) or "a.y = true; a.y = false" in str(error)
+    assert error.loop == ("a.u", "a.y", "b.u", "b.y")
+    assert error.sweeps == 2
+
+
+@pytest.mark.parametrize("started", ["a.u", "b.u"])
+@pytest.mark.parametrize(
+    ("s", "r", "start", "q"),
+    [(0, 0, 1, 1), (0, 0, 0, 0), (1, 0, 0, 1), (0, 1, 1, 0)],
+)
+def test_of_two_solutions_of_a_latch_the_start_value_decides(
+    s: int, r: int, start: int, q: int, started: str
+) -> None:
+    """loops.md 7.2, B2."""
+    unit = INITIALIZATION.unit
+    latch = unit(lambda u, s, r: bool(s or (u and not r)), s=bool(s), r=bool(r))
+    bench = solved({"a": latch, "b": unit(same)}, {started: bool(start)})
+    assert bench.value("a.y") == bool(q)
+    assert bench.value("b.y") == bool(q)
+
+
+@pytest.mark.parametrize(("s", "r", "q"), [(0, 0, 1), (1, 0, 1), (0, 1, 0)])
+def test_a_latch_is_solved_in_event_mode_from_what_it_was_before(s: int, r: int, q: int) -> None:
+    """loops.md 7.2, B2."""
+    unit = EVENTS.unit
+    latch = unit(lambda u, s, r: bool(s or (u and not r)), s=bool(s), r=bool(r))
+    bench = solved({"a": latch, "b": unit(same)}, {"a.u": True, "b.u": True}, EVENTS)
+    assert bench.value("a.y") == bool(q)
+
+
+@pytest.mark.parametrize(("start", "y1", "y2"), [(0.4, 0, 0.4), (0.6, 1, 0.6)])
+def test_of_two_solutions_of_a_mixed_loop_the_start_value_decides(
+    start: float, y1: int, y2: float, mode: Mode
+) -> None:
+    """loops.md 7.2, B3."""
+    units = {
+        "a": mode.unit(lambda u: u > 0.5, "fb"),
+        "b": mode.unit(lambda u: 0.4 + 0.2 * u, "bf"),
+    }
+    # in Event Mode it is solved from what the initialization has left, where it is no loop
+    bench = solved(units, {"a.u": start} | ({"b.u": y1} if mode is EVENTS else {}), mode)
+    assert (bench.value("a.y"), bench.value("b.y")) == (y1, pytest.approx(y2, rel=1e-15))
+
+
+@pytest.mark.parametrize("start", [0.4, 0.6])
+def test_a_mixed_loop_without_solution_oscillates(start: float, mode: Mode) -> None:
+    """loops.md 7.2, B4."""
+    units = {
+        "a": mode.unit(lambda u: u <= 0.5, "fb"),
+        "b": mode.unit(lambda u: 0.4 + 0.2 * u, "bf"),
+    }
+    assert failure(units, {"a.u": start}, mode).reason == "discrete loop oscillates, period 2"
+
+
+# What is between -------------------------------------------------------------------------------------------------------
+
+
+def test_a_continuous_loop_is_solved_with_the_discrete_values_frozen(mode: Mode) -> None:
+    """loops.md 5: y = 2 - 3 y + s with s = y > 0.6: from s = 0, y = 0.5; from s = 1, y = 0.75."""
+    continuous = PythonFmu(
+        inputs={"u": 0.0, "s": False},
+        outputs={"y": lambda v: 2 - 3 * v.u + v.s},
+        depends={"y": ["u", "s"]},
+        attributes={"s": BOOLEAN},
+        **mode.options,
+    )
+    units = {"a": continuous, "b": mode.unit(same, "ff"), "c": mode.unit(lambda u: u > 0.6, "fb")}
+    connections = ["a.y -> b.u", "b.y -> a.u", "b.y -> c.u", "c.y -> a.s"]
+    for s, y in ((False, 0.5), (True, 0.75)):
+        start = {"a.s": s, "c.u": 0.7 if s else 0.5}
+        of_all = dict.fromkeys(["a.u", "b.u"], start["c.u"]) if mode is EVENTS else {}
+        bench = solved(units, start | of_all, mode, connections)
+        assert (bench.value("c.y"), bench.value("a.y")) == (s, pytest.approx(y, rel=1e-8))
+
+
+def test_a_loop_through_texts_and_integers_is_compared_exactly() -> None:
+    units = {
+        "a": PythonFmu(
+            inputs={"u": ""},
+            outputs={"y": lambda v: len(v.u)},
+            depends={"y": ["u"]},
+            attributes={"u": {"type": DataType.STRING}, "y": {"type": DataType.INT32}},
+        ),
+        "b": PythonFmu(
+            inputs={"u": 0},
+            outputs={"y": lambda v: "x" * min(v.u + 1, 4)},
+            depends={"y": ["u"]},
+            attributes={"u": {"type": DataType.INT32}, "y": {"type": DataType.STRING}},
+        ),
+    }
+    bench = solved(units)
+    assert (bench.value("a.y"), bench.value("b.y")) == (4, "xxxx")
+
+
+def counter(top: int) -> dict[str, PythonFmu]:
+    """A loop that counts from 0 to the top."""
+    integer = {name: {"type": DataType.INT32} for name in "uy"}
+    units = {}
+    for name, f in {"a": lambda v: min(v.u + 1, top), "b": lambda v: v.u}.items():
+        units[name] = PythonFmu(
+            inputs={"u": 0}, outputs={"y": f}, depends={"y": ["u"]}, attributes=integer
+        )
+    return units
+
+
+def test_a_loop_is_given_up_after_a_hundred_sweeps() -> None:
+    assert solved(counter(MOST_SWEEPS - 1)).value("b.y") == MOST_SWEEPS - 1
+    error = failure(counter(10 * MOST_SWEEPS))
+    assert error.reason == "discrete loop not solved"
+    assert error.sweeps <= MOST_SWEEPS + 1
+    assert f"a.y = {MOST_SWEEPS}" in str(error)
+
+
+# At an event in a run -------------------------------------------------------------------------------------------------
+
+
+def setter(at: float) -> PythonFmu:
+    """Its output becomes true at a time event."""
+
+    def update(v: Any) -> UpdateAnswer:
+        if v.t >= at:
+            v.q = True
+        return UpdateAnswer(next_event_time=inf if v.q else at)
+
+    return PythonFmu(
+        states={"q": False},
+        outputs={"y": lambda v: v.q},
+        update=update,
+        attributes={"q": BOOLEAN, "y": BOOLEAN},
+        has_event_mode=True,
+    )
+
+
+def test_a_latch_that_is_set_at_an_event_keeps_its_value(simulate: Simulate) -> None:
+    """loops.md 7.2, B2, in Event Mode during a run."""
+    unit = EVENTS.unit
+    latch = unit(lambda u, s: bool(s or u), s=False)
+    units = {"a": latch, "b": unit(same), "c": setter(0.5)}
+    rows = simulate(units, [*RING, "c.y -> a.s"], event_mode=True, stop_time=1, step_size=0.25)
+    assert rows["b.y"].tolist() == [False, False, False, True, True, True][: len(rows)]
+
+
+def test_a_loop_that_oscillates_at_an_event_names_its_time(simulate: Simulate) -> None:
+    """loops.md 7.2, B1, in Event Mode during a run."""
+    unit = EVENTS.unit
+    units = {"a": unit(lambda u, s: s and not u, s=False), "b": unit(same), "c": setter(0.5)}
+    with pytest.raises(LoopError, match=r"at t = 0\.5 s: discrete loop oscillates, period 2") as e:
+        simulate(units, [*RING, "c.y -> a.s"], event_mode=True, stop_time=1, step_size=0.25)
+    assert e.value.results is not None
+    assert e.value.results["time"][-1] >= 0.25
