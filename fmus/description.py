@@ -328,6 +328,7 @@ def _model_structure(
         v.reference for v in variables(description) if v.type == "Clock"
     }  # counters start at 0
     resets = _Resets.of(description)
+    left_out: set[int] = set()
     lists = [
         ("Outputs", "Output", index.keys() - parameters),  # parameters are no knowns of these
         ("Derivatives", "ContinuousStateDerivative", index.keys() - parameters),
@@ -335,15 +336,21 @@ def _model_structure(
     ]
     if not _provides_directional_derivatives(description):
         # states are knowns of directional derivatives only, and nothing else needs derivatives
-        states = {int(v.element.attrib["derivative"]) for v in _state_derivatives(description)}
+        derivatives = _state_derivatives(description)
+        states = {int(v.element.attrib["derivative"]) for v in derivatives}
         lists[:2] = [("Outputs", "Output", index.keys() - parameters - states)]
+        shown = {v.reference for v in kept if v.causality == "output"}
+        left_out = (states | {v.reference for v in derivatives}) - shown
     structure = ET.Element("ModelStructure")
     for name2, name3, known in lists:
         unknowns = [
             _unknown(unknown, index, known, lengths, None if known == index.keys() else resets)
             for unknown in description.iterfind(f"ModelStructure/{name3}")
             if int(unknown.attrib["valueReference"]) in index
-            and not (name2 == "InitialUnknowns" and int(unknown.attrib["valueReference"]) in clocks)
+            and not (
+                name2 == "InitialUnknowns"
+                and int(unknown.attrib["valueReference"]) in clocks | left_out
+            )
         ]
         for unknown in unknowns if name2 == "Outputs" else ():
             if unknown.attrib["index"] in {index[c] for c in clocks & index.keys()}:

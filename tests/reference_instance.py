@@ -30,6 +30,8 @@ MODELS = (
     "FourUnitsS3",
     "FourUnitsS4",
     "LinearSystem",
+    "LoopFunction",
+    "LoopStart",
     "RopeMass",
     "ThermostatController",
     "ThermostatRoom",
