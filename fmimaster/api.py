@@ -13,10 +13,12 @@ from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import (
+    AccuracyError,
     AccuracyWarning,
     CallError,
     ConvergenceError,
@@ -34,6 +36,7 @@ from fmimaster.errors import (
 )
 from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.step_groups import Loops
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.reference_files import reference_path
@@ -48,6 +51,7 @@ __all__ = [
     "ADAPTIVE",
     "FIRST_ORDER",
     "HOLD",
+    "AccuracyError",
     "AccuracyWarning",
     "Algorithm",
     "Aligned",
@@ -74,6 +78,8 @@ __all__ = [
     "Kind",
     "Locate",
     "LookAhead",
+    "LoopSolver",
+    "Loops",
     "ModelError",
     "NotANumberError",
     "OptionError",

@@ -9,6 +9,7 @@
     │   ├── DescriptionError    a system description contradicts itself or its FMUs
     │   └── OptionError         an option or an argument has no meaning here
     ├── ProgramError            a co-simulation algorithm wrote a program that breaks FMI
+    ├── AccuracyError           results less accurate than they should be, which ``strict`` refuses
     └── SimulationError         a run was begun and could not be ended; holds what was computed
         ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
         ├── NotANumberError      an output became NaN or infinite
@@ -72,6 +73,28 @@ class OptionError(InputError):
 
 class ProgramError(FmimasterError):
     """A co-simulation algorithm wrote a program that breaks FMI or is incomplete."""
+
+
+class AccuracyError(FmimasterError):
+    """Results less accurate than they should be, which the setting ``strict`` refuses: they would be, or they are.
+
+    Attributes
+    ----------
+    warnings : tuple of str
+        What would be an :class:`AccuracyWarning` otherwise.
+    results : Results or None
+        Of the whole run, if only the run has shown it.
+    """
+
+    def __init__(self, warnings: Sequence[str], results: Any = None) -> None:
+        super().__init__(
+            "\n".join(["The results are less accurate than they should be.", *warnings])
+        )
+        self.warnings = tuple(warnings)
+        self.results = results
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.warnings, self.results)
 
 
 class SimulationError(FmimasterError):

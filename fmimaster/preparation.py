@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from fmimaster.algorithms import assemble
+from fmimaster.algorithms import Initialization, assemble
+from fmimaster.algorithms.settling import Settling
 from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.fmu import once
@@ -56,15 +57,16 @@ class Prepared:
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
         """Those of :attr:`warnings` which tell that results will be less accurate than they should be."""
-        return tuple(
-            late_indicators(
+        return (
+            *self.programs.accuracy_warnings,
+            *late_indicators(
                 [i.name for i in self.plan.instances],
                 self.plan.corrections,
                 self.plan.events,
                 self.programs.held,
                 [i for i, planned in enumerate(self.plan.instances) if planned.may_return_early],
                 float(self.schedule.rule.exact_size) / 2,
-            )
+            ),
         )
 
 
@@ -125,6 +127,7 @@ def _planned(
         signals=algorithm.signals(),
         order=order,
         tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
+        loops=settings.loops,
     )
     refuse_plan(plan, rule, clock)
     programs = assemble(
@@ -132,6 +135,8 @@ def _planned(
         algorithm,
         history=0 if clock is None else max(clock.history, points_to_observe(plan, clock)),
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
+        initialization=Initialization(Settling(settings.loop_solver)),
+        loops=settings.loops,
     )
     return plan, programs
 

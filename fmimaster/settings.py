@@ -11,8 +11,10 @@ from typing import Any, Literal
 
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.control.event_clock import EventClock
+from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
+from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.program.polynomial import ADAPTIVE
 from fmimaster.run.choice import Backend
@@ -44,6 +46,13 @@ class Settings:
     event_mode : bool
         Whether Event Mode of FMI 3.0 is used. If left out: where an event clock fires events. FMUs with clocks use it
         always.
+    loops : Loops
+        Which algebraic loops are solved in Step Mode, by going back and stepping again: ``Loops.REAL`` those whose
+        dependencies are declared, ``ALL`` those too that are assumed because an FMU declares none, ``NONE`` no loop.
+    loop_solver : LoopSolver
+        Tolerances and limits for algebraic loops.
+    strict : bool
+        Whether what makes results less accurate than they should be is an error instead of a warning.
     start_values : name → value
         ``"component.variable"``; for a single FMU the variable's name alone will do.
     input_file : path to a CSV file
@@ -76,6 +85,9 @@ class Settings:
     step_size: StepRule[Any] | Time | None = None
     event_clock: EventClock | None = None
     event_mode: bool | None = None
+    loops: Loops = Loops.REAL
+    loop_solver: LoopSolver = LoopSolver()
+    strict: bool = False
     start_values: Mapping[str, Any] = field(default_factory=dict)
     input_file: str | os.PathLike[str] | None = None
     output_variables: Sequence[str] = ()
@@ -107,6 +119,9 @@ class Settings:
                 "an event clock",
                 "LookAhead() or Predictive()",
             )
+        if not isinstance(self.loops, Loops):
+            raise OptionError(f"loops: {self.loops!r}, expected one of {[*Loops]}.")
+        _expect(self.loop_solver, LoopSolver, "loop_solver", "a solver of loops", "LoopSolver()")
         if not isinstance(self.backend, Backend):
             raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
         if self.threads < 0:

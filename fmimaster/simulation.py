@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import ParamSpec, TextIO
 
-from fmimaster.errors import AccuracyWarning, FileError, Interrupted
+from fmimaster.errors import AccuracyError, AccuracyWarning, FileError, Interrupted
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.preparation import Prepared, prepare
@@ -83,6 +83,8 @@ class Simulation(Settings):
         SimulationError
             If the run cannot be ended; its ``results`` hold all rows until then. It is Interrupted after Ctrl-C, also if
             an FMU does not return from a call; that call is left alone then.
+        AccuracyError
+            In place of the warning, with ``strict``: before anything is simulated, if it is known then.
         """
         results = None
         try:
@@ -111,6 +113,8 @@ class Simulation(Settings):
         loader = Loader(logging_on=self.fmi_logging)
         try:
             prepared = prepare(self, loader)
+            if self.strict and prepared.accuracy_warnings:
+                raise AccuracyError(prepared.accuracy_warnings)
             if isinstance(output_file, str | os.PathLike):
                 # FMUs may change the working directory
                 output_file = given_path(output_file).absolute()
@@ -134,8 +138,10 @@ class Simulation(Settings):
             if isinstance(error, Interrupted):
                 raise
             raise run.interrupted() from None  # the second Ctrl-C, while files were written
-        if run.session:
-            _warn_of(run.session.accuracy_warnings)
+        found = run.session.accuracy_warnings if run.session else ()
+        if self.strict and found:
+            raise AccuracyError(found, results)
+        _warn_of(found)
         return results
 
     def _read(self, prepared: Prepared) -> list[Path]:

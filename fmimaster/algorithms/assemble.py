@@ -10,14 +10,19 @@ from fmimaster.algorithms.aligned import Aligned
 from fmimaster.algorithms.event_update import Events
 from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
 from fmimaster.algorithms.initialization import Initialization
+from fmimaster.algorithms.parts import Parts
+from fmimaster.algorithms.solved import solved
+from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import OptionError, ProgramError
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy, stops_at_events
+from fmimaster.plan.step_groups import Loops
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Fit, Program
 from fmimaster.program.programs import Programs, Variant
+from fmimaster.program.unsolved import loop_notes
 from fmimaster.system.states import State
 
 
@@ -28,6 +33,7 @@ def assemble(
     *,
     history: int = 0,
     undoes: bool = False,
+    loops: Loops = Loops.REAL,
 ) -> Programs:
     """Let the algorithm write its programs, add the others that a run needs, and check them all.
 
@@ -39,6 +45,8 @@ def assemble(
         How many accepted points are needed besides those that the algorithm needs.
     undoes : bool
         Whether attempts may be undone.
+    loops : Loops
+        Which algebraic loops the plan wants solved in Step Mode.
 
     Raises
     ------
@@ -49,6 +57,8 @@ def assemble(
     """
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
         algorithm = Aligned(algorithm)
+    initialization = initialization or Initialization()
+    algorithm, hindrance = _with_loops(plan, algorithm, initialization.settling.solver)
     _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *_STOPPED)
     if undoes:
         _refuse_who_cannot_go_back(plan, plan.members, *_UNDONE)
@@ -71,9 +81,10 @@ def assemble(
         fmu_settings(plan, k, attempt.polynomial_inputs if k else first)
         for k, attempt in enumerate(attempts)
     ]
-    initialize = _initialize(plan, initialization or Initialization(), p, settings[0])
+    initialize = _initialize(plan, initialization, p, settings[0])
     commit, renew, terminate = _common_programs(plan, p)
 
+    notes, warnings = loop_notes(attempts[0].program, plan, loops, hindrance)
     told = [s if _differ(plan, settings) else None for s in settings]
     return Programs(
         initialize=initialize,
@@ -89,8 +100,29 @@ def assemble(
         polynomial_inputs=frozenset(p.polynomial_inputs),
         held=frozenset(p.held),
         undoes=undoes,
-        notes=settings[0].notes,
+        notes=(*settings[0].notes, *notes),
+        accuracy_warnings=tuple(warnings),
     )
+
+
+def _with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:
+    """The algorithm with the loops of Step Mode solved; or why it solves none, and what to do instead."""
+    if not plan.step_groups:
+        return algorithm, ""
+
+    def solving(base: Algorithm) -> Algorithm:
+        return Parts(base, solved(base.course, solver))
+
+    wrapped = algorithm.with_loops(solving)
+    if wrapped is algorithm:
+        name = type(algorithm).__name__
+        return algorithm, f"{name} steps a whole system only. Use Jacobi or GaussSeidel."
+    if stopping := [i.name for i in plan.instances if i.may_return_early]:
+        return algorithm, (
+            f"'{stopping[0]}' ends steps at its events, and a loop beside it would be solved up to another time. Use "
+            "Waveform(Aligned(GaussSeidel(Polynomial(2, 0))), solver=LoopSolver()), which repeats the whole system."
+        )
+    return wrapped, ""
 
 
 def _differ(plan: Plan, settings: Sequence[FmuSettings]) -> bool:

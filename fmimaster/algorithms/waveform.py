@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.late_outputs import LateOutputs
+from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
@@ -29,14 +32,38 @@ class Waveform(Algorithm):
         The least number of sweeps in the first step, and in the first one after an event, which have no history.
     most_sweeps : int
         More have not converged: the step is tried with half its length, or the run ends if no instance stops at events.
+    tolerance : float
+        Sweeps go on until no output changes by more than that, relative to the larger of its nominal value and its
+        magnitude. With ``inf`` the number of sweeps alone counts.
+    corrections : int, optional
+        At most so many sweeps follow the first one, and then the step is accepted as it is (semi-implicit). Without it a
+        step must converge to the tolerance.
+    solver : LoopSolver, optional
+        Chooses what each sweep starts from, so that few sweeps are needed: the unknowns are the outputs that an instance
+        takes before their source has stepped. It has tolerances of its own, and a bound.
 
-    Source: fmimaster (docs/events.md, "E1" and "E2"); waveform relaxation as in Gomes et al. (2017), section 4.2.
+    Source: fmimaster (docs/events.md, "E1" and "E2"); waveform relaxation as in Gomes et al. (2017), section 4.2; strong
+    coupling and bounded corrections (semi-implicit): there, section 4.3.1.
     """
 
     base: Algorithm
     sweeps: int = 2
     restart_sweeps: int = 3
     most_sweeps: int = 50
+    tolerance: float = inf
+    corrections: int | None = None
+    solver: LoopSolver | None = None
+
+    def __post_init__(self) -> None:
+        if self.corrections is not None and self.corrections < 0:
+            raise OptionError(f"Waveform: corrections={self.corrections}, expected 0 or more.")
+        if not self.tolerance > 0:  # NaN, too
+            raise OptionError(f"Waveform: tolerance={self.tolerance}, expected a positive number.")
+        if self.solver is not None and (self.tolerance < inf or self.corrections is not None):
+            raise OptionError(
+                "Waveform: a solver has a tolerance and a bound of its own. Write "
+                "solver=LoopSolver(relative=1e-6, bounded=3) instead of tolerance=1e-6, corrections=2."
+            )
 
     @property
     def order(self) -> int:
@@ -47,6 +74,11 @@ class Waveform(Algorithm):
     def handles_early_returns(self) -> bool:
         """Whether the base handles them."""
         return self.base.handles_early_returns
+
+    @property
+    def converges(self) -> bool:
+        """Whether sweeps go on until outputs no longer change."""
+        return self.solver is not None or self.tolerance < inf
 
     def goes_back(self, plan: Plan) -> Sequence[int]:
         """All members, in each sweep."""
@@ -60,7 +92,11 @@ class Waveform(Algorithm):
     def restart(self) -> Waveform:
         """The algorithm of a step without history."""
         sweeps = self.restart_sweeps
-        return Waveform(self.base, sweeps, sweeps, self.most_sweeps)
+        return replace(self, base=self.base.restart(), sweeps=sweeps)
+
+    def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Waveform:
+        """Loops are solved by the sweeps if these converge, else within each sweep."""
+        return self if self.converges else replace(self, base=self.base.with_loops(solved))
 
     def signals(self) -> tuple[Signal, ...]:
         """Those of the base."""
@@ -69,11 +105,40 @@ class Waveform(Algorithm):
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
         places = p.save(plan.members)
-        repeated = p.repeat(least=self.sweeps, most=self.most_sweeps, tolerance=float("inf"))
-        with p.through_begin(), repeated:
+        with p.through_begin():
+            if self.solver is None:
+                self._repeat(plan, p, places)
+            else:
+                self._solve(plan, p, places, self.solver)
+        self._refuse_held(plan, p)
+
+    def _repeat(self, plan: Plan, p: Emitter, places: dict[int, int]) -> None:
+        least, most = self.sweeps, max(self.sweeps, self.most_sweeps)
+        bounded = self.corrections is not None
+        if self.corrections is not None:
+            self._refuse_bounded(plan)
+            most = 1 + self.corrections
+            least = min(least, most)
+        with p.repeat(least=least, most=most, tolerance=self.tolerance, bounded=bounded):
             p.restore(places)
             self.base.emit(plan, p)
-        self._refuse_held(plan, p)
+
+    def _solve(self, plan: Plan, p: Emitter, places: dict[int, int], solver: LoopSolver) -> None:
+        late = LateOutputs.of(self.base, plan, p)
+        with late.solved(p, solver):
+            p.restore(places)
+            self.base.emit(plan, p)
+
+    def _refuse_bounded(self, plan: Plan) -> None:
+        """Raise if an instance may stop at an event: the time of the event must converge, whatever the bound is."""
+        stopping = [
+            plan.instances[i].name for i in plan.members if plan.instances[i].may_return_early
+        ]
+        if stopping:
+            raise OptionError(
+                f"Waveform: corrections={self.corrections} is not possible where an FMU stops at its events, as "
+                f"'{stopping[0]}' does, because the time of an event must converge. Leave the corrections out."
+            )
 
     def _refuse_held(self, plan: Plan, p: Emitter) -> None:
         """Raise if an instance stops at events by inputs that are held: those of an event may lead to no event in the next

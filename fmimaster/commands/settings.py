@@ -11,6 +11,7 @@ from fmimaster.algorithms import ALGORITHMS, Algorithm, AutomaticSequence, Seque
 from fmimaster.commands import event_settings
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
 from fmimaster.run.choice import Backend
@@ -36,6 +37,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     inputs = f"inputs over a step: {', '.join(_POLYNOMIALS)}, or POINTS,DERIVATIVES"
     add("--inputs", metavar="KIND", help=inputs)
     event_settings.add_arguments(parser)
+    loops = "algebraic loops that are solved in Step Mode: real (the default), all (assumed ones too), none"
+    add("--loops", default=Loops.REAL.value, metavar="WHICH", help=loops)
+    strict = "refuse what makes results less accurate than they should be, instead of a warning"
+    add("--strict", action="store_true", help=strict)
     value = "start value of a variable; can be repeated"
     pair = ("NAME", "VALUE")
     add("--start-value", nargs=2, action="append", default=[], metavar=pair, help=value)
@@ -77,6 +82,8 @@ def simulation(arguments: Namespace) -> Simulation:
         step_size=event_settings.step_size(arguments),
         event_clock=event_settings.event_clock(arguments),
         event_mode=arguments.event_mode,
+        loops=_loops(arguments.loops),
+        strict=arguments.strict,
         start_values=dict(arguments.start_value),
         input_file=arguments.input_file,
         output_variables=arguments.output_variable,
@@ -132,6 +139,16 @@ def _tolerance(text: str | None) -> float | Literal["none"] | None:
     except ValueError:
         raise OptionError(
             f"--tolerance {text}: expected a positive number, or {NO_TOLERANCE}."
+        ) from None
+
+
+def _loops(name: str) -> Loops:
+    try:
+        return Loops(name)
+    except ValueError:
+        known = [e.value for e in Loops]
+        raise OptionError(
+            f"--loops {name}: expected {', '.join(known)}.{did_you_mean(name, known)}"
         ) from None
 
 

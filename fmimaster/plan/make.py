@@ -21,7 +21,7 @@ from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
-from fmimaster.plan.step_groups import Loops, step_groups
+from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.system.model import DataType, EventDeclaration, Model, Scope
 from fmimaster.system.notes import listed
@@ -123,7 +123,10 @@ def make_plan(
         corrections=find_corrections(
             [c.model for c in system.components], system.links, events, layout
         ),
-        step_groups=step_groups([c.model for c in system.components], system.links, loops),
+        step_groups=in_order_of_sweeps(
+            step_groups([c.model for c in system.components], system.links, loops),
+            [v.loop for v in step_visits if v.loop is not None],
+        ),
     )
 
 

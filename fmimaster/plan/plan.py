@@ -91,7 +91,7 @@ class Plan:
     corrections: Mapping[int, Correction] = field(default_factory=dict)
     """Instance → outputs that depend directly on its inputs, which are corrected if inputs are held at a mean."""
     step_groups: tuple[tuple[int, ...], ...] = ()
-    """Instances that are solved together in Step Mode, because they share algebraic loops."""
+    """Instances that are solved together in Step Mode, because they share algebraic loops; in the order of a sweep."""
 
     @property
     def initial_loops(self) -> tuple[AlgebraicLoop, ...]:

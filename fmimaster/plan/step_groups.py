@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from fmimaster.plan.graph import Arcs, Node, components, dependency_arcs
+from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.system.model import Model
 from fmimaster.system.resolve import Link
 
@@ -44,6 +45,18 @@ def step_groups(
         if able[node[0]]
     }
     return _merged({i for i, _ in part} for part in components(inside) if _is_loop(part, inside))
+
+
+def in_order_of_sweeps(
+    groups: Iterable[tuple[int, ...]], loops: Iterable[AlgebraicLoop]
+) -> tuple[tuple[int, ...], ...]:
+    """The groups with their members in the order in which the sweeps over their loops read outputs.
+
+    So what an instance takes before its source has stepped are the outputs at which the loops are cut.
+    """
+    read = [i for loop in loops for visit in loop.sweep for i in visit.instances]
+    last = {i: k for k, i in enumerate(read)}
+    return tuple(tuple(sorted(group, key=lambda i: last.get(i, -1))) for group in groups)
 
 
 def _is_loop(part: Sequence[Node], arcs: Arcs) -> bool:

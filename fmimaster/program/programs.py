@@ -70,7 +70,9 @@ class Programs:
     held: frozenset[int] = frozenset()
     """Instances whose inputs are held at the mean of a polynomial at any time."""
     notes: tuple[str, ...] = ()
-    """Parameters of FMUs that the run sets."""
+    """Parameters of FMUs that the run sets, and loops that are not solved."""
+    accuracy_warnings: tuple[str, ...] = ()
+    """Where results will be less accurate than they should be."""
 
     @property
     def attempt(self) -> Program:

@@ -12,7 +12,6 @@ from python_fmu import PythonFmu, plan_of
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.step_groups import Loops, step_groups
 
-
 CASES = {
     case["name"].partition("_")[0]: case
     for case in json.loads(
@@ -53,7 +52,7 @@ def groups(plan: Plan, loops: Loops) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name, real, every",
+    ("name", "real", "every"),
     [
         ("G1", [], []),
         ("G2", ["A B"], ["A B"]),

@@ -1,0 +1,104 @@
+"""Outputs that an instance takes before their source has stepped: the unknowns of a step that is solved by sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from math import inf
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.control.loop_hook import LoopHooks
+from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.plan.graph import Node
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.delays import delays
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.hook import Hook, Twin
+from fmimaster.program.store import ValueStore
+
+
+@dataclass(frozen=True, slots=True)
+class LateOutputs:
+    """The outputs of a part of a system that an algorithm passes on before their source has stepped.
+
+    In a sweep they are assumed; the sweep gives what they are then. All other outputs are new wherever they are taken, so
+    that a sweep is a function of the late outputs alone.
+    """
+
+    plan: Plan
+    outputs: tuple[Node, ...]
+    """Sorted by the names of instance and variable, so that the order of listing does not matter."""
+
+    @classmethod
+    def of(cls, base: Algorithm, plan: Plan, p: Emitter) -> LateOutputs:
+        """Those of one execution of the base."""
+        trial, inside = Emitter(plan, p.history), set(plan.members)
+        with trial.through_begin():
+            base.emit(plan, trial)
+        found = set[Node]()
+        for delay in delays(trial.program("trial"), plan):
+            link = delay.route.link
+            if delay.steps > 0 and link.source in inside:
+                taken = 0 if delay.is_held else delay.derivatives
+                found.add((link.source, link.output.name))
+                found.update(islice(_derivatives(plan, link.source, link.output.name), taken))
+        return cls(plan, tuple(sorted(found, key=lambda n: (plan.instances[n[0]].name, n[1]))))
+
+    @contextmanager
+    def solved(self, p: Emitter, solver: LoopSolver) -> Iterator[None]:
+        """Repeat the sweep that is written inside until these outputs are what was assumed."""
+        if not self.outputs:
+            yield
+            return
+        hooks = LoopHooks(self.plan, self.outputs, solver)
+        instances = np.array(sorted({i for i, _ in self.outputs}), np.int64)
+        p.call(Assumed(instances, p.end))
+        p.call(hooks.begin)
+        with p.repeat(least=1, most=hooks.most, tolerance=inf):
+            yield
+            p.call(hooks.sweep)
+
+
+def _derivatives(plan: Plan, instance: int, output: str) -> Iterator[Node]:
+    """The outputs that are the first, second, ... derivative of an output."""
+    derivative_of = {
+        v.derivative_of: v.name
+        for v in plan.instances[instance].model.variables
+        if (instance, Group.OUTPUTS, v.name) in plan.layout.slots
+    }
+    while output := derivative_of.pop(output, ""):
+        yield instance, output
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assumed(Hook):
+    """The outputs of these instances in the store count as those at a fraction of the interval, where they are assumed.
+
+    So polynomials lead to the assumed values in the first sweep too.
+    """
+
+    instances: NDArray[np.int64]
+    at: float
+    name: ClassVar[str] = "outputs assumed at the end"  # type: ignore[misc]
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Change the time at which the outputs were read."""
+        begin, end = store.interval
+        store.read[self.instances] = end if self.at == 1.0 else begin + self.at * (end - begin)
+        return False
+
+    def twin(self, store: ValueStore) -> Twin:
+        """The same in C."""
+        del store
+        return Twin(
+            "assumed outputs",
+            numbers={"n": len(self.instances), "at": self.at},
+            arrays={"instances": self.instances},
+        )

@@ -1,0 +1,72 @@
+"""Parts: groups of instances by one algorithm, all others by another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.plan.layout import Signal
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+
+
+@dataclass(frozen=True, slots=True)
+class Parts(Algorithm):
+    """Step the groups of the plan, which are instances that share algebraic loops, apart from all other instances.
+
+    Along the trigger sequence, a group where its first member stands. If the others step in parallel, they step before
+    all groups, so that none of them sees new outputs.
+
+    Parameters
+    ----------
+    others : Algorithm
+        For the instances outside of groups.
+    group : Algorithm
+        For each group.
+    """
+
+    others: Algorithm
+    group: Algorithm
+
+    @property
+    def order(self) -> int:
+        """That of the others, at most that of the groups."""
+        return min(self.others.order, self.group.order)
+
+    def restart(self) -> Parts:
+        """The algorithm of a step without history."""
+        others = self.others.restart()
+        return self if others is self.others else replace(self, others=others)
+
+    def goes_back(self, plan: Plan) -> Sequence[int]:
+        """Those of the others."""
+        return self.others.goes_back(plan)
+
+    def ends(self, plan: Plan) -> Mapping[int, float]:
+        """Where both bring their instances."""
+        return {i: end for part, by in self.parts(plan) for i, end in by.ends(part).items()}
+
+    def signals(self) -> tuple[Signal, ...]:
+        """Those of both."""
+        return (*self.others.signals(), *self.group.signals())
+
+    def parts(self, plan: Plan) -> Iterator[tuple[Plan, Algorithm]]:
+        """The plan of each part, in the order in which they step, with its algorithm."""
+        group_of = {i: group for group in plan.step_groups for i in group}
+        sequence, inside = plan.trigger_sequence, set(plan.trigger_sequence)
+        if self.others.is_parallel:
+            sequence = tuple(sorted(sequence, key=lambda i: i in group_of))
+        first = {group_of[i]: i for i in reversed(sequence) if i in group_of}
+        for group, run in groupby(
+            (i for i in sequence if i not in group_of or first[group_of[i]] == i),
+            key=lambda i: group_of.get(i, ()),
+        ):
+            part = tuple(i for i in group or run if i in inside)
+            yield replace(plan, trigger_sequence=part), self.group if group else self.others
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        for part, by in self.parts(plan):
+            by.emit(part, p)

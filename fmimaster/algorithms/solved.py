@@ -1,0 +1,50 @@
+"""Solved: the interval again until the instances of an algebraic loop agree at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.waveform import Waveform
+from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.polynomial import HOLD, Polynomial
+
+LINE = Polynomial(2, 0, history=False)
+"""From the value at the start of the interval to the newest one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep(Algorithm):
+    """One sweep over a loop: Gauss-Seidel with inputs that are right at the end of the interval.
+
+    An FMU that takes no polynomial holds the newest value over the whole interval, not a mean: at the end of the
+    interval its outputs must belong to its inputs there, or they would not solve the loop.
+
+    Parameters
+    ----------
+    inputs : Polynomial
+        For FMUs that take polynomials; a straight line in place of ``HOLD``.
+    """
+
+    inputs: Polynomial = LINE
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        course = LINE if self.inputs.is_constant else self.inputs
+        for i in plan.trigger_sequence:
+            p.inputs(i, course if plan.instances[i].takes_polynomials else HOLD)
+            p.step(i)
+            p.get(i)
+
+
+def solved(inputs: Polynomial, solver: LoopSolver) -> Waveform:
+    """The algorithm for the instances of an algebraic loop in Step Mode.
+
+    All of them go back and step again until the outputs that were assumed are those that come out. Nothing is read
+    between setting and stepping, which FMI forbids in Step Mode.
+
+    Source: Gomes et al. (2017), Co-simulation: state of the art, sections 4.3.1 and 4.3.2; docs/loops.md.
+    """
+    return Waveform(Sweep(inputs), sweeps=1, solver=solver)

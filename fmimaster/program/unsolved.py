@@ -1,0 +1,117 @@
+"""Algebraic loops of Step Mode that a program does not solve: which inputs are late in them, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fmimaster.plan.loops import AlgebraicLoop
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.step_groups import Loops
+from fmimaster.program.delays import Delay, course, delays, in_steps
+from fmimaster.program.instructions import Program
+from fmimaster.system.notes import listed
+
+
+@dataclass(frozen=True, slots=True)
+class UnsolvedLoop:
+    """A loop in which inputs are taken before their source has stepped."""
+
+    loop: AlgebraicLoop
+    late: tuple[Delay, ...]
+    """The connections inside the loop where it is broken; at least one."""
+
+
+def unsolved_loops(attempt: Program, plan: Plan) -> tuple[UnsolvedLoop, ...]:
+    """The loops of Step Mode that an attempt at a step breaks."""
+    if not plan.step_loops:
+        return ()
+    late = [d for d in delays(attempt, plan) if not d.is_fresh]
+    found = []
+    for loop in plan.step_loops:
+        inside = set(loop.variables)
+        broken = tuple(
+            d
+            for d in late
+            if {
+                (d.route.link.source, d.route.link.output.name),
+                (d.route.link.target, d.route.link.input.name),
+            }
+            <= inside
+        )
+        if broken:
+            found.append(UnsolvedLoop(loop, broken))
+    return tuple(found)
+
+
+def loop_notes(
+    attempt: Program, plan: Plan, loops: Loops, hindrance: str = ""
+) -> tuple[list[str], list[str]]:
+    """What is said about loops that are not solved: notes, and warnings of results that are less accurate.
+
+    A loop that exists by an assumption only, or that the settings leave alone, is a note.
+
+    Parameters
+    ----------
+    hindrance
+        Why the run solves no loop at all, and what to do; empty if it solves those whose members can go back.
+    """
+    notes, warnings = list[str](), list[str]()
+    for unsolved in unsolved_loops(attempt, plan):
+        stuck = [
+            i
+            for i in unsolved.loop.instances
+            if not plan.instances[i].model.capabilities.can_get_and_set_fmu_state
+        ]
+        undeclared = _undeclared(unsolved, plan)
+        what = f"{_loop(unsolved, plan)} is not solved in Step Mode"
+        instead = f"Instead {_broken(unsolved, plan)}."
+        if loops is Loops.NONE:
+            notes.append(f"{what}, as the settings say (loops). {instead}")
+        elif unsolved.loop.assumed and loops is Loops.REAL:
+            notes.append(
+                f"{what}, because it may be no loop: {_names(undeclared, plan)} does not declare on which inputs its "
+                f"outputs depend. {instead} To solve it: loops=Loops.ALL (--loops all)."
+            )
+        elif stuck:
+            warnings.append(
+                f"{what}: {_names(stuck, plan)} cannot get and set its FMU state (canGetAndSetFMUState is false). "
+                f"{instead} Take short steps, or an FMU that can."
+            )
+        elif hindrance:
+            warnings.append(f"{what}: {hindrance} {instead}")
+        else:
+            notes.append(
+                f"{what} as a whole, because a part of it may be no loop: {_names(undeclared, plan)} does not declare on "
+                f"which inputs its outputs depend. {instead} To solve it: loops=Loops.ALL (--loops all)."
+            )
+    return notes, warnings
+
+
+def _loop(unsolved: UnsolvedLoop, plan: Plan) -> str:
+    names = sorted(f"'{plan.instances[i].name}.{name}'" for i, name in unsolved.loop.variables)
+    return f"The algebraic loop of {listed(names)}"
+
+
+def _broken(unsolved: UnsolvedLoop, plan: Plan) -> str:
+    """What is done at each input where the loop is broken."""
+    said = sorted(
+        f"the input '{plan.instances[link.target].name}.{link.input.name}' is {in_steps(d)} ({course(d)})"
+        for d in unsolved.late
+        for link in [d.route.link]
+    )
+    return listed(said)
+
+
+def _undeclared(unsolved: UnsolvedLoop, plan: Plan) -> list[int]:
+    """The instances of the loop that do not declare on which inputs its outputs depend."""
+    return sorted(
+        {
+            i
+            for i, name in unsolved.loop.variables
+            if name in plan.instances[i].model.assumed_dependencies
+        }
+    )
+
+
+def _names(instances: list[int], plan: Plan) -> str:
+    return " and ".join(sorted(f"'{plan.instances[i].name}'" for i in instances))
