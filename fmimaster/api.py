@@ -36,6 +36,14 @@ from fmimaster.errors import (
 )
 from fmimaster.fmu.add_manifest import add_manifest
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.sequence import (
+    Count,
+    FeedThrough,
+    GivenWeights,
+    LeastStale,
+    NearestNeighbour,
+    Upstream,
+)
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
@@ -61,26 +69,31 @@ __all__ = [
     "Cause",
     "Check",
     "ConvergenceError",
+    "Count",
     "DescriptionError",
     "EarlyReturn",
     "Emitter",
     "Event",
     "EventClock",
+    "FeedThrough",
     "FileError",
     "Finding",
     "FixedStep",
     "FmimasterError",
     "FreeStep",
     "GaussSeidel",
+    "GivenWeights",
     "InputError",
     "Interrupted",
     "Jacobi",
     "Kind",
+    "LeastStale",
     "Locate",
     "LookAhead",
     "LoopSolver",
     "Loops",
     "ModelError",
+    "NearestNeighbour",
     "NotANumberError",
     "OptionError",
     "Plan",
@@ -96,6 +109,7 @@ __all__ = [
     "StepRule",
     "Steps",
     "SystemBuilder",
+    "Upstream",
     "Waveform",
     "ZenoError",
     "add_manifest",

@@ -118,7 +118,9 @@ def _planned(
     """The plan and its programs."""
     clock, algorithm = settings.event_clock, settings.algorithm_used
     refuse_settings(algorithm, clock)
-    order = step_order(resolved)
+    own = dict(description.components())
+    unnamed = [c.name for c in resolved.components if c.name not in own]
+    order = step_order(resolved, settings.sequence, description.sequence, unnamed, settings.loops)
     plan = make_plan(
         resolved,
         outputs=settings.output_variables,

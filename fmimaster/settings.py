@@ -14,6 +14,7 @@ from fmimaster.control.event_clock import EventClock
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
+from fmimaster.plan.sequence.choice import SequenceSetting, check_sequence
 from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.program.polynomial import ADAPTIVE
@@ -35,6 +36,11 @@ class Settings:
     algorithm : Algorithm
         If left out: Jacobi with inputs that follow the outputs (``ADAPTIVE``) where an event clock fires events, because a
         held input makes events late; else Jacobi with held inputs.
+    sequence : method, its name, or names of all components
+        The order in which the components step, where the algorithm steps them one after the other. If left out: that of
+        the system description, if it has one; else the one whose stale inputs weigh least. Methods by name:
+        ``"automatic"``, ``"count"``, ``"nearest-neighbour"``, ``"upstream"``; as objects: LeastStale, NearestNeighbour,
+        Upstream.
     start_time, stop_time : number or text, in s
         Where they are left out, the system's default experiment counts, then the FMUs'.
     step_size : StepRule, number or text, in s
@@ -80,6 +86,7 @@ class Settings:
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
     _: KW_ONLY
     algorithm: Algorithm | None = None
+    sequence: SequenceSetting | None = None
     start_time: Time | None = None
     stop_time: Time | None = None
     step_size: StepRule[Any] | Time | None = None
@@ -122,6 +129,7 @@ class Settings:
         if not isinstance(self.loops, Loops):
             raise OptionError(f"loops: {self.loops!r}, expected one of {[*Loops]}.")
         _expect(self.loop_solver, LoopSolver, "loop_solver", "a solver of loops", "LoopSolver()")
+        check_sequence(self.sequence)
         if not isinstance(self.backend, Backend):
             raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
         if self.threads < 0:

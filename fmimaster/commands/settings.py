@@ -11,6 +11,7 @@ from fmimaster.algorithms import ALGORITHMS, Algorithm, AutomaticSequence, Seque
 from fmimaster.commands import event_settings
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.plan.sequence import METHODS
 from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
@@ -36,6 +37,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
     inputs = f"inputs over a step: {', '.join(_POLYNOMIALS)}, or POINTS,DERIVATIVES"
     add("--inputs", metavar="KIND", help=inputs)
+    order = f"order of stepping: a method ({', '.join(METHODS)}), or the names of all components, as in a,b,c"
+    add("--sequence", metavar="ORDER", help=order)
     event_settings.add_arguments(parser)
     loops = "algebraic loops that are solved in Step Mode: real (the default), all (assumed ones too), none"
     add("--loops", default=Loops.REAL.value, metavar="WHICH", help=loops)
@@ -77,6 +80,7 @@ def simulation(arguments: Namespace) -> Simulation:
         algorithm=event_settings.swept(
             _algorithm(arguments.algorithm, arguments.inputs), arguments.sweeps
         ),
+        sequence=_sequence(arguments.sequence),
         start_time=arguments.start_time,
         stop_time=arguments.stop_time,
         step_size=event_settings.step_size(arguments),
@@ -115,6 +119,14 @@ def _algorithm(name: str | None, inputs: str | None) -> Algorithm | None:
             raise OptionError(f"Algorithm {_name(kind)} has no setting --inputs. Leave it out.")
         settings[takes[0]] = _polynomial(inputs)
     return kind(**settings)
+
+
+def _sequence(text: str | None) -> str | tuple[str, ...] | None:
+    """The name of a method, or names of components between commas."""
+    if text is None or text in METHODS:
+        return text
+    names = tuple(name.strip() for name in text.split(","))
+    return names if len(names) > 1 else text
 
 
 def _polynomial(text: str) -> Polynomial:

@@ -7,7 +7,6 @@ node are algebraic loops (Tarjan 1972; here by SciPy).
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -131,42 +130,3 @@ def components(arcs: Arcs) -> list[list[Node]]:
     for node, label in zip(nodes, labels.tolist(), strict=True):
         found.setdefault(label, []).append(node)
     return list(found.values())
-
-
-def trigger_sequence(models: Sequence[Model], links: Iterable[Link]) -> tuple[int, ...]:
-    """Order of stepping: an instance comes after those that feed it.
-
-    Among instances that feed each other in a ring, one whose connected outputs depend directly on connected inputs comes
-    after the others, since it needs new values to give new values; else the order is that of the description.
-    """
-    links = list(links)
-    feeds: dict[Node, list[Node]] = {(i, ""): [] for i in range(len(models))}
-    for link in links:
-        feeds[link.source, ""].append((link.target, ""))
-    direct = dependency_arcs(models, links, initial=False)
-    passes_on = {
-        head[0]
-        for node, heads in direct.items()
-        for head in heads
-        if head[0] == node[0] and direct[head]
-    }
-    rings = components(feeds)
-    ring_of = {node[0]: k for k, ring in enumerate(rings) for node in ring}
-    waits = [0] * len(rings)
-    for node, heads in feeds.items():
-        for head in heads:
-            waits[ring_of[head[0]]] += ring_of[head[0]] != ring_of[node[0]]
-    ready = [(min(rings[k]), k) for k, count in enumerate(waits) if count == 0]
-    heapq.heapify(ready)
-    order: list[int] = []
-    while ready:
-        _, k = heapq.heappop(ready)
-        members = sorted((i for i, _ in rings[k]), key=lambda i: (i in passes_on, i))
-        order += members
-        for fed, _ in (head for i in members for head in feeds[i, ""]):
-            follower = ring_of[fed]
-            if follower != k:
-                waits[follower] -= 1
-                if waits[follower] == 0:
-                    heapq.heappush(ready, (min(rings[follower]), follower))
-    return tuple(order)

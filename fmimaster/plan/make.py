@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from fmimaster.plan.clocks import (
@@ -14,13 +14,15 @@ from fmimaster.plan.clocks import (
 )
 from fmimaster.plan.corrections import find_corrections
 from fmimaster.plan.events import event_members, place_triggers, plan_events
-from fmimaster.plan.graph import dependency_graph, trigger_sequence
+from fmimaster.plan.graph import dependency_graph
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
 from fmimaster.plan.loops import Visit, visits
 from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
+from fmimaster.plan.sequence.choice import SequenceSetting, choose_sequence
+from fmimaster.plan.sequence.units import units_of
 from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.system.model import DataType, EventDeclaration, Model, Scope
@@ -28,11 +30,38 @@ from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 
 
-def step_order(system: ResolvedSystem) -> StepOrder:
-    """Names and trigger sequence of a system: what an algorithm knows before there is a plan."""
+def step_order(
+    system: ResolvedSystem,
+    sequence: SequenceSetting | None = None,
+    described: Sequence[str] = (),
+    unnamed: Collection[str] = (),
+    loops: Loops = Loops.REAL,
+) -> StepOrder:
+    """Names and trigger sequence of a system: what an algorithm knows before there is a plan.
+
+    Parameters
+    ----------
+    sequence
+        What the user says of the sequence.
+    described
+        The sequence in the system description; empty if there is none.
+    unnamed
+        Components that users do not name.
+    loops
+        Which algebraic loops are solved in Step Mode: their members follow each other directly, unless names are given.
+
+    Raises
+    ------
+    OptionError
+        If a sequence misses, repeats or does not know a component.
+    """
+    names = tuple(c.name for c in system.components)
     models = [c.model for c in system.components]
-    sequence = trigger_sequence(models, system.links)
-    return StepOrder(tuple(c.name for c in system.components), sequence)
+    groups = step_groups(models, system.links, loops)
+    units = units_of(names, models, system.links, groups)
+    chosen, by = choose_sequence(units, sequence, described, unnamed)
+    index = {name: i for i, name in enumerate(names)}
+    return StepOrder(names, tuple(index[name] for name in chosen), by)
 
 
 def make_plan(
@@ -70,7 +99,8 @@ def make_plan(
     OptionError
         If a glob fits no variable.
     """
-    sequence = (order or step_order(system)).trigger_sequence
+    order = order or step_order(system, loops=loops)
+    sequence = order.trigger_sequence
     chosen = chosen_variables(system.components, outputs, bare_names, signals)
     use = use or EventUse()
     if not use.watched:
@@ -104,6 +134,7 @@ def make_plan(
         ),
         links=system.links,
         trigger_sequence=sequence,
+        sequence_chosen_by=order.chosen_by,
         visits=initial_visits,
         step_visits=step_visits,
         layout=layout,

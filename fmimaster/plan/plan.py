@@ -59,7 +59,9 @@ class StepOrder:
     names: tuple[str, ...]
     """In the order of the system description."""
     trigger_sequence: tuple[int, ...]
-    """Instance indices, upstream first."""
+    """Instance indices in the order in which they step."""
+    chosen_by: str = ""
+    """Who chose the sequence, in words."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Plan:
     """In the order of the system description."""
     links: tuple[Link, ...]
     trigger_sequence: tuple[int, ...]
-    """Indices of the instances that are stepped, upstream first; in the plan of a part of the system those of the part."""
+    """Indices of the instances in the order in which they are stepped; in the plan of a part of the system those of the
+    part."""
     visits: tuple[Visit, ...]
     """Order of set-and-get in Initialization Mode; an instance may recur."""
     step_visits: tuple[Visit, ...]
@@ -88,6 +91,8 @@ class Plan:
     events: tuple[Event, ...] = ()
     """Those that the run watches or fires."""
     triggers: tuple[Trigger, ...] = ()
+    sequence_chosen_by: str = ""
+    """Who chose the trigger sequence, in words."""
     corrections: Mapping[int, Correction] = field(default_factory=dict)
     """Instance → outputs that depend directly on its inputs, which are corrected if inputs are held at a mean."""
     step_groups: tuple[tuple[int, ...], ...] = ()
@@ -122,7 +127,8 @@ class Plan:
     @property
     def step_order(self) -> StepOrder:
         """Names of all instances, and the trigger sequence."""
-        return StepOrder(tuple(i.name for i in self.instances), self.trigger_sequence)
+        names = tuple(i.name for i in self.instances)
+        return StepOrder(names, self.trigger_sequence, self.sequence_chosen_by)
 
     @cached_property
     def members(self) -> tuple[int, ...]:

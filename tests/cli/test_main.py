@@ -72,7 +72,7 @@ def test_as_a_process_the_results_are_all_of_the_standard_output() -> None:
 
 def test_as_a_process_json_is_all_of_the_standard_output() -> None:
     done = process("plan", reference("systems/two-mass-b1-fmi3.ssp"), "--json")
-    assert json.loads(done.stdout)["order"] == ["upper", "lower"]
+    assert json.loads(done.stdout)["order"] == ["lower", "upper"]
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

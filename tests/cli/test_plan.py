@@ -30,11 +30,11 @@ def words(outcome: Outcome) -> list[str]:
 
 def test_each_connection_is_told_with_its_delay_and_why(run: Run, two_mass: Path) -> None:
     jacobi = words(run("plan", two_mass))
-    why = "'lower' is given it (2) before 'upper' steps (5), so it is from the last communication point"
-    assert f"lower.u_x <- upper.x 1 step late, held: {why}" in jacobi
+    why = "'upper' is given it (0) before 'lower' steps (6), so it is from the last communication point"
+    assert f"upper.u_x <- lower.x 1 step late, held: {why}" in jacobi
     gauss_seidel = words(run("plan", two_mass, "--algorithm", "gauss-seidel"))
-    why = "'upper' steps (2) before 'lower' is given it (4)"
-    assert f"lower.u_x <- upper.x not late, held: {why}" in gauss_seidel
+    why = "'lower' steps (2) before 'upper' is given it (4)"
+    assert f"upper.u_x <- lower.x not late, held: {why}" in gauss_seidel
 
 
 def test_order_times_and_programs_are_told(run: Run, two_mass: Path) -> None:
@@ -44,8 +44,8 @@ def test_order_times_and_programs_are_told(run: Run, two_mass: Path) -> None:
         "start 0 s from the system",
         "stop 5 s from the command line",
         "upper TwoMassUpper FMI 2.0 no tolerance",
-        "1. upper",
-        "2. lower",
+        "1. lower",
+        "2. upper",
         "Program 'initialize'",
         "Program 'attempt'",
         "0 MOVE upper continuous u_x <- lower.x; u_v <- lower.v; u_a <- lower.a",

@@ -19,7 +19,6 @@ from fmimaster.plan.graph import (
     Node,
     components,
     dependency_arcs,
-    trigger_sequence,
 )
 from fmimaster.plan.loops import Visit, visits
 from fmimaster.plan.plan import Plan
@@ -243,57 +242,3 @@ def test_a_variable_that_depends_on_itself_is_a_loop() -> None:
     (visit,) = visits(graph_of(arcs, {(0, "y"): [(0, "u")], (0, "u"): []}), [0])
     assert visit.loop is not None
     assert (visit.instances, visit.loop.assumed) == ((0,), True)
-
-
-# The order of stepping ------------------------------------------------------------------------------------------------
-
-
-def integrator() -> PythonFmu:
-    return PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: 0.0})
-
-
-def gain() -> PythonFmu:
-    return PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: v.u}, depends={"y": ["u"]})
-
-
-def sequence(units: dict[str, PythonFmu], connections: list[str]) -> str:
-    plan = plan_of(units, connections)
-    return "".join(plan.instances[i].name for i in plan.trigger_sequence)
-
-
-def test_an_instance_steps_after_those_that_feed_it() -> None:
-    units = {name: integrator() for name in "abcd"}
-    assert sequence(units, ["d.y -> c.u", "c.y -> b.u", "b.y -> a.u"]) == "dcba"
-
-
-def test_instances_that_are_not_connected_step_in_the_order_of_the_description() -> None:
-    assert sequence({name: integrator() for name in "bca"}, []) == "bca"
-
-
-def test_in_a_ring_one_that_passes_values_on_directly_steps_last() -> None:
-    units = {"g": gain(), "i": integrator()}
-    assert sequence(units, ["g.y -> i.u", "i.y -> g.u"]) == "ig"
-
-
-def test_a_ring_steps_after_what_feeds_it_and_before_what_it_feeds() -> None:
-    units = {"z": integrator(), "a": integrator(), "b": integrator(), "s": integrator()}
-    units["a"] = PythonFmu(inputs={"u": 0.0, "w": 0.0}, outputs={"y": lambda v: 0.0})
-    connections = ["s.y -> a.u", "a.y -> b.u", "b.y -> a.w", "b.y -> z.u"]
-    assert sequence(units, connections) == "sabz"
-
-
-def test_two_connections_between_the_same_instances_count_as_one() -> None:
-    target = PythonFmu(inputs={"u": 0.0, "w": 0.0}, outputs={"y": lambda v: 0.0})
-    units = {"b": target, "a": integrator()}
-    assert sequence(units, ["a.y -> b.u", "a.y -> b.w"]) == "ab"
-
-
-@given(st.permutations("abcdef"))
-def test_a_chain_steps_downstream_however_it_is_listed(names: list[str]) -> None:
-    units = {name: integrator() for name in names}
-    pairs = zip("abcde", "bcdef", strict=True)
-    assert sequence(units, [f"{s}.y -> {t}.u" for s, t in pairs]) == "abcdef"
-
-
-def test_of_no_instances_there_is_no_order() -> None:
-    assert trigger_sequence([], []) == ()

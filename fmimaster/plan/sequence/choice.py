@@ -1,0 +1,107 @@
+"""Which sequence a run takes: the user's, else that of the system description, else the automatic one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
+
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.plan.sequence.methods import AUTOMATIC, METHODS, SequenceMethod
+from fmimaster.plan.sequence.units import Units
+
+SequenceSetting: TypeAlias = SequenceMethod | Sequence[str] | str
+"""A method, names of all components, or the name of a method."""
+
+_METHODS = f"a method ({', '.join(METHODS)})"
+
+
+def check_sequence(setting: SequenceSetting | None) -> None:
+    """Refuse what names neither a method nor components.
+
+    Raises
+    ------
+    OptionError
+    """
+    if setting is None or isinstance(setting, SequenceMethod):
+        return
+    if isinstance(setting, str):
+        if setting not in METHODS:
+            raise OptionError(
+                f"sequence: there is no method '{setting}'.{did_you_mean(setting, METHODS)} Give {_METHODS}, or the names "
+                "of all components in the order in which they are to step."
+            )
+    elif not isinstance(setting, Sequence) or not all(isinstance(name, str) for name in setting):
+        raise OptionError(
+            f"sequence: {setting!r}, expected {_METHODS}, an object such as LeastStale(), or a list of the names of all "
+            "components."
+        )
+
+
+def choose_sequence(
+    units: Units,
+    setting: SequenceSetting | None = None,
+    described: Sequence[str] = (),
+    unnamed: Collection[str] = (),
+) -> tuple[tuple[str, ...], str]:
+    """The sequence of a run.
+
+    Parameters
+    ----------
+    setting
+        What the user says; None if nothing.
+    described
+        The sequence in the system description; empty if there is none.
+    unnamed
+        Units that users do not name, such as the table of an input file. They step first.
+
+    Returns
+    -------
+    The names of all units in the order in which they step, and who chose it, in words.
+
+    Raises
+    ------
+    OptionError
+        If names are missing, repeated or unknown.
+    """
+    if setting is None and described:
+        return _named(described, "Sequence of the system", units, unnamed), "the system"
+    if setting is None:
+        setting = AUTOMATIC
+    if isinstance(setting, str):
+        return METHODS[setting].choose(units), f"method {setting}"
+    if isinstance(setting, SequenceMethod):
+        return setting.choose(units), repr(setting)
+    return _named(setting, "sequence", units, unnamed), "the user"
+
+
+def _named(
+    names: Sequence[str], where: str, units: Units, unnamed: Collection[str]
+) -> tuple[str, ...]:
+    known = [name for name in units.names if name not in unnamed]
+    for name in names:
+        if name not in known:
+            raise OptionError(
+                f"{where}: there is no component '{name}'.{did_you_mean(name, known)} Name each of the components once."
+            )
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise OptionError(
+            f"{where}: {_listed(repeated)} named more than once. Each component steps once: name it once."
+        )
+    given = set(names)
+    missing = [name for name in known if name not in given]
+    if missing:
+        raise OptionError(f"{where}: {_listed(missing)} missing. Name each of the components once.")
+    return (*(name for name in units.names if name in unnamed), *names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, and how many there are besides, with the verb."""
+    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{shown}{more} {'is' if len(names) == 1 else 'are'}"
+
+
+_SHOWN = 5
+"""So many names a message lists."""

@@ -1,0 +1,156 @@
+"""The graph of units with weights, and what a sequence costs in it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import fsum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import OptionError
+from fmimaster.plan.sequence.units import UnitConnection, Units
+from fmimaster.plan.sequence.weights import Weights
+
+Arc = tuple[int, int]
+"""Source and target, as indices of units."""
+
+
+@dataclass(frozen=True)
+class UnitGraph:
+    """Units in the order of their names, and the weight of all connections from one to another.
+
+    Everything that is chosen in it depends on indices, so on names, and on weights only: never on the order in which
+    components and connections are listed.
+    """
+
+    names: tuple[str, ...]
+    """Sorted."""
+    weights: Mapping[Arc, float]
+    """Arc → sum of the weights of its connections, positive; in the order of the arcs. Connections of weight 0 and of a
+    unit with itself are in none."""
+
+    def __post_init__(self) -> None:
+        for (a, b), weight in self.weights.items():
+            if not 0 < weight < np.inf:
+                raise OptionError(
+                    f"Weight of the connections from '{self.names[a]}' to '{self.names[b]}': {weight!r}, expected a "
+                    "finite number that is not negative."
+                )
+
+    @classmethod
+    def of(cls, units: Units, weights: Weights) -> UnitGraph:
+        """The graph of these units by these weights."""
+        return cls.made(
+            units.names,
+            (
+                (c.source, c.target, weight)
+                for c, weight in zip(units.connections, weights.of(units.connections), strict=True)
+            ),
+        )
+
+    @classmethod
+    def made(cls, names: Iterable[str], arcs: Iterable[tuple[str, str, float]]) -> UnitGraph:
+        """The graph of units of these names, with arcs (source, target, weight); parallel arcs add up.
+
+        Raises
+        ------
+        OptionError
+            If a weight is negative, NaN or infinite.
+        """
+        ordered = tuple(sorted(names))
+        index = {name: k for k, name in enumerate(ordered)}
+        found: dict[Arc, list[float]] = {}
+        for source, target, weight in arcs:
+            if source != target and weight != 0:
+                found.setdefault((index[source], index[target]), []).append(weight)
+        # a sum that does not depend on the order
+        return cls(ordered, {arc: fsum(found[arc]) for arc in sorted(found)})
+
+    @property
+    def size(self) -> int:
+        """Number of units."""
+        return len(self.names)
+
+    @cached_property
+    def matrix(self) -> NDArray[np.float64]:
+        """D, shape (units, units): weight of all connections from row to column. (H&B 2019, equation 3.)"""
+        d = np.zeros((self.size, self.size))
+        for arc, weight in self.weights.items():
+            d[arc] = weight
+        return d
+
+    @cached_property
+    def successors(self) -> tuple[tuple[int, ...], ...]:
+        """For each unit those that it feeds, in order."""
+        found: list[list[int]] = [[] for _ in self.names]
+        for a, b in self.weights:
+            found[a].append(b)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def neighbours(self) -> tuple[frozenset[int], ...]:
+        """For each unit those that it feeds or that feed it: their order matters."""
+        found: list[set[int]] = [set() for _ in self.names]
+        for a, b in self.weights:
+            found[a].add(b)
+            found[b].add(a)
+        return tuple(map(frozenset, found))
+
+    def indices(self, sequence: Iterable[str]) -> tuple[int, ...]:
+        """Indices of units that are given by name."""
+        index = {name: k for k, name in enumerate(self.names)}
+        return tuple(index[name] for name in sequence)
+
+    def named(self, sequence: Iterable[int]) -> tuple[str, ...]:
+        """Names of units that are given by index."""
+        return tuple(self.names[k] for k in sequence)
+
+    def stale(self, sequence: Sequence[int]) -> list[Arc]:
+        """Arcs whose target steps before their source, in order."""
+        position = {unit: k for k, unit in enumerate(sequence)}
+        return [(a, b) for a, b in self.weights if position[a] > position[b]]
+
+    def cost(self, sequence: Sequence[int]) -> float:
+        """Weight of all stale connections (Holzinger and Benedikt 2019, equation 8).
+
+        The first unit counts too: all its inputs are stale.
+        """
+        return fsum(self.weights[arc] for arc in self.stale(sequence))
+
+    def ordered(self, without: Iterable[Arc] = ()) -> tuple[int, ...]:
+        """The topological order of all arcs but some that comes first by names: the canonical one.
+
+        Raises
+        ------
+        ValueError
+            If the arcs that are left have a cycle.
+        """
+        left_out = frozenset(without)
+        waits = [0] * self.size
+        followers: list[list[int]] = [[] for _ in self.names]
+        for a, b in self.weights:
+            if (a, b) not in left_out:
+                followers[a].append(b)
+                waits[b] += 1
+        ready = [k for k, count in enumerate(waits) if count == 0]
+        order: list[int] = []
+        while ready:
+            a = heapq.heappop(ready)
+            order.append(a)
+            for b in followers[a]:
+                waits[b] -= 1
+                if waits[b] == 0:
+                    heapq.heappush(ready, b)
+        if len(order) < self.size:
+            raise ValueError("the arcs that are left have a cycle")
+        return tuple(order)
+
+
+def stale_connections(units: Units, sequence: Sequence[str]) -> list[UnitConnection]:
+    """The connections that are stale in Gauss-Seidel: their target steps before their source, or is the same unit."""
+    position = {name: k for k, name in enumerate(sequence)}
+    return [c for c in units.connections if position[c.source] >= position[c.target]]

@@ -1,0 +1,91 @@
+"""Parts of a graph that can be ordered on their own: strong components, and the blocks inside them. Linear time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+
+def strong_components(successors: Mapping[int, Iterable[int]]) -> list[list[int]]:
+    """Units that reach each other; the members in order, a component after all that it reaches.
+
+    Source: Tarjan (1972), Depth-first search and linear graph algorithms; with a stack of its own instead of recursion.
+    """
+    number: dict[int, int] = {}
+    lowest: dict[int, int] = {}
+    waiting: list[int] = []
+    is_waiting: set[int] = set()
+    found: list[list[int]] = []
+    for root in successors:
+        if root in number:
+            continue
+        number[root] = lowest[root] = len(number)
+        waiting.append(root)
+        is_waiting.add(root)
+        path = [(root, iter(successors[root]))]
+        while path:
+            a, rest = path[-1]
+            for b in rest:
+                if b not in number:
+                    number[b] = lowest[b] = len(number)
+                    waiting.append(b)
+                    is_waiting.add(b)
+                    path.append((b, iter(successors[b])))
+                    break
+                if b in is_waiting:
+                    lowest[a] = min(lowest[a], number[b])
+            else:
+                path.pop()
+                if path:
+                    above = path[-1][0]
+                    lowest[above] = min(lowest[above], lowest[a])
+                if lowest[a] == number[a]:
+                    part: list[int] = []
+                    while not part or part[-1] != a:
+                        part.append(waiting.pop())
+                        is_waiting.discard(part[-1])
+                    found.append(sorted(part))
+    return found
+
+
+def blocks(neighbours: Mapping[int, Iterable[int]]) -> list[list[int]]:
+    """Biconnected blocks of an undirected graph: two of them share at most one unit, and every cycle is in one of them.
+
+    A unit without neighbours is in none. Source: Hopcroft and Tarjan (1973), Algorithm 447.
+    """
+    number: dict[int, int] = {}
+    lowest: dict[int, int] = {}
+    found: list[list[int]] = []
+    for root in neighbours:
+        if root in number:
+            continue
+        number[root] = lowest[root] = len(number)
+        edges: list[tuple[int, int]] = []
+        path = [(root, root, iter(neighbours[root]))]
+        while path:
+            a, above, rest = path[-1]
+            for b in rest:
+                if b not in number:
+                    number[b] = lowest[b] = len(number)
+                    edges.append((a, b))
+                    path.append((b, a, iter(neighbours[b])))
+                    break
+                if b != above and number[b] < number[a]:
+                    edges.append((a, b))
+                    lowest[a] = min(lowest[a], number[b])
+            else:
+                path.pop()
+                if path:
+                    lowest[above] = min(lowest[above], lowest[a])
+                    if lowest[a] >= number[above]:
+                        found.append(_cut_off(edges, (above, a)))
+    return found
+
+
+def _cut_off(edges: list[tuple[int, int]], first: tuple[int, int]) -> list[int]:
+    """The units of the newest edges down to the first one of a block, which leave the list."""
+    units: set[int] = set()
+    edge = None
+    while edge != first:
+        edge = edges.pop()
+        units.update(edge)
+    return sorted(units)
