@@ -12,6 +12,7 @@ from math import inf
 from fmimaster.control.discrete_loop import DiscreteLoop, DiscreteStartValues
 from fmimaster.control.loop_hook import LoopHooks, StartValues
 from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.sweep_derivatives import sweep_derivatives
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop, Visit
@@ -112,16 +113,27 @@ class Settling:
         around: Mapping[Node, LoopHooks | DiscreteLoop],
     ) -> None:
         """Sweeps over a loop until it is solved."""
-        hooks = (
-            LoopHooks(plan, loop.torn, self.solver, variables=loop.variables, assumed=loop.assumed)
-            if loop.torn
-            else DiscreteLoop(plan, loop.discrete, loop.variables)
-        )
+        hooks = self._hooks(loop, plan, initial=group is Group.SOURCES)
         p.call(hooks.begin)
         with p.repeat(least=1, most=hooks.most, tolerance=inf):
             for visit in loop.sweep:
                 self._visit(visit, plan, p, group, {**around, **dict.fromkeys(loop.cut, hooks)})
+            for i in loop.instances:
+                p.derive(i, hooks.sweep)
             p.call(hooks.sweep)
+
+    def _hooks(self, loop: AlgebraicLoop, plan: Plan, *, initial: bool) -> LoopHooks | DiscreteLoop:
+        """What solves a loop, by what it is cut at."""
+        if not loop.torn:
+            return DiscreteLoop(plan, loop.discrete, loop.variables)
+        return LoopHooks(
+            plan,
+            loop.torn,
+            self.solver,
+            variables=loop.variables,
+            assumed=loop.assumed,
+            derivatives=sweep_derivatives(plan, loop, initial=initial),
+        )
 
 
 def loops_in(loop: AlgebraicLoop) -> Iterator[AlgebraicLoop]:

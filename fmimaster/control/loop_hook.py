@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from fmimaster.control.loop_solver import (
     SINGULAR,
     LoopSolver,
+    Matrix,
     NoSolution,
     Problem,
     Search,
@@ -32,11 +33,12 @@ from fmimaster.control.loop_solver import (
     Trial,
     Vector,
 )
+from fmimaster.control.sweep_derivatives import SweepDerivatives
 from fmimaster.errors import LoopError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Hook, Twin
+from fmimaster.program.hook import Hook, Partials, Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
@@ -217,6 +219,9 @@ class LoopHooks:
     residuals : sequence of (instance, output), or None
         For constraints: the outputs that must become 0, one for each unknown. None if a sweep gives the unknowns anew.
 
+    derivatives : SweepDerivatives or None
+        Those of a sweep, if the FMUs provide them; then DERIVE comes in front of the CALL that ends a sweep.
+
     Attributes
     ----------
     begin, sweep : Hook
@@ -236,6 +241,7 @@ class LoopHooks:
         variables: Sequence[Node] | None = None,
         assumed: bool = False,
         residuals: Sequence[Node] | None = None,
+        derivatives: SweepDerivatives | None = None,
     ) -> None:
         self.solver = solver
         self.unknowns = u = unknowns_of(plan, outputs, variables=variables)
@@ -243,6 +249,7 @@ class LoopHooks:
             f"{plan.instances[i].name}.{name}" for i, name in variables or outputs
         )
         self.assumed = assumed
+        self.derivatives = derivatives
         self.residuals = None if residuals is None else unknowns_of(plan, residuals)
         self.most = solver.limit(u.size) + 1
         n, depth = u.size, solver.remembered(u.size)
@@ -257,9 +264,10 @@ class LoopHooks:
         self.smallest = inf
         """Smallest singular value of a Jacobian at a solution so far."""
         self._search: Search | None = None
+        self._has_asked = False
         self._slots = plan.layout.slots
         self.begin: Hook = _Begin(self)
-        self.sweep: Hook = _Sweep(self)
+        self.sweep: Hook = LoopSweep(self)
 
     def holding(self, outputs: Sequence[Node]) -> Hook:
         """A hook that puts back what was tried for these outputs, after an instance was read in passing."""
@@ -276,11 +284,15 @@ class LoopHooks:
     def start(self, store: ValueStore) -> None:
         """A new solution begins."""
         self._from(self.unknowns.get(store))
+        self._search = self.solver.solve(self._problem())
+        self._put_trial(store, next(self._search))
 
     def _from(self, values: Vector) -> None:
         self.u0[:] = self.x[:] = values
         self.counts[[_At.SWEEPS, _At.KEPT, _At.STAGE, _At.OVERFLOWED]] = 0
         self._search = None
+        if self.derivatives is not None:
+            self.derivatives.begin()
 
     def swept(self, store: ValueStore) -> bool:
         """Take what the sweep gave; whether another one is needed."""
@@ -303,7 +315,7 @@ class LoopHooks:
             else:
                 residual = self.residuals.get(store) / self.residuals.nominal
         try:
-            trial = self._search.send(Sweep(self.x.copy(), residual))
+            trial = self._search.send(Sweep(self.x.copy(), residual, self._jacobian()))
         except StopIteration as end:
             self._solved(given, end.value.singular_value)
             return False
@@ -317,6 +329,7 @@ class LoopHooks:
             self.unknowns.nominal,
             self.relative,
             self.solver.absolute,
+            has_derivatives=self.derivatives is not None,
             is_constraint=self.residuals is not None,
             plain=self.plain,
         )
@@ -333,7 +346,19 @@ class LoopHooks:
 
     def _put_trial(self, store: ValueStore, trial: Trial) -> bool:
         self._put(store, trial.u)
+        if trial.derive and self.derivatives is not None:
+            self.derivatives.ask()
+            self._has_asked = True
         return True
+
+    def _jacobian(self) -> Matrix | None:
+        """That of the sweep which was done, relative to nominal values; None if its derivatives were not asked for."""
+        if self.derivatives is None or not self._has_asked:
+            return None
+        self._has_asked = False
+        nominal = self.unknowns.nominal
+        change = self.derivatives.jacobian() * nominal / nominal[:, np.newaxis]
+        return np.asarray(change - np.eye(len(nominal)), np.float64)
 
     def _put(self, store: ValueStore, values: Vector) -> None:
         self.unknowns.put(store, values)
@@ -352,7 +377,8 @@ class LoopHooks:
     def twin(self, name: str) -> Twin | None:
         """The same in C, as far as Anderson acceleration goes; then the hook in Python is called."""
         solver, u = self.solver, self.unknowns
-        if self.residuals is not None or solver.remembered(u.size) > MOST_REMEMBERED:
+        in_python = self.residuals is not None or (self.derivatives is not None and not self.plain)
+        if in_python or solver.remembered(u.size) > MOST_REMEMBERED:
             return None
         return Twin(
             name,
@@ -381,6 +407,11 @@ class LoopHooks:
         )
 
     # What users read
+
+    @property
+    def sweeps(self) -> int:
+        """Those of all solutions so far."""
+        return int(self.counts[_At.TOTAL])
 
     @property
     def name(self) -> str:
@@ -489,7 +520,9 @@ class _InPython(Hook):
         return self.hooks.swept(store)
 
 
-class _Sweep(_InPython):
+class LoopSweep(_InPython):
+    """What is called at the end of each sweep over a loop."""
+
     def twin(self, store: ValueStore) -> Twin | None:
         """The same in C, as far as it goes."""
         del store
@@ -499,3 +532,8 @@ class _Sweep(_InPython):
     def warnings(self) -> tuple[str, ...]:
         """Of the solver."""
         return self.hooks.warnings
+
+    def partials(self, instance: int) -> Partials | None:
+        """Where DERIVE leaves those of an instance."""
+        derivatives = self.hooks.derivatives
+        return None if derivatives is None else derivatives.partials.get(instance)

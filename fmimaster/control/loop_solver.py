@@ -335,6 +335,9 @@ def newton(
     attempts.methods[f"Newton's method with {means}"] = None
     limit = solver.limit(len(start))
     u, residual, given = yield from attempts.sweep(start, derive=True)
+    if with_derivatives and given is None and not problem.is_solved(u, residual):
+        # that sweep was begun before there was somebody to ask for them
+        u, residual, given = yield from attempts.sweep(start, derive=True)
     jacobian = given if with_derivatives else problem.jacobian
     for _ in range(solver.most_newton):
         if problem.is_solved(u, residual):

@@ -1,4 +1,5 @@
-/* CORRECT: outputs that depend directly on held inputs, brought to the inputs of now. */
+/* Partial derivatives of outputs. CORRECT: outputs that depend directly on held inputs, brought to the inputs of now. DERIVE:
+ * the derivatives themselves, for a hook. */
 
 #include <stdint.h>
 #include <stddef.h>
@@ -37,5 +38,24 @@ int fm_correct(fm_kernel *k, const fm_instruction *c)
         return fm_fail(k, c, status, d->function);
     for (size_t o = 0; o < d->n_sensitivity; o++)
         outputs[correction->slots[o]] += d->sensitivity[o];
+    return FM_RAN;
+}
+
+int fm_derive(fm_kernel *k, const fm_instruction *c)
+{
+    const fm_partials *p = c->partials;
+    const fm_derivative *d = &p->derivative;
+    for (size_t u = 0; *p->wanted != FM_NOTHING && u < d->n_seed; u++) {
+        if (*p->wanted != FM_EVERYTHING && !p->varies[u])
+            continue;
+        d->seed[u] = 1.0;
+        int status = d->derive(d);
+        d->seed[u] = 0.0;
+        if (fm_failed(status))
+            return fm_fail(k, c, status, d->function);
+        for (size_t o = 0; o < d->n_sensitivity; o++)
+            p->values[o * d->n_seed + u] = d->sensitivity[o];
+    }
+    *p->wanted = FM_NOTHING;
     return FM_RAN;
 }

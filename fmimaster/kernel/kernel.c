@@ -340,6 +340,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
         case FM_UPDATE: status = fm_update_states(k, c); break;
         case FM_TICK: k->active[c->place] = 1; break;
         case FM_CORRECT: status = fm_correct(k, c); break;
+        case FM_DERIVE: status = fm_derive(k, c); break;
         case FM_CALL: status = fm_call_hook(k, c); break;
         case FM_MOVE_TRIGGERS: fm_move_triggers(c); break;
         case FM_SET_TRIGGERS: status = fm_set_triggers(k, c); break;

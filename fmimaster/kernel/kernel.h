@@ -26,7 +26,7 @@ enum fm_type {
 /* Operations: FM_ and the name of the instruction, by which Python finds them; and what only the kernel has. */
 enum fm_op {
     FM_MOVE, FM_FIT, FM_SET, FM_GET, FM_STEP, FM_SAVE, FM_RESTORE, FM_KEEP, FM_RECALL, FM_REVERT, FM_REMEMBER, FM_FORGET,
-    FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL, FM_ALIGN, FM_UPDATE, FM_TICK, FM_CALL, FM_CORRECT,
+    FM_REPEAT, FM_UNTIL, FM_MODE, FM_SAMPLE, FM_PARALLEL, FM_ALIGN, FM_UPDATE, FM_TICK, FM_CALL, FM_CORRECT, FM_DERIVE,
     FM_MOVE_SET, /* a MOVE and the SET that comes next; the SET is in the program too, but skipped */
     FM_MOVE_TRIGGERS, FM_SET_TRIGGERS, FM_GET_CLOCKS, /* MOVE, SET and GET of these groups */
     FM_STEP_LIMITED, /* a STEP in a system in which an instance may return early */
@@ -173,6 +173,16 @@ typedef struct {
     size_t start, n;
 } fm_range;
 
+/* Partial derivatives that DERIVE computes if a hook has asked for them, one row for each output; the numbers of *wanted are
+ * those of fmimaster/program/hook.py. */
+enum { FM_NOTHING, FM_WHAT_VARIES, FM_EVERYTHING };
+typedef struct {
+    fm_derivative derivative;
+    double *values;
+    const uint8_t *varies; /* per input */
+    int *wanted;
+} fm_partials;
+
 /* What CALL calls: returns FM_OK, FM_AGAIN, or FM_ERROR. */
 typedef struct fm_kernel fm_kernel;
 typedef struct {
@@ -196,6 +206,7 @@ typedef struct {
     const fm_segment *segments;
     const fm_fit *fit;
     const fm_correction *correction;
+    const fm_partials *partials; /* DERIVE */
     const fm_range *ranges;     /* REVERT */
     const fm_hook *hook;        /* CALL */
     const fm_trigger *triggers; /* MOVE_TRIGGERS, SET_TRIGGERS: n of them */
@@ -338,8 +349,9 @@ double fm_largest_change(const fm_kernel *k, void *const *before);
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c);
 int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function);
 
-/* correction.c: CORRECT, and what it calls for partial derivatives that were measured. */
+/* correction.c: CORRECT, DERIVE, and what it calls for partial derivatives that were measured. */
 int fm_correct(fm_kernel *k, const fm_instruction *c);
+int fm_derive(fm_kernel *k, const fm_instruction *c);
 int fm_multiply_partials(const fm_derivative *derivative);
 
 /* hooks.c: the hooks that are written in C, each with its data. */

@@ -15,6 +15,7 @@ from fmimaster.program.instructions import (
     Align,
     Call,
     Correct,
+    Derive,
     Fit,
     Forget,
     Get,
@@ -302,11 +303,19 @@ class Emitter:
 
     def call(self, hook: Hook) -> None:
         """Let a hook work on the value store."""
+        self._write(Call(self._number(hook)))
+        self._trace.change()
+
+    def derive(self, instance: int, hook: Hook) -> None:
+        """Partial derivatives of the instance → hook, when it asks for them."""
+        if hook.partials(instance) is not None:
+            self._write(Derive(instance, self._number(hook)))
+
+    def _number(self, hook: Hook) -> int:
         number = next((k for k, known in enumerate(self.hooks) if known is hook), len(self.hooks))
         if number == len(self.hooks):
             self.hooks.append(hook)
-        self._write(Call(number))
-        self._trace.change()
+        return number
 
     @contextmanager
     def at_an_event(self) -> Iterator[None]:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.program.store import ValueStore
+from fmimaster.system.model import Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,42 @@ class Twin:
     hooks: Mapping[str, Hook] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Partials:
+    """Partial derivatives of outputs by inputs of one instance, for a hook that asks for them: what DERIVE fills in.
+
+    Parameters
+    ----------
+    outputs, inputs
+        Of type Float64.
+    varies : shape (elements of the inputs,), bool
+        Whether derivatives by that input can change; the others are computed once for each time that all are asked for.
+
+    Attributes
+    ----------
+    values : shape (elements of the outputs, elements of the inputs)
+        The last ones.
+    wanted : shape (1,)
+        What the next DERIVE has to compute: NOTHING, WHAT_VARIES or EVERYTHING; then it is NOTHING again.
+    """
+
+    outputs: tuple[Variable, ...]
+    inputs: tuple[Variable, ...]
+    varies: NDArray[np.bool_]
+    values: NDArray[np.float64] = field(init=False)
+    wanted: NDArray[np.intc] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make room for them."""
+        shape = sum(v.size for v in self.outputs), sum(v.size for v in self.inputs)
+        object.__setattr__(self, "values", np.zeros(shape))
+        object.__setattr__(self, "wanted", np.zeros(1, np.intc))
+
+
+NOTHING, WHAT_VARIES, EVERYTHING = range(3)
+"""What of partial derivatives is wanted; the kernel has the same numbers."""
+
+
 class Hook(ABC):
     """What CALL calls.
 
@@ -51,6 +89,11 @@ class Hook(ABC):
     @abstractmethod
     def __call__(self, store: ValueStore) -> bool:
         """Work on the value store; True to ask for another pass of the enclosing REPEAT."""
+
+    def partials(self, instance: int) -> Partials | None:
+        """Where DERIVE leaves partial derivatives of an instance; None if the hook needs none."""
+        del instance
+        return None
 
     def twin(self, store: ValueStore) -> Twin | None:
         """The same in C, for this value store; None if there is none. The results must agree bit for bit."""

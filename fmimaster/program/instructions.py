@@ -150,6 +150,18 @@ class Correct(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
+class Derive(Instruction):
+    """If the hook of that number has asked for them: partial derivatives of outputs by inputs of the instance → hook.
+
+    They are directional derivatives of the FMU at the inputs that it has, one for each input; see
+    :class:`fmimaster.program.hook.Partials`.
+    """
+
+    instance: int
+    hook: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step(Instruction):
     """``DoStep`` from where the instance stands to the fraction ``end`` of the interval, but not beyond the limit.
 

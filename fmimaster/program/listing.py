@@ -13,6 +13,7 @@ from fmimaster.program.instructions import (
     Align,
     Call,
     Correct,
+    Derive,
     Fit,
     Get,
     Instruction,
@@ -152,6 +153,10 @@ def _call(instruction: Call, _plan: Plan) -> tuple[str, str]:
     return f"hook {instruction.hook}", "of the algorithm"
 
 
+def _derive(instruction: Derive, _plan: Plan) -> tuple[str, str]:
+    return f"hook {instruction.hook}", "partial derivatives, if it asks for them"
+
+
 def _buffer(instruction: Keep | Recall, _plan: Plan) -> tuple[str, str]:
     return f"buffer {instruction.buffer}", ""
 
@@ -199,6 +204,7 @@ _WORDS: Mapping[type[Instruction], Callable[[Any, Plan], tuple[str, str]]] = {
     Update: _update,
     Tick: _tick,
     Call: _call,
+    Derive: _derive,
 }
 """Operand and remark by instruction; one without operands is not in it."""
 

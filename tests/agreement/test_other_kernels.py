@@ -122,6 +122,8 @@ WRONG = {
         "d->sensitivity[o] += d->partials",
         "d->sensitivity[o] -= d->partials",
     ),
+    "DERIVE": ("d->seed[u] = 1.0;", "d->seed[u] = 2.0;"),
+    "DERIVE of what varies": ("*p->wanted != FM_EVERYTHING && !p->varies[u]", "!p->varies[u]"),
     "FIT by route": (
         "f->points[w], derivatives = f->derivatives[w]",
         "f->points[w], derivatives = f->derivatives[0]",

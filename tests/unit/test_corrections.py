@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from pytest import approx
 from python_fmu import Bench, PythonFmu, plan_of
@@ -15,9 +16,19 @@ from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.predictive import Predictive
 from fmimaster.errors import AccuracyWarning
 from fmimaster.plan.corrections import Means, passes
+from fmimaster.program.hook import EVERYTHING, NOTHING, WHAT_VARIES, Hook, Partials
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
+from fmimaster.program.store import ValueStore
 from fmimaster.results.results import Results
-from fmimaster.system.model import DataType, DependencyKind, EventDeclaration, Indicator, Scope
+from fmimaster.system.model import (
+    Causality,
+    DataType,
+    DependencyKind,
+    EventDeclaration,
+    Indicator,
+    Model,
+    Scope,
+)
 from fmimaster.system.states import Call
 
 pytestmark = pytest.mark.usefixtures("each_executor")
@@ -278,3 +289,50 @@ def test_who_stops_at_an_event_by_a_held_input_is_warned_of_also_where_indicator
     (warning, *_) = results.statistics.warnings
     assert "The FMU stops at its events by these inputs" in warning
     assert "Use the event clock Predictive" in warning
+
+
+# DERIVE ---------------------------------------------------------------------------------------------------------------
+
+
+class Asking(Hook):
+    """Has asked for partial derivatives of one instance."""
+
+    name = "asks for partial derivatives"
+
+    def __init__(self, model: Model, wanted: int) -> None:
+        outputs, inputs = (
+            tuple(model.with_causality(kind)) for kind in (Causality.OUTPUT, Causality.INPUT)
+        )
+        self.found = Partials(outputs, inputs, np.array([True, False]))
+        self.found.wanted[0] = wanted
+
+    def __call__(self, store: ValueStore) -> bool:
+        return False
+
+    def partials(self, instance: int) -> Partials | None:
+        return self.found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (EVERYTHING, [[2.0, 3.0], [5.0, 0.0]]),
+        (WHAT_VARIES, [[2.0, 0.0], [5.0, 0.0]]),
+        (NOTHING, [[0.0, 0.0], [0.0, 0.0]]),
+    ],
+)
+def test_derive_computes_the_partial_derivatives_that_are_wanted(
+    wanted: int, expected: list[list[float]]
+) -> None:
+    unit = PythonFmu(
+        inputs={"u": 0.0, "w": 0.0},
+        outputs={"y": lambda v: 2 * v.u + 3 * v.w, "z": lambda v: v.u**2},
+        depends={"y": ["u", "w"], "z": ["u"]},
+        partials={"y": {"u": 2.0, "w": 3.0}, "z": {"u": 5.0}},
+    )
+    hook = Asking(unit.model, wanted)
+    bench = Bench({"a": unit}, hooks=[hook])
+    bench.initialize()
+    bench.run("DERIVE a 0")
+    assert hook.found.values.tolist() == expected
+    assert hook.found.wanted[0] == NOTHING

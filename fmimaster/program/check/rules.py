@@ -11,6 +11,7 @@ from fmimaster.program.check.knowledge import NO_GROUPS, Knowledge, Known
 from fmimaster.program.instructions import (
     Align,
     Correct,
+    Derive,
     Fit,
     Get,
     Instruction,
@@ -196,6 +197,14 @@ class Rules:
         self.call(i, Call.GET_DIRECTIONAL_DERIVATIVE)
         if not self.instances[i].is_read:
             self.fail(f"outputs of {self.name(i)} are corrected, but they have not been read")
+
+    def derive(self, instruction: Derive) -> None:
+        i = instruction.instance
+        self.call(i, Call.GET_DIRECTIONAL_DERIVATIVE)
+        if not self.plan.instances[i].model.capabilities.provides_directional_derivatives:
+            self.fail(
+                f"{self.name(i)} has no directional derivatives (providesDirectionalDerivatives is false)"
+            )
 
     def may_be_read(self, i: int, group: Group) -> None:
         """Refuse what FMI 2.0 does not let be read in Initialization Mode."""

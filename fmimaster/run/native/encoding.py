@@ -17,6 +17,7 @@ from fmimaster.program.instructions import (
     Align,
     Call,
     Correct,
+    Derive,
     Fit,
     Get,
     Instruction,
@@ -113,6 +114,11 @@ class Encoder:
             case Correct(i):
                 record = self._lender.correction(self._entries[i], i)
                 return {"instance": i, "correction": record}
+            case Derive(i, hook):
+                partials = self._hooks[hook].partials(i)
+                assert partials is not None
+                record = self._lender.partials(self._entries[i], partials)
+                return {"instance": i, "partials": record}
             case Step(i, end):
                 planned = self.plan.instances[i]
                 fields = {"instance": i, "at": end}
@@ -212,6 +218,7 @@ _FUNCTION = {
     lib.FM_RESTORE: "SetFMUState",
     lib.FM_UPDATE: "UpdateDiscreteStates",
     lib.FM_CORRECT: "GetDirectionalDerivative",
+    lib.FM_DERIVE: "GetDirectionalDerivative",
 }
 """What an operation calls."""
 

@@ -13,7 +13,6 @@ import numpy as np
 from fmimaster.errors import CallError
 from fmimaster.fmu.instance import Instance, KernelInterface, Signal
 from fmimaster.kernel._kernel import ffi, lib
-from fmimaster.plan.corrections import Correction
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.plan.plan import Plan
 from fmimaster.program.polynomial import Polynomials
@@ -21,7 +20,7 @@ from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import Experiment
 from fmimaster.run.native.header import STATES, TYPES
 from fmimaster.run.registers import Registers
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Variable
 from fmimaster.system.states import State
 
 _STATE_OF = {number: state for state, number in STATES.items()}
@@ -55,7 +54,9 @@ class Entry(ABC):
         """Make an FMI call ready that reads or sets a segment."""
 
     @abstractmethod
-    def bind_derivative(self, call: Any, correction: Correction) -> None:
+    def bind_derivative(
+        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
+    ) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
 
     @abstractmethod
@@ -101,13 +102,14 @@ class PythonEntry(Entry):
         self._transfers.append(transfer)
         call.self, call.transfer = transfer, lib.fm_python_transfer
 
-    def bind_derivative(self, call: Any, correction: Correction) -> None:
+    def bind_derivative(
+        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
+    ) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
         sizes = ((call.seed, call.n_seed), (call.sensitivity, call.n_sensitivity))
         seed, sensitivity = (np.frombuffer(ffi.buffer(p, 8 * n), np.float64) for p, n in sizes)
         unknowns, knowns = (
-            [v.value_reference for v in variables]
-            for variables in (correction.outputs, correction.inputs)
+            [v.value_reference for v in variables] for variables in (outputs, inputs)
         )
         derive = self.instance.directional_derivative(unknowns, knowns, seed, sensitivity)
         handle = ffi.new_handle((self, derive))
@@ -313,7 +315,9 @@ class FmuEntry(Entry):
         is_get = group in (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
         self._version.bind(self._fmu, TYPES[segment.type], is_get, ffi.addressof(call))
 
-    def bind_derivative(self, call: Any, correction: Correction) -> None:
+    def bind_derivative(
+        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
+    ) -> None:
         """Make the call ready that computes a directional derivative of outputs by inputs."""
         self._version.bind_derivative(self._fmu, ffi.addressof(call))
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Route, Segment
 from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Partials
 from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.run.convergence import nominals_of_outputs
 from fmimaster.run.executor import Experiment
@@ -18,7 +19,7 @@ from fmimaster.run.native.header import TYPES
 from fmimaster.run.native.instances import Entry
 from fmimaster.run.registers import Registers
 from fmimaster.run.rows import RowBlock
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Variable
 
 
 class Lender:
@@ -212,20 +213,36 @@ class Lender:
         record.moves = self.moves(self.plan.routes[i, Group.CONTINUOUS])["moves"]
         slots = [k for slot in correction.slots for k in range(slot.start, slot.stop)]
         record.slots = self.lent(ffi.new("size_t[]", slots))
-        call, (call.n_sensitivity, call.n_seed) = record.derivative, correction.shape
-        call.sensitivity, call.seed = (
-            self.doubles(np.zeros(n)) for n in (call.n_sensitivity, call.n_seed)
-        )
-        call.n_unknowns, call.n_knowns = len(correction.outputs), len(correction.inputs)
-        call.unknowns, call.knowns = (
-            self.lent(ffi.new("uint32_t[]", [v.value_reference for v in variables]))
-            for variables in (correction.outputs, correction.inputs)
-        )
+        call = record.derivative
+        self._derivative(call, correction.outputs, correction.inputs)
         if i in store.partials:
             call.partials, call.derive = self.doubles(store.partials[i]), lib.fm_multiply_partials
         else:
-            entry.bind_derivative(call, correction)
+            entry.bind_derivative(call, correction.outputs, correction.inputs)
         return record
+
+    def partials(self, entry: Entry, partials: Partials) -> Any:
+        """What DERIVE computes for a hook: an fm_partials."""
+        record = self.lent(ffi.new("fm_partials *"))
+        self._derivative(record.derivative, partials.outputs, partials.inputs)
+        entry.bind_derivative(record.derivative, partials.outputs, partials.inputs)
+        record.values, record.varies = self.doubles(partials.values), self.bytes(partials.varies)
+        record.wanted = self.lent(ffi.from_buffer("int[]", partials.wanted))
+        return record
+
+    def _derivative(
+        self, call: Any, outputs: Sequence[Variable], inputs: Sequence[Variable]
+    ) -> None:
+        """The variables of a directional derivative, and its arrays."""
+        call.n_sensitivity, call.n_seed = (sum(v.size for v in vs) for vs in (outputs, inputs))
+        call.sensitivity, call.seed = (
+            self.doubles(np.zeros(n)) for n in (call.n_sensitivity, call.n_seed)
+        )
+        call.n_unknowns, call.n_knowns = len(outputs), len(inputs)
+        call.unknowns, call.knowns = (
+            self.lent(ffi.new("uint32_t[]", [v.value_reference for v in variables]))
+            for variables in (outputs, inputs)
+        )
 
     def triggers(self, entry: Entry, i: int) -> dict[str, Any]:
         """The triggers of an instance, and what comes along: fields of fm_instruction."""

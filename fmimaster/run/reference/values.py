@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from fmimaster.plan.layout import Group
+from fmimaster.program.hook import EVERYTHING, NOTHING
 from fmimaster.program.instructions import (
     Correct,
+    Derive,
     Fit,
     Forget,
     Get,
@@ -195,6 +197,33 @@ def correct(m: Machine, instruction: Correct, _: int) -> Action:
             differentiate()
             for slot, change in zip(slots, sensitivity.tolist(), strict=True):
                 outputs[slot] += change
+
+    return act
+
+
+def derive(m: Machine, instruction: Derive, _: int) -> Action:
+    """DERIVE."""
+    i = instruction.instance
+    partials = m.hooks[instruction.hook].partials(i)
+    assert partials is not None
+    n_outputs, n_inputs = partials.values.shape
+    seed, sensitivity = np.zeros(n_inputs), np.zeros(n_outputs)
+    differentiate = m.instances[i].directional_derivative(
+        [v.value_reference for v in partials.outputs],
+        [v.value_reference for v in partials.inputs],
+        seed,
+        sensitivity,
+    )
+    wanted, values, varies = partials.wanted, partials.values, partials.varies.tolist()
+
+    def act() -> None:
+        for k in range(n_inputs if wanted[0] else 0):
+            if wanted[0] == EVERYTHING or varies[k]:
+                seed[k] = 1.0
+                differentiate()
+                seed[k] = 0.0
+                values[:, k] = sensitivity
+        wanted[0] = NOTHING
 
     return act
 
