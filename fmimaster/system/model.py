@@ -341,8 +341,9 @@ class Model:
     """The model description of one FMU; that of FMI 2.0 in the words of FMI 3.0.
 
     Dependencies map the name of each output to the names of the inputs that it depends on directly, in Step Mode and in
-    Initialization Mode. Where the FMU does not declare on what an output depends, it is assumed to depend on every
-    input, and is in ``assumed_dependencies`` or ``assumed_initial_dependencies``.
+    Initialization Mode; there also other variables that the FMU lists, such as calculated parameters, and parameters on
+    which something depends. Where the FMU does not declare on what an output depends, it is assumed to depend on all of
+    these, and is in ``assumed_dependencies`` or ``assumed_initial_dependencies``.
     """
 
     name: str

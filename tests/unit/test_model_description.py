@@ -507,3 +507,114 @@ def test_differences_are_known_from_the_variable_or_its_type(
     path.write_text(text.replace("<ModelVariables>", definitions))
     found = read_model(tmp_path, "m.fmu").variables
     assert [v.name for v in found if v.relative_quantity] == ["own", "by type"]
+
+
+# Dependencies: sequence.md 6.1 ----------------------------------------------------------------------------------------
+
+FMI2 = """u|causality="input"|<Real/>
+    p|causality="parameter"|<Real start="1"/>
+    x||<Real/>
+    der(x)||<Real derivative="3"/>
+    y|causality="output"|<Real/>
+    z|causality="output"|<Real/>"""
+"""u 1, p 2, x 3, der(x) 4, y 5, z 6."""
+
+
+def fmi2(tmp_path: Path, structure: str) -> Model:
+    return read_model(write_fmi2(tmp_path, FMI2, structure), "m.fmu")
+
+
+def test_an_output_that_depends_on_a_state_only_has_no_feedthrough(tmp_path: Path) -> None:
+    """sequence.md 6.1: the output lists the state, not the input; the derivatives do not count."""
+    outputs = '<Outputs><Unknown index="5" dependencies="3"/><Unknown index="6" dependencies="1 3"/></Outputs>'
+    derivatives = '<Derivatives><Unknown index="4" dependencies="1 3"/></Derivatives>'
+    model = fmi2(tmp_path, outputs + derivatives)
+    assert model.dependencies == {"y": frozenset(), "z": {"u"}}
+    assert model.assumed_dependencies == frozenset()
+
+
+def test_a_state_that_is_initialized_from_an_input_makes_its_output_depend_on_it(
+    tmp_path: Path,
+) -> None:
+    """loops.md 4, I1: whether the FMU lists the output among the InitialUnknowns, over the state or not, or forgets it."""
+    outputs = '<Outputs><Unknown index="5" dependencies="3"/><Unknown index="6" dependencies=""/></Outputs>'
+    for more in (
+        "",
+        '<Unknown index="5" dependencies="3"/>',
+        '<Unknown index="5" dependencies="1"/>',
+    ):
+        unknowns = (
+            f'<InitialUnknowns><Unknown index="3" dependencies="1 2"/>{more}</InitialUnknowns>'
+        )
+        model = fmi2(tmp_path, outputs + unknowns)
+        assert model.dependencies["y"] == frozenset()
+        assert model.initial_dependencies["y"] >= {"u"}
+        assert model.initial_dependencies["z"] == frozenset()
+        assert model.assumed_initial_dependencies == frozenset()
+
+
+def test_an_output_depends_on_all_if_a_state_that_it_depends_on_does_not_declare_it(
+    tmp_path: Path,
+) -> None:
+    outputs = '<Outputs><Unknown index="5" dependencies="3"/><Unknown index="6" dependencies=""/></Outputs>'
+    model = fmi2(tmp_path, outputs + '<InitialUnknowns><Unknown index="3"/></InitialUnknowns>')
+    assert model.initial_dependencies["y"] == {"u", "p"}
+    assert "y" in model.assumed_initial_dependencies
+    assert "z" not in model.assumed_initial_dependencies
+
+
+def test_states_that_depend_on_each_other_end_the_search(tmp_path: Path) -> None:
+    outputs = '<Outputs><Unknown index="5" dependencies="3"/><Unknown index="6" dependencies=""/></Outputs>'
+    unknowns = '<Unknown index="3" dependencies="4"/><Unknown index="4" dependencies="3 1"/>'
+    model = fmi2(tmp_path, f"{outputs}<InitialUnknowns>{unknowns}</InitialUnknowns>")
+    assert model.initial_dependencies["y"] == {"u"}
+
+
+def test_an_output_that_modelstructure_does_not_list_depends_on_all_inputs_which_is_noted(
+    tmp_path: Path,
+) -> None:
+    """sequence.md 6.1: an FMU whose ModelStructure misses outputs is invalid; warn and assume that it depends on all."""
+    model = fmi2(tmp_path, '<Outputs><Unknown index="6" dependencies=""/></Outputs>')
+    assert model.dependencies == {"y": {"u"}, "z": frozenset()}
+    assert model.assumed_dependencies == {"y"}
+    [note] = model.notes
+    assert "ModelStructure does not list all outputs" in note
+    assert note.endswith("counts as depending on all inputs: 'y'.")
+
+
+def test_a_calculated_parameter_depends_on_parameters(tmp_path: Path) -> None:
+    """loops.md 4, I3."""
+    variables = """<Float64 name="p" valueReference="1" causality="parameter" variability="fixed" start="2"/>
+        <Float64 name="q" valueReference="2" causality="calculatedParameter" variability="fixed"/>"""
+    structure = '<InitialUnknown valueReference="2" dependencies="1"/>'
+    model = read_model(write(tmp_path, variables, structure), "m.fmu")
+    assert model.initial_dependencies == {"q": {"p"}}
+    assert model.dependencies == {}
+
+
+def test_of_kinds_only_constant_ones_count_before_the_initialization_is_complete(
+    tmp_path: Path,
+) -> None:
+    """sequence.md 6.1."""
+    variables = """<Float64 name="u" valueReference="1" causality="input" start="0"/>
+        <Float64 name="w" valueReference="2" causality="input" start="0"/>
+        <Float64 name="y" valueReference="3" causality="output"/>"""
+    structure = '<Output valueReference="3" dependencies="1 2" dependenciesKind="constant fixed"/>'
+    model = read_model(write(tmp_path, variables, structure), "m.fmu")
+    kinds = {"u": DependencyKind.CONSTANT, "w": DependencyKind.FIXED}
+    assert model.dependency_kinds == {"y": kinds}
+    assert model.initial_dependency_kinds == {"y": {"u": DependencyKind.CONSTANT}}
+    unknown = '<InitialUnknown valueReference="3" dependencies="1 2" dependenciesKind="dependent constant"/>'
+    model = read_model(write(tmp_path, variables, structure + unknown), "m.fmu")
+    assert model.initial_dependency_kinds == {"y": {"w": DependencyKind.CONSTANT}}
+
+
+@pytest.mark.parametrize(("text", "expected"), [("", True), ("true", True), ("false", False)])
+def test_inputs_may_be_set_repeatedly_unless_the_fmu_says_otherwise(
+    tmp_path: Path, text: str, expected: bool
+) -> None:
+    attribute = f'canHandleMultipleSetPerTimeInstant="{text}"' if text else ""
+    variables = f'<Float64 name="u" valueReference="1" causality="input" start="0" {attribute}/>'
+    u = read_model(write(tmp_path, variables), "m.fmu").variable("u")
+    assert u is not None
+    assert u.can_be_set_repeatedly == expected

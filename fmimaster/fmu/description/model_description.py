@@ -111,6 +111,7 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
         assumed_dependencies=dependencies.assumed_dependencies,
         assumed_initial_dependencies=dependencies.assumed_initial_dependencies,
         dependency_kinds=dependencies.dependency_kinds,
+        initial_dependency_kinds=dependencies.initial_dependency_kinds,
         event_indicators=dependencies.event_indicators,
         capabilities=read_capabilities(used, is_fmi2=is_fmi2, findings=findings),
         default_experiment=read_experiment(root, findings),

@@ -23,6 +23,7 @@ class Dependencies:
     assumed_dependencies: frozenset[str]
     assumed_initial_dependencies: frozenset[str]
     dependency_kinds: Mapping[str, Mapping[str, DependencyKind]]
+    initial_dependency_kinds: Mapping[str, Mapping[str, DependencyKind]]
     event_indicators: tuple[str, ...]
 
 
@@ -57,21 +58,17 @@ def read_dependencies(
 
     outputs, initials = unknowns(dialect.outputs), unknowns(dialect.initial_unknowns)
     dependencies, declared = _declared(outputs, variables, names)
-    initial, initially_declared = _declared(initials, variables, names)
-    listed = {name for unknown in initials for name in _all_names(unknown, names)}
-    for variable in variables:
-        if variable.name in initial and variable.name not in listed:
-            # an output with a start value is known; one that should be listed and is not depends as in Step Mode
-            known = variable.initial is Initial.EXACT
-            initial[variable.name] = frozenset() if known else dependencies[variable.name]
-            initially_declared |= {variable.name} if known or variable.name in declared else set()
+    _note_unlisted(root, outputs, variables, names, findings)
+    initial, initially_declared = _initial(outputs, initials, variables, names)
     indicators = unknowns(dialect.event_indicators) if dialect.event_indicators else []
+    kinds = _kinds(outputs, dependencies, names)
     return Dependencies(
         dependencies=dependencies,
         initial_dependencies=initial,
         assumed_dependencies=frozenset(dependencies) - declared,
         assumed_initial_dependencies=frozenset(initial) - initially_declared,
-        dependency_kinds=_kinds(outputs, dependencies, names),
+        dependency_kinds=kinds,
+        initial_dependency_kinds=_initial_kinds(kinds, initials, initial, names),
         event_indicators=tuple(u.name for u in indicators),
     )
 
@@ -127,6 +124,96 @@ def _declared(
                 found[name] = frozenset(unknown.dependencies) & inputs
                 declared.add(name)
     return found, declared
+
+
+def _note_unlisted(
+    root: Element,
+    outputs: Sequence[_Unknown],
+    variables: Sequence[Variable],
+    names: Mapping[str, set[str]],
+    findings: Findings,
+) -> None:
+    """ModelStructure must list all outputs (FMI 2.0.4, 2.2.8; FMI 3.0, 2.4.8)."""
+    listed = {name for unknown in outputs for name in _all_names(unknown, names)}
+    missing = [
+        v.name for v in variables if v.causality is Causality.OUTPUT and v.name not in listed
+    ]
+    if missing and any(v.causality is Causality.INPUT for v in variables):
+        what = "ModelStructure does not list all outputs; what is missing counts as depending on all inputs"
+        for name in missing:
+            findings.note(root, what, f"'{name}'")
+
+
+def _initial(
+    outputs: Sequence[_Unknown],
+    initials: Sequence[_Unknown],
+    variables: Sequence[Variable],
+    names: Mapping[str, set[str]],
+) -> tuple[dict[str, frozenset[str]], set[str]]:
+    """In Initialization Mode: unknown → inputs and parameters that it depends on, and for which unknowns that is declared.
+
+    Unknowns are the outputs, and what else the FMU lists. Where one depends on another unknown, such as a state that is
+    initialized from an input, it depends on what that one depends on. An output that should be listed and is not depends as
+    in Step Mode, also over its states; one with a start value depends on nothing.
+    """
+    knowns = frozenset(v.name for v in variables if v.causality in _KNOWN_INITIALLY)
+    of = {name: u.dependencies for u in initials for name in _all_names(u, names)}
+    in_step_mode = {name: u.dependencies for u in outputs for name in _all_names(u, names)}
+    found: dict[str, frozenset[str]] = {}
+    declared: set[str] = set()
+    for v in variables:
+        if v.causality is Causality.OUTPUT and v.name not in of:
+            start: tuple[str, ...] | None = in_step_mode.get(v.name)
+            start = () if v.initial is Initial.EXACT else start
+        elif v.name in of and v.causality is not Causality.INPUT:
+            start = of[v.name]
+        else:
+            continue
+        reached = _reached(start, of, knowns)
+        found[v.name] = knowns if reached is None else reached
+        declared |= set() if reached is None else {v.name}
+    return found, declared
+
+
+_KNOWN_INITIALLY = (Causality.INPUT, Causality.PARAMETER)
+
+
+def _reached(
+    start: tuple[str, ...] | None,
+    unknowns: Mapping[str, tuple[str, ...] | None],
+    knowns: frozenset[str],
+) -> frozenset[str] | None:
+    """Knowns on which these variables depend, over other unknowns; None if one of these does not declare it."""
+    if start is None:
+        return None
+    found, seen, waiting = set[str](), set(start), list(start)
+    while waiting:
+        name = waiting.pop()
+        if name in knowns:
+            found.add(name)
+            continue
+        further = unknowns.get(name, ())
+        if further is None:
+            return None
+        waiting += [n for n in further if n not in seen]
+        seen.update(further)
+    return frozenset(found)
+
+
+def _initial_kinds(
+    kinds: Mapping[str, Mapping[str, DependencyKind]],
+    initials: Sequence[_Unknown],
+    initial: Mapping[str, frozenset[str]],
+    names: Mapping[str, set[str]],
+) -> dict[str, dict[str, DependencyKind]]:
+    """Those that are known before the initialization is complete: constant ones, of outputs that are not listed by their
+    kinds in Step Mode."""
+    every = {**kinds, **_kinds(initials, initial, names)}
+    found: dict[str, dict[str, DependencyKind]] = {
+        output: {n: k for n, k in of.items() if k is DependencyKind.CONSTANT}
+        for output, of in every.items()
+    }
+    return {output: of for output, of in found.items() if of}
 
 
 def _kinds(
