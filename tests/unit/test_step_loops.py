@@ -1,0 +1,255 @@
+"""Algebraic loops in Step Mode: solved by going back and stepping again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+import pytest
+from loop_cases import CASES, MORE, MOST_SWEEPS, LoopCase
+from python_fmu import Bench, PythonFmu
+
+from fmimaster import AccuracyError, AccuracyWarning, GaussSeidel, Jacobi, Simulation, Waveform
+from fmimaster.algorithms import Algorithm
+from fmimaster.algorithms.settling import Settling
+from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.errors import LoopError
+from fmimaster.plan.step_groups import Loops
+from fmimaster.run.registers import Counted
+from fmimaster.system.states import Call
+
+EXACT = LoopSolver(relative=1e-10)
+"""The tolerances of the reference runs."""
+
+
+def units_of(case: LoopCase) -> dict[str, PythonFmu]:
+    """The units of a case without state. Before the first step an output has the start value of the input that it feeds,
+    so that the loop is not solved yet."""
+    fed = dict(reversed(c.split(" -> ")) for c in case.connections)
+    start = {source: case.start.get(target, 0.0) for target, source in fed.items()}
+    units = {}
+    for name, unit in case.units.items():
+        inputs = ["u"] if len(unit.start) == 1 else [f"u{k + 1}" for k in range(len(unit.start))]
+
+        def output(v: Any, unit: Any = unit, inputs: Any = inputs, name: str = name) -> float:
+            if v.t == 0:
+                return start[f"{name}.y"]
+            return unit.function(*(getattr(v, u) for u in inputs))  # type: ignore[no-any-return]
+
+        units[name] = PythonFmu(
+            inputs=dict.fromkeys(inputs, 0.0),
+            outputs={"y": output},
+            depends={"y": inputs},
+            initial_depends={"y": ()},
+            attributes={"y": {"nominal": unit.nominal or 1.0, "has_nominal": bool(unit.nominal)}},
+        )
+    return units
+
+
+def stepped(case: LoopCase, algorithm: Algorithm | None = None) -> Bench:
+    """The units of a case, after initialization."""
+    b = Bench(
+        units_of(case),
+        case.connections,
+        case.start,
+        algorithm=algorithm or Jacobi(),
+        settling=Settling(EXACT),
+    )
+    b.initialize()
+    return b
+
+
+def sweeps(b: Bench) -> int:
+    """How often each instance was stepped, the same number for all."""
+    (count,) = set(b.counted(Counted.STEPS).values())
+    return count
+
+
+@pytest.mark.usefixtures("each_executor")
+@pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.solution])
+def test_loops_are_solved_in_one_step(name: str) -> None:
+    """loops.md 7.2, L1 to L9 in Step Mode with rollback: values, and sweeps within 1.5 times the reference runs."""
+    case = CASES[name]
+    b = stepped(case)
+    assert b.run(b.programs.attempt, 0.0, 0.1).stopped is None
+    for output, value in case.solution.items():
+        assert b.value(output) == pytest.approx(value, rel=1e-8)
+    assert sweeps(b) <= MORE * case.sweeps
+
+
+@pytest.mark.usefixtures("each_executor")
+@pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.reason])
+def test_loops_without_solution_fail_with_their_class(name: str) -> None:
+    """loops.md 7.2, L6a and L6b in Step Mode with rollback: the class, at most 200 sweeps, and the best attempt."""
+    case = CASES[name]
+    b = stepped(case)
+    with pytest.raises(LoopError) as failed:
+        b.run(b.programs.attempt, 0.0, 0.1)
+    assert failed.value.reason == case.reason
+    assert failed.value.sweeps == sweeps(b) <= MOST_SWEEPS
+    assert failed.value.time == 0.1
+    if name == "L6a":
+        assert list(failed.value.values.values()) == pytest.approx([0.5], abs=1e-3)
+        assert list(failed.value.residuals.values()) == pytest.approx([0.75], abs=1e-6)
+
+
+@pytest.mark.usefixtures("each_executor")
+@pytest.mark.parametrize("name", ["L2", "L5", "L9"])
+def test_values_do_not_depend_on_the_order_of_listing(name: str) -> None:
+    """loops.md 7.4, in Step Mode: the same values to the last bit."""
+    case, random, found = CASES[name], Random(1), set()
+    for _ in range(6):
+        units, connections = list(units_of(case).items()), list(case.connections)
+        random.shuffle(units)
+        random.shuffle(connections)
+        b = Bench(dict(units), connections, case.start)
+        b.initialize()
+        b.run(b.programs.attempt, 0.0, 0.1)
+        found.add(tuple(float(b.value(f"{n}.y")).hex() for n in sorted(case.units)))
+    assert len(found) == 1
+
+
+def test_nothing_is_read_between_setting_and_stepping() -> None:
+    """loops.md 2: in Step Mode FMI forbids to read after setting without a step."""
+    b = stepped(CASES["L1"])
+    b.run(b.programs.attempt, 0.0, 0.1)
+    for instance in b.instances.values():
+        calls = [c for c, _ in instance.log]
+        at = calls.index(Call.DO_STEP)
+        for before, after in zip(calls[at - 1 :], calls[at:], strict=False):
+            assert not (before is Call.SET_INPUT and after is Call.GET)
+
+
+# Where loops are solved -----------------------------------------------------------------------------------------------
+
+
+def source(rate: float = 1.0) -> PythonFmu:
+    """y = 1 + rate t."""
+    return PythonFmu(outputs={"y": lambda v: 1.0 + rate * v.t})
+
+
+def affine(gain: float, offset: float = 0.0, **more: Any) -> PythonFmu:
+    """y = gain u + w + offset."""
+    return PythonFmu(
+        inputs={"u": 0.0, "w": 0.0},
+        outputs={"y": lambda v: gain * v.u + v.w + offset},
+        depends={"y": ["u", "w"]},
+        **more,
+    )
+
+
+def integrator(**more: Any) -> PythonFmu:
+    """x' = u."""
+
+    def step(v: Any, h: float) -> None:
+        v.x += h * (v.course("u", v.t) + v.course("u", v.t + h)) / 2
+
+    return PythonFmu(
+        inputs={"u": 0.0}, states={"x": 0.0}, outputs={"y": lambda v: v.x}, step=step, **more
+    )
+
+
+BESIDE = ["s.y -> a.w", "a.y -> b.u", "b.y -> a.u", "a.y -> i.u"]
+
+
+def beside(**more: Any) -> dict[str, PythonFmu]:
+    """A loop of a and b, between a source and an integrator."""
+    return {"i": integrator(), "a": affine(-2.0, **more), "b": affine(1.5), "s": source()}
+
+
+Simulate = Callable[..., Simulation]
+
+
+@pytest.mark.usefixtures("each_executor")
+@pytest.mark.parametrize("algorithm", [Jacobi(), GaussSeidel()], ids=["jacobi", "gauss-seidel"])
+def test_units_outside_of_the_loop_keep_their_algorithm(
+    simulation: Simulate, algorithm: Algorithm
+) -> None:
+    run = simulation(beside(), BESIDE, algorithm=algorithm, stop_time=1, step_size=0.1).run()
+    a = (1.0 + run.time) / 4
+    assert run["a.y"] == pytest.approx(a, rel=1e-9)
+    held = a[:-1] if isinstance(algorithm, Jacobi) else a[1:]
+    assert run["i.y"][-1] == pytest.approx(0.1 * sum(held), rel=1e-9)
+    calls = {i.name: i.calls for i in run.statistics.instances}
+    assert calls["i"] == calls["s"] == 10
+    assert calls["a"] == calls["b"] > 10
+
+
+def test_a_group_steps_together_where_its_first_member_stands(simulation: Simulate) -> None:
+    prepared = simulation(beside(), BESIDE, algorithm=GaussSeidel(), stop_time=1, step_size=0.1)
+    plan = prepared.prepare().plan
+    assert [{plan.instances[i].name for i in group} for group in plan.step_groups] == [{"a", "b"}]
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_sweeps_contain_the_solution_of_the_loop() -> None:
+    """A Waveform without tolerance solves the loop in each of its sweeps."""
+    case = CASES["L5"]
+    b = stepped(case, Waveform(GaussSeidel(), sweeps=2))
+    b.run(b.programs.attempt, 0.0, 0.1)
+    for output, value in case.solution.items():
+        assert b.value(output) == pytest.approx(value, rel=1e-8)
+
+
+# Loops that are not solved --------------------------------------------------------------------------------------------
+
+
+STUCK = {"can_get_and_set_fmu_state": False}
+
+
+def test_a_unit_without_rollback_is_a_warning_that_names_the_input(simulation: Simulate) -> None:
+    """loops.md 7.5: the run continues."""
+    made = simulation(
+        beside(**STUCK), BESIDE, algorithm=GaussSeidel(), stop_time=0.2, step_size=0.1
+    )
+    with pytest.warns(AccuracyWarning) as warned:
+        results = made.run()
+    (text,) = {str(w.message) for w in warned}
+    assert "'a.u', 'a.y', 'b.u', 'b.y' is not solved in Step Mode" in text
+    assert "'a' cannot get and set its FMU state (canGetAndSetFMUState is false)" in text
+    assert "Instead the input 'a.u' is 1 step late (held)." in text
+    assert results.statistics.warnings == (text,)
+    assert len(results.time) == 3
+
+
+def test_a_unit_without_rollback_is_an_error_with_strict(simulation: Simulate) -> None:
+    """loops.md 7.5: nothing is simulated."""
+    units = beside(**STUCK)
+    made = simulation(units, BESIDE, stop_time=0.2, step_size=0.1, strict=True)
+    with pytest.raises(AccuracyError, match=r"'a' cannot get and set its FMU state") as refused:
+        made.run()
+    assert refused.value.results is None
+    assert units["a"].instances == []
+
+
+def test_with_rollback_strict_has_nothing_to_refuse(simulation: Simulate) -> None:
+    simulation(beside(), BESIDE, stop_time=0.2, step_size=0.1, strict=True).run()
+
+
+ASSUMED: Mapping[str, Any] = {"undeclared": ["y"]}
+
+
+def test_an_assumed_loop_is_left_with_a_note(simulation: Simulate) -> None:
+    made = simulation(beside(**ASSUMED), BESIDE, stop_time=0.2, step_size=0.1)
+    prepared = made.prepare()
+    assert prepared.accuracy_warnings == ()
+    (note,) = (n for n in prepared.notes if "loop" in n)
+    assert "may be no loop: 'a' does not declare on which inputs its outputs depend" in note
+    assert "loops=Loops.ALL (--loops all)" in note
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_an_assumed_loop_is_solved_on_request(simulation: Simulate) -> None:
+    units = beside(**ASSUMED)
+    made = simulation(units, BESIDE, stop_time=0.2, step_size=0.1, loops=Loops.ALL)
+    assert not any("loop" in n for n in made.prepare().notes)
+    assert made.run()["a.y"][-1] == pytest.approx(1.2 / 4, rel=1e-9)
+
+
+def test_no_loop_is_solved_if_the_settings_say_so(simulation: Simulate) -> None:
+    made = simulation(beside(), BESIDE, stop_time=0.2, step_size=0.1, loops=Loops.NONE)
+    prepared = made.prepare()
+    assert prepared.plan.step_groups == ()
+    (note,) = (n for n in prepared.notes if "loop" in n)
+    assert "as the settings say (loops)" in note
