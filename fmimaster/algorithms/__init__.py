@@ -4,10 +4,12 @@ from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.aligned import Aligned
 from fmimaster.algorithms.assemble import assemble
 from fmimaster.algorithms.automatic_sequence import AutomaticSequence
-from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.gauss_seidel import MODES, GaussSeidel
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.jacobi import Jacobi
+from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Linear, Mode
 from fmimaster.algorithms.sequential import Sequential
+from fmimaster.algorithms.subsequence import SUBSEQUENCE, Subsequence
 from fmimaster.algorithms.waveform import Waveform
 
 ALGORITHMS: tuple[type[Algorithm], ...] = (Jacobi, GaussSeidel)
@@ -15,13 +17,22 @@ ALGORITHMS: tuple[type[Algorithm], ...] = (Jacobi, GaussSeidel)
 
 __all__ = [
     "ALGORITHMS",
+    "END",
+    "HELD",
+    "LINEAR",
+    "MID",
+    "MODES",
+    "SUBSEQUENCE",
     "Algorithm",
     "Aligned",
     "AutomaticSequence",
     "GaussSeidel",
     "Initialization",
     "Jacobi",
+    "Linear",
+    "Mode",
     "Sequential",
+    "Subsequence",
     "Waveform",
     "assemble",
 ]

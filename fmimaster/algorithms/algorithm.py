@@ -63,6 +63,21 @@ class Algorithm(ABC):
         """
         return solved(self)
 
+    @property
+    def can_go_back(self) -> bool:
+        """Whether an attempt that it has written can be undone or repeated."""
+        return True
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """What it does for an instance because of the capabilities of its FMU, in words."""
+        del plan
+        return ()
+
+    def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
+        """Where it does less than it means to, because of the capabilities of an FMU."""
+        del plan
+        return ()
+
     def restart(self) -> Algorithm:
         """The algorithm of steps without history: at the start, and after events."""
         return self

@@ -34,6 +34,11 @@ class Aligned(Algorithm):
         """They are handled here."""
         return True
 
+    @property
+    def can_go_back(self) -> bool:
+        """Whether the base can."""
+        return self.base.can_go_back
+
     def goes_back(self, plan: Plan) -> Sequence[int]:
         """Those of the base."""
         return self.base.goes_back(plan)
@@ -55,6 +60,14 @@ class Aligned(Algorithm):
     def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Aligned:
         """The base with its loops solved."""
         return replace(self, base=self.base.with_loops(solved))
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """Those of the base."""
+        return self.base.notes(plan)
+
+    def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
+        """Those of the base."""
+        return self.base.accuracy_warnings(plan)
 
     def signals(self) -> tuple[Signal, ...]:
         """Those of the base."""

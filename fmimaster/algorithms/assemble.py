@@ -63,6 +63,11 @@ def assemble(
     if undoes:
         _refuse_who_cannot_go_back(plan, plan.members, *_UNDONE)
     undoes |= algorithm.undoes(plan)
+    if undoes and not algorithm.can_go_back:
+        raise OptionError(
+            "A step may have to be undone, which GaussSeidel in the mode 'sub' does not allow. Use the mode 'lin', or a "
+            "step-size rule that undoes no steps (FixedStep, Ramp)."
+        )
     p = Emitter(plan)
     variants, restart = algorithm.variants(plan), algorithm.restart()
     attempts = [
@@ -100,8 +105,8 @@ def assemble(
         polynomial_inputs=frozenset(p.polynomial_inputs),
         held=frozenset(p.held),
         undoes=undoes,
-        notes=(*settings[0].notes, *notes),
-        accuracy_warnings=tuple(warnings),
+        notes=(*settings[0].notes, *notes, *algorithm.notes(plan)),
+        accuracy_warnings=(*warnings, *algorithm.accuracy_warnings(plan)),
     )
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Mode, Steps
+from fmimaster.algorithms.subsequence import SUBSEQUENCE, Subsequence
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.plan.layout import Group
+from fmimaster.plan.levels import level_sets
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial
+from fmimaster.system.notes import listed
+
+MODES: Mapping[str, Mode] = {mode.name: mode for mode in (END, MID, LINEAR, HELD, SUBSEQUENCE)}
+"""By the names that the command line takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +26,45 @@ class GaussSeidel(Algorithm):
 
     A connection that leads forward in the sequence is not late; one that leads back is late by one step.
 
-    Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.2 (there: sequential, Gauss-Seidel).
+    Parameters
+    ----------
+    inputs : Polynomial
+        Inputs whose source has not stepped yet; in the mode ``END`` all others, too.
+    mode : Mode
+        Inputs whose source has stepped: ``END``, ``MID``, ``LINEAR``, ``HELD`` or ``SUBSEQUENCE``. ``LINEAR`` is the most
+        accurate one.
+    levels : bool
+        Whether instances that do not wait for each other step at the same time. The results are the same, bit for bit.
+    stale : pairs of component names
+        Source and target of connections that are treated as if the target had stepped before the source.
+
+    Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.2 (there: sequential, Gauss-Seidel); modes and
+    levels: Holzinger and Benedikt (2019), section 3, and fmimaster (docs/trigger-sequence.md).
     """
 
     inputs: Polynomial = HOLD
+    _: KW_ONLY
+    mode: Mode = END
+    levels: bool = False
+    stale: frozenset[tuple[str, str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stale", frozenset(self.stale))
+        given = self.inputs
+        if self.mode != END and (given.adaptive or given.mean or given.held is not None):
+            raise OptionError(
+                f"GaussSeidel with the mode '{self.mode.name}': expected inputs by a plain Polynomial, which is neither "
+                "held, nor a mean, nor adaptive."
+            )
+        if isinstance(self.mode, Subsequence) and given != HOLD:
+            raise OptionError(
+                "GaussSeidel with the mode 'sub': expected inputs=HOLD. Leave the polynomial out."
+            )
+
+    @property
+    def can_go_back(self) -> bool:
+        """Not in the mode ``SUBSEQUENCE``."""
+        return self.mode.can_go_back
 
     @property
     def course(self) -> Polynomial:
@@ -28,7 +73,63 @@ class GaussSeidel(Algorithm):
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
-        for i in plan.trigger_sequence:
-            p.inputs(i, self.inputs)
-            p.step(i)
-            p.get(i)
+        self.mode.emit(self._steps(plan), self.inputs, plan, p)
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """What each instance is given in this mode, by the capabilities of its FMU."""
+        return tuple(self._treatments(plan, False)) if self.mode != END else ()
+
+    def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
+        """Instances whose FMU cannot do what the mode means."""
+        return tuple(self._treatments(plan, True))
+
+    def _treatments(self, plan: Plan, is_fallback: bool) -> Iterator[str]:
+        found: dict[str, list[str]] = {}
+        for i in plan.members:
+            fed = plan.routes.get((i, Group.CONTINUOUS))
+            treatment = self.mode.treatment(plan, i)
+            if fed and treatment.is_fallback == is_fallback:
+                found.setdefault(treatment.what, []).append(f"'{plan.instances[i].name}'")
+        for what, names in found.items():
+            yield f"{listed(names)}: {what}"
+
+    def _steps(self, plan: Plan) -> Steps:
+        """The groups of instances that step at the same time, and which of their sources count as not yet stepped."""
+        sequence, stale = plan.trigger_sequence, self._stale(plan)
+        position = {i: k for k, i in enumerate(sequence)}
+        arcs = [(k, i) for i in sequence for k in plan.sources[i]]
+        groups = level_sets(sequence, arcs, stale) if self.levels else [(i,) for i in sequence]
+        group_of = {i: n for n, group in enumerate(groups) for i in group}
+        later = {
+            i: tuple(
+                k
+                for k in sorted(plan.sources[i] & position.keys())
+                if group_of[k] < group_of[i] and position[k] > position[i]
+            )
+            for i in sequence
+        }
+        old = {i: tuple(k for k in sorted(plan.sources[i]) if (k, i) in stale) for i in sequence}
+        return Steps(tuple(groups), _not_empty(later), _not_empty(old))
+
+    def _stale(self, plan: Plan) -> set[tuple[int, int]]:
+        """Connections that are stale on purpose, by indices."""
+        names = {instance.name: i for i, instance in enumerate(plan.instances)}
+        found = set()
+        for source, target in sorted(self.stale):
+            for name in (source, target):
+                if name not in names:
+                    raise OptionError(
+                        f"GaussSeidel: a stale connection leads from '{source}' to '{target}', but there is no component "
+                        f"'{name}'.{did_you_mean(name, names)}"
+                    )
+            if names[source] not in plan.sources[names[target]]:
+                raise OptionError(
+                    f"GaussSeidel: a stale connection leads from '{source}' to '{target}', but no output of '{source}' "
+                    f"is connected to '{target}'."
+                )
+            found.add((names[source], names[target]))
+        return found
+
+
+def _not_empty(found: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    return {i: sources for i, sources in found.items() if sources}

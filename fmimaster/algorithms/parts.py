@@ -48,6 +48,24 @@ class Parts(Algorithm):
         """Where both bring their instances."""
         return {i: end for part, by in self.parts(plan) for i, end in by.ends(part).items()}
 
+    @property
+    def can_go_back(self) -> bool:
+        """Whether the others can; the groups go back by themselves."""
+        return self.others.can_go_back
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """Those of the others."""
+        return self.others.notes(self._without_groups(plan))
+
+    def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
+        """Those of the others."""
+        return self.others.accuracy_warnings(self._without_groups(plan))
+
+    def _without_groups(self, plan: Plan) -> Plan:
+        inside = {i for group in plan.step_groups for i in group}
+        sequence = tuple(i for i in plan.trigger_sequence if i not in inside)
+        return replace(plan, trigger_sequence=sequence)
+
     def signals(self) -> tuple[Signal, ...]:
         """Those of both."""
         return (*self.others.signals(), *self.group.signals())

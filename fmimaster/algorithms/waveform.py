@@ -98,12 +98,24 @@ class Waveform(Algorithm):
         """Loops are solved by the sweeps if these converge, else within each sweep."""
         return self if self.converges else replace(self, base=self.base.with_loops(solved))
 
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """Those of the base."""
+        return self.base.notes(plan)
+
+    def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
+        """Those of the base."""
+        return self.base.accuracy_warnings(plan)
+
     def signals(self) -> tuple[Signal, ...]:
         """Those of the base."""
         return self.base.signals()
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
+        if not self.base.can_go_back:
+            raise OptionError(
+                "Sweeps cannot be done with GaussSeidel in the mode 'sub'. Use the mode 'lin'."
+            )
         places = p.save(plan.members)
         with p.through_begin():
             if self.solver is None:

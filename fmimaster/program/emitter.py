@@ -29,6 +29,7 @@ from fmimaster.program.instructions import (
     Remember,
     Repeat,
     Restore,
+    Revert,
     Sample,
     Save,
     Set,
@@ -172,9 +173,73 @@ class Emitter:
                 self._write(Move(instance, Group.CONTINUOUS))
             else:
                 self._fit(instance, replace(polynomial, mean=True, adaptive=False), means)
+        self._discrete_inputs(instance)
+        self.set_inputs(instance)
+
+    def is_ahead(self, instance: int) -> bool:
+        """Whether the outputs of an instance were, or may have been, read after the start of the present interval."""
+        return self._trace.outputs().are_ahead((instance,), self._intervals[-1].begin)
+
+    def interpolate(
+        self,
+        instance: int,
+        otherwise: Polynomial,
+        since: tuple[int, ...],
+        *,
+        held: float | None = None,
+    ) -> None:
+        """Give the instance its inputs: continuous ones whose source has stepped already along the straight line to its
+        newest output, continuous ones of other sources by a polynomial; all others held.
+
+        Parameters
+        ----------
+        otherwise : Polynomial
+            Of the sources that have not stepped.
+        since : buffers
+            The line begins at the output in the first of them in which the source was read at another time.
+        held : float, optional
+            Continuous inputs are constant, at their values at this fraction of the present interval; else the FMU is given
+            the polynomials.
+        """
+        if self._has(instance, Group.CONTINUOUS):
+            numbers = [
+                _LINE if self.is_ahead(route.link.source) else otherwise.of(len(route.derivatives))
+                for route in self.plan.routes[instance, Group.CONTINUOUS]
+            ]
+            if {*numbers} == {(1, 0)}:
+                self._write(Move(instance, Group.CONTINUOUS))
+            else:
+                self._fit_lines(instance, numbers, otherwise.history, since, held)
+        self._discrete_inputs(instance)
+        self.set_inputs(instance)
+
+    def _fit_lines(
+        self,
+        instance: int,
+        numbers: list[tuple[int, int]],
+        history: bool,
+        since: tuple[int, ...],
+        held: float | None,
+    ) -> None:
+        """Write a FIT with these numbers of points and derivatives for the routes to the instance."""
+        interval = self._intervals[-1]
+        most = max((n[0] for n in numbers if n != _LINE), default=1)
+        history = history and most > 1
+        if history:
+            self.wanted_history = max(self.wanted_history, most + 1)
+        if held is None:
+            for polynomial in (Polynomial(*n) for n in numbers):
+                self._refuse_too_many_coefficients(instance, polynomial)
+            self.polynomial_inputs.add(instance)
+        else:
+            held = interval.begin + held * (interval.end - interval.begin)
+        points, derivatives = (_one_or_each(n) for n in zip(*numbers, strict=True))
+        self._write(Fit(instance, interval.begin, points, derivatives, since, history, held))
+
+    def _discrete_inputs(self, instance: int) -> None:
+        """Move discrete inputs, unless they change in Event Mode only."""
         if self._has(instance, Group.DISCRETE) and not self.plan.instances[instance].event_mode:
             self._write(Move(instance, Group.DISCRETE))
-        self.set_inputs(instance)
 
     def _refuse_too_many_coefficients(self, instance: int, polynomial: Polynomial) -> None:
         most = self.most_coefficients(instance)
@@ -365,6 +430,22 @@ class Emitter:
         yield
         self._wants_begin = outer
 
+    def revert(self, instance: int, buffer: int) -> None:
+        """Outputs of one instance, and when they were read ← buffer."""
+        self._write(Revert(instance, buffer))
+        self._trace.revert(instance, buffer)
+
+    def new_buffer(self) -> int:
+        """Number of a buffer for :meth:`keep_in`."""
+        self.n_buffers += 1
+        return self.n_buffers - 1
+
+    def keep_in(self, buffer: int) -> None:
+        """Keep all outputs in a buffer, in place of what was kept there before."""
+        self._write(Keep(buffer))
+        self._trace.forget(buffer)
+        self._trace.keep(buffer, self._trace.outputs())
+
     def keep_begin(self) -> int:
         """Keep the outputs at the start of the present interval, whatever has been written since; returns the buffer."""
         return self._begin(self._intervals[-1])
@@ -437,6 +518,10 @@ class Emitter:
 
     def _has(self, instance: int, group: Group) -> bool:
         return bool(self.plan.layout.segments(instance, group))
+
+
+_LINE = (2, 0)
+"""Points and derivatives of a straight line."""
 
 
 def _one_or_each(numbers: tuple[int, ...]) -> int | tuple[int, ...]:

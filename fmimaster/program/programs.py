@@ -70,7 +70,7 @@ class Programs:
     held: frozenset[int] = frozenset()
     """Instances whose inputs are held at the mean of a polynomial at any time."""
     notes: tuple[str, ...] = ()
-    """Parameters of FMUs that the run sets, and loops that are not solved."""
+    """Parameters of FMUs that the run sets, loops that are not solved, and what is done because of what FMUs can do."""
     accuracy_warnings: tuple[str, ...] = ()
     """Where results will be less accurate than they should be."""
 

@@ -85,6 +85,10 @@ class Trace:
         self.kept[outputs.number] = buffer
         self._buffers[buffer] = outputs
 
+    def forget(self, buffer: int) -> None:
+        """A buffer no longer holds what it held."""
+        self.kept = {number: b for number, b in self.kept.items() if b != buffer}
+
     def recall(self, buffer: int) -> None:
         """The outputs are those of a buffer again."""
         known = self._buffers.get(buffer)

@@ -1,0 +1,159 @@
+"""The mode of Gauss-Seidel in which inputs follow all points that their source has reached inside the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmimaster.algorithms.modes import (
+    LINEAR,
+    Mode,
+    Steps,
+    Treatment,
+    give,
+    refuse_no_number,
+    takes_lines,
+)
+from fmimaster.errors import OptionError
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.polynomial import Polynomial
+
+PARTS = 10
+"""Micro steps in a step of the four units of Holzinger and Benedikt (2019)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subsequence(Mode):
+    """All instances step in parts, and inputs follow the points that their source has reached after each part.
+
+    An FMU whose step cannot be divided is treated as by ``LINEAR``.
+
+    Parameters
+    ----------
+    parts : int
+        Of a step; best the number of the FMUs' own steps in it.
+
+    Source: Holzinger and Benedikt (2019), section 3.2.1.
+    """
+
+    parts: int = PARTS
+    name: ClassVar[str] = "sub"
+
+    def __post_init__(self) -> None:
+        refuse_no_number("parts", self.parts)
+
+    @property
+    def can_go_back(self) -> bool:
+        """No: outputs at the start are corrected by the inputs that the instance was given last."""
+        return False
+
+    def treatment(self, plan: Plan, instance: int) -> Treatment:
+        """By whether the FMU takes polynomials, and whether its step can be divided."""
+        capabilities = plan.instances[instance].model.capabilities
+        if not capabilities.can_handle_variable_communication_step_size:
+            return LINEAR.treatment(plan, instance)
+        is_held = not takes_lines(plan, instance)
+        how = "held at the mean of its ends" if is_held else "interpolated"
+        what = f"the step is divided in {self.parts} parts, in each of which inputs are {how}"
+        correction = plan.corrections.get(instance)
+        can_be_corrected = correction is not None and correction.means is not None
+        return Treatment(what, self.parts, is_held=is_held, is_corrected=can_be_corrected)
+
+    def emit(self, steps: Steps, inputs: Polynomial, plan: Plan, p: Emitter) -> None:
+        """Write the steps of all groups; each buffer holds all outputs after one part."""
+        if any(plan.instances[i].may_return_early for i in plan.trigger_sequence):
+            raise OptionError(
+                "GaussSeidel in the mode 'sub' divides each step in parts, which an FMU must not end early at its events. "
+                "Use the mode 'lin'."
+            )
+        begin, start = p.keep_begin(), p.keep()
+        points = [p.new_buffer() for _ in range(self.parts + 1)]
+        for point in points:
+            p.keep_in(point)
+        writing = _Writing(steps, inputs, plan, p, points, start, begin)
+        for group in steps.groups:
+            treatments = {i: self.treatment(plan, i) for i in group}
+            divided = {i: t for i, t in treatments.items() if t.parts == self.parts}
+            whole = {i: t for i, t in treatments.items() if i not in divided}
+            writing.correct_the_start(divided)
+            writing.step_in_parts(divided)
+            writing.step_at_once(whole)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Writes the steps of one group after the other."""
+
+    steps: Steps
+    inputs: Polynomial
+    plan: Plan
+    p: Emitter
+    points: list[int]
+    """Buffers of all outputs at the start and after each part. Those at the start are corrected to the inputs there, as
+    soon as an instance is reached."""
+    start: int
+    """Buffer of the outputs at the start, as they were recorded."""
+    begin: int
+    """The same before other parts of the system stepped."""
+
+    def correct_the_start(self, group: Mapping[int, Treatment]) -> None:
+        """The first point of each instance of a group belongs to the inputs that it has there."""
+        p, chosen = self.p, [i for i, t in group.items() if t.is_corrected]
+        if not chosen:
+            return
+        p.recall(self.points[0])
+        for i in chosen:
+            p.held.add(i)
+            with self.steps.sources_of(i, p, self.start, self.begin):
+                p.correct([i])
+        p.keep_in(self.points[0])
+
+    def step_in_parts(self, group: Mapping[int, Treatment]) -> None:
+        """The steps of the instances that can be divided."""
+        p, parts = self.p, len(self.points) - 1
+        for k in range(parts if group else 0):
+            p.recall(self.points[k + 1])
+            since = tuple(dict.fromkeys((self.points[k], self.points[0], self.begin)))
+            with p.over(k / parts, (k + 1) / parts):
+                for i, treatment in group.items():
+                    with self.steps.sources_of(i, p, self.start, self.begin):
+                        give(i, treatment, self.inputs, since, p)
+                p.step_all(group)
+            for i in group:
+                p.get(i)
+            for i, treatment in group.items():
+                with self.steps.sources_of(i, p, self.start, self.begin):
+                    if treatment.is_corrected and treatment.is_held:
+                        p.correct([i])
+                    elif treatment.is_corrected and k + 1 == parts:
+                        p.move(i)  # the inputs by which the next start is corrected
+            p.keep_in(self.points[k + 1])
+
+    def step_at_once(self, group: Mapping[int, Treatment]) -> None:
+        """The steps of the others, whose new outputs are known in all parts of the interval."""
+        p = self.p
+        if not group:
+            return
+        p.recall(self.points[-1])
+        for i, treatment in group.items():
+            with self.steps.sources_of(i, p, self.start, self.begin):
+                give(i, treatment, self.inputs, (self.points[0], self.begin), p)
+        p.step_all(group)
+        for i in group:
+            p.get(i)
+        for i, treatment in group.items():
+            if treatment.is_corrected:
+                p.held.add(i)
+                with self.steps.sources_of(i, p, self.start, self.begin):
+                    p.correct([i])
+        end = p.keep()
+        for point in self.points[1:]:
+            p.recall(point)
+            for i in group:
+                p.revert(i, end)
+            p.keep_in(point)
+
+
+SUBSEQUENCE = Subsequence()

@@ -1,0 +1,292 @@
+"""The modes of Gauss-Seidel, its levels, and connections that are stale on purpose, with FMUs written in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from python_fmu import PythonFmu
+
+from fmimaster.algorithms import (
+    END,
+    HELD,
+    LINEAR,
+    MID,
+    MODES,
+    SUBSEQUENCE,
+    GaussSeidel,
+    Jacobi,
+    Linear,
+    Mode,
+    Subsequence,
+)
+from fmimaster.errors import OptionError
+from fmimaster.plan.levels import level_sets
+from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, Polynomial
+from fmimaster.results.results import Results
+from fmimaster.system.states import Call
+
+pytestmark = pytest.mark.usefixtures("each_executor")
+
+Simulate = Callable[..., Results]
+
+TAKES_LINES: dict[str, Any] = {"max_input_derivative_order": 1}
+DIVISIBLE: dict[str, Any] = {"can_handle_variable_communication_step_size": True}
+INDIVISIBLE: dict[str, Any] = {"can_handle_variable_communication_step_size": False}
+
+
+def clock() -> PythonFmu:
+    """Its output is the time at which it stands: a straight line."""
+    return PythonFmu("clock", outputs={"y": lambda v: v.t})
+
+
+def echo(**options: Any) -> PythonFmu:
+    """Its output is its input, plus ten times the integral of it: both are those of a straight line, if it is given one."""
+
+    def step(v: Any, h: float) -> None:
+        v.x += h * (v.course("u", v.t) + v.course("u", v.t + h)) / 2
+        v.u = v.course("u", v.t + h)
+
+    return PythonFmu(
+        "echo",
+        inputs={"u": 0.0},
+        states={"x": 0.0},
+        outputs={"y": lambda v: v.u + 10 * v.x},
+        depends={"y": ["u"]},
+        step=step,
+        **options,
+    )
+
+
+ONE_STEP: dict[str, Any] = {"stop_time": 1, "step_size": 1}
+FED = ["source.y -> echo.u", "echo.y -> sink.u"]
+
+
+def chain(source: PythonFmu, echo: PythonFmu) -> dict[str, PythonFmu]:
+    """A source feeds the echo; something uses the output of the echo."""
+    return {"source": source, "echo": echo, "sink": PythonFmu(inputs={"u": 0.0})}
+
+
+def follow(simulate: Simulate, mode: Mode, **options: Any) -> tuple[Results, PythonFmu]:
+    """An echo of a clock that steps before it, one step of 1 s."""
+    unit = echo(**options)
+    algorithm = GaussSeidel(mode=mode)
+    return simulate(chain(clock(), unit), FED, algorithm=algorithm, **ONE_STEP), unit
+
+
+EXACT = 1.0 + 10 * 0.5
+"""Of the echo after 1 s."""
+
+
+def test_in_the_mode_end_the_value_at_the_end_is_held(simulate: Simulate) -> None:
+    results, _ = follow(simulate, END, **TAKES_LINES)
+    assert results["echo.y"][-1] == 1.0 + 10 * 1.0
+
+
+def test_in_the_mode_mid_the_mean_of_start_and_end_is_held(simulate: Simulate) -> None:
+    results, _ = follow(simulate, MID, **TAKES_LINES)
+    assert results["echo.y"][-1] == 0.5 + 10 * 0.5
+
+
+def test_in_the_mode_lin_an_fmu_that_takes_polynomials_follows_the_line(simulate: Simulate) -> None:
+    results, unit = follow(simulate, LINEAR, **TAKES_LINES)
+    assert results["echo.y"][-1] == EXACT
+    assert len(unit.instances[0].called(Call.DO_STEP)) == 1
+
+
+@pytest.mark.parametrize("mode", [LINEAR, HELD])
+def test_an_fmu_that_takes_none_is_given_the_mean_and_corrected(
+    simulate: Simulate, mode: Mode
+) -> None:
+    """sequence.md 6.3: outputs can be re-evaluated with new inputs."""
+    results, unit = follow(simulate, mode, partials={"y": {"u": 1.0}})
+    assert results["echo.y"][-1] == EXACT
+    assert len(unit.instances[0].called(Call.DO_STEP)) == 1
+
+
+def test_the_mode_held_gives_no_polynomial_also_to_an_fmu_that_takes_them(
+    simulate: Simulate,
+) -> None:
+    results, unit = follow(simulate, HELD, partials={"y": {"u": 1.0}}, **TAKES_LINES)
+    assert results["echo.y"][-1] == EXACT
+    assert unit.instances[0].told == []
+
+
+@pytest.mark.parametrize("sub_steps", [2, 5])
+def test_an_fmu_that_cannot_be_corrected_steps_in_parts(simulate: Simulate, sub_steps: int) -> None:
+    """sequence.md 6.3: neither, but variable step allowed."""
+    results, unit = follow(simulate, Linear(sub_steps), **DIVISIBLE)
+    assert len(unit.instances[0].called(Call.DO_STEP)) == sub_steps
+    last = 1.0 - 0.5 / sub_steps
+    assert results["echo.y"][-1] == pytest.approx(last + 10 * 0.5, rel=1e-14)
+
+
+def test_outputs_of_the_last_part_alone_are_read(simulate: Simulate) -> None:
+    """sequence.md 6.3: publish outputs of the last sub-step only."""
+    _, unit = follow(simulate, LINEAR, **DIVISIBLE)
+    calls = [call for call, _ in unit.instances[0].log]
+    last = len(calls) - 1 - calls[::-1].index(Call.DO_STEP)
+    first = calls.index(Call.DO_STEP)
+    assert Call.GET not in calls[first:last]
+    assert Call.GET in calls[last:]
+
+
+@pytest.mark.filterwarnings("ignore::fmimaster.errors.AccuracyWarning")
+def test_an_fmu_that_can_do_none_of_these_is_given_the_end_and_a_warning_tells_it(
+    simulation: Callable[..., Any],
+) -> None:
+    """sequence.md 6.3: none of these: mode end; say so."""
+    made = simulation(
+        chain(clock(), echo(**INDIVISIBLE)), FED, algorithm=GaussSeidel(mode=LINEAR), **ONE_STEP
+    )
+    [warning] = [w for w in made.prepare().accuracy_warnings if "echo" in w]
+    assert "instead of being interpolated" in warning
+    assert made.run()["echo.y"][-1] == 11.0
+
+
+# Subsequences ---------------------------------------------------------------------------------------------------------
+
+
+def parabola(**options: Any) -> PythonFmu:
+    """Its output is the square of the time."""
+    return PythonFmu("parabola", outputs={"y": lambda v: v.t * v.t}, **options)
+
+
+@pytest.mark.parametrize(("options", "parts"), [(TAKES_LINES, 4), (DIVISIBLE, 4)])
+def test_in_the_mode_sub_inputs_follow_the_points_of_the_source_inside_the_step(
+    simulate: Simulate, options: dict[str, Any], parts: int
+) -> None:
+    unit = echo(**options, partials={"y": {"u": 1.0}})
+    results = simulate(
+        chain(parabola(), unit), FED, algorithm=GaussSeidel(mode=Subsequence(parts)), **ONE_STEP
+    )
+    trapezoids = sum(((k / parts) ** 2 + ((k + 1) / parts) ** 2) / 2 / parts for k in range(parts))
+    assert results["echo.y"][-1] == pytest.approx(1.0 + 10 * trapezoids, rel=1e-14)
+
+
+def test_in_the_mode_sub_a_source_that_cannot_be_divided_is_a_line(simulate: Simulate) -> None:
+    results = simulate(
+        chain(parabola(**INDIVISIBLE), echo(**TAKES_LINES)),
+        FED,
+        algorithm=GaussSeidel(mode=SUBSEQUENCE),
+        **ONE_STEP,
+    )
+    assert results["echo.y"][-1] == pytest.approx(EXACT, rel=1e-14)
+
+
+# Stale connections, levels --------------------------------------------------------------------------------------------
+
+
+def unit(gain: float, inputs: int, **options: Any) -> PythonFmu:
+    """A decay that is driven by its inputs, with a direct part."""
+    names = [f"u{k}" for k in range(inputs)]
+
+    def driven(v: Any, time: float) -> float:
+        return sum((k + 1) * float(v.course(name, time)) for k, name in enumerate(names))
+
+    def step(v: Any, h: float) -> None:
+        v.x += h * (gain * driven(v, v.t + h / 2) - v.x)
+        for name in names:
+            setattr(v, name, v.course(name, v.t + h))
+
+    return PythonFmu(
+        inputs=dict.fromkeys(names, 0.0),
+        states={"x": gain},
+        outputs={"y": lambda v: v.x + 0.1 * gain * sum(getattr(v, n) for n in names[:1]), "z": lambda v: -v.x},
+        depends={"y": names[:1]},
+        step=step,
+        **options,
+    )  # fmt: skip
+
+
+LINKS = ["a.y -> b.u0", "c.z -> b.u1", "b.z -> a.u0", "b.y -> d.u0", "d.z -> c.u0", "a.z -> d.u1"]
+
+
+def net() -> dict[str, PythonFmu]:
+    """Four units; in this order c, which steps after b, is on a lower level: b must be given its older output."""
+    inputs = {"a": 1, "b": 2, "d": 2, "c": 1}
+    attributes = {"b": TAKES_LINES, "d": {"partials": {"y": {"u0": -0.07}}}}
+    return {
+        name: unit(g, inputs[name], **attributes.get(name, {}))
+        for name, g in zip(inputs, (1.0, 0.5, -0.7, 0.3), strict=True)
+    }
+
+
+def run_net(simulate: Simulate, algorithm: Any, **settings: Any) -> Results:
+    return simulate(net(), LINKS, algorithm=algorithm, stop_time=1, step_size=0.1, **settings)
+
+
+@pytest.mark.parametrize("inputs", [Polynomial(), FIRST_ORDER, Polynomial(2, 0)])
+def test_with_all_connections_stale_it_is_jacobi_bit_for_bit(
+    simulate: Simulate, inputs: Polynomial
+) -> None:
+    every = {(link[0], link.split(" -> ")[1][0]) for link in LINKS}
+    expected = run_net(simulate, Jacobi(inputs))
+    for levels in (False, True):
+        found = run_net(simulate, GaussSeidel(inputs, stale=frozenset(every), levels=levels))
+        assert all(np.array_equal(found[n], expected[n]) for n in expected.names)
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+def test_levels_change_no_bit(simulate: Simulate, mode: Mode) -> None:
+    """sequence.md 7, 5: equal when levels run at the same time."""
+    expected = run_net(simulate, GaussSeidel(mode=mode))
+    found = run_net(simulate, GaussSeidel(mode=mode, levels=True), threads=2)
+    assert all(np.array_equal(found[n], expected[n]) for n in expected.names)
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+def test_a_stale_connection_is_as_if_its_target_had_stepped_first(
+    simulate: Simulate, mode: Mode
+) -> None:
+    units = {"a": unit(1.0, 0), "b": unit(0.5, 1)}
+    settings: dict[str, Any] = {"stop_time": 1, "step_size": 0.1}
+    algorithm = GaussSeidel(mode=mode, stale=frozenset({("a", "b")}))
+    found = simulate(units, ["a.z -> b.u0"], algorithm=algorithm, **settings)
+    expected = simulate(units, ["a.z -> b.u0"], algorithm=Jacobi(), **settings)
+    # "sub" integrates in ten parts
+    assert (mode == SUBSEQUENCE) != np.array_equal(found["b.y"], expected["b.y"])
+    fresh = simulate(units, ["a.z -> b.u0"], algorithm=GaussSeidel(mode=mode), **settings)
+    assert not np.array_equal(found["b.y"], fresh["b.y"])
+
+
+def test_levels_are_the_longest_paths_of_fresh_connections() -> None:
+    """sequence.md 3: the table of levels of the four units."""
+    arcs = {(4, 1), (1, 2), (2, 3), (4, 3), (1, 4), (3, 4)}
+    assert level_sets((1, 3, 2, 4), arcs) == ((1, 3), (2, 4))
+    assert level_sets((4, 2, 3, 1), arcs) == ((4, 2), (3, 1))
+    assert level_sets((4, 3, 2, 1), arcs) == ((4, 2), (3, 1))
+    assert level_sets((4, 3, 1, 2), arcs) == ((4,), (3, 1), (2,))
+    assert level_sets((3, 4, 2, 1), arcs) == ((3, 2), (4,), (1,))
+    assert len(level_sets((4, 1, 2, 3), arcs)) == 4
+    assert len(level_sets((3, 4, 1, 2), arcs)) == 4
+    assert level_sets((1, 2, 3, 4), arcs, stale=arcs) == ((1, 2, 3, 4),)
+
+
+# Messages -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (("a", "bb"), "there is no component 'bb'. Did you mean 'b'?"),
+        (("b", "c"), "no output of 'b' is connected to 'c'"),
+    ],
+)
+def test_a_stale_connection_that_does_not_exist_is_refused(
+    simulate: Simulate, pair: tuple[str, str], message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        run_net(simulate, GaussSeidel(stale=frozenset({pair})))
+
+
+def test_settings_that_mean_nothing_are_refused_when_they_are_made() -> None:
+    for make in (Linear, Subsequence):
+        with pytest.raises(OptionError, match="=0: expected at least 1"):
+            make(0)
+    with pytest.raises(OptionError, match="plain Polynomial"):
+        GaussSeidel(ADAPTIVE, mode=LINEAR)
+    with pytest.raises(OptionError, match="expected inputs=HOLD"):
+        GaussSeidel(FIRST_ORDER, mode=SUBSEQUENCE)
