@@ -24,6 +24,12 @@ class Unit:
     """Of the output."""
 
 
+def names_of(unit: Unit) -> list[str]:
+    """Names of its inputs."""
+    n = len(unit.start)
+    return ["u"] if n == 1 else [f"u{k + 1}" for k in range(n)]
+
+
 @dataclass(frozen=True)
 class LoopCase:
     """A loop: units, which output feeds which input, and what must come out."""

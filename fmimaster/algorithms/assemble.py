@@ -11,6 +11,7 @@ from fmimaster.algorithms.event_update import Events
 from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.parts import Parts
+from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.solved import solved
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import OptionError, ProgramError
@@ -90,11 +91,14 @@ def assemble(
     commit, renew, terminate = _common_programs(plan, p)
 
     notes, warnings = loop_notes(attempts[0].program, plan, loops, hindrance)
+    settling = initialization.settling
     told = [s if _differ(plan, settings) else None for s in settings]
     return Programs(
         initialize=initialize,
-        variants=tuple(_variant(plan, p, *pair) for pair in zip(attempts, told, strict=True)),
-        restart=None if again is None else _variant(plan, p, again, told[0]),
+        variants=tuple(
+            _variant(plan, p, *pair, settling) for pair in zip(attempts, told, strict=True)
+        ),
+        restart=None if again is None else _variant(plan, p, again, told[0], settling),
         commit=commit,
         renew=renew,
         terminate=terminate,
@@ -137,13 +141,15 @@ def _differ(plan: Plan, settings: Sequence[FmuSettings]) -> bool:
     )
 
 
-def _variant(plan: Plan, p: Emitter, attempt: _Attempt, values: FmuSettings | None) -> Variant:
+def _variant(
+    plan: Plan, p: Emitter, attempt: _Attempt, values: FmuSettings | None, settling: Settling
+) -> Variant:
     """A variant, with the program that sets these parameters before its steps."""
     tell = Program("tell", ())
     if values is not None:
         tell, ready = emit_settings(plan, p, values), State.STEP_MODE
         check(tell, plan, begin=ready, end=ready, history=bool(p.history))
-    events = Events(plan, p.history, p.hooks, p.derivatives, attempt.event_hook)
+    events = Events(plan, p.history, p.hooks, p.derivatives, attempt.event_hook, settling)
     return Variant(attempt.program, attempt.rollback, tell, events, attempt.leader)
 
 

@@ -27,6 +27,7 @@ class Events:
     hooks: list[Hook]
     derivatives: Mapping[int, int]
     hook: Hook | None = None
+    settling: Settling = Settling()
     _known: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Program] = field(
         default_factory=dict
     )
@@ -38,7 +39,7 @@ class Events:
         key = instances, fired, early
         if key not in self._known:
             p = Emitter(self.plan, self.history, hooks=self.hooks, derivatives=self.derivatives)
-            emit_event(self.plan, p, instances, fired, self.hook if early else None)
+            emit_event(self.plan, p, instances, fired, self.hook if early else None, self.settling)
             program = p.program("event")
             ready = State.STEP_MODE
             check(program, self.plan, begin=ready, end=ready, history=bool(self.history))
@@ -47,7 +48,12 @@ class Events:
 
 
 def emit_event(
-    plan: Plan, p: Emitter, instances: Iterable[int], fired: Iterable[int], hook: Hook | None = None
+    plan: Plan,
+    p: Emitter,
+    instances: Iterable[int],
+    fired: Iterable[int],
+    hook: Hook | None = None,
+    settling: Settling | None = None,
 ) -> None:
     """Write the program of an event.
 
@@ -59,6 +65,8 @@ def emit_event(
         Triggers that the importer makes active.
     hook
         Works on the value store after triggers and payload have moved.
+    settling
+        How values are brought together after each update.
     """
     instances = tuple(instances)
     modes = [i for i in instances if plan.instances[i].event_mode]
@@ -66,7 +74,7 @@ def emit_event(
         p.mode(i, State.EVENT_MODE)
     for trigger in fired:
         p.tick(trigger)
-    emit_updates(plan, p, instances, hook)
+    emit_updates(plan, p, instances, hook, settling=settling)
     for i in modes:
         p.mode(i, State.STEP_MODE)
     p.forget()

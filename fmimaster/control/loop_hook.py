@@ -38,7 +38,7 @@ from fmimaster.errors import LoopError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Hook, Partials, Twin
+from fmimaster.program.hook import Hook, Partials, Solutions, Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
@@ -267,7 +267,7 @@ class LoopHooks:
         self._has_asked = False
         self._slots = plan.layout.slots
         self.begin: Hook = _Begin(self)
-        self.sweep: Hook = LoopSweep(self)
+        self.sweep: Hook = _Sweep(self)
 
     def holding(self, outputs: Sequence[Node]) -> Hook:
         """A hook that puts back what was tried for these outputs, after an instance was read in passing."""
@@ -409,11 +409,6 @@ class LoopHooks:
     # What users read
 
     @property
-    def sweeps(self) -> int:
-        """Those of all solutions so far."""
-        return int(self.counts[_At.TOTAL])
-
-    @property
     def name(self) -> str:
         """The loop, for listings."""
         return listed(self.unknowns.names, 3)
@@ -520,7 +515,7 @@ class _InPython(Hook):
         return self.hooks.swept(store)
 
 
-class LoopSweep(_InPython):
+class _Sweep(_InPython):
     """What is called at the end of each sweep over a loop."""
 
     def twin(self, store: ValueStore) -> Twin | None:
@@ -532,6 +527,14 @@ class LoopSweep(_InPython):
     def warnings(self) -> tuple[str, ...]:
         """Of the solver."""
         return self.hooks.warnings
+
+    @property
+    def solutions(self) -> Solutions:
+        """Of the loop."""
+        h = self.hooks
+        return Solutions(
+            tuple(h.variables), *(int(h.counts[k]) for k in (_At.SOLUTIONS, _At.TOTAL, _At.MOST))
+        )
 
     def partials(self, instance: int) -> Partials | None:
         """Where DERIVE leaves those of an instance."""

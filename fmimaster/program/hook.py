@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,17 @@ NOTHING, WHAT_VARIES, EVERYTHING = range(3)
 """What of partial derivatives is wanted; the kernel has the same numbers."""
 
 
+class Solutions(NamedTuple):
+    """How often a hook has solved a loop."""
+
+    variables: tuple[str, ...]
+    """Of the loop: ``"instance.variable"``, in the order of names."""
+    times: int
+    sweeps: int
+    most: int
+    """Sweeps of the solution that took most."""
+
+
 class Hook(ABC):
     """What CALL calls.
 
@@ -89,6 +100,11 @@ class Hook(ABC):
     @abstractmethod
     def __call__(self, store: ValueStore) -> bool:
         """Work on the value store; True to ask for another pass of the enclosing REPEAT."""
+
+    @property
+    def solutions(self) -> Solutions | None:
+        """Of a loop, if the hook solves one."""
+        return None
 
     def partials(self, instance: int) -> Partials | None:
         """Where DERIVE leaves partial derivatives of an instance; None if the hook needs none."""

@@ -23,6 +23,42 @@ class InstanceStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopStatistics:
+    """How often an algebraic loop was solved during a run, and in how many sweeps."""
+
+    variables: tuple[str, ...]
+    """``"instance.variable"``, in the order of names."""
+    solutions: int
+    sweeps: int
+    most_sweeps: int
+    """Of the solution that took most."""
+
+    def __add__(self, other: LoopStatistics) -> LoopStatistics:
+        """Those of both; the loop is the same."""
+        return LoopStatistics(
+            self.variables,
+            self.solutions + other.solutions,
+            self.sweeps + other.sweeps,
+            max(self.most_sweeps, other.most_sweeps),
+        )
+
+    def line(self) -> str:
+        """One line for the end of a run."""
+        shown = ", ".join(self.variables[:MOST_NAMES])
+        more = len(self.variables) - MOST_NAMES
+        shown += f" and {more} more" if more > 0 else ""
+        times = f"{self.solutions} time{'' if self.solutions == 1 else 's'}"
+        return (
+            f"loop of {in_a_line(shown)}: solved {times} in {self.sweeps} sweeps, at most {self.most_sweeps} "
+            "for one solution"
+        )
+
+
+MOST_NAMES = 8
+"""Variables of a loop that are named; of more, the line has the number."""
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """Numbers of steps and calls, wall times, warnings and notes of a run."""
 
@@ -42,9 +78,11 @@ class Statistics:
     """Choices that were made where the user gave none."""
     events: int = 0
     """Events that the run has let happen or located."""
+    loops: tuple[LoopStatistics, ...] = ()
+    """Of the algebraic loops that were solved; each in all modes together."""
 
     def lines(self) -> list[str]:
-        """Summary for the end of a run: one line of totals, a row per instance, warnings, notes.
+        """Summary for the end of a run: one line of totals, a row per instance, loops, warnings, notes.
 
         Events, and how often instances were restored, are listed if there were any.
 
@@ -68,6 +106,7 @@ class Statistics:
             for name, *numbers in rows:
                 cells = (f"  {cell:>{w}}" for cell, w in zip(numbers, others, strict=True))
                 lines.append(f"{name:<{first}}" + "".join(cells))
+        lines += [loop.line() for loop in self.loops]
         lines += [f"warning: {warning}" for warning in self.warnings]
         return lines + [f"note: {note}" for note in self.notes]
 

@@ -23,7 +23,7 @@ from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.recorder import Recorder
 from fmimaster.results.results import Results
-from fmimaster.results.statistics import InstanceStatistics, Statistics
+from fmimaster.results.statistics import InstanceStatistics, LoopStatistics, Statistics
 from fmimaster.run.choice import choose_executor
 from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.loop import Loop
@@ -261,11 +261,22 @@ class Session:
             warnings=(*self.prepared.warnings, *self._warnings_of_run),
             notes=self.prepared.notes,
             events=self.state.event_log.count,
+            loops=self._loops(),
         )
         rows = self.rows.recorder.results(statistics)
         return replace(
             rows, events=self.facts.events, steps=self.facts.steps(self.executor.reached)
         )
+
+    def _loops(self) -> tuple[LoopStatistics, ...]:
+        """Those that were solved; what was done to the same loop in different programs is added."""
+        found: dict[tuple[str, ...], LoopStatistics] = {}
+        for hook in self.programs.hooks:
+            if (solutions := hook.solutions) is not None and solutions.sweeps:
+                one = LoopStatistics(*solutions)
+                before = found.get(one.variables)
+                found[one.variables] = one if before is None else before + one
+        return tuple(found[variables] for variables in sorted(found))
 
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:

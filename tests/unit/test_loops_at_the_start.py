@@ -8,12 +8,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from loop_cases import CASES, MORE, MOST_SWEEPS, LoopCase, Unit
+from loop_cases import CASES, MORE, MOST_SWEEPS, LoopCase, Unit, names_of
 from pytest import approx
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms.settling import Settling
-from fmimaster.control.loop_hook import LoopSweep
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import AccuracyWarning, LoopError
 from fmimaster.results.results import Results
@@ -31,11 +30,6 @@ CLOSE = 1e-8
 """loops.md, section 4: "to reach the values to 1e-8 relative"; the reference runs have a tolerance of 1e-10."""
 
 SOLVER = LoopSolver(relative=1e-10)
-
-
-def names_of(unit: Unit) -> list[str]:
-    n = len(unit.start)
-    return ["u"] if n == 1 else [f"u{k + 1}" for k in range(n)]
 
 
 def fmu_of(unit: Unit, *, derivatives: bool = False) -> PythonFmu:
@@ -70,7 +64,7 @@ def bench_of(case: LoopCase, **options: Any) -> Bench:
 
 def sweeps(bench: Bench) -> int:
     """Sweeps over all loops."""
-    return sum(h.hooks.sweeps for h in bench.programs.hooks if isinstance(h, LoopSweep))
+    return sum(h.solutions.sweeps for h in bench.programs.hooks if h.solutions)
 
 
 SOLVED = [name for name, case in CASES.items() if case.solution]
