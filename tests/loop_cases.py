@@ -151,3 +151,29 @@ CASES: Mapping[str, LoopCase] = {
         sweeps=8,
     ),
 }
+
+# With reference FMUs --------------------------------------------------------------------------------------------------
+
+AFFINE: Mapping[str, Mapping[str, tuple[list[list[float]], list[float]]]] = {
+    "L1": {"a": ([[0.5]], [1.0]), "b": ([[0.4]], [2.0])},
+    "L2": {"a": ([[-2.0]], [3.0]), "b": ([[1.5]], [1.0])},
+    "L5": {f"s{k + 1}": ([[float(a) for a in _A[k] if a]], [float(_B[k])]) for k in range(4)},
+    "L6b": {"a": ([[1.0]], [1.0]), "b": ([[1.0]], [0.0])},
+    "L6c": {"a": ([[1.0]], [0.0]), "b": ([[1.0]], [0.0])},
+}
+"""Case → unit → D and f of a LinearSystem without states."""
+
+_SAME = {"c0": 0.0, "c1": 1.0}
+
+PARAMETERS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+    "L3": {"a": {"function": 1}, "b": _SAME},
+    "L4": {"a": {"c0": 3.0, "c1": 0.0, "c3": -1.0}, "b": _SAME},
+    "L6a": {"a": {"c0": 1.0, "c1": 0.0, "c2": 1.0}, "b": _SAME},
+    **{f"L7{k}": {"a": {"c0": 0.75, "c1": 0.0, "c2": 0.25}, "b": _SAME} for k in "abc"},
+    "L8": {"pump": {"c0": 10.0, "c1": 0.0, "c2": -1.0}, "pipe": {"function": 3}},
+    "L9": {
+        "a": {"function": 2, "c0": 1e5, "c1": -1e5},
+        "b": {"c0": 0.0, "c1": 1e-5},
+    },
+}
+"""Case → unit → parameters of a LoopFunction."""
