@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=".",
         help="folder for the files (made if needed)",
     )
-    add("--fmus", metavar="VERSION", help="which FMUs, of two-mass: mixed, fmi2, fmi3")
+    add("--fmus", metavar="VERSION", help="which FMUs, such as fmi2; of demos that have a choice")
     add("--no-progress", action="store_true", help="show no progress bar")
 
 

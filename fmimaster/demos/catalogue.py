@@ -136,8 +136,51 @@ class TwoMassDemo:
         )
 
 
+@dataclass(frozen=True)
+class FourUnitsDemo:
+    """All sequences of the four units, with their cost and their error."""
+
+    name: str = "four-units"
+    title: str = (
+        "Four coupled units: which trigger sequence is best, by three objectives and by simulation"
+    )
+    text: str = (
+        "Three rotating masses and a controller, each an FMU, are stepped one after the other in all 24 sequences. An "
+        "input is stale if its component steps before the one that feeds it. Objectives, smaller is better: the number of "
+        "stale inputs; of those with feed-through; the weights of the paper. Error: RMS relative to the monolithic "
+        "solution."
+    )
+    versions: tuple[str, ...] = ("fmi3", "fmi2")
+
+    def show(self, stage: Stage) -> None:
+        """Run all sequences."""
+        # matplotlib is slow to import
+        from fmimaster.demos import four_units
+        from fmimaster.demos.four_units_figures import write_figures
+
+        runs = four_units.run_all(stage.version or self.versions[0])
+        stage.print(four_units.table(runs))
+        best = four_units.winner(runs)
+        file = stage.folder / f"{self.name}.csv"
+        write_csv(best.results, file)
+        published = best.order == four_units.PUBLISHED
+        stage.tell(
+            [
+                f"The smallest error, {best.error:.5f}, has the sequence {' '.join(best.order)}"
+                f"{', as published' if published else ''}.",
+                f"It is set by --algorithm GaussSeidel --mode lin --sequence {','.join(best.order)}",
+                f"{len(best.results)} rows of it written to {file}",
+                *(
+                    f"figure written to {path}"
+                    for path in write_figures(runs, self.name, stage.folder)
+                ),
+            ]
+        )
+
+
 DEMOS: tuple[Demo, ...] = (
     TwoMassDemo(),
+    FourUnitsDemo(),
     SystemDemo(
         name="dahlquist",
         title="Dahlquist's test equation x' = -k x + u, one FMI 3.0 FMU",

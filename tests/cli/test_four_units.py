@@ -1,0 +1,54 @@
+"""``fmimaster demo four-units``: all sequences of the four units of Holzinger and Benedikt."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import Outcome, reference
+
+from fmimaster.demos import four_units
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def published() -> dict[str, dict[str, str]]:
+    with (DATA / "seq_paper_24.csv").open() as stream:
+        return {row["sequence"]: row for row in csv.DictReader(stream)}
+
+
+def test_all_24_objectives_in_three_weightings_are_those_of_the_paper() -> None:
+    """sequence.md 7.2."""
+    rows = published()
+    for order in four_units.ORDERS:
+        row, cost = rows.pop("".join(name[1] for name in order)), four_units.objective(order)
+        expected = [float(row[f"obj_{kind}"]) for kind in ("count", "feedthrough", "advanced")]
+        assert [cost.count, cost.feed_through, cost.advanced] == pytest.approx(expected, abs=1e-12)
+    assert not rows
+
+
+def test_the_monolithic_solution_passes_the_published_points() -> None:
+    """sequence.md 2.3: y11 and y12 at 0.05 s and at the end; printed with eight digits."""
+    y = four_units.monolithic()
+    assert list(y[500, :2]) == pytest.approx([10.983999, -9.7861305], rel=5e-8)
+    assert list(y[-1, :2]) == pytest.approx([9.9329042, 0.0601096], rel=1e-6)
+
+
+def test_the_demo_prints_all_sequences_and_names_the_published_one(
+    run: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    reference("systems/four-units-fmi3.ssp")
+    outcome = run("demo", "four-units", "--output-directory", tmp_path)
+    assert outcome.status == 0, outcome.err
+    rows = [line.split() for line in outcome.out.splitlines() if line.startswith("S")]
+    assert len(rows) == 24
+    for row in rows:
+        expected = published()["".join(name[1] for name in row[:4])]
+        # printed with five digits behind the point
+        assert float(row[7]) == pytest.approx(float(expected["lin_all"]), abs=6e-6)
+        assert float(row[9]) == pytest.approx(float(expected["lin_S1"]), abs=6e-6)
+    assert "The smallest error, 0.01807, has the sequence S3 S4 S1 S2, as published." in outcome.err
+    files = {path.name for path in tmp_path.iterdir()}
+    assert files == {"four-units.csv", "four-units.png", "four-units-objective.png"}
