@@ -1,0 +1,81 @@
+"""Algebraic loops of FMUs in Step Mode, solved by going back: loops.md 7.2 and 7.4."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from linear_fmu import linear_fmu
+from loop_cases import CASES
+from loop_fmus import loop_system
+from pytest import approx
+
+from fmimaster import (
+    Backend,
+    GaussSeidel,
+    LoopSolver,
+    Results,
+    Simulation,
+    SystemBuilder,
+)
+
+pytestmark = [
+    pytest.mark.parametrize("version", ["fmi2", "fmi3"]),
+    pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.FASTEST]),
+]
+
+SOLVED = [name for name, case in CASES.items() if case.solution and name != "L6c"]
+STRONG = ("L4", "L7b")
+"""Their gain at the solution is more than 1: what a sweep gives has a larger residual than what it was given."""
+
+
+def run(system: SystemBuilder, backend: Backend, **options: object) -> Results:
+    """Ten steps; a loop that is not solved would be refused."""
+    return Simulation(
+        system.build(),
+        stop_time=1,
+        step_size=0.1,
+        strict=True,
+        loop_solver=LoopSolver(relative=1e-10),
+        backend=backend,
+        **options,  # type: ignore[arg-type]
+    ).run()
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_loops_of_fmus_stay_solved(
+    name: str, version: str, backend: Backend, tmp_path: Path
+) -> None:
+    """loops.md 7.2, L1 to L9 with FMUs: the value in each row, and one sweep where nothing changes."""
+    results = run(loop_system(name, tmp_path, version), backend)
+    for output, value in CASES[name].solution.items():
+        assert results[output] == approx(np.full(11, value), rel=1e-8)
+    (calls,) = {i.calls for i in results.statistics.instances}
+    assert calls == 10 or (name in STRONG and calls <= 13)
+
+
+@pytest.mark.parametrize("algorithm", [None, GaussSeidel()], ids=["jacobi", "gauss-seidel"])
+def test_a_loop_follows_what_drives_it(
+    algorithm: GaussSeidel | None, version: str, backend: Backend, tmp_path: Path
+) -> None:
+    """loops.md 7.2, L8 with FMUs in Step Mode, gain -1: p = 10 + s - q^2, q = sqrt(p), with s = t."""
+    loop_system("L8", tmp_path, version)  # writes the FMUs
+    driven = SystemBuilder("driven")
+    for name in ("pump", "pipe"):
+        driven.add(name, tmp_path / f"{name}.fmu")
+    for name, value in {"c0": 10.0, "c1": 0.0, "c2": -1.0}.items():
+        driven.set(f"pump.{name}", value)
+    driven.set("pipe.function", 3)
+    driven.set("pipe.u", 1.0)
+    driven.add("s", linear_fmu(tmp_path / "s.fmu", version, a=[[0.0]], e=[1.0], c=[[1.0]]))
+    driven.add("sum", linear_fmu(tmp_path / "sum.fmu", version, d=[[1.0, 1.0]]))
+    driven.connect("pump.y", "sum.u1")
+    driven.connect("s.y1", "sum.u2")
+    driven.connect("sum.y1", "pipe.u")
+    driven.connect("pipe.y", "pump.u")
+    results = run(driven, backend, algorithm=algorithm)
+    assert results["sum.y1"] == approx((10 + results.time) / 2, rel=1e-8)
+    calls = {i.name: i.calls for i in results.statistics.instances}
+    assert calls["s"] == 10
+    assert 20 < calls["pump"] == calls["pipe"] == calls["sum"] <= 60
