@@ -1,0 +1,250 @@
+"""The modes of Gauss-Seidel on the four units of Holzinger and Benedikt (2019), in all 24 sequences.
+
+sequence.md 7, acceptance 4 and 5, and section 6.3; the figures of its section 2.3.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from edited_fmu import edited_fmu
+from numpy.typing import NDArray
+
+from fmimaster import Backend, Results, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import MODES, GaussSeidel, Linear, Mode
+from fmimaster.plan.levels import level_sets
+
+DATA = Path(__file__).parents[1] / "data"
+TABLE = np.genfromtxt(DATA / "seq_paper_24.csv", delimiter=",", names=True, dtype=None)
+SEQUENCES = [str(row["sequence"]) for row in TABLE]
+OUTPUTS = ("y11", "y12", "y21", "y31", "y41", "y42")
+NAMES = [f"S{name[1]}.{name}" for name in OUTPUTS]
+CONNECTIONS = {
+    "S1.u11": "S4.y42",
+    "S2.u21": "S1.y11",
+    "S3.u31": "S2.y21",
+    "S3.u32": "S4.y41",
+    "S4.u41": "S1.y12",
+    "S4.u42": "S3.y31",
+}
+FOUR_MODES = ("lin", "sub", "end", "mid")
+SOME = ("3412", "2143", "1324")
+"""Sequences with 0, 3 and 1 stale inputs of direct feed-through."""
+
+Rows = NDArray[np.float64]
+
+
+def rows_of(results: Results) -> Rows:
+    """Shape (151, 6)."""
+    return np.array([results[name] for name in NAMES]).T
+
+
+def reference(name: str) -> Rows:
+    rows: Rows = np.loadtxt(DATA / name, delimiter=",", skiprows=1)
+    return rows[:, 1:]
+
+
+def run(sequence: str, mode: Mode, version: str = "fmi2", **settings: Any) -> Rows:
+    algorithm = GaussSeidel(mode=mode, levels=settings.pop("levels", False))
+    system = settings.pop("system", reference_path(f"systems/four-units-{version}.ssp"))
+    order = [f"S{k}" for k in sequence]
+    return rows_of(simulate(system, algorithm=algorithm, sequence=order, **settings))
+
+
+@cache
+def simulated(sequence: str, mode: str, version: str = "fmi2") -> Rows:
+    return run(sequence, MODES[mode], version)
+
+
+def rms(values: Rows) -> Rows:
+    found: Rows = np.sqrt(np.mean(values**2, axis=0))
+    return found
+
+
+def errors(rows: Rows) -> dict[str, float]:
+    """Relative errors of y11 and y12, of both, and of all outputs, as in section 2.3."""
+    exact = reference("seq_paper_mono_euler.csv")
+    found = rms(rows - exact) / rms(exact)
+    return {"y11": found[0], "y12": found[1], "S1": found[:2].mean(), "all": found.mean()}
+
+
+@pytest.mark.parametrize("mode", FOUR_MODES)
+def test_all_24_sequences_have_the_errors_of_the_table(mode: str) -> None:
+    """sequence.md 7, 4: equal to seq_paper_24.csv to 1e-5; FMI 2.0."""
+    for row in TABLE:
+        found = errors(simulated(str(row["sequence"]), mode))
+        expected = {name: float(row[f"{mode}_{name}"]) for name in found}
+        assert found == pytest.approx(expected, rel=1e-5), row["sequence"]
+
+
+@pytest.mark.parametrize("mode", FOUR_MODES)
+def test_fmi_3_gives_the_same_values(mode: str) -> None:
+    """sequence.md 7, 4; FMI 3.0: all 24 sequences with lin, some in the other modes to save time."""
+    for sequence in SEQUENCES if mode == "lin" else SOME:
+        # the line is evaluated by the FMU in FMI 2.0, by the importer in FMI 3.0
+        expected = simulated(sequence, mode)
+        off = np.abs(simulated(sequence, mode, "fmi3") - expected).max(axis=0)
+        assert (off <= 1e-12 * np.abs(expected).max(axis=0)).all()
+
+
+def test_trajectories_of_all_24_sequences_with_lin_are_those_of_the_specification() -> None:
+    """sequence.md 7, 4: equal to 1e-7 of the maximum; the file has 9 digits."""
+    columns = np.genfromtxt(DATA / "seq_paper_24_lin_y11_y12.csv", delimiter=",", names=True)
+    for sequence in SEQUENCES:
+        rows = simulated(sequence, "lin")
+        for k, name in enumerate(OUTPUTS[:2]):
+            expected = columns[f"{name}_{sequence}"]
+            assert np.abs(rows[:, k] - expected).max() <= 1e-7 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize("mode", ["lin", "sub", "end"])
+def test_trajectories_of_the_best_sequence_are_those_of_the_specification(
+    mode: str, version: str
+) -> None:
+    """sequence.md 7, 4: equal to 1e-7 of the maximum, all six outputs."""
+    expected = reference(f"seq_paper_3412_{mode}.csv")
+    off = np.abs(simulated("3412", mode, version) - expected).max(axis=0)
+    assert (off <= 1e-7 * np.abs(expected).max(axis=0)).all()
+
+
+def test_with_all_connections_stale_it_is_jacobi() -> None:
+    """sequence.md 2.3: Jacobi is all inputs stale."""
+    every = {(source[:2], target[:2]) for target, source in CONNECTIONS.items()}
+    system = reference_path("systems/four-units-fmi2.ssp")
+    found = rows_of(simulate(system, algorithm=GaussSeidel(mode=Linear(), stale=frozenset(every))))
+    expected = reference("seq_paper_jacobi.csv")
+    assert (np.abs(found - expected).max(axis=0) <= 1e-7 * np.abs(expected).max(axis=0)).all()
+
+
+@pytest.mark.parametrize("mode", ["lin", "end"])
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_both_executors_give_the_same_bits(mode: str, version: str) -> None:
+    for sequence in SOME[:2]:
+        settings: dict[str, Any] = {"version": version, "stop_time": 0.01}
+        native = run(sequence, MODES[mode], **settings)
+        interpreted = run(sequence, MODES[mode], backend=Backend.REFERENCE, **settings)
+        assert np.array_equal(native, interpreted)
+
+
+def test_both_executors_give_the_same_bits_in_the_other_modes() -> None:
+    for mode in ("mid", "held", "sub"):
+        native = run("3412", MODES[mode], stop_time=0.01)
+        interpreted = run("3412", MODES[mode], stop_time=0.01, backend=Backend.REFERENCE)
+        assert np.array_equal(native, interpreted), mode
+
+
+# Classes of sequences -------------------------------------------------------------------------------------------------
+
+
+def orientation(sequence: str) -> frozenset[tuple[str, str]]:
+    """The connected pairs, each in the order in which its units step."""
+    pairs = {frozenset((s[1], t[1])) for t, s in CONNECTIONS.items()}
+    ordered = (sorted(pair, key=sequence.index) for pair in pairs)
+    return frozenset((first, second) for first, second in ordered)
+
+
+def test_14_results_are_distinct_and_equal_inside_an_orientation_class() -> None:
+    """sequence.md 7, 5."""
+    classes: dict[frozenset[tuple[str, str]], set[bytes]] = {}
+    for sequence in SEQUENCES:
+        found = classes.setdefault(orientation(sequence), set())
+        found.add(simulated(sequence, "lin").tobytes())
+    assert [len(results) for results in classes.values()] == [1] * 14
+    assert len(set().union(*classes.values())) == 14
+
+
+def test_levels_in_threads_give_the_same_bits() -> None:
+    """sequence.md 7, 5: bit-identical when levels run in parallel threads."""
+    arcs = {(int(s[1]), int(t[1])) for t, s in CONNECTIONS.items()}
+    for sequence in SEQUENCES:
+        if len(level_sets([int(k) for k in sequence], arcs)) == 4:
+            continue  # nothing is parallel
+        found = run(sequence, MODES["lin"], levels=True, threads=2)
+        assert np.array_equal(found, simulated(sequence, "lin")), sequence
+
+
+# What the modes are worth ---------------------------------------------------------------------------------------------
+
+
+def rank(of: str, mode: str, name: str) -> int:
+    """How many sequences are better, plus 1; equal ones are those of one class."""
+    found = {s: errors(simulated(s, mode))[name] for s in SEQUENCES}
+    return 1 + sum(e < found[of] * (1 - 1e-9) for e in found.values())
+
+
+@pytest.mark.parametrize(
+    ("mode", "ranks"),
+    [
+        ("lin", (1, 1, 1, 1)),
+        ("sub", (3, 1, 1, 1)),
+        ("end", (17, 24, 24, 21)),
+        ("mid", (3, 18, 18, 3)),
+    ],
+)
+def test_the_published_optimum_is_the_best_sequence_if_inputs_are_interpolated(
+    mode: str, ranks: tuple[int, ...]
+) -> None:
+    """sequence.md 2.3: does {3,4,1,2} win? Errors of y11, y12, of both, of all outputs."""
+    assert tuple(rank("3412", mode, name) for name in ("y11", "y12", "S1", "all")) == ranks
+
+
+@pytest.fixture(scope="module", params=["fmi2", "fmi3"])
+def held_units(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """Two systems of units that cannot interpolate; those of the second can neither be corrected."""
+    folder, version = tmp_path_factory.mktemp("units"), request.param
+    cannot: dict[str, str | None] = {
+        "canHandleVariableCommunicationStepSize": "true",
+        "maxInputDerivativeOrder": None,
+        "canInterpolateInputs": None,
+        "providesIntermediateUpdate": None,
+    }
+    kept = dict(cannot)
+    lost = cannot | {"providesDirectionalDerivatives": None}
+    files = {}
+    for name, capabilities in (("corrected", kept), ("divided", lost)):
+        for k in range(1, 5):
+            unknowns = {o: {"dependenciesKind": None} for o in OUTPUTS if o[1] == str(k)}
+            edited_fmu(
+                reference_path(f"{version}/FourUnitsS{k}.fmu"),
+                folder / f"{name}{k}.fmu",
+                capabilities=capabilities,
+                unknowns=unknowns,
+            )
+        files[name] = folder / name
+    return files
+
+
+def of_files(stem: Path) -> Any:
+    builder = SystemBuilder("four units")
+    for k in range(1, 5):
+        builder.add(f"S{k}", stem.with_name(f"{stem.name}{k}.fmu"))
+    for target, source in CONNECTIONS.items():
+        builder.connect(source, target)
+    return builder.build(stop_time=0.15, step_size=0.001)
+
+
+@pytest.mark.parametrize(
+    ("sub_steps", "error"), [(1, 0.10416), (2, 0.05893), (5, 0.03166), (10, 0.02334)]
+)
+def test_sub_steps_in_place_of_interpolated_inputs(
+    held_units: dict[str, Path], sub_steps: int, error: float
+) -> None:
+    """sequence.md 6.3: the error of S1 with the sequence 3412; one micro step of 10 in each part at most."""
+    system = of_files(held_units["divided"])
+    found = errors(run("3412", Linear(sub_steps), system=system))
+    assert found["S1"] == pytest.approx(error, abs=6e-6)
+
+
+def test_held_inputs_and_corrected_outputs_in_place_of_interpolated_inputs(
+    held_units: dict[str, Path],
+) -> None:
+    """sequence.md 6.3: 0.01703, as good as lin without any sub-step."""
+    found = errors(run("3412", Linear(), system=of_files(held_units["corrected"])))
+    assert found["S1"] == pytest.approx(0.01703, abs=6e-6)
