@@ -22,7 +22,8 @@ class StepResponse:
     @property
     def at_once(self) -> NDArray[np.float64]:
         """D: the part that shows at once; shape (outputs,)."""
-        return self.values[0]
+        first: NDArray[np.float64] = self.values[0]
+        return first
 
     @property
     def after_a_step(self) -> NDArray[np.float64]:

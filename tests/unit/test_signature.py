@@ -140,7 +140,9 @@ def test_of_many_units_no_move_of_one_unit_is_better() -> None:
         for place in range(len(units)):
             moved = (*others[:place], unit, *others[place:])
             assert trials.error(moved, units) >= least - 1e-9
-    some = [trials.error(random.permutation(list(units)), units) for _ in range(250)]
+    some = [
+        trials.error(tuple(random.permutation(list(units)).tolist()), units) for _ in range(250)
+    ]
     assert least <= min(some)
 
 
