@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
-from fmimaster.commands import demo, info, plan, plot, simulate, steps, validate
+from fmimaster.commands import demo, info, optimize, plan, plot, simulate, steps, validate
 from fmimaster.commands.text import tell, write
 from fmimaster.errors import AccuracyWarning, FileError, FmimasterError, Interrupted
 from fmimaster.given_path import given_path
@@ -40,6 +40,7 @@ _COMMANDS = {
     "info": info,
     "validate": validate,
     "plan": plan,
+    "optimize": optimize,
     "plot": plot,
     "steps": steps,
     "demo": demo,

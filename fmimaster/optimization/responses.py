@@ -45,20 +45,20 @@ def mean_rate(responses: list[StepResponse]) -> float:
 
     Source: Juang and Pappa (1985), An eigensystem realization algorithm, eqs. (8) to (22).
     """
-    pulses = np.stack([r.pulses for r in responses], axis=2)  # points, outputs, inputs
-    n = min(_BLOCKS, len(pulses) // 2)
-    if n == 0:
+    if not responses:
         return 0.0
-    sizes = np.max(np.abs(pulses), axis=(0, 2))
+    pulses = np.stack([r.pulses for r in responses], axis=2)  # points, outputs, inputs
+    sizes = np.max(np.abs(pulses), axis=(0, 2), initial=0.0)
+    if len(pulses) < 2 or not np.any(sizes > 0):
+        return 0.0
+    n = min(_BLOCKS, len(pulses) // 2)
     pulses = pulses[:, sizes > 0] / sizes[sizes > 0][:, None]
     # a Hankel matrix whose blocks are the responses of all outputs to all inputs
     first, second = (
         np.block([[pulses[i + j + shift] for j in range(n)] for i in range(n)]) for shift in (0, 1)
     )
     u, s, v = np.linalg.svd(first, full_matrices=False)
-    rank = int(np.sum(s > _RANK * s[0])) if s.size and s[0] > 0 else 0
-    if rank == 0:
-        return 0.0
+    rank = int(np.sum(s > _RANK * s[0]))
     root = 1 / np.sqrt(s[:rank])
     step = root[:, None] * (u[:, :rank].T @ second @ v[:rank].T) * root
     mu = np.linalg.eigvals(step).astype(complex)

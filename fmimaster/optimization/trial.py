@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arc = tuple[str, str]
-"""All connections from one unit to another one, by the names of the two."""
+"""All connections from one group of components to another one, by the names of the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Trial:
     """One simulation, which differs from others by these facts only."""
 
     sequence: tuple[str, ...]
-    """Names of the units, in the order in which they are stepped."""
+    """Names of the groups, in the order in which they are stepped."""
     stale: frozenset[Arc] = frozenset()
     """Arcs whose inputs are extrapolated although their sources have stepped before."""
     halved: bool = False

@@ -1,0 +1,253 @@
+"""``fmimaster optimize``: search the trigger sequence with the smallest error, by simulations."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from fmimaster.algorithms import GaussSeidel
+from fmimaster.commands import settings
+from fmimaster.commands.event_settings import plain_name
+from fmimaster.commands.running import check_outputs
+from fmimaster.commands.text import aligned, section, tell, write, write_json
+from fmimaster.errors import FmimasterError, OptionError, did_you_mean
+from fmimaster.fmu.output import fmu_output_to_log
+from fmimaster.given_path import given_path
+from fmimaster.optimization.fuzzy import Fuzzy
+from fmimaster.optimization.propagated import Propagated
+from fmimaster.optimization.sequence_search import FoundSequence, Method, SequenceSearch
+from fmimaster.optimization.signature import Candidate, Signature
+from fmimaster.optimization.trial import stale_arcs
+from fmimaster.program.polynomial import HOLD
+from fmimaster.system.ssp_copy import check_copy, copy_with_annotation
+from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
+
+HELP = "Search the trigger sequence with the smallest error, by simulations with some of them."
+
+_METHODS: Mapping[str, type[Method]] = {
+    "signature": Signature,
+    "propagated": Propagated,
+    "fuzzy": Fuzzy,
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The settings of the simulation, the method, and where the answer goes."""
+    settings.add_arguments(parser)
+    add = parser.add_argument
+    names = ", ".join(_METHODS)
+    add("--method", default="signature", metavar="NAME", help=f"{names} (signature, if left out)")
+    verified = "how many of the best predicted sequences are simulated (signature; 5, if left out)"
+    add("--verify", type=int, metavar="K", help=verified)
+    micro = "step size in s inside of a component (fuzzy); can be repeated"
+    add("--micro-step", nargs=2, action="append", metavar=("NAME", "H"), help=micro)
+    keep = "folder for the results of all runs; a second search with it makes the missing runs only"
+    add("--keep-runs", metavar="DIR", help=keep)
+    copy = "copy of the SSP or SSD with the sequence as an annotation"
+    add("--write", metavar="FILE", help=copy)
+    add("--json", action="store_true", help="print the answer as JSON")
+    add("--no-progress", action="store_true", help="do not show which run is made")
+
+
+def run(arguments: Namespace) -> int:
+    """Search, print what was found, and write the copy."""
+    method = _method(arguments)
+    if arguments.write:
+        check_copy(arguments.system, arguments.write)
+    check_outputs({"--write": arguments.write}, [arguments.system, arguments.input_file])
+    search = SequenceSearch(
+        settings.simulation(arguments),
+        method,
+        folder=None if arguments.keep_runs is None else given_path(arguments.keep_runs),
+        tell=_ignore if arguments.no_progress else _told(),
+    )
+    found = searched(search)
+    _show(found, search, arguments.json)
+    if arguments.write:
+        text = write_sequence(found.components)
+        copy = copy_with_annotation(arguments.system, arguments.write, ANNOTATION, text)
+        tell([f"the sequence is in an annotation of {copy}"])
+    return 0
+
+
+def searched(search: SequenceSearch) -> FoundSequence:
+    """What a search finds; what it has found until then is printed if it is broken off.
+
+    Raises
+    ------
+    FmimasterError
+        As the search does, but after that.
+    """
+    try:
+        with fmu_output_to_log(), _each_message_once():
+            return search.run()
+    except FmimasterError:
+        with _each_message_once():
+            found = search.so_far()
+        if found is not None:
+            tell(["the search was broken off; this is what the runs until then tell:"])
+            tell(page(found, search))
+        elif search.weights:
+            tell(["the search was broken off; these weights were found until then:"])
+            rows = [(f"{c}.{i}", f"{w:.4g}") for (c, i), w in search.weights.items()]
+            tell(aligned(rows))
+        raise
+
+
+def _method(arguments: Namespace) -> Method:
+    known = {plain_name(name): kind for name, kind in _METHODS.items()}
+    kind = known.get(plain_name(arguments.method))
+    if kind is None:
+        raise OptionError(
+            f"There is no method '{arguments.method}'.{did_you_mean(arguments.method, _METHODS)} There are "
+            f"{', '.join(_METHODS)}."
+        )
+    if arguments.verify is not None and kind is not Signature:
+        raise OptionError(
+            f"--verify: the method {arguments.method} verifies nothing. Leave it out."
+        )
+    if arguments.micro_step is not None and kind is not Fuzzy:
+        raise OptionError(
+            f"--micro-step: the method {arguments.method} needs no micro steps. Leave it out."
+        )
+    if kind is Fuzzy:
+        return Fuzzy({name: _size(size) for name, size in arguments.micro_step or ()})
+    if kind is Signature and arguments.verify is not None:
+        return Signature(arguments.verify)
+    return kind()
+
+
+def _size(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(f"--micro-step {text}: expected a number in s.") from None
+
+
+def _told() -> Callable[[str], None]:
+    """What tells which run is made next, with its number."""
+    count = 0
+
+    def tell_next(text: str) -> None:
+        nonlocal count
+        count += 1
+        tell([f"run {count}: {text}"])
+
+    return tell_next
+
+
+def _ignore(_text: str) -> None:
+    pass
+
+
+@contextmanager
+def _each_message_once() -> Iterator[None]:
+    """Log each message once: the runs of a search give the same ones."""
+    seen: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        return record.levelno < logging.WARNING or not (text in seen or seen.add(text))  # type: ignore[func-returns-value]
+
+    log = logging.getLogger("fmimaster")
+    log.addFilter(is_new)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_new)
+
+
+# What is printed ------------------------------------------------------------------------------------------------------
+
+
+def _show(found: FoundSequence, search: SequenceSearch, as_json: bool) -> None:
+    if as_json:
+        write_json(facts(found, search))
+    else:
+        write(page(found, search))
+
+
+def facts(found: FoundSequence, search: SequenceSearch) -> dict[str, Any]:
+    """What was found as plain data."""
+    return {
+        "system": search.prepared.description.system.name,
+        "method": repr(search.method),
+        "algorithm": repr(found.algorithm),
+        "sequence": list(found.components),
+        "cost": found.cost,
+        "base": list(found.base),
+        "baseCost": found.base_cost,
+        "options": options(found.algorithm, found.components),
+        "candidates": [_candidate(c) for c in found.candidates],
+        "weights": [
+            {"source": a, "target": b, "weight": w} for (a, b), w in sorted(found.weights.items())
+        ],
+        "unknown": [{"source": a, "target": b} for a, b in found.unknown],
+        "failures": list(map(str, search.runs.failures.values())),
+    }
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    names = {
+        "sequence": "sequence",
+        "predicted": "predictedError",
+        "measured": "error",
+        "predicted_difference": "predictedDifference",
+        "difference": "difference",
+    }
+    return {names[key]: value for key, value in asdict(candidate).items()}
+
+
+def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
+    """What was found, for a person."""
+    name = search.prepared.description.system.name
+    lines = [f"{name}, {found.algorithm!r}, {search.method!r}"]
+    lines += section("Sequence", [f"  {', '.join(found.components)}"])
+    rows = [
+        ("", "components", "cost"),
+        ("found", ", ".join(found.components), f"{found.cost:.4g}"),
+        ("before", ", ".join(found.base), f"{found.base_cost:.4g}"),
+    ]
+    lines += section("Cost: total weight of stale inputs", aligned(rows))
+    if isinstance(search.method, Signature):
+        lines += section(
+            "Errors, relative to the size of the outputs", aligned(candidate_rows(found.candidates))
+        )
+    chosen = stale_arcs(found.candidates[0].sequence, found.weights)
+    weights = [
+        (a, "->", b, f"{w:.4g}", "stale" if (a, b) in chosen else "fresh")
+        for (a, b), w in sorted(found.weights.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    lines += section("Weights: what it costs if the inputs are stale", aligned(weights))
+    lines += section(
+        "Connections about which nothing is known",
+        aligned([(a, "->", b) for a, b in found.unknown]),
+    )
+    words = shlex.join(options(found.algorithm, found.components))
+    return [*lines, *section("To use it", [f"  {words}"])]
+
+
+def options(algorithm: GaussSeidel, components: Iterable[str]) -> list[str]:
+    """The options of the command line that set an algorithm and a sequence."""
+    words = ["--algorithm", "gauss-seidel", "--mode", algorithm.mode.name]
+    if algorithm.inputs != HOLD:
+        words += ["--inputs", f"{algorithm.inputs.points},{algorithm.inputs.derivatives}"]
+    return [*words, "--sequence", ",".join(components)]
+
+
+def candidate_rows(candidates: tuple[Candidate, ...]) -> list[tuple[str, ...]]:
+    """A table of candidates, with a head."""
+    head = ("sequence", "predicted", "simulated")
+    return [
+        head,
+        *((", ".join(c.sequence), _number(c.predicted), _number(c.measured)) for c in candidates),
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"

@@ -1,0 +1,172 @@
+"""Trials by simulations of a system."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.algorithms import GaussSeidel
+from fmimaster.control.step_rule import FixedStep
+from fmimaster.errors import (
+    AccuracyWarning,
+    FmimasterError,
+    Interrupted,
+    OptionError,
+    SimulationError,
+)
+from fmimaster.optimization.groups import Groups
+from fmimaster.optimization.kept_runs import KeptRuns
+from fmimaster.optimization.trial import Trial
+from fmimaster.preparation import Prepared
+from fmimaster.results.results import Results
+from fmimaster.results.table import Table
+from fmimaster.simulation import Simulation
+
+log = logging.getLogger("fmimaster")
+
+Told = Callable[[str], None]
+"""Is called with what is done next."""
+
+
+class Runs:
+    """Simulations of one system that differ by the trigger sequence, each done once.
+
+    Parameters
+    ----------
+    simulation : Simulation
+        With the algorithm GaussSeidel and a fixed step. All floating-point columns that it records count.
+    prepared : Prepared
+        Of this simulation.
+    groups : Groups
+    kept : KeptRuns, optional
+    tell
+        Is called with a text before each simulation.
+
+    Attributes
+    ----------
+    failures : trial → error
+        Those that failed.
+    closed : bool
+        Whether no more simulations are made: trials that were not made before have no rows then.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        prepared: Prepared,
+        groups: Groups,
+        *,
+        kept: KeptRuns | None = None,
+        tell: Told = log.info,
+    ) -> None:
+        algorithm, rule = simulation.algorithm_used, prepared.schedule.rule
+        if not isinstance(algorithm, GaussSeidel):
+            raise OptionError(
+                f"A sequence is optimized for the algorithm GaussSeidel (gauss-seidel), not for {algorithm!r}, whose "
+                "results do not depend on it in the same way. Leave the algorithm out."
+            )
+        if not isinstance(rule, FixedStep):
+            raise OptionError(
+                f"Runs with different sequences are compared at the points of a fixed step, not of {rule!r}. Give the step "
+                "size as a number."
+            )
+        self._simulation, self._algorithm, self._size = simulation, algorithm, rule.exact_size
+        self._system = prepared.description
+        start, stop = prepared.schedule.start, prepared.schedule.stop
+        self._times = grid(start, stop, self._size)
+        self._groups, self._kept, self._tell = groups, kept, tell
+        self._rows: dict[Trial, NDArray[np.float64]] = {}
+        self.failures: dict[Trial, FmimasterError] = {}
+        self.closed = False
+
+    @property
+    def order(self) -> int:
+        """Of the error of the algorithm."""
+        return self._algorithm.order
+
+    def __call__(self, trial: Trial) -> NDArray[np.float64] | None:
+        """Rows at the grid points of the usual step size, shape (points, outputs); None if the run failed."""
+        if trial not in self._rows and trial not in self.failures and not self.closed:
+            try:
+                rows = self._compared(self._results(trial))
+            except Interrupted:
+                raise
+            except FmimasterError as error:
+                log.warning("The run with %s failed: %s", described(trial), error)
+                self.failures[trial] = error
+            else:
+                self._rows[trial] = rows
+        return self._rows.get(trial)
+
+    def done(self) -> Iterable[Trial]:
+        """Trials that have rows, in the order in which they were made."""
+        return tuple(self._rows)
+
+    def _results(self, trial: Trial) -> Results:
+        results = None if self._kept is None else self._kept.get(trial)
+        if results is not None:
+            return results
+        self._tell(described(trial))
+        simulation = replace(
+            self._simulation,
+            system=self._system,
+            sequence=self._groups.components(trial.sequence),
+            algorithm=replace(self._algorithm, stale=self._groups.pairs(trial.stale)),
+            step_size=FixedStep(self._size / 2 if trial.halved else self._size),
+            output_interval=None,
+        )
+        with warnings.catch_warnings():
+            if self._rows:  # all runs would give the same
+                warnings.simplefilter("ignore", AccuracyWarning)
+            results = simulation.run()
+        if self._kept is not None:
+            self._kept.put(trial, results)
+        return results
+
+    def at_grid(self, results: Table) -> Results:
+        """The rows at the grid points of the usual step size, of rows at one time the last one."""
+        table = results.expand()
+        if table.time[-1] < self._times[-1]:
+            raise SimulationError(f"It ended at t = {table.time[-1]:g} s.", time=table.time[-1])
+        rows = np.searchsorted(table.time, self._times, "right") - 1
+        return Results(
+            time=self._times, columns={name: table[name][rows] for name in sorted(table.names)}
+        )
+
+    def _compared(self, results: Table) -> NDArray[np.float64]:
+        """The numbers that are compared, shape (points, outputs)."""
+        table = self.at_grid(results)
+        columns = [table[n].astype(float) for n in table.names if is_compared(table[n])]
+        if not columns:
+            raise OptionError(
+                "No floating-point output is recorded, so that results cannot be compared. Record some (--output-variable)."
+            )
+        return np.stack(columns, axis=1)
+
+
+def is_compared(values: NDArray[np.generic]) -> bool:
+    """Whether values of a column tell how accurate a run is: numbers that are always there."""
+    return values.dtype.kind == "f" and not np.ma.is_masked(values)
+
+
+def grid(start: Fraction, stop: Fraction, size: Fraction) -> NDArray[np.float64]:
+    """The points of a fixed step, and the stop time."""
+    count = floor((stop - start) / size)
+    times = [start + k * size for k in range(count + 1)]
+    if times[-1] != stop:
+        times.append(stop)
+    return np.array([float(t) for t in times])
+
+
+def described(trial: Trial) -> str:
+    """A trial in words."""
+    words = ", ".join(trial.sequence)
+    words += "".join(f"; {a} -> {b} stale" for a, b in sorted(trial.stale))
+    return words + "; half the step size" * trial.halved

@@ -1,0 +1,222 @@
+"""Searching a better trigger sequence for a system: the methods, their runs, and what they have found."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from fmimaster.algorithms import LINEAR, GaussSeidel
+from fmimaster.errors import OptionError
+from fmimaster.optimization.alone import Alone
+from fmimaster.optimization.groups import Groups, groups_of
+from fmimaster.optimization.kept_runs import KeptRuns, digest
+from fmimaster.optimization.runs import Runs
+from fmimaster.optimization.signature import Candidate, Signature
+from fmimaster.optimization.trial import Arc, Trial
+from fmimaster.optimization.weighting import Input, Weighting
+from fmimaster.plan.sequence import UnitGraph
+from fmimaster.plan.sequence.search import least_stale
+from fmimaster.preparation import Prepared
+from fmimaster.simulation import Simulation
+
+log = logging.getLogger("fmimaster")
+
+Method = Signature | Weighting
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSequence:
+    """A sequence that was found, and why it is good.
+
+    Attributes
+    ----------
+    components : tuple of str
+        Names of all components, in the order in which they are stepped.
+    base : tuple of str
+        Those of the sequence that the system had before.
+    cost, base_cost : float
+        Total weight of the inputs that are stale with either, by the weights of the method.
+    weights : mapping
+        (source, target) → weight of all connections from the one to the other.
+    candidates : tuple of Candidate
+        Sequences of groups with predicted and measured errors, the best one first; of methods by weights only the chosen
+        one.
+    groups : Groups
+        A group is a component, or several that are solved together.
+    unknown : tuple of Arc
+        Of the signature method: arcs about which nothing is known, because runs failed or were not made.
+    algorithm : GaussSeidel
+        For which it holds.
+    """
+
+    components: tuple[str, ...]
+    base: tuple[str, ...]
+    cost: float
+    base_cost: float
+    weights: Mapping[Arc, float]
+    candidates: tuple[Candidate, ...]
+    groups: Groups
+    algorithm: GaussSeidel
+    unknown: tuple[Arc, ...] = ()
+
+
+class SequenceSearch:
+    """Search a trigger sequence by simulations of the system.
+
+    Parameters
+    ----------
+    simulation : Simulation
+        The system, and how to simulate it. If it has no algorithm, Gauss-Seidel with interpolated inputs (``LINEAR``) is
+        taken; its sequence is the first one.
+    method : Signature, Propagated or Fuzzy
+    folder : path, optional
+        Where runs are kept. A search with the same settings reads them from there, and makes the others only.
+    tell
+        Is called with a text before each simulation.
+
+    Attributes
+    ----------
+    runs : Runs
+        The simulations of the system so far.
+    weights : dict
+        Component and input → weight, as far as they are known; empty for the signature method.
+
+    Raises
+    ------
+    InputError
+        If the system has no cycle of components, so that no input needs to be stale, or cannot be simulated.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        method: Method,
+        *,
+        folder: Path | None = None,
+        tell: Callable[[str], None] = log.info,
+    ) -> None:
+        if simulation.algorithm is None:
+            simulation = replace(simulation, algorithm=GaussSeidel(mode=LINEAR))
+        self.simulation, self.method, self._tell = simulation, method, tell
+        self.prepared = simulation.prepare()
+        count = len(self.prepared.plan.instances) - (simulation.input_file is not None)
+        self.groups = groups_of(self.prepared.plan, range(count))
+        if not self.groups.arcs:
+            raise OptionError(
+                f"System '{self.prepared.description.system.name}' has no two components that are connected, so that every "
+                "sequence gives the same results. There is nothing to optimize."
+            )
+        kept = None if folder is None else KeptRuns(folder, _facts(simulation, self.prepared))
+        self.runs = Runs(simulation, self.prepared, self.groups, kept=kept, tell=tell)
+        self.weights: dict[Input, float] = {}
+
+    @property
+    def base(self) -> tuple[str, ...]:
+        """The first sequence, of groups."""
+        return self.groups.of_instances(self.prepared.plan.trigger_sequence)
+
+    def run(self) -> FoundSequence:
+        """Search; after it was interrupted or has failed, go on.
+
+        Raises
+        ------
+        SimulationError
+            If a run fails without which nothing can be found, or is interrupted. What was found until then is kept here.
+        """
+        if isinstance(self.method, Signature):
+            return self._by_signatures(self.method)
+        return self._by_weights(self.method)
+
+    def so_far(self) -> FoundSequence | None:
+        """What can be said by the runs that were made until now; None if that is nothing."""
+        self.runs.closed = True
+        try:
+            usable = isinstance(self.method, Signature) and self.runs(Trial(self.base)) is not None
+            return self.run() if usable else None
+        finally:
+            self.runs.closed = False
+
+    def _by_signatures(self, method: Signature) -> FoundSequence:
+        base = Trial(self.base)
+        if self.runs(base) is None:  # without it there is nothing to compare with
+            raise self.runs.failures[base]
+        optimum = method.search(
+            self.runs, self.groups.arcs, self.base, self._cheapest, order=self.runs.order
+        )
+        return self._found(optimum.signatures, optimum.candidates, optimum.unknown)
+
+    def _by_weights(self, method: Weighting) -> FoundSequence:
+        self._tell(f"{', '.join(self.base)}: all outputs are recorded")
+        plan = self.prepared.plan
+        first = replace(
+            self.simulation,
+            system=self.prepared.description,
+            output_variables=(),
+            output_interval=None,
+        ).run()
+        recorded = self.runs.at_grid(first)
+        for i in sorted(self.groups.group_of, key=lambda i: plan.instances[i].name):
+            name = plan.instances[i].name
+            if any(name == component for component, _ in self.weights):
+                continue  # before an interruption
+            with tempfile.TemporaryDirectory(prefix="fmimaster-") as folder:
+                component = Alone(self.simulation, self.prepared, i, recorded, Path(folder))
+                self._tell(f"{name} alone, with {len(component.links)} recorded inputs")
+                self.weights |= dict(method.weights(component))
+        weights = dict.fromkeys(sorted(self.groups.arcs), 0.0)
+        for link in sorted(plan.links, key=lambda k: (k.target, k.input.name)):
+            arc = self.groups.arc(link.source, link.target)
+            if arc in weights:
+                weights[arc] += self.weights[plan.instances[link.target].name, link.input.name]
+        return self._found(weights, [Candidate(tuple(self._cheapest(weights)))])
+
+    def _cheapest(self, weights: Mapping[Arc, float]) -> tuple[str, ...]:
+        graph = self._graph(weights)
+        return graph.named(least_stale(graph))
+
+    def _graph(self, weights: Mapping[Arc, float]) -> UnitGraph:
+        return UnitGraph.made(self.groups.members, ((a, b, w) for (a, b), w in weights.items()))
+
+    def _found(
+        self,
+        weights: Mapping[Arc, float],
+        candidates: Iterable[Candidate],
+        unknown: tuple[Arc, ...] = (),
+    ) -> FoundSequence:
+        candidates = tuple(candidates)
+        chosen, base = candidates[0].sequence, self.base
+        algorithm, graph = self.simulation.algorithm_used, self._graph(weights)
+        assert isinstance(algorithm, GaussSeidel)  # Runs has refused others
+        return FoundSequence(
+            self.groups.components(chosen),
+            self.groups.components(base),
+            graph.cost(graph.indices(chosen)),
+            graph.cost(graph.indices(base)),
+            weights,
+            candidates,
+            self.groups,
+            algorithm,
+            unknown,
+        )
+
+
+def _facts(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
+    """What kept runs must have in common."""
+    settings = {
+        field.name: getattr(simulation, field.name)
+        for field in fields(simulation)
+        if field.name not in _NOT_COMPARED
+    }
+    files = sorted({c.source.path for c in prepared.components})
+    return {
+        **{name: repr(value) for name, value in settings.items()},
+        "system": repr(prepared.description.system),
+        "files": digest(files),
+    }
+
+
+_NOT_COMPARED = ("system", "sequence", "output_interval", "threads", "backend", "fmi_logging")
+"""Settings that do not change the rows of a run, or are compared in another way."""

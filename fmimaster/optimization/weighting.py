@@ -1,0 +1,21 @@
+"""Weights of inputs from one run of the system and runs of its components alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from fmimaster.optimization.alone import Alone
+
+Input = tuple[str, str]
+"""Component and input."""
+
+
+class Weighting(ABC):
+    """How much it costs that an input is stale."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def weights(self, component: Alone) -> Iterable[tuple[Input, float]]:
+        """The weight of each connected input of a component, not negative."""

@@ -1,0 +1,151 @@
+"""Searching the trigger sequence with FMUs: the four-unit example and random systems (sequence.md 4.2, 4.3, 7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import reference
+from linear_fmu import linear_fmu
+
+from fmimaster import GaussSeidel, Simulation, SystemBuilder
+from fmimaster.algorithms import END, LINEAR
+from fmimaster.optimization.fuzzy import Fuzzy
+from fmimaster.optimization.propagated import Propagated
+from fmimaster.optimization.sequence_search import FoundSequence, SequenceSearch
+from fmimaster.optimization.signature import Signature
+
+DATA = Path(__file__).parents[1] / "data"
+RANDOM: list[dict[str, Any]] = json.loads((DATA / "seq_random_n4.json").read_text())
+ARCS = {
+    ("S4", "S1"): "c41",
+    ("S1", "S2"): "c12",
+    ("S2", "S3"): "c23",
+    ("S4", "S3"): "c43",
+    ("S1", "S4"): "c14",
+    ("S3", "S4"): "c34",
+}
+
+
+def four_units(version: str = "fmi3", **settings: Any) -> Simulation:
+    return Simulation(
+        reference(f"systems/four-units-{version}.ssp"),
+        stop_time=0.15,
+        step_size="1/1000",
+        **settings,
+    )
+
+
+def by_name(weights: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    return {ARCS[arc]: weight for arc, weight in weights.items()}
+
+
+def digits(found: FoundSequence) -> str:
+    return "".join(found.components).replace("S", "")
+
+
+JACOBI = GaussSeidel(mode=LINEAR, stale=frozenset(ARCS))
+"""The first run of the tables: all inputs are stale."""
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_fuzzy_weights_of_the_four_units(version: str) -> None:
+    """sequence.md 7, acceptance 6: weights within 0.02 of the table, optimum 3412."""
+    method = Fuzzy(dict.fromkeys(("S1", "S2", "S3", "S4"), 1e-4))
+    found = SequenceSearch(four_units(version, algorithm=JACOBI), method).run()
+    expected = {"c41": 0.675, "c12": 1.0, "c23": 0.25, "c43": 0.25, "c14": 0.348, "c34": 0.731}
+    # the eigenvalues seen are those of ten Euler steps
+    assert by_name(found.weights) == pytest.approx(expected, abs=0.002)
+    assert digits(found) == "3412"
+    assert found.cost == pytest.approx(0.848, abs=0.002)
+
+
+def test_fuzzy_weights_hardly_depend_on_the_first_run() -> None:
+    """sequence.md 4.2: with the first run 1234 or 4123 they change by at most 0.007."""
+    method = Fuzzy(dict.fromkeys(("S1", "S2", "S3", "S4"), 1e-4))
+    first = SequenceSearch(four_units(algorithm=JACOBI), method).run()
+    for sequence in ("1234", "4123"):
+        search = SequenceSearch(four_units(sequence=[f"S{d}" for d in sequence]), method)
+        found = search.run()
+        assert by_name(found.weights) == pytest.approx(by_name(first.weights), abs=0.008)
+        assert digits(found) == "3412"
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_propagated_weights_of_the_four_units(version: str) -> None:
+    """sequence.md 4.3: normalised weights of the example, optimum 3412."""
+    found = SequenceSearch(four_units(version, algorithm=JACOBI), Propagated()).run()
+    largest = max(found.weights.values())
+    expected = {"c41": 1.0, "c34": 0.333, "c12": 0.216, "c23": 0.171, "c43": 0.020, "c14": 0.014}
+    weights = {name: w / largest for name, w in by_name(found.weights).items()}
+    assert weights == pytest.approx(expected, abs=6e-4)  # the digits printed
+    assert digits(found) == "3412"
+
+
+def error_of(digits: str, mode: str) -> float:
+    """Error over all outputs, by the table of all sequences."""
+    table = np.genfromtxt(DATA / "seq_paper_24.csv", delimiter=",", names=True, dtype=None)
+    return next(float(row[f"{mode}_all"]) for row in table if str(row["sequence"]) == digits)
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize(("mode", "best"), [("lin", "3412"), ("end", "2134")])
+def test_the_signature_method_finds_the_best_sequence_of_the_four_units(
+    version: str, mode: str, best: str
+) -> None:
+    """sequence.md 7, acceptance 7: modes lin and end."""
+    algorithm = GaussSeidel(mode={"lin": LINEAR, "end": END}[mode])
+    found = SequenceSearch(
+        four_units(version, algorithm=algorithm, sequence=("S1", "S2", "S3", "S4")), Signature()
+    ).run()
+    assert error_of(digits(found), mode) == error_of(best, mode)
+
+
+def random_system(system: dict[str, Any], version: str, folder: Path) -> Simulation:
+    builder = SystemBuilder(f"random {system['seed']}")
+    for unit in system["units"]:
+        matrices = {name.lower(): unit[name] for name in "ABCDef"}
+        path = folder / f"{unit['name']}.fmu"
+        builder.add(
+            unit["name"], linear_fmu(path, version, micro_step=system["h_micro"], **matrices)
+        )
+    for source, target in system["connections"]:
+        builder.connect(source, target)
+    return Simulation(
+        builder.build(stop_time=system["macro_steps"] * system["H"]),
+        step_size=system["H"],
+        sequence=[f"S{k}" for k in system["base"]],
+    )
+
+
+def rank_of(system: dict[str, Any], digits: str) -> int:
+    """1 for the best of the 24 sequences by their errors against the exact solution; equal ones are no better."""
+    errors: dict[str, float] = system["errors"]
+    return 1 + sum(e < errors[digits] * (1 - 1e-6) for e in errors.values())
+
+
+def ranks(version: str, folder: Path, seeds: range) -> list[int]:
+    found = []
+    for system in RANDOM:
+        if system["seed"] in seeds:
+            place = folder / str(system["seed"])
+            place.mkdir()
+            search = SequenceSearch(random_system(system, version, place), Signature())
+            found.append(rank_of(system, digits(search.run())))
+    return found
+
+
+def test_the_signature_method_on_eight_random_systems(tmp_path: Path) -> None:
+    """sequence.md 7, acceptance 7: rank at most 2 of 24 on all, 1 on at least seven; FMI 3.0."""
+    found = ranks("fmi3", tmp_path, range(100, 108))
+    assert max(found) <= 2
+    assert found.count(1) >= 7
+
+
+def test_the_signature_method_on_random_systems_of_fmi_2(tmp_path: Path) -> None:
+    """sequence.md 7, acceptance 7, with FMI 2.0 on two of the systems."""
+    assert ranks("fmi2", tmp_path, range(101, 103)) == [1, 1]

@@ -1,0 +1,154 @@
+"""``fmimaster optimize`` on the four units."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Outcome, command, reference
+
+from fmimaster import Interrupted, Results, Simulation, SimulationError, read_system
+
+SHORT = ("--stop-time", "0.02", "--step-size", "1/1000", "--no-progress")
+CHOSEN = ("S3", "S4", "S1", "S2")
+
+
+@pytest.fixture
+def optimize(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    def run(*arguments: object) -> Outcome:
+        system = reference("systems/four-units-fmi3.ssp")
+        return command(capfd, "optimize", system, *SHORT, *arguments)
+
+    return run
+
+
+def test_the_page_has_the_sequence_its_errors_and_the_options_that_set_it(
+    optimize: Callable[..., Outcome],
+) -> None:
+    outcome = optimize()
+    assert outcome.status == 0
+    assert f"Sequence\n  {', '.join(CHOSEN)}\n" in outcome.out
+    assert "predicted" in outcome.out
+    assert f"--algorithm gauss-seidel --mode lin --sequence {','.join(CHOSEN)}" in outcome.out
+
+
+def test_the_answer_as_json(optimize: Callable[..., Outcome]) -> None:
+    found = json.loads(optimize("--json").out)
+    assert found["sequence"] == list(CHOSEN)
+    first = found["candidates"][0]
+    assert first["sequence"] == list(CHOSEN)
+    assert 0 < first["error"] < found["candidates"][-1]["error"]
+    assert first["predictedError"] == pytest.approx(first["error"], rel=0.2)
+    assert {(w["source"], w["target"]) for w in found["weights"]} >= {("S4", "S1"), ("S1", "S2")}
+
+
+@pytest.mark.parametrize("method", ["propagated", "fuzzy"])
+def test_methods_by_weights(optimize: Callable[..., Outcome], method: str) -> None:
+    found = json.loads(optimize("--json", "--method", method).out)
+    assert found["sequence"] == list(CHOSEN)
+    assert found["cost"] < found["baseCost"] or found["base"] == found["sequence"]
+
+
+def test_the_copy_has_the_sequence_which_later_runs_use(
+    optimize: Callable[..., Outcome], capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    copy = tmp_path / "better.ssp"
+    outcome = optimize("--write", copy)
+    assert outcome.status == 0
+    assert read_system(copy).sequence == CHOSEN
+    plan = command(capfd, "plan", copy, "--algorithm", "gauss-seidel", "--json", *SHORT[:4])
+    assert json.loads(plan.out)["order"] == list(CHOSEN)
+
+
+def test_a_copy_over_the_system_or_in_no_folder_is_refused_before_any_run(
+    optimize: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    assert (
+        "is the system itself"
+        in optimize("--write", reference("systems/four-units-fmi3.ssp")).error
+    )
+    assert "ends with .ssp" in optimize("--write", tmp_path / "a.ssd").error
+    assert "folder does not exist" in optimize("--write", tmp_path / "no" / "a.ssp").error
+
+
+def test_runs_that_are_kept_are_not_made_again(
+    optimize: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancelled search loses nothing that was computed: issue 10, Command."""
+    whole, made = json.loads(optimize("--json").out), 0
+    run = Simulation.run
+
+    def cancelled(self: Simulation, *arguments: Any, **more: Any) -> Results:
+        nonlocal made
+        made += 1
+        if made == 8:
+            raise Interrupted("Interrupted.")
+        return run(self, *arguments, **more)
+
+    monkeypatch.setattr(Simulation, "run", cancelled)
+    outcome = optimize("--json", "--keep-runs", tmp_path / "runs")
+    assert outcome.status == 130
+    assert "the search was broken off; this is what the runs until then tell:" in outcome.err
+    assert "Connections about which nothing is known" in outcome.err
+    again = json.loads(optimize("--json", "--keep-runs", tmp_path / "runs").out)
+    assert again == whole
+    done = made
+    assert json.loads(optimize("--json", "--keep-runs", tmp_path / "runs").out) == whole
+    assert made == done
+
+
+def test_kept_runs_of_other_settings_are_refused(
+    optimize: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    optimize("--keep-runs", tmp_path / "runs", "--method", "signature", "--verify", "0")
+    message = optimize("--keep-runs", tmp_path / "runs", "--start-value", "S2.r", "5").error
+    assert "have other settings (start_values)" in message
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "a.txt").touch()
+    assert "files of something else" in optimize("--keep-runs", tmp_path / "else").error
+
+
+def test_a_run_that_fails_costs_one_connection_only(
+    optimize: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, made = Simulation.run, 0
+
+    def fails_once(self: Simulation, *arguments: Any, **more: Any) -> Results:
+        nonlocal made
+        made += 1
+        if made == 3:
+            raise SimulationError("It diverged.")
+        return run(self, *arguments, **more)
+
+    monkeypatch.setattr(Simulation, "run", fails_once)
+    outcome = optimize("--json")
+    assert outcome.status == 0
+    found = json.loads(outcome.out)
+    assert len(found["unknown"]) == 1
+    assert found["failures"] == ["It diverged."]
+    assert "failed: It diverged." in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--method", "fuzy"), "There is no method 'fuzy'. Did you mean 'fuzzy'?"),
+        (("--method", "fuzzy", "--verify", "3"), "the method fuzzy verifies nothing"),
+        (("--micro-step", "S1", "1"), "the method signature needs no micro steps"),
+        (("--algorithm", "jacobi"), "optimized for the algorithm GaussSeidel"),
+        (("--step-rule", "ramp"), "at the points of a fixed step"),
+        (("--output-variable", "none*"), "none*"),
+    ],
+)
+def test_what_means_nothing_is_refused(
+    optimize: Callable[..., Outcome], arguments: tuple[str, ...], message: str
+) -> None:
+    assert message in optimize(*arguments).error
+
+
+def test_a_single_fmu_has_no_sequence(capfd: pytest.CaptureFixture[str]) -> None:
+    message = command(capfd, "optimize", reference("fmi3/Dahlquist.fmu")).error
+    assert "There is nothing to optimize" in message
