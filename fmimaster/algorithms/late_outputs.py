@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.control.discrete_loop import DiscreteLoop
 from fmimaster.control.loop_hook import LoopHooks
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.plan.graph import Node
@@ -53,17 +54,38 @@ class LateOutputs:
 
     @contextmanager
     def solved(self, p: Emitter, solver: LoopSolver) -> Iterator[None]:
-        """Repeat the sweep that is written inside until these outputs are what was assumed."""
+        """Repeat the sweep that is written inside until these outputs are what was assumed.
+
+        Continuous outputs are solved for with the discrete ones as they were assumed, then these are compared.
+        """
         if not self.outputs:
             yield
             return
-        hooks = LoopHooks(self.plan, self.outputs, solver)
+        discrete = [node for node in self.outputs if not self._is_continuous(node)]
+        continuous = [node for node in self.outputs if self._is_continuous(node)]
         instances = np.array(sorted({i for i, _ in self.outputs}), np.int64)
         p.call(Assumed(instances, p.end))
-        p.call(hooks.begin)
-        with p.repeat(least=1, most=hooks.most, tolerance=inf):
+        loop = DiscreteLoop(self.plan, discrete, self.outputs)
+        with ExitStack() as around:
+            if discrete:
+                around.enter_context(_swept(p, loop))
+            if continuous:
+                around.enter_context(_swept(p, LoopHooks(self.plan, continuous, solver)))
+            if continuous and discrete:
+                p.call(loop.holding(discrete))
             yield
-            p.call(hooks.sweep)
+
+    def _is_continuous(self, node: Node) -> bool:
+        variable = self.plan.instances[node[0]].model.variable(node[1])
+        return variable is not None and variable.is_continuous
+
+
+@contextmanager
+def _swept(p: Emitter, hooks: LoopHooks | DiscreteLoop) -> Iterator[None]:
+    p.call(hooks.begin)
+    with p.repeat(least=1, most=hooks.most, tolerance=inf):
+        yield
+        p.call(hooks.sweep)
 
 
 def _derivatives(plan: Plan, instance: int, output: str) -> Iterator[Node]:

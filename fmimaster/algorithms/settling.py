@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from fmimaster.control.discrete_loop import DiscreteLoop, DiscreteStartValues
+from fmimaster.control.discrete_loop import DiscreteLoop, GivenStartValues
 from fmimaster.control.loop_hook import LoopHooks, StartValues
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.sweep_derivatives import sweep_derivatives
@@ -79,9 +79,7 @@ class Settling:
             if inner.torn and not inner.assumed:
                 p.call(StartValues(plan, inner.torn, inner.variables))
             if inner.discrete and not inner.assumed:
-                start_values = DiscreteStartValues(plan, inner.discrete, inner.variables)
-                if start_values.given:
-                    p.call(start_values)
+                _take_given_start_values(inner, plan, p)
 
     def _visit(
         self,
@@ -134,6 +132,22 @@ class Settling:
             assumed=loop.assumed,
             derivatives=sweep_derivatives(plan, loop, initial=initial),
         )
+
+
+def _take_given_start_values(loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:
+    """Let the outputs at which a loop is cut be what they are for the start values that are given for inputs in it."""
+    every = GivenStartValues(plan, loop.variables, loop.variables)
+    if not every.given:
+        return
+    p.call(every)
+    for i in loop.instances:
+        p.move(i)
+        p.set_inputs(i)
+    for i in loop.instances:
+        p.get(i, Group.SOURCES)
+    cut = GivenStartValues(plan, loop.discrete, loop.variables)
+    if cut.given:
+        p.call(cut)
 
 
 def loops_in(loop: AlgebraicLoop) -> Iterator[AlgebraicLoop]:

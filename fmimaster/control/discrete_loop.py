@@ -43,10 +43,13 @@ class _Output:
 
 
 def _outputs(plan: Plan, nodes: Iterable[Node]) -> tuple[_Output, ...]:
-    """By name."""
+    """Those of these variables that are outputs, by name."""
     found = []
     for i, name in nodes:
-        kind, slot = plan.layout.slots[i, Group.OUTPUTS, name]
+        place = plan.layout.slots.get((i, Group.OUTPUTS, name))
+        if place is None:
+            continue
+        kind, slot = place
         found.append(_Output(f"{plan.instances[i].name}.{name}", (i, name), kind, slot))
     return tuple(sorted(found, key=lambda output: output.name))
 
@@ -163,7 +166,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-class DiscreteStartValues(Hook):
+class GivenStartValues(Hook):
     """Outputs in the store ← the start values that the user or the system has given to inputs which they feed.
 
     An output of which no such input has one stays as it was read.

@@ -7,7 +7,7 @@ node are algebraic loops (Tarjan 1972; here by SciPy).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,12 +54,16 @@ def dependency_graph(
 ) -> DependencyGraph:
     """The graph of a system, in Initialization Mode or in Step Mode."""
     models = [c.model for c in components]
-    arcs = dependency_arcs(models, links, initial=initial)
     sources = {(k.source, k.output.name): k.output for k in links}
     targets = {(k.target, k.input.name): k.input for k in links}
+    connected = {*sources, *targets}  # nobody waits for other outputs
+    arcs, certain = (
+        _among(connected, dependency_arcs(models, links, initial=initial, assumed=assumed))
+        for assumed in (True, False)
+    )
     return DependencyGraph(
         arcs=arcs,
-        certain=dependency_arcs(models, links, initial=initial, assumed=False),
+        certain=certain,
         names=tuple(c.name for c in components),
         outputs=frozenset(arcs.keys() - targets.keys()),
         discrete=frozenset(node for node, v in sources.items() if not v.is_continuous),
@@ -68,6 +72,10 @@ def dependency_graph(
         scaled=frozenset(n for n, v in (*sources.items(), *targets.items()) if v.has_nominal),
         set_once=frozenset(n for n, v in targets.items() if not v.can_be_set_repeatedly),
     )
+
+
+def _among(nodes: Collection[Node], arcs: Arcs) -> dict[Node, list[Node]]:
+    return {n: [h for h in heads if h in nodes] for n, heads in arcs.items() if n in nodes}
 
 
 def _linear_arcs(models: Sequence[Model], initial: bool) -> Iterator[tuple[Node, Node]]:

@@ -163,7 +163,7 @@ def test_a_continuous_loop_is_solved_with_the_discrete_values_frozen(mode: Mode)
     units = {"a": continuous, "b": mode.unit(same, "ff"), "c": mode.unit(lambda u: u > 0.6, "fb")}
     connections = ["a.y -> b.u", "b.y -> a.u", "b.y -> c.u", "c.y -> a.s"]
     for s, y in ((False, 0.5), (True, 0.75)):
-        start = {"a.s": s, "c.u": 0.7 if s else 0.5}
+        start = {"a.s": s, "c.u": y}
         of_all = dict.fromkeys(["a.u", "b.u"], start["c.u"]) if mode is EVENTS else {}
         bench = solved(units, start | of_all, mode, connections)
         assert (bench.value("c.y"), bench.value("a.y")) == (s, pytest.approx(y, rel=1e-8))
