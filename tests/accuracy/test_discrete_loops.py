@@ -44,8 +44,12 @@ def test_a_ring_of_a_negation_oscillates(version: str, backend: Backend) -> None
 @versions
 @pytest.mark.parametrize(
     ("given", "q"),
-    [({"q": True}, True), ({"q": False}, False), ({"set": True}, True)]
-    + [({"q": True, "reset": True}, False)],
+    [
+        ({"q": True}, True),
+        ({"q": False}, False),
+        ({"set": True}, True),
+        ({"q": True, "reset": True}, False),
+    ],
     ids=str,
 )
 def test_a_latch(version: str, given: dict[str, bool], q: bool, backend: Backend) -> None:
@@ -72,6 +76,52 @@ def test_a_mixed_loop_without_solution(version: str, backend: Backend) -> None:
     with pytest.raises(LoopError, match="discrete loop oscillates, period 2") as caught:
         run(builder, backend)
     assert "a.step = 1.0; a.step = 0.0" in str(caught.value)
+
+
+# Step Mode ------------------------------------------------------------------------------------------------------------
+
+
+@versions
+def test_a_latch_in_step_mode(version: str, tmp_path: Path, backend: Backend) -> None:
+    """loops.md 7.2, B2, in Step Mode by going back: in each step all inputs are those of its end."""
+    pulses = table(
+        tmp_path,
+        (0, 0, 0),
+        (0.2, 1, 0),
+        (0.3, 0, 0),
+        (0.6, 0, 1),
+        (0.7, 0, 0),
+        names="a.set,a.reset",
+    )
+    builder = ring(version, "latch>q", "latch>q", {}, {})
+    rows = run(builder, backend, input_file=pulses, stop_time=1)
+    expected = [0.15 < t < 0.55 for t in rows.time.tolist()]
+    assert rows["a.latch"].tolist() == expected
+    assert rows["b.latch"].tolist() == expected
+
+
+@versions
+def test_a_loop_that_starts_to_oscillate_in_step_mode(
+    version: str, tmp_path: Path, backend: Backend
+) -> None:
+    """loops.md 7.2, B1, in Step Mode by going back."""
+    reset = table(tmp_path, (0, 1), (0.2, 0), names="b.reset")
+    builder = ring(version, "inverse>q", "latch>q", {}, {})
+    with pytest.raises(LoopError, match="discrete loop oscillates, period 2") as caught:
+        run(builder, backend, input_file=reset, stop_time=1)
+    assert caught.value.time is not None
+    assert caught.value.time > 0
+
+
+@versions
+@pytest.mark.parametrize(("start", "y1", "y2"), [(0.4, 0, 0.4), (0.6, 1, 0.6)])
+def test_a_mixed_loop_in_step_mode(
+    version: str, start: float, y1: int, y2: float, backend: Backend
+) -> None:
+    """loops.md 7.2, B3, in Step Mode by going back: each step starts from the solution of the one before."""
+    rows = run(ring(version, "step>u", "y>u", {"u": start}, MIXED), backend)
+    assert rows["a.step"].tolist() == [y1] * 3
+    assert rows["b.y"].tolist() == approx([y2] * 3, rel=1e-15)
 
 
 # Event Mode -----------------------------------------------------------------------------------------------------------

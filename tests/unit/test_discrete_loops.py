@@ -244,3 +244,46 @@ def test_a_loop_that_oscillates_at_an_event_names_its_time(simulate: Simulate) -
         simulate(units, [*RING, "c.y -> a.s"], event_mode=True, stop_time=1, step_size=0.25)
     assert e.value.results is not None
     assert e.value.results["time"][-1] >= 0.25
+
+
+# Step Mode ------------------------------------------------------------------------------------------------------------
+
+
+def clock() -> PythonFmu:
+    """Its output is true from 0.5 s on."""
+    return PythonFmu(outputs={"y": lambda v: v.t > 0.4}, attributes={"y": BOOLEAN})
+
+
+def test_a_mixed_loop_without_solution_oscillates_in_step_mode(simulate: Simulate) -> None:
+    """loops.md 7.2, B4, in Step Mode by going back: it has no solution from 0.5 s on."""
+    unit = INITIALIZATION.unit
+    units = {
+        "a": unit(lambda u, s: s and u <= 0.5, "fb", s=False),
+        "b": unit(lambda u: 0.4 + 0.2 * u, "bf"),
+        "c": clock(),
+    }
+    with pytest.raises(LoopError, match=r"at t = 0\.5 s: discrete loop oscillates, period 2"):
+        simulate(units, [*RING, "c.y -> a.s"], stop_time=1, step_size=0.25)
+
+
+def test_a_mixed_loop_is_solved_in_step_mode_with_its_discrete_values_frozen(
+    simulate: Simulate,
+) -> None:
+    """loops.md 5, in Step Mode by going back: y = 2 - 3 y + s; s rises at 0.5 s, and t = y > 0.6 with it."""
+    continuous = PythonFmu(
+        inputs={"u": 0.0, "s": False},
+        outputs={"y": lambda v: 2 - 3 * v.u + v.s},
+        depends={"y": ["u", "s"]},
+        attributes={"s": BOOLEAN},
+    )
+    unit = INITIALIZATION.unit
+    units = {
+        "a": continuous,
+        "b": unit(same, "ff"),
+        "d": unit(lambda u, s: s and u > 0.4, "fb", s=False),
+        "c": clock(),
+    }
+    connections = ["a.y -> b.u", "b.y -> a.u", "b.y -> d.u", "d.y -> a.s", "c.y -> d.s"]
+    rows = simulate(units, connections, stop_time=1, step_size=0.25)
+    assert rows["a.y"].tolist() == pytest.approx([0.5, 0.5, 0.75, 0.75, 0.75], rel=1e-8)
+    assert rows["b.y"].tolist() == pytest.approx([0.5, 0.5, 0.75, 0.75, 0.75], rel=1e-8)
