@@ -58,8 +58,7 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
     fires = clock is not None and clock.fires
     names = [i.name for i in plan.instances]
     late = delays(prepared.programs.attempt, plan)
-    ordered = plan_sequence.sequence(plan, late)
-    step_loops = plan_loops.loops(plan.step_loops, plan, late)
+    step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)
     return {
         "system": prepared.description.system.name,
         "algorithm": repr(simulation.algorithm_used),
@@ -82,9 +81,8 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
             for i in plan.instances
         ],
         "order": [names[i] for i in plan.trigger_sequence],
-        "levels": ordered.pop("levels"),
-        "sequence": ordered,
-        "initialLoops": plan_loops.loops(plan.initial_loops, plan, None),
+        "sequence": plan_sequence.sequence(plan, late, simulation.sequence),
+        "initialLoops": plan_loops.initial_loops(plan),
         "stepLoops": step_loops,
         "possible": plan_loops.possible(plan, step_loops),
         "connections": [_connection(d, plan) for d in late],

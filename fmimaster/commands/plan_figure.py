@@ -88,8 +88,8 @@ def plan_figure(facts: Mapping[str, Any]) -> Figure:
         If pygraphviz is not installed.
     """
     arcs = _arcs(facts)
-    boxes = {name: _text_of(name, facts) for level in facts["levels"] for name in level}
-    drawn = _layout(facts["levels"], boxes, arcs)
+    boxes = {name: _text_of(name, facts) for level in facts["sequence"]["levels"] for name in level}
+    drawn = _layout(facts["sequence"]["levels"], boxes, arcs)
     width, height = drawn.width, drawn.height
     wide = max(width + 2 * _MARGIN, _LEAST_WIDTH)
     figure = Figure(figsize=(wide / _POINTS, (height + _HEAD + _LEGEND) / _POINTS))
@@ -103,7 +103,7 @@ def plan_figure(facts: Mapping[str, Any]) -> Figure:
         _draw_arc(axes, arc, drawn.lines[k], drawn.labels[k])
     for name, (x, y) in drawn.places.items():
         _draw_box(axes, boxes[name], x, y)
-    _draw_levels(axes, facts["levels"], drawn)
+    _draw_levels(axes, facts["sequence"]["levels"], drawn)
     axes.text(
         width / 2,
         height + _HEAD - 4,
@@ -118,7 +118,7 @@ def plan_figure(facts: Mapping[str, Any]) -> Figure:
 
 def _title(facts: Mapping[str, Any]) -> str:
     algorithm = str(facts["algorithm"]).partition("(")[0]
-    return f"{facts['system']}, {algorithm}: {count(len(facts['levels']), 'level')}"
+    return f"{facts['system']}, {algorithm}: {count(len(facts['sequence']['levels']), 'level')}"
 
 
 # What is drawn --------------------------------------------------------------------------------------------------------

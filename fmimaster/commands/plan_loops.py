@@ -10,27 +10,27 @@ from fmimaster.commands.text import section
 from fmimaster.plan.graph import Node
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
-from fmimaster.program.delays import Delay
+from fmimaster.program.instructions import Program
+from fmimaster.program.unsolved import UnsolvedLoop, unsolved_loops
 
 _MOST_SHOWN = 8
 """Variables of a loop that are named; of a longer one, the rest is counted."""
 
 
-def loops(
-    found: Iterable[AlgebraicLoop], plan: Plan, delays: Sequence[Delay] | None
-) -> list[dict[str, Any]]:
-    """Each loop with its treatment and the reason.
-
-    Parameters
-    ----------
-    delays
-        Of all connections, for loops of Step Mode; None for loops of Initialization Mode.
-    """
-    return [_loop(loop, plan, delays) for loop in found]
+def initial_loops(plan: Plan) -> list[dict[str, Any]]:
+    """Each loop of Initialization Mode with its treatment and the reason."""
+    return [_loop(loop, plan, *_at_start(loop, plan)) for loop in plan.initial_loops]
 
 
-def _loop(loop: AlgebraicLoop, plan: Plan, delays: Sequence[Delay] | None) -> dict[str, Any]:
-    treatment, why = _at_start(loop, plan) if delays is None else _in_steps(loop, plan, delays)
+def step_loops(attempt: Program, plan: Plan) -> list[dict[str, Any]]:
+    """Each loop of Step Mode with its treatment and the reason."""
+    unsolved = {u.loop: u for u in unsolved_loops(attempt, plan)}
+    return [
+        _loop(loop, plan, *_in_steps(loop, unsolved.get(loop), plan)) for loop in plan.step_loops
+    ]
+
+
+def _loop(loop: AlgebraicLoop, plan: Plan, treatment: str, why: str) -> dict[str, Any]:
     return {
         "variables": [_name(node, plan) for node in loop.variables],
         "path": _path(loop, plan),
@@ -100,39 +100,27 @@ def _at_start(loop: AlgebraicLoop, plan: Plan) -> tuple[str, str]:
     )
 
 
-def _in_steps(loop: AlgebraicLoop, plan: Plan, delays: Sequence[Delay]) -> tuple[str, str]:
+def _in_steps(loop: AlgebraicLoop, unsolved: UnsolvedLoop | None, plan: Plan) -> tuple[str, str]:
     names = [i.name for i in plan.instances]
-    late = _late(loop, plan, delays)
-    members = set(loop.instances)
     stuck = [names[i] for i in _without_state(loop.instances, plan)]
-    if any(members <= set(group) for group in plan.step_groups):
+    if unsolved is None:
         who = named(names[i] for i in loop.instances)
         return (
-            f"solved in each step: {who} go back to its start and step again until the values of the loop agree",
-            "all of them can save and restore their state",
+            f"solved in each step: {who} go back to its start and step again until the values agree",
+            "all of them can save and restore their state"
+            if not stuck
+            else "the algorithm repeats steps",
         )
-    left = (
-        f"not solved: {named(late)} {'is' if len(late) == 1 else 'are'} late"
-        if late
-        else "not solved"
-    )
+    late = [f"{names[d.route.link.target]}.{d.route.link.input.name}" for d in unsolved.late]
+    left = f"not solved: {named(late)} {'is' if len(late) == 1 else 'are'} late"
     if stuck:
-        can = (
-            "cannot save and restore its state"
-            if len(stuck) == 1
-            else "cannot save and restore their states"
+        return (
+            left,
+            f"{named(stuck)} cannot save and restore {'its' if len(stuck) == 1 else 'their'} state",
         )
-        return left, f"{named(stuck)} {can}"
     if loop.assumed:
         return left, "it may not exist; --loops all solves it"
-    return left, "loops are left as they are; --loops real solves it"
-
-
-def _late(loop: AlgebraicLoop, plan: Plan, delays: Sequence[Delay]) -> list[str]:
-    """Inputs of the loop that have the value of an earlier time."""
-    inside = set(loop.variables)
-    ends = ((d, (d.route.link.target, d.route.link.input.name)) for d in delays if not d.is_fresh)
-    return [_name(node, plan) for _, node in ends if node in inside]
+    return left, "it is left to the algorithm; --loops real solves it"
 
 
 def _without_state(instances: Iterable[int], plan: Plan) -> list[int]:

@@ -7,39 +7,75 @@ from typing import Any
 
 from fmimaster.commands.text import aligned, count, section
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.sequence import (
+    METHODS,
+    Count,
+    FeedThrough,
+    LeastStale,
+    NearestNeighbour,
+    Weights,
+)
+from fmimaster.plan.sequence.choice import SequenceSetting
+from fmimaster.plan.sequence.units import units_of
 from fmimaster.program.delays import Delay, in_steps
 from fmimaster.program.levels import levels
 
-FEED_THROUGH = 1.0
-"""Weight of an input on which an output depends directly."""
-NO_FEED_THROUGH = 0.01
-"""Weight of any other input."""
 _SHOWN = 4
 """Names in a sentence; of more, the rest is counted."""
 
 
-def sequence(plan: Plan, delays: Sequence[Delay]) -> dict[str, Any]:
-    """Levels, and the stale inputs with their weights."""
+def sequence(
+    plan: Plan, delays: Sequence[Delay], setting: SequenceSetting | None
+) -> dict[str, Any]:
+    """Who chose the sequence, what steps at the same time, and the stale inputs with their weights.
+
+    Parameters
+    ----------
+    setting
+        What the user says of the sequence: a method may have weights of its own.
+    """
     names = [i.name for i in plan.instances]
-    stale = [_stale(d, plan) for d in delays if not d.is_fresh]
+    weights = _weights(setting)
+    units = units_of(names, [i.model for i in plan.instances], plan.links)
+    weight_of = {
+        (c.target_input, f"{c.source}.{c.output}"): weight
+        for c, weight in zip(units.connections, weights.of(units.connections), strict=True)
+    }
+    stale = [_stale(d, plan, weight_of) for d in delays if not d.is_fresh]
+    groups = levels(plan.trigger_sequence, delays)
     return {
-        "levels": [[names[i] for i in level] for level in levels(plan.trigger_sequence, delays)],
+        "chosenBy": plan.sequence_chosen_by,
+        "weights": _in_words(weights),
         "cost": sum(s["weight"] for s in stale),
+        "levels": [[names[i] for group in level for i in group] for level in groups],
+        "together": [
+            [names[i] for i in group] for level in groups for group in level if len(group) > 1
+        ],
         "stale": stale,
     }
 
 
-def _stale(delay: Delay, plan: Plan) -> dict[str, Any]:
+def _weights(setting: SequenceSetting | None) -> Weights:
+    """Those of the method, or the usual ones."""
+    method = METHODS.get(setting) if isinstance(setting, str) else setting
+    return method.weights if isinstance(method, LeastStale | NearestNeighbour) else FeedThrough()
+
+
+def _stale(delay: Delay, plan: Plan, weight_of: Mapping[tuple[str, str], float]) -> dict[str, Any]:
     link = delay.route.link
     target, model = plan.instances[link.target], plan.instances[link.target].model
     direct = [
         v.name for v in model.variables if link.input.name in model.dependencies.get(v.name, ())
     ]
+    ends = (
+        f"{target.name}.{link.input.name}",
+        f"{plan.instances[link.source].name}.{link.output.name}",
+    )
     return {
-        "target": f"{target.name}.{link.input.name}",
-        "source": f"{plan.instances[link.source].name}.{link.output.name}",
+        "target": ends[0],
+        "source": ends[1],
         "late": in_steps(delay),
-        "weight": FEED_THROUGH if direct else NO_FEED_THROUGH,
+        "weight": weight_of[ends],
         "delays": [f"{target.name}.{name}" for name in direct],
         "assumed": bool(model.assumed_dependencies.intersection(direct)),
     }
@@ -50,15 +86,16 @@ def _stale(delay: Delay, plan: Plan) -> dict[str, Any]:
 
 def page(facts: Mapping[str, Any]) -> list[str]:
     """The sections about the order of stepping and what it delays."""
-    levels, stale = facts["levels"], facts["sequence"]["stale"]
-    total = len(facts["connections"])
+    about, total = facts["sequence"], len(facts["connections"])
+    by = f", chosen by {about['chosenBy']}" if about["chosenBy"] else ""
+    steps = section(f"Sequence of stepping{by}", _sequence(facts))
     if not total:
-        return section("Sequence of stepping", _sequence(facts))
+        return steps
     return [
-        *section("Sequence of stepping", _sequence(facts)),
-        *section("Parallel levels", _parallel(levels)),
+        *steps,
+        *section("Parallel levels", _parallel(about)),
         *section(
-            f"Stale inputs: {len(stale)} of {total}",
+            f"Stale inputs: {len(about['stale'])} of {total}",
             _stale_inputs(facts),
             if_empty="none: each input has the value of the end of the step",
         ),
@@ -66,12 +103,12 @@ def page(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _sequence(facts: Mapping[str, Any]) -> list[str]:
-    order, levels = facts["order"], facts["levels"]
+    order, levels = facts["order"], facts["sequence"]["levels"]
     level_of = {name: k for k, level in enumerate(levels) for name in level}
     fresh: dict[str, list[str]] = {name: [] for name in order}
     for c in facts["connections"]:
-        if c["fresh"] and c["sourceComponent"] not in fresh.get(c["targetComponent"], ()):
-            fresh.setdefault(c["targetComponent"], []).append(c["sourceComponent"])
+        if c["fresh"] and c["sourceComponent"] not in fresh[c["targetComponent"]]:
+            fresh[c["targetComponent"]].append(c["sourceComponent"])
     rows = [
         (
             f"{k}.",
@@ -84,34 +121,35 @@ def _sequence(facts: Mapping[str, Any]) -> list[str]:
     return aligned(rows)
 
 
-def _parallel(levels: Sequence[Sequence[str]]) -> list[str]:
-    most = max(map(len, levels), default=0)
-    if most < 2:
-        return ["  none: each component uses a new value of the one before it"]
-    lines = aligned((f"level {k}", ", ".join(level)) for k, level in enumerate(levels, 1))
-    if len(levels) == 1:
-        lines = [f"  all {most} components"]
+def _parallel(about: Mapping[str, Any]) -> list[str]:
+    levels = about["levels"]
+    together = [f"  {named(group)} step together, until they agree." for group in about["together"]]
+    if max(map(len, levels), default=0) < 2:
+        return ["  none: each component uses a new value of the one before it", *together]
+    if len(levels) == 1 and not together:
+        return [f"  All {len(levels[0])} components can step at the same time (--threads)."]
     return [
-        *lines,
-        f"  Components of one level can step at the same time, with the same results (--threads {most}).",
+        *aligned((f"level {k}", ", ".join(level)) for k, level in enumerate(levels, 1)),
+        *together,
+        "  Components of one level, but those that step together, can step at the same time: no result changes."
+        if together
+        else "  Components of one level can step at the same time: no result changes.",
     ]
 
 
 def _stale_inputs(facts: Mapping[str, Any]) -> list[str]:
-    stale = facts["sequence"]["stale"]
+    about, total = facts["sequence"], len(facts["connections"])
+    stale = about["stale"]
     if not stale:
         return []
-    cost = facts["sequence"]["cost"]
-    if len(stale) == len(facts["connections"]) > 1 and len(facts["levels"]) == 1:
-        return [
-            "  All components start the step from the same communication point, so the order has no influence.",
-            *_in_sequence(facts),
+    if len(stale) == total and len(about["levels"]) == 1 and total > 1:
+        lines = [
+            "  All components start from the same communication point, so their order has no influence."
         ]
+        return [*lines, *_in_sequence(facts)]
     return [
-        "  The component steps before the one that feeds it. The cost of the sequence is"
-        f" {cost:.12g}, the sum of the weights.",
-        f"  Weight {FEED_THROUGH:g}: outputs depend directly on the input, and are late as well. Weight"
-        f" {NO_FEED_THROUGH:g}: only states do.",
+        "  The component steps before the one that feeds it, so the value is from an earlier time.",
+        f"  The cost of the sequence is {about['cost']:.12g}: the sum of the weights, {about['weights']}.",
         *aligned(map(_row, stale)),
     ]
 
@@ -125,20 +163,19 @@ def _in_sequence(facts: Mapping[str, Any]) -> list[str]:
         for c in facts["connections"]
         if place[c["sourceComponent"]] >= place[c["targetComponent"]]
     ]
-    fresh = len(facts["connections"]) - len(late)
+    total = len(facts["connections"])
     cost = sum(weight[c["target"], c["source"]] for c in late)
     return [
-        f"  With --algorithm GaussSeidel, {fresh} of {len(facts['connections'])} inputs would have the value of the end of"
-        f" the step (cost of the rest: {cost:.12g})."
+        f"  With --algorithm GaussSeidel, {total - len(late)} of {total} inputs would have the value of the end of the"
+        f" step (cost of the rest: {cost:.12g})."
     ]
 
 
 def _row(stale: Mapping[str, Any]) -> tuple[str, ...]:
+    effect = "no output depends on it directly"
     if stale["delays"]:
-        assumed = " (assumed)" if stale["assumed"] else ""
+        assumed = ", as far as it is declared" if stale["assumed"] else ""
         effect = f"delays {named(stale['delays'])}{assumed}"
-    else:
-        effect = "delays no output directly"
     return (
         stale["target"],
         "<-",

@@ -151,7 +151,6 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "times",
         "components",
         "order",
-        "levels",
         "sequence",
         "initialLoops",
         "stepLoops",

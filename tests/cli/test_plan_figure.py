@@ -26,7 +26,7 @@ def facts(
         "system": "s",
         "algorithm": "GaussSeidel()",
         "order": order,
-        "levels": levels,
+        "sequence": {"levels": levels},
         "stepLoops": loops,
         "components": [{"name": name, "modelName": f"Model{name}"} for name in order],
         "connections": [

@@ -61,7 +61,7 @@ def chain(tmp_path: Path) -> Path:
 
 def test_the_sequence_is_shown_with_levels_and_what_each_uses(run: Run, chain: Path) -> None:
     page, facts = plan(run, chain, "--algorithm", "GaussSeidel")
-    assert facts["levels"] == [["source"], ["left", "right"], ["sink"]]
+    assert facts["sequence"]["levels"] == [["source"], ["left", "right"], ["sink"]]
     assert "4. sink level 3 uses new values of left and right" in page
     assert "level 2 left, right" in page
     assert "Stale inputs: 0 of 4" in page
@@ -72,7 +72,7 @@ def test_if_all_inputs_are_stale_the_page_says_what_another_algorithm_would_do(
     run: Run, chain: Path
 ) -> None:
     page, facts = plan(run, chain)
-    assert facts["levels"] == [facts["order"]]
+    assert facts["sequence"]["levels"] == [facts["order"]]
     assert "Stale inputs: 4 of 4" in page
     start = (
         "With --algorithm GaussSeidel, 4 of 4 inputs would have the value of the end of the step"
