@@ -24,6 +24,7 @@ import limit
 import numpy as np
 import ours
 from costs import Cost, all_costs
+from loops import anderson_in_c
 from numpy.typing import NDArray
 from peers import PEERS, NotPossibleError, Tool
 from systems import Measured, System, clean_up, deviation, variants
@@ -278,7 +279,10 @@ def main() -> None:
                 print(system.name, file=sys.stderr, flush=True)
                 fast = fast_tools(system, repetitions)
                 lines.append(Line(system, fast, *slow_tools(system, tools, few)))
-            costs = all_costs(repetitions, part)
+            costs = [
+                *all_costs(repetitions, part),
+                *(anderson_in_c(repetitions, fmi) for fmi in (2, 3)),
+            ]
             say(machine(), "")
             say("### Fixed step, all outputs recorded", "")
             say(*fixed_step_table(lines), "")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.control.anderson import Anderson, norm
+from fmimaster.errors import OptionError
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -90,7 +91,7 @@ class LoopSolver:
     relative, absolute : float
         A loop is solved when each residual is at most ``absolute * nominal + relative * abs(u)``.
     depth : int
-        Sweeps that Anderson acceleration remembers.
+        Sweeps that Anderson acceleration remembers; 0 for plain fixed-point iteration.
     most_anderson, most_newton : int
         Sweeps of Anderson acceleration, and steps of Newton's method from each start value.
     most_sweeps : int
@@ -109,6 +110,27 @@ class LoopSolver:
     most_newton: int = 30
     most_sweeps: int = 200
     bounded: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        for name in ("relative", "absolute"):
+            value = getattr(self, name)
+            if not (isfinite(value) and value > 0.0):
+                raise OptionError(
+                    f"LoopSolver({name}={value!r}): expected a number greater than 0."
+                )
+        for name, least in (
+            ("depth", 0),
+            ("most_anderson", 1),
+            ("most_newton", 0),
+            ("most_sweeps", 1),
+            ("bounded", 1),
+        ):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < least):
+                raise OptionError(
+                    f"LoopSolver({name}={value!r}): expected an integer of {least} or more."
+                )
 
     def limit(self, n: int) -> int:
         """The most sweeps for a loop of n unknowns."""

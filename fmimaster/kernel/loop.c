@@ -121,7 +121,7 @@ static void remember(const fm_loop_data *d)
     int n = d->n, kept = (int)d->counts[KEPT];
     double *before = work(d, BEFORE), *r = work(d, RESIDUAL), *r_before = work(d, RESIDUAL_BEFORE);
     double *steps = work(d, STEPS), *changes = steps + d->depth * n;
-    if (d->counts[SWEEPS] > d->plain + 1) {
+    if (d->depth && d->counts[SWEEPS] > d->plain + 1) {
         int left = kept < d->depth ? kept : d->depth - 1;
         memmove(steps + n, steps, sizeof(double) * (size_t)(left * n));
         memmove(changes + n, changes, sizeof(double) * (size_t)(left * n));

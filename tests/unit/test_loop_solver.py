@@ -1,0 +1,162 @@
+"""The solver of algebraic loops by itself: functions in Python in place of sweeps over FMUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+from pytest import approx
+
+from fmimaster.control.anderson import Anderson, least_squares
+from fmimaster.control.loop_solver import (
+    LoopSolver,
+    NoSolution,
+    Problem,
+    Sweep,
+)
+from fmimaster.errors import OptionError
+
+Vector = NDArray[np.float64]
+
+
+def solve(
+    function: Callable[[Vector], ArrayLike],
+    start: ArrayLike,
+    solver: LoopSolver | None = None,
+    **options: float | bool,
+) -> tuple[Vector, int]:
+    """The last value that was tried, and how many sweeps it took."""
+    solver = solver or LoopSolver()
+    u = np.array(start, float)
+    nominal = np.ones(len(u))
+    problem = Problem(u, nominal, np.full(len(u), solver.relative), solver.absolute, **options)  # type: ignore[arg-type]
+    search, sweeps = solver.solve(problem), 0
+    trial = next(search)
+    while True:
+        sweeps += 1
+        given = np.asarray(function(trial.u), float)
+        residual = given if problem.is_constraint else given - trial.u
+        last = trial.u
+        try:
+            trial = search.send(Sweep(last, residual))
+        except StopIteration:
+            return last, sweeps
+
+
+def test_an_affine_loop_of_n_unknowns_needs_n_plus_two_sweeps() -> None:
+    matrix = np.array([[0.0, 2.0, -1.0], [3.0, 0.0, 0.5], [1.0, -2.0, 0.0]])
+    shift = np.array([1.0, -2.0, 0.5])
+    found, sweeps = solve(lambda u: matrix @ u + shift, [0.0, 0.0, 0.0])
+    assert found == approx(np.linalg.solve(np.eye(3) - matrix, shift), rel=1e-9)
+    assert sweeps == 5
+
+
+def test_without_memory_it_is_fixed_point_iteration() -> None:
+    """loops.md 4: L1 takes 15 sweeps of it."""
+    solver = LoopSolver(relative=1e-10, depth=0, most_anderson=50)
+    found, sweeps = solve(lambda u: 0.2 * u + 2, [0.0], solver)
+    assert found == approx([2.5], rel=1e-9)
+    assert sweeps == 15
+
+
+def test_a_bounded_solver_takes_what_its_last_sweep_gives() -> None:
+    _, sweeps = solve(lambda u: np.cos(u), [0.0], LoopSolver(bounded=3))
+    assert sweeps == 3
+
+
+def test_a_loop_that_is_only_assumed_is_computed_by_plain_sweeps() -> None:
+    """A chain of two: the second unknown depends on the first one, which depends on nothing."""
+    found, sweeps = solve(lambda u: [7.0, u[0] ** 3], [0.0, 0.0], plain=3)
+    assert found.tolist() == [7.0, 343.0]
+    assert sweeps == 3
+
+
+def test_a_linear_constraint_takes_three_sweeps() -> None:
+    """loops.md 6.1: two trial steps give the exact secant, the third is kept."""
+    found, sweeps = solve(lambda u: 3.0 * u - 1.2, [0.0], is_constraint=True)
+    assert found == approx([0.4], rel=1e-12)
+    assert sweeps == 3
+
+
+def test_the_jacobian_of_an_earlier_solution_saves_a_sweep() -> None:
+    solver, problem = (
+        LoopSolver(),
+        Problem(
+            np.zeros(1),
+            np.ones(1),
+            np.ones(1),
+            1e-10,
+            is_constraint=True,
+            jacobian=np.array([[3.0]]),
+        ),
+    )
+    search = solver.solve(problem)
+    first = next(search)
+    second = search.send(Sweep(first.u, 3.0 * first.u - 1.2))
+    with pytest.raises(StopIteration) as end:
+        search.send(Sweep(second.u, 3.0 * second.u - 1.2))
+    assert end.value.value.jacobian.tolist() == [[3.0]]
+
+
+def test_a_jacobian_that_has_become_wrong_is_computed_again() -> None:
+    solver = LoopSolver()
+    jacobian = np.array([[-5.0]])  # the wrong sign: no step along it makes the residual smaller
+    problem = Problem(
+        np.zeros(1), np.ones(1), np.ones(1), 1e-10, is_constraint=True, jacobian=jacobian
+    )
+    search = solver.solve(problem)
+    trial = next(search)
+    residual = 1.0
+    while abs(residual) > 1e-10:
+        residual = float(3.0 * trial.u[0] - 1.2)
+        with suppress(StopIteration):
+            trial = search.send(Sweep(trial.u, np.array([residual])))
+    assert trial.u == approx([0.4], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda u: u * u + 1, "no solution found (stationary residual 0.75 at 0.5)"),
+        (lambda u: u + 1, "singular: loop gain 1 (no or no unique solution)"),
+        (lambda u: u * np.inf + 1, "diverged"),
+    ],
+)
+def test_the_reason_of_a_failure_is_its_class(
+    function: Callable[[Vector], Vector], reason: str
+) -> None:
+    """loops.md 3."""
+    with pytest.raises(NoSolution) as caught, np.errstate(all="ignore"):
+        solve(function, [0.0])
+    assert caught.value.reason == reason
+
+
+def test_a_search_ends_after_its_limit() -> None:
+    """A residual with no structure: neither method gets anywhere."""
+    rng = np.random.default_rng(1)
+    with pytest.raises(NoSolution) as caught:
+        solve(lambda u: u + 1.0 + rng.random(len(u)), [0.0])
+    assert caught.value.reason.startswith(("not converged", "diverged", "no solution", "singular"))
+
+
+def test_a_difference_that_depends_on_newer_ones_adds_nothing() -> None:
+    assert least_squares([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [3.0, 4.0]) == ([0, 2], [3.0, 4.0])
+
+
+def test_anderson_forgets_what_is_older_than_its_depth() -> None:
+    """With one difference it is the secant method: exact for an affine function of one unknown."""
+    history = Anderson(1)
+    first = history.next([0.0], [2.0])
+    assert first == [2.0]
+    assert history.next([2.0], [-4.0]) == approx([2 / 3])  # r = 2 - 3 s
+
+
+@pytest.mark.parametrize(
+    "numbers", [{"relative": 0.0}, {"absolute": float("nan")}, {"depth": -1}, {"bounded": 0}]
+)
+def test_numbers_without_meaning_are_refused(numbers: dict[str, float]) -> None:
+    with pytest.raises(OptionError, match=next(iter(numbers))):
+        LoopSolver(**numbers)  # type: ignore[arg-type]
