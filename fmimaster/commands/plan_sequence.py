@@ -61,6 +61,17 @@ def _weights(setting: SequenceSetting | None) -> Weights:
     return method.weights if isinstance(method, LeastStale | NearestNeighbour) else FeedThrough()
 
 
+def _in_words(weights: Weights) -> str:
+    match weights:
+        case FeedThrough(otherwise):
+            return (
+                f"1 for an input on which an output depends directly, {otherwise:g} for another one"
+            )
+        case Count():
+            return "1 for each input"
+    return repr(weights)
+
+
 def _stale(delay: Delay, plan: Plan, weight_of: Mapping[tuple[str, str], float]) -> dict[str, Any]:
     link = delay.route.link
     target, model = plan.instances[link.target], plan.instances[link.target].model
