@@ -40,7 +40,8 @@ Rows = NDArray[np.float64]
 
 def rows_of(results: Results) -> Rows:
     """Shape (151, 6)."""
-    return np.array([results[name] for name in NAMES]).T
+    rows: Rows = np.array([results[name] for name in NAMES]).T
+    return rows
 
 
 def reference(name: str) -> Rows:
