@@ -1,12 +1,20 @@
 """The public names of the package; ``import fmimaster`` offers them all, and imports them when one is used."""
 
 from fmimaster.algorithms import (
+    END,
+    HELD,
+    LINEAR,
+    MID,
+    SUBSEQUENCE,
     Algorithm,
     Aligned,
     AutomaticSequence,
     GaussSeidel,
+    Held,
     Jacobi,
+    Linear,
     Sequential,
+    Subsequence,
     Waveform,
 )
 from fmimaster.causes import Cause, Event, Kind, Steps
@@ -57,8 +65,13 @@ from fmimaster.validation import Finding, Severity, validate
 
 __all__ = [
     "ADAPTIVE",
+    "END",
     "FIRST_ORDER",
+    "HELD",
     "HOLD",
+    "LINEAR",
+    "MID",
+    "SUBSEQUENCE",
     "AccuracyError",
     "AccuracyWarning",
     "Algorithm",
@@ -83,11 +96,13 @@ __all__ = [
     "FreeStep",
     "GaussSeidel",
     "GivenWeights",
+    "Held",
     "InputError",
     "Interrupted",
     "Jacobi",
     "Kind",
     "LeastStale",
+    "Linear",
     "Locate",
     "LookAhead",
     "LoopSolver",
@@ -108,6 +123,7 @@ __all__ = [
     "SimulationError",
     "StepRule",
     "Steps",
+    "Subsequence",
     "SystemBuilder",
     "Upstream",
     "Waveform",

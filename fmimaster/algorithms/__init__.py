@@ -7,7 +7,7 @@ from fmimaster.algorithms.automatic_sequence import AutomaticSequence
 from fmimaster.algorithms.gauss_seidel import MODES, GaussSeidel
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.jacobi import Jacobi
-from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Linear, Mode
+from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Held, Linear, Mode
 from fmimaster.algorithms.sequential import Sequential
 from fmimaster.algorithms.subsequence import SUBSEQUENCE, Subsequence
 from fmimaster.algorithms.waveform import Waveform
@@ -27,6 +27,7 @@ __all__ = [
     "Aligned",
     "AutomaticSequence",
     "GaussSeidel",
+    "Held",
     "Initialization",
     "Jacobi",
     "Linear",

@@ -57,7 +57,7 @@ def event_clock(arguments: Namespace) -> EventClock | None:
         raise OptionError(
             f"There is no event clock '{name}'.{rule or did_you_mean(name, names)} There are {', '.join(names)}."
         )
-    return kind(**_settings("--event-clock", name, kind, settings))
+    return kind(**settings_of("--event-clock", name, kind, settings))
 
 
 def step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
@@ -71,7 +71,7 @@ def step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
             f"There is no step rule '{name}'.{did_you_mean(name, STEP_RULES)} There are {', '.join(STEP_RULES)}."
         )
     kind = STEP_RULES[name]
-    return kind(size, **_settings("--step-rule", name, kind, settings))
+    return kind(size, **settings_of("--step-rule", name, kind, settings))
 
 
 def swept(algorithm: Algorithm | None, sweeps: int | None) -> Algorithm | None:
@@ -93,8 +93,8 @@ def plain_name(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def _settings(option: str, name: str, kind: type, text: str) -> dict[str, Any]:
-    """The settings of an event clock or a step rule: its fields, but for the step size, which has an option of its own."""
+def settings_of(option: str, name: str, kind: type, text: str) -> dict[str, Any]:
+    """The settings of something by its name: its fields, but for the step size, which has an option of its own."""
     defaults = {f.name: f.default for f in fields(kind) if f.name != "size"}
     found: dict[str, Any] = {}
     for pair in filter(None, text.split(",")):
@@ -114,6 +114,10 @@ def _value(what: str, text: str, default: object) -> float | bool | str:
         if text.lower() not in ("true", "false"):
             raise OptionError(f"{what}={text}: expected true or false.")
         return text.lower() == "true"
+    if isinstance(default, int):
+        if not text.isdecimal():
+            raise OptionError(f"{what}={text}: expected a whole number, such as {default}.")
+        return int(text)
     if not isinstance(default, float):
         return text
     try:

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Literal
 
-from fmimaster.algorithms import ALGORITHMS, Algorithm, AutomaticSequence, Sequential
+from fmimaster.algorithms import (
+    ALGORITHMS,
+    MODES,
+    Algorithm,
+    AutomaticSequence,
+    GaussSeidel,
+    Mode,
+    Sequential,
+)
 from fmimaster.commands import event_settings
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.errors import OptionError, did_you_mean
@@ -37,6 +45,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
     inputs = f"inputs over a step: {', '.join(_POLYNOMIALS)}, or POINTS,DERIVATIVES"
     add("--inputs", metavar="KIND", help=inputs)
+    mode = f"how GaussSeidel gives inputs whose source has stepped: {', '.join(MODES)}; with settings as NAME:KEY=VALUE"
+    add("--mode", metavar="NAME", help=mode)
+    levels = "step components of GaussSeidel that do not wait for each other at the same time"
+    add("--levels", action="store_true", help=levels)
     order = f"order of stepping: a method ({', '.join(METHODS)}), or the names of all components, as in a,b,c"
     add("--sequence", metavar="ORDER", help=order)
     event_settings.add_arguments(parser)
@@ -77,9 +89,7 @@ def simulation(arguments: Namespace) -> Simulation:
     """
     return Simulation(
         arguments.system,
-        algorithm=event_settings.swept(
-            _algorithm(arguments.algorithm, arguments.inputs), arguments.sweeps
-        ),
+        algorithm=event_settings.swept(_algorithm(arguments), arguments.sweeps),
         sequence=_sequence(arguments.sequence),
         start_time=arguments.start_time,
         stop_time=arguments.stop_time,
@@ -101,24 +111,49 @@ def simulation(arguments: Namespace) -> Simulation:
     )
 
 
-def _algorithm(name: str | None, inputs: str | None) -> Algorithm | None:
+def _algorithm(arguments: Namespace) -> Algorithm | None:
     """The algorithm of that name; case and hyphens do not count. Its settings are its fields. None if nothing is said."""
-    if name is None and inputs is None:
+    name = arguments.algorithm
+    settings = _algorithm_settings(arguments)
+    if name is None and not settings:
         return None
     known = {plain_name(_name(a)): a for a in _OFFERED}
-    kind = _OFFERED[0] if name is None else known.get(plain_name(name))
+    usual = GaussSeidel if settings.keys() & {"mode", "levels"} else _OFFERED[0]
+    kind = usual if name is None else known.get(plain_name(name))
     if kind is None:
         names = list(map(_name, _OFFERED))
         raise OptionError(
             f"There is no algorithm '{name}'.{did_you_mean(name or '', names)} There are {', '.join(names)}."
         )
-    settings: dict[str, Any] = {}
-    if inputs is not None:
-        takes = [f.name for f in fields(kind) if f.name in ("inputs", "extrapolation")]  # type: ignore[arg-type]
-        if not takes:
-            raise OptionError(f"Algorithm {_name(kind)} has no setting --inputs. Leave it out.")
-        settings[takes[0]] = _polynomial(inputs)
-    return kind(**settings)
+    taken = {f.name: f.name for f in fields(kind)}  # type: ignore[arg-type]
+    if "extrapolation" in taken:
+        taken["inputs"] = "extrapolation"
+    for setting in settings:
+        if setting not in taken:
+            raise OptionError(f"Algorithm {_name(kind)} has no setting --{setting}. Leave it out.")
+    return kind(**{taken[setting]: value for setting, value in settings.items()})
+
+
+def _algorithm_settings(arguments: Namespace) -> dict[str, Any]:
+    """The settings of the algorithm that are given, by the names of their options."""
+    found: dict[str, Any] = {}
+    if arguments.inputs is not None:
+        found["inputs"] = _polynomial(arguments.inputs)
+    if arguments.mode is not None:
+        found["mode"] = _mode(arguments.mode)
+    if arguments.levels:
+        found["levels"] = True
+    return found
+
+
+def _mode(text: str) -> Mode:
+    name, _, settings = text.partition(":")
+    if name not in MODES:
+        raise OptionError(
+            f"There is no mode '{name}'.{did_you_mean(name, MODES)} There are {', '.join(MODES)}."
+        )
+    kind = type(MODES[name])
+    return kind(**event_settings.settings_of("--mode", name, kind, settings))
 
 
 def _sequence(text: str | None) -> str | tuple[str, ...] | None:

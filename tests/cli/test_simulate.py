@@ -10,8 +10,20 @@ import numpy as np
 import pytest
 from command_line import Outcome, changed, reference, system
 
-from fmimaster import FIRST_ORDER, GaussSeidel, Jacobi, Polynomial
-from fmimaster.commands.settings import _algorithm
+from fmimaster import (
+    FIRST_ORDER,
+    LINEAR,
+    MID,
+    Algorithm,
+    GaussSeidel,
+    Jacobi,
+    Linear,
+    OptionError,
+    Polynomial,
+    Subsequence,
+)
+from fmimaster.cli import _parser
+from fmimaster.commands import settings
 from fmimaster.results.csv import read_csv
 from fmimaster.simulation import Simulation
 
@@ -152,18 +164,49 @@ def test_a_lossy_conversion_can_be_allowed(run: Run, tmp_path: Path) -> None:
     assert run("simulate", path, "--allow-lossy-conversions").status == 0
 
 
+def chosen(*options: str) -> Algorithm | None:
+    """The algorithm that these options choose."""
+    return settings.simulation(_parser().parse_args(["simulate", "a.fmu", *options])).algorithm
+
+
 @pytest.mark.parametrize("name", ["GaussSeidel", "gauss-seidel", "gauss_seidel", "gaussseidel"])
 def test_algorithms_are_known_by_several_spellings(name: str) -> None:
-    assert _algorithm(name, None) == GaussSeidel()
+    assert chosen("--algorithm", name) == GaussSeidel()
 
 
 def test_the_default_algorithm_is_that_of_the_api() -> None:
-    assert _algorithm(None, None) is Simulation("a.fmu").algorithm is None
+    assert chosen() is Simulation("a.fmu").algorithm is None
 
 
 def test_inputs_are_a_setting_of_the_algorithm() -> None:
-    assert _algorithm("jacobi", "first-order") == Jacobi(FIRST_ORDER)
-    assert _algorithm(None, "2,1") == Jacobi(Polynomial(2, 1))
+    assert chosen("--algorithm", "jacobi", "--inputs", "first-order") == Jacobi(FIRST_ORDER)
+    assert chosen("--inputs", "2,1") == Jacobi(Polynomial(2, 1))
+
+
+def test_mode_and_levels_are_settings_of_gauss_seidel() -> None:
+    assert chosen("--mode", "lin") == GaussSeidel(mode=LINEAR)
+    assert chosen("--mode", "lin:sub-steps=10") == GaussSeidel(mode=Linear(10))
+    assert chosen("--mode", "sub:parts=4", "--levels") == GaussSeidel(
+        mode=Subsequence(4), levels=True
+    )
+    first_order = chosen("--algorithm", "GaussSeidel", "--inputs", "first-order", "--mode", "mid")
+    assert first_order == GaussSeidel(FIRST_ORDER, mode=MID)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--mode", "line"), "There is no mode 'line'. Did you mean 'lin'?"),
+        (("--mode", "lin:sub_steps=2.5"), "expected a whole number, such as 5"),
+        (("--mode", "lin:sub_steps=0"), "expected at least 1"),
+        (("--mode", "lin:parts=2"), "--mode lin has no setting 'parts'"),
+        (("--algorithm", "jacobi", "--levels"), "Algorithm Jacobi has no setting --levels"),
+        (("--algorithm", "jacobi", "--mode", "lin"), "Algorithm Jacobi has no setting --mode"),
+    ],
+)
+def test_modes_that_mean_nothing_are_refused(options: tuple[str, ...], message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)):
+        chosen(*options)
 
 
 def test_the_algorithm_makes_a_difference(run: Run, two_mass: Path) -> None:
