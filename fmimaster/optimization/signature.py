@@ -75,7 +75,8 @@ class Signature:
 
     Notes
     -----
-    1. Simulate a base sequence b, and its reverse: every arc is fresh in one of them.
+    1. Simulate a base sequence b, and its reverse: every arc is fresh in one of them. (If the reverse fails, b with the
+       target of the arc directly after its source takes its place.)
     2. For each arc e, the same with e stale where it was fresh: the difference is its signature E_e.
     3. Simulate b with half the step size: ``Y_ref = (2^p Y_half - Y_b) / (2^p - 1)`` at the common points (Richardson
        1911), p the order of the algorithm.
@@ -134,7 +135,7 @@ class Signature:
         factor = 2.0**order
         reference = None if half is None else (factor * half - known) / (factor - 1.0)
         stale = stale_arcs(base, arcs)
-        signatures = dict(_signatures(trials, sorted(arcs), base, known))
+        signatures = dict(_signatures(trials, sorted(arcs), base))
         prediction = predict(known, reference, signatures, stale)
         start = cheapest(prediction.weights())
         best = best_predicted(prediction, base, start, max(self.verified, 1))
@@ -144,15 +145,35 @@ class Signature:
 
 
 def _signatures(
-    trials: Trials, arcs: Sequence[Arc], base: tuple[str, ...], known: NDArray[np.float64]
+    trials: Trials, arcs: Sequence[Arc], base: tuple[str, ...]
 ) -> Iterator[tuple[Arc, NDArray[np.float64] | None]]:
     """The signature of each arc, None if it is not known."""
-    reverse, stale = base[::-1], stale_arcs(base, arcs)
+    stale = stale_arcs(base, arcs)
     for arc in arcs:
-        sequence = reverse if arc in stale else base
-        fresh = known if sequence is base else trials(Trial(reverse))
-        late = None if fresh is None else trials(Trial(sequence, frozenset({arc})))
-        yield arc, None if fresh is None or late is None else late - fresh
+        sequences = [base[::-1], _moved(base, arc)] if arc in stale else [base]
+        yield arc, next(filter(_is_known, (_signature(trials, s, arc) for s in sequences)), None)
+
+
+def _signature(trials: Trials, sequence: tuple[str, ...], arc: Arc) -> NDArray[np.float64] | None:
+    """What is added to the outputs if an arc is stale that is fresh in a sequence; None if a run fails."""
+    fresh = trials(Trial(sequence))
+    late = None if fresh is None else trials(Trial(sequence, frozenset({arc})))
+    return None if fresh is None or late is None else late - fresh
+
+
+def _moved(base: tuple[str, ...], arc: Arc) -> tuple[str, ...]:
+    """The sequence with the target of an arc directly after its source."""
+    source, target = arc
+    return tuple(
+        name
+        for unit in base
+        if unit != target
+        for name in ((unit, target) if unit == source else (unit,))
+    )
+
+
+def _is_known(signature: NDArray[np.float64] | None) -> bool:
+    return signature is not None
 
 
 def _optimum(

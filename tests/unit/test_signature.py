@@ -105,8 +105,17 @@ def test_an_arc_whose_run_fails_stays_as_it_is() -> None:
         assert (candidate.predicted is None) == (arc in stale_arcs(candidate.sequence, RING))
 
 
-def test_a_reverse_run_that_fails_keeps_the_stale_arcs_stale() -> None:
+def test_if_the_reverse_fails_other_sequences_take_its_place() -> None:
     trials = MadeUp(RING, fails=lambda t: t.sequence == tuple("dcba"))
+    optimum = search(trials, "abcd")
+    assert optimum.unknown == ()
+    whole = search(MadeUp(RING), "abcd")
+    assert optimum.sequence == whole.sequence
+    assert optimum.signatures == pytest.approx(whole.signatures, rel=1e-9)
+
+
+def test_if_all_other_sequences_fail_stale_arcs_stay_stale() -> None:
+    trials = MadeUp(RING, fails=lambda t: t.sequence != tuple("abcd"))
     optimum = search(trials, "abcd")
     assert set(optimum.unknown) == stale_arcs("abcd", RING)
     assert stale_arcs(optimum.sequence, RING) >= stale_arcs("abcd", RING)
