@@ -8,13 +8,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from fmimaster.algorithms import GaussSeidel
 from fmimaster.commands import settings
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.commands.running import check_outputs
-from fmimaster.commands.text import aligned, section, tell, write, write_json
+from fmimaster.commands.text import aligned, count, section, tell, write, write_json
 from fmimaster.errors import FmimasterError, OptionError, did_you_mean
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
@@ -28,6 +28,8 @@ from fmimaster.system.ssp_copy import check_copy, copy_with_annotation
 from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
 
 HELP = "Search the trigger sequence with the smallest error, by simulations with some of them."
+
+T = TypeVar("T")
 
 _METHODS: Mapping[str, type[Method]] = {
     "signature": Signature,
@@ -64,9 +66,9 @@ def run(arguments: Namespace) -> int:
         settings.simulation(arguments),
         method,
         folder=None if arguments.keep_runs is None else given_path(arguments.keep_runs),
-        tell=_ignore if arguments.no_progress else _told(),
+        tell=_ignore if arguments.no_progress else told(),
     )
-    found = searched(search)
+    found = searched(search, search.run)
     _show(found, search, arguments.json)
     if arguments.write:
         text = write_sequence(found.components)
@@ -75,8 +77,8 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def searched(search: SequenceSearch) -> FoundSequence:
-    """What a search finds; what it has found until then is printed if it is broken off.
+def searched(search: SequenceSearch, run: Callable[[], T]) -> T:
+    """What a search comes to; what it has found until then is printed if it is broken off.
 
     Raises
     ------
@@ -85,7 +87,7 @@ def searched(search: SequenceSearch) -> FoundSequence:
     """
     try:
         with fmu_output_to_log(), _each_message_once():
-            return search.run()
+            return run()
     except FmimasterError:
         with _each_message_once():
             found = search.so_far()
@@ -129,14 +131,14 @@ def _size(text: str) -> float:
         raise OptionError(f"--micro-step {text}: expected a number in s.") from None
 
 
-def _told() -> Callable[[str], None]:
-    """What tells which run is made next, with its number."""
-    count = 0
+def told() -> Callable[[str], None]:
+    """A function that tells which run is made next, with its number."""
+    made = 0
 
     def tell_next(text: str) -> None:
-        nonlocal count
-        count += 1
-        tell([f"run {count}: {text}"])
+        nonlocal made
+        made += 1
+        tell([f"run {made}: {text}"])
 
     return tell_next
 
@@ -183,7 +185,7 @@ def facts(found: FoundSequence, search: SequenceSearch) -> dict[str, Any]:
         "base": list(found.base),
         "baseCost": found.base_cost,
         "options": options(found.algorithm, found.components),
-        "candidates": [_candidate(c) for c in found.candidates],
+        "candidates": [candidate_facts(c) for c in found.candidates],
         "weights": [
             {"source": a, "target": b, "weight": w} for (a, b), w in sorted(found.weights.items())
         ],
@@ -192,7 +194,8 @@ def facts(found: FoundSequence, search: SequenceSearch) -> dict[str, Any]:
     }
 
 
-def _candidate(candidate: Candidate) -> dict[str, Any]:
+def candidate_facts(candidate: Candidate) -> dict[str, Any]:
+    """A candidate as plain data."""
     names = {
         "sequence": "sequence",
         "predicted": "predictedError",
@@ -206,7 +209,8 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
     """What was found, for a person."""
     name = search.prepared.description.system.name
-    lines = [f"{name}, {found.algorithm!r}, {search.method!r}"]
+    runs = count(len(list(search.runs.done())), "simulation")
+    lines = [f"{name}, {algorithm_words(found.algorithm)}, {_method_words(search.method)}, {runs}"]
     lines += section("Sequence", [f"  {', '.join(found.components)}"])
     rows = [
         ("", "components", "cost"),
@@ -240,14 +244,27 @@ def options(algorithm: GaussSeidel, components: Iterable[str]) -> list[str]:
     return [*words, "--sequence", ",".join(components)]
 
 
+def algorithm_words(algorithm: GaussSeidel) -> str:
+    """An algorithm in short words."""
+    inputs = algorithm.inputs
+    more = "" if inputs == HOLD else f", inputs {inputs.points},{inputs.derivatives}"
+    return f"Gauss-Seidel, mode {algorithm.mode.name}{more}"
+
+
+def _method_words(method: Method) -> str:
+    name = next(name for name, kind in _METHODS.items() if isinstance(method, kind))
+    return f"method {name}"
+
+
 def candidate_rows(candidates: tuple[Candidate, ...]) -> list[tuple[str, ...]]:
     """A table of candidates, with a head."""
     head = ("sequence", "predicted", "simulated")
     return [
         head,
-        *((", ".join(c.sequence), _number(c.predicted), _number(c.measured)) for c in candidates),
+        *((", ".join(c.sequence), number(c.predicted), number(c.measured)) for c in candidates),
     ]
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """A number, or that it is not known."""
     return "-" if value is None else f"{value:.4g}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fmimaster.commands import plan_events, plan_loops, plan_sequence, settings
+from fmimaster.commands import compare, plan_events, plan_loops, plan_sequence, settings
 from fmimaster.commands.text import aligned, section, tell, write, write_json
 from fmimaster.given_path import given_path
 from fmimaster.plan.plan import Plan
@@ -25,14 +25,20 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The settings of the simulation, and the form of the answer."""
     settings.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+    sequences = (
+        "simulate the sequences of several methods, and print predicted and real differences"
+    )
+    parser.add_argument("--compare", action="store_true", help=sequences)
     figure = "draw components, connections, loops and levels: .png, .pdf or .svg"
     parser.add_argument("--figure", metavar="FILE", help=figure)
 
 
 def run(arguments: Namespace) -> int:
-    """Print the plan; no library is loaded."""
+    """Print the plan; no library is loaded, but for a comparison."""
     simulation = settings.simulation(arguments)
     facts = plan_facts(simulation, simulation.prepare())
+    if arguments.compare:
+        facts["comparison"] = compare.comparison(simulation)
     if arguments.figure is not None:
         _draw(facts, given_path(arguments.figure))
     if arguments.json:
@@ -160,6 +166,8 @@ def _page(facts: dict[str, Any]) -> list[str]:
         "Connections (in brackets: lines of the program 'attempt')", aligned(rows), if_empty="none"
     )
     lines += section("Conversions", aligned(_conversions(connections)), if_empty="none")
+    if "comparison" in facts:
+        lines += compare.page(facts["comparison"])
     lines += plan_events.page(facts)
     lines += section("Warnings", [f"  {warning}" for warning in facts["warnings"]])
     lines += section("Notes", [f"  {note}" for note in facts["notes"]])

@@ -53,6 +53,7 @@ class Runs:
     ----------
     failures : trial → error
         Those that failed.
+    algorithm : GaussSeidel
     closed : bool
         Whether no more simulations are made: trials that were not made before have no rows then.
     """
@@ -77,7 +78,7 @@ class Runs:
                 f"Runs with different sequences are compared at the points of a fixed step, not of {rule!r}. Give the step "
                 "size as a number."
             )
-        self._simulation, self._algorithm, self._size = simulation, algorithm, rule.exact_size
+        self._simulation, self.algorithm, self._size = simulation, algorithm, rule.exact_size
         self._system = prepared.description
         start, stop = prepared.schedule.start, prepared.schedule.stop
         self._times = grid(start, stop, self._size)
@@ -89,7 +90,7 @@ class Runs:
     @property
     def order(self) -> int:
         """Of the error of the algorithm."""
-        return self._algorithm.order
+        return self.algorithm.order
 
     def __call__(self, trial: Trial) -> NDArray[np.float64] | None:
         """Rows at the grid points of the usual step size, shape (points, outputs); None if the run failed."""
@@ -118,7 +119,7 @@ class Runs:
             self._simulation,
             system=self._system,
             sequence=self._groups.components(trial.sequence),
-            algorithm=replace(self._algorithm, stale=self._groups.pairs(trial.stale)),
+            algorithm=replace(self.algorithm, stale=self._groups.pairs(trial.stale)),
             step_size=FixedStep(self._size / 2 if trial.halved else self._size),
             output_interval=None,
         )

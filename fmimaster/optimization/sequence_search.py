@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -118,8 +118,13 @@ class SequenceSearch:
         """The first sequence, of groups."""
         return self.groups.of_instances(self.prepared.plan.trigger_sequence)
 
-    def run(self) -> FoundSequence:
+    def run(self, others: Iterable[Sequence[str]] = ()) -> FoundSequence:
         """Search; after it was interrupted or has failed, go on.
+
+        Parameters
+        ----------
+        others
+            Sequences of groups that the signature method simulates as well, for comparison.
 
         Raises
         ------
@@ -127,7 +132,7 @@ class SequenceSearch:
             If a run fails without which nothing can be found, or is interrupted. What was found until then is kept here.
         """
         if isinstance(self.method, Signature):
-            return self._by_signatures(self.method)
+            return self._by_signatures(self.method, others)
         return self._by_weights(self.method)
 
     def so_far(self) -> FoundSequence | None:
@@ -139,12 +144,17 @@ class SequenceSearch:
         finally:
             self.runs.closed = False
 
-    def _by_signatures(self, method: Signature) -> FoundSequence:
+    def _by_signatures(self, method: Signature, others: Iterable[Sequence[str]]) -> FoundSequence:
         base = Trial(self.base)
         if self.runs(base) is None:  # without it there is nothing to compare with
             raise self.runs.failures[base]
         optimum = method.search(
-            self.runs, self.groups.arcs, self.base, self._cheapest, order=self.runs.order
+            self.runs,
+            self.groups.arcs,
+            self.base,
+            self._cheapest,
+            order=self.runs.order,
+            others=map(tuple, others),
         )
         return self._found(optimum.signatures, optimum.candidates, optimum.unknown)
 

@@ -139,6 +139,10 @@ class Signature:
         prediction = predict(known, reference, signatures, stale)
         start = cheapest(prediction.weights())
         best = best_predicted(prediction, base, start, max(self.verified, 1))
+        # sequences with the same stale arcs give the same results
+        same = {stale_arcs(s, arcs): s for s in (base[::-1], base)}
+        best = [same.setdefault(stale_arcs(s, arcs), s) for s in best]
+        others = [same.setdefault(stale_arcs(s, arcs), s) for s in others]
         for sequence in (*(best[: self.verified] if reference is not None else ()), *others):
             trials(Trial(sequence))
         return _optimum(trials, prediction, base, best, known, reference)

@@ -152,3 +152,23 @@ def test_what_means_nothing_is_refused(
 def test_a_single_fmu_has_no_sequence(capfd: pytest.CaptureFixture[str]) -> None:
     message = command(capfd, "optimize", reference("fmi3/Dahlquist.fmu")).error
     assert "There is nothing to optimize" in message
+
+
+def test_plan_compares_sequences_by_prediction_and_simulation(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Issue 10, ``plan --compare``."""
+    system = reference("systems/four-units-fmi2.ssp")
+    outcome = command(capfd, "plan", system, "--compare", *SHORT[:4])
+    assert "Sequences compared (Gauss-Seidel, mode lin)" in outcome.out
+    outcome = command(capfd, "plan", system, "--compare", "--json", *SHORT[:4])
+    rows = json.loads(outcome.out)["comparison"]["sequences"]
+    by_method = {method: row for row in rows for method in row["methods"]}
+    assert by_method["settings"] is by_method["automatic"]
+    assert by_method["settings"]["difference"] == 0
+    assert by_method["signature"] is rows[0]
+    assert by_method["count"]["staleInputs"] == 2
+    assert by_method["automatic"]["feedThroughCost"] == pytest.approx(0.03)
+    for row in rows:
+        assert row["predictedError"] == pytest.approx(row["error"], rel=0.2)
+        assert row["predictedDifference"] == pytest.approx(row["difference"], rel=0.2)

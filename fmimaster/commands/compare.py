@@ -1,0 +1,57 @@
+"""``fmimaster plan --compare``: sequences side by side, predicted and simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fmimaster.commands.optimize import algorithm_words, candidate_facts, number, searched, told
+from fmimaster.commands.text import aligned, section
+from fmimaster.optimization.comparison import PRESENT, ComparedSequence, compare
+from fmimaster.optimization.sequence_search import SequenceSearch
+from fmimaster.optimization.signature import Signature
+from fmimaster.simulation import Simulation
+
+
+def comparison(simulation: Simulation) -> dict[str, Any]:
+    """Simulate sequences, and what came out as plain data."""
+    search = SequenceSearch(simulation, Signature(), tell=told())
+    rows = searched(search, lambda: compare(search))
+    return {
+        "algorithm": algorithm_words(search.runs.algorithm),
+        "sequences": [_facts(row) for row in rows],
+    }
+
+
+def _facts(row: ComparedSequence) -> dict[str, Any]:
+    return {
+        **candidate_facts(row.candidate),
+        "sequence": list(row.components),
+        "methods": list(row.methods),
+        "staleInputs": row.stale,
+        "feedThroughCost": row.feed_through,
+    }
+
+
+def page(facts: Mapping[str, Any]) -> list[str]:
+    """The section of the plan's page."""
+    heads = ("sequence", "chosen by", "stale", "feed-through", "error", "", "difference", "")
+    below = ("", "", "", "", "predicted", "simulated", "predicted", "simulated")
+    rows = [
+        (
+            ", ".join(row["sequence"]),
+            ", ".join(row["methods"]),
+            f"{row['staleInputs']:g}",
+            f"{row['feedThroughCost']:.4g}",
+            *(number(row[key]) for key in _NUMBERS),
+        )
+        for row in facts["sequences"]
+    ]
+    return [
+        *section(f"Sequences compared ({facts['algorithm']})", aligned([heads, below, *rows])),
+        "  errors are distances from results extrapolated to the step size 0, differences those from the results with the",
+        f"  present sequence ('{PRESENT}'); both are relative to the size of the outputs",
+    ]
+
+
+_NUMBERS = ("predictedError", "error", "predictedDifference", "difference")
