@@ -7,10 +7,10 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
-from fmimaster.algorithms import GaussSeidel
+from fmimaster.algorithms import LINEAR, MODES, GaussSeidel, Mode
 from fmimaster.commands import settings
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.commands.running import check_outputs
@@ -62,6 +62,8 @@ def run(arguments: Namespace) -> int:
     if arguments.write:
         check_copy(arguments.system, arguments.write)
     check_outputs({"--write": arguments.write}, [arguments.system, arguments.input_file])
+    if arguments.algorithm is None:
+        arguments.algorithm, arguments.mode = "gauss-seidel", arguments.mode or LINEAR.name
     search = SequenceSearch(
         settings.simulation(arguments),
         method,
@@ -238,17 +240,26 @@ def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
 
 def options(algorithm: GaussSeidel, components: Iterable[str]) -> list[str]:
     """The options of the command line that set an algorithm and a sequence."""
-    words = ["--algorithm", "gauss-seidel", "--mode", algorithm.mode.name]
+    words = ["--algorithm", "gauss-seidel", "--mode", _mode_words(algorithm.mode)]
+    words += ["--levels"] * algorithm.levels
     if algorithm.inputs != HOLD:
         words += ["--inputs", f"{algorithm.inputs.points},{algorithm.inputs.derivatives}"]
     return [*words, "--sequence", ",".join(components)]
+
+
+def _mode_words(mode: Mode) -> str:
+    """A mode as the command line takes it."""
+    usual = MODES[mode.name]
+    given = ((f.name, getattr(mode, f.name)) for f in fields(type(mode)))  # type: ignore[arg-type]
+    changed = [f"{name}={value}" for name, value in given if value != getattr(usual, name)]
+    return mode.name + (f":{','.join(changed)}" if changed else "")
 
 
 def algorithm_words(algorithm: GaussSeidel) -> str:
     """An algorithm in short words."""
     inputs = algorithm.inputs
     more = "" if inputs == HOLD else f", inputs {inputs.points},{inputs.derivatives}"
-    return f"Gauss-Seidel, mode {algorithm.mode.name}{more}"
+    return f"Gauss-Seidel, mode {_mode_words(algorithm.mode)}{more}"
 
 
 def _method_words(method: Method) -> str:

@@ -35,6 +35,14 @@ def test_the_page_has_the_sequence_its_errors_and_the_options_that_set_it(
     assert f"--algorithm gauss-seidel --mode lin --sequence {','.join(CHOSEN)}" in outcome.out
 
 
+def test_the_options_have_the_settings_of_the_algorithm(optimize: Callable[..., Outcome]) -> None:
+    found = json.loads(
+        optimize("--json", "--mode", "lin:sub_steps=7", "--inputs", "2,0", "--verify", "1").out
+    )
+    words = ["--algorithm", "gauss-seidel", "--mode", "lin:sub_steps=7", "--inputs", "2,0"]
+    assert found["options"][:-1] == [*words, "--sequence"]
+
+
 def test_the_answer_as_json(optimize: Callable[..., Outcome]) -> None:
     found = json.loads(optimize("--json").out)
     assert found["sequence"] == list(CHOSEN)
