@@ -30,12 +30,12 @@ class UnitGraph:
     names: tuple[str, ...]
     """Sorted."""
     weights: Mapping[Arc, float]
-    """Arc → sum of the weights of its connections, positive; in the order of the arcs. Connections of weight 0 and of a
-    unit with itself are in none."""
+    """Arc → sum of the weights of its connections, not negative; in the order of the arcs. A connection of a unit with
+    itself is in none. An arc of weight 0 has no influence on the sequence that is chosen."""
 
     def __post_init__(self) -> None:
         for (a, b), weight in self.weights.items():
-            if not 0 < weight < np.inf:
+            if not 0 <= weight < np.inf:
                 raise OptionError(
                     f"Weight of the connections from '{self.names[a]}' to '{self.names[b]}': {weight!r}, expected a "
                     "finite number that is not negative."
@@ -65,7 +65,7 @@ class UnitGraph:
         index = {name: k for k, name in enumerate(ordered)}
         found: dict[Arc, list[float]] = {}
         for source, target, weight in arcs:
-            if source != target and weight != 0:
+            if source != target:
                 found.setdefault((index[source], index[target]), []).append(weight)
         # a sum that does not depend on the order
         return cls(ordered, {arc: fsum(found[arc]) for arc in sorted(found)})
@@ -122,7 +122,7 @@ class UnitGraph:
         return fsum(self.weights[arc] for arc in self.stale(sequence))
 
     def ordered(self, without: Iterable[Arc] = ()) -> tuple[int, ...]:
-        """The topological order of all arcs but some that comes first by names: the canonical one.
+        """The topological order of all arcs with a weight but some; of several the first one by names.
 
         Raises
         ------
@@ -132,8 +132,8 @@ class UnitGraph:
         left_out = frozenset(without)
         waits = [0] * self.size
         followers: list[list[int]] = [[] for _ in self.names]
-        for a, b in self.weights:
-            if (a, b) not in left_out:
+        for (a, b), weight in self.weights.items():
+            if weight > 0 and (a, b) not in left_out:
                 followers[a].append(b)
                 waits[b] += 1
         ready = [k for k, count in enumerate(waits) if count == 0]

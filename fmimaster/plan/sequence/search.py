@@ -4,37 +4,17 @@ from __future__ import annotations
 
 import heapq
 
-import numpy as np
-
-from fmimaster.plan.sequence.graph import Arc, UnitGraph
-from fmimaster.plan.sequence.structure import strong_components
-from fmimaster.plan.sequence.subsets import MOST_UNITS, best_by_subsets
+from fmimaster.plan.sequence.feedback import feedback_arcs
+from fmimaster.plan.sequence.graph import UnitGraph
 
 
 def least_stale(graph: UnitGraph) -> tuple[int, ...]:
-    """The sequence of least cost; of several the first one by names."""
-    cut: list[Arc] = []
-    for part in strong_components(dict(enumerate(graph.successors))):
-        if len(part) > 1:
-            cut += _cut(graph, part)
-    return graph.ordered(cut)
+    """The sequence of least cost; between equal ones names decide.
 
-
-def _cut(graph: UnitGraph, part: list[int]) -> list[Arc]:
-    """Arcs inside a component without which it has no cycle."""
-    place = {unit: k for k, unit in enumerate(part)}
-    inside = {
-        (place[a], place[b]): w for (a, b), w in graph.weights.items() if a in place and b in place
-    }
-    own = UnitGraph(tuple(graph.names[k] for k in part), inside)
-    if len(part) <= MOST_UNITS:
-        matrix = np.zeros((len(part), len(part)))
-        for arc, w in inside.items():
-            matrix[arc] = w
-        order = best_by_subsets(matrix)
-    else:
-        order = nearest_neighbour(own)
-    return [(part[a], part[b]) for a, b in own.stale(order)]
+    Exact for rings of up to 20 units, and for larger ones if the linear programme of their cycles has a solution in whole
+    numbers; else as good as the local search finds. The result depends on names and weights only.
+    """
+    return graph.ordered(feedback_arcs(graph.weights))
 
 
 def nearest_neighbour(graph: UnitGraph) -> tuple[int, ...]:

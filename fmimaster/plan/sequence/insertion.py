@@ -1,0 +1,142 @@
+"""Sequences of many units: rounded from shares of arcs, and improved by moving single units."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from fmimaster.plan.sequence.acyclic import AcyclicGraph
+
+Arc = tuple[int, int]
+Arcs = Mapping[Arc, float]
+
+SEED = 1
+"""Of the shuffles: the same system has the same sequence in each run."""
+
+ROUNDS = 3000
+"""So many times a part of the sequence is shuffled and improved again."""
+
+WINDOW = (2, 40)
+"""Least and most units that are shuffled."""
+
+SMALLEST_GAIN = 1e-12
+"""Relative to the weight of all arcs: a move that gains less is none, so that moves end."""
+
+
+def rounded(arcs: Arcs, shares: Mapping[Arc, float]) -> list[int]:
+    """All units in an order that keeps arcs of small shares: they are taken one after the other unless they close a cycle.
+
+    Of equal shares the heavier arc comes first, then names decide.
+    """
+    kept = AcyclicGraph({unit for arc in arcs for unit in arc})
+    for arc in sorted(arcs, key=lambda arc: (shares.get(arc, 0.0), -arcs[arc], arc)):
+        kept.add(*arc)
+    return kept.ordered()
+
+
+def improved(arcs: Arcs, sequence: Sequence[int], rounds: int = ROUNDS) -> list[Arc]:
+    """The arcs that are stale in the best sequence that a local search finds.
+
+    A unit moves to the place where its stale arcs weigh least, until no unit gains. Then, again and again, a random part of
+    the sequence is shuffled and improved; what is not worse is kept.
+    """
+    search = _Search(arcs, sequence)
+    search.improve(sequence)
+    chance = random.Random(SEED)
+    best = search.cost()
+    for _ in range(rounds):
+        order = search.order()
+        size = min(chance.randint(*WINDOW), len(order))
+        start = chance.randrange(len(order) - size + 1)
+        window = order[start : start + size]
+        saved = list(search.key)
+        shuffled = list(window)
+        chance.shuffle(shuffled)
+        search.put(shuffled, [search.key[search.place[unit]] for unit in window])
+        search.improve(shuffled)
+        cost = search.cost()
+        if cost <= best:
+            best = cost
+        else:
+            search.key = saved
+    return search.stale()
+
+
+class _Search:
+    """A sequence as a key for each unit, by which they are ordered: only neighbours of a unit matter for its place."""
+
+    def __init__(self, arcs: Arcs, sequence: Sequence[int]):
+        self.units = sorted(sequence)
+        self.place = {unit: k for k, unit in enumerate(self.units)}
+        self.arcs = [(self.place[a], self.place[b], w) for (a, b), w in sorted(arcs.items())]
+        self.least = SMALLEST_GAIN * sum(w for _, _, w in self.arcs)
+        change: list[dict[int, float]] = [{} for _ in self.units]
+        for a, b, w in self.arcs:
+            change[a][b] = change[a].get(b, 0.0) + w
+            change[b][a] = change[b].get(a, 0.0) - w
+        # what it costs more that the unit stands behind the neighbour
+        self.change = [sorted(c.items()) for c in change]
+        self.key = [0.0] * len(self.units)
+        self.put(sequence, range(len(self.units)))
+
+    def put(self, units: Sequence[int], keys: Sequence[float]) -> None:
+        for unit, key in zip(units, keys, strict=True):
+            self.key[self.place[unit]] = float(key)
+
+    def order(self) -> list[int]:
+        """All units in the present order, whose keys become whole numbers again."""
+        key = self.key
+        order = sorted(range(len(key)), key=key.__getitem__)
+        for k, unit in enumerate(order):
+            key[unit] = float(k)
+        return [self.units[k] for k in order]
+
+    def cost(self) -> float:
+        key = self.key
+        return sum(w for a, b, w in self.arcs if key[a] > key[b])
+
+    def stale(self) -> list[Arc]:
+        key, units = self.key, self.units
+        return [(units[a], units[b]) for a, b, _ in self.arcs if key[a] > key[b]]
+
+    def improve(self, units: Sequence[int]) -> None:
+        """Move units, and those that are near to moved ones, until no move gains."""
+        waiting = deque(self.place[unit] for unit in units)
+        queued = set(waiting)
+        while waiting:
+            unit = waiting.popleft()
+            queued.discard(unit)
+            if self._move(unit):
+                for near, _ in self.change[unit]:
+                    if near not in queued:
+                        waiting.append(near)
+                        queued.add(near)
+
+    def _move(self, unit: int) -> bool:
+        """Move a unit to its best place; whether that gains anything."""
+        key = self.key
+        near = sorted([(key[other], change) for other, change in self.change[unit]])
+        mine = key[unit]
+        cost = best = present = 0.0
+        at = -1
+        for k, (there, change) in enumerate(near):
+            cost += change
+            if there < mine:
+                present = cost
+            if cost < best:
+                best, at = cost, k
+        if best >= present - self.least:
+            return False
+        if at < 0:
+            key[unit] = near[0][0] - 1.0
+        elif at == len(near) - 1:
+            key[unit] = near[-1][0] + 1.0
+        else:
+            low, high = near[at][0], near[at + 1][0]
+            middle = (low + high) / 2
+            if not low < middle < high:  # the keys have become too near
+                self.order()
+                return self._move(unit)
+            key[unit] = middle
+        return True
