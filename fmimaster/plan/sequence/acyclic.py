@@ -22,7 +22,7 @@ class AcyclicGraph:
         """Add the arc from a to b unless a path leads from b to a; whether it is added."""
         place = self._place
         low, high = place[b], place[a]
-        if low < high:
+        if low <= high:
             behind = self._reached(b, self._after, low, high)
             if a in behind:
                 return False
