@@ -56,13 +56,13 @@ class LateOutputs:
     def solved(self, p: Emitter, solver: LoopSolver) -> Iterator[None]:
         """Repeat the sweep that is written inside until these outputs are what was assumed.
 
-        Continuous outputs are solved for with the discrete ones as they were assumed, then these are compared.
+        Floating point outputs are solved for with all others as they were assumed, then these are compared.
         """
         if not self.outputs:
             yield
             return
-        discrete = [node for node in self.outputs if not self._is_continuous(node)]
-        continuous = [node for node in self.outputs if self._is_continuous(node)]
+        discrete = [node for node in self.outputs if not self._is_float(node)]
+        continuous = [node for node in self.outputs if self._is_float(node)]
         instances = np.array(sorted({i for i, _ in self.outputs}), np.int64)
         p.call(Assumed(instances, p.end))
         loop = DiscreteLoop(self.plan, discrete, self.outputs)
@@ -75,9 +75,11 @@ class LateOutputs:
                 p.call(loop.holding(discrete))
             yield
 
-    def _is_continuous(self, node: Node) -> bool:
+    def _is_float(self, node: Node) -> bool:
+        """Whether an output is a number to be solved for. Many FMUs declare all outputs as discrete, because these change
+        at communication points only; what is discrete in Event Mode does not change in Step Mode at all."""
         variable = self.plan.instances[node[0]].model.variable(node[1])
-        return variable is not None and variable.is_continuous
+        return variable is not None and variable.type.is_float
 
 
 @contextmanager

@@ -147,7 +147,7 @@ class Fmi2Instance(BinaryInstance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``; after Discard, the status of the FMU gives the time reached."""
         # saved states are kept: a step may be undone
-        status = self._do_step(self.component, time, size, not self._places)
+        status = self._do_step(self.component, time, size, self.kept_from() >= time)
         if status in SUCCESS:
             return None
         if status != DISCARD:

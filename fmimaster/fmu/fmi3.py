@@ -257,7 +257,7 @@ class Fmi3Instance(BinaryInstance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``."""
         # saved states are kept: a step may be undone
-        status = self._do_step(self.component, time, size, not self._places, *self._answers)
+        status = self._do_step(self.component, time, size, self.kept_from() >= time, *self._answers)
         if self._failure is not None:
             raise self._failure
         if status == DISCARD:

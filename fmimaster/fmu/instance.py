@@ -127,6 +127,8 @@ class Instance(ABC):
         self.model = model
         self.clock: Callable[[], float | None] = lambda: None
         """Time in s at which the instance stands, for messages; an executor sets it."""
+        self.kept_from: Callable[[], float] = lambda: inf
+        """Time in s of the earliest state that may still be restored; inf for none. An executor sets it."""
 
     @property
     def binding(self) -> Binding:

@@ -119,7 +119,7 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
 {
     const fm_fmu *fmu = self;
     /* saved states are kept: a step may be undone */
-    int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, !fmu->has_saved);
+    int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, *fmu->kept_from >= time);
     if (!fm_failed(status))
         return status;
     *function = NAMES[FM_DO_STEP];

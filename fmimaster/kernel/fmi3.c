@@ -86,7 +86,7 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
     bool event = false, terminate = false, early = false;
     double reached = time + size;
     /* saved states are kept: a step may be undone */
-    int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, !fmu->has_saved, &event, &terminate, &early, &reached);
+    int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, *fmu->kept_from >= time, &event, &terminate, &early, &reached);
     if (!fm_failed(status) && !terminate && !early && !event)
         return status;
     *function = NAMES[FM_DO_STEP];

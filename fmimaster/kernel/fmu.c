@@ -39,7 +39,6 @@ int fm_save_state(void *self, int place, const char **function)
 {
     fm_fmu *fmu = self;
     void *address = fm_find(fmu, FM_GET_STATE, function);
-    fmu->has_saved = 1;
     return address ? ((get_state_t)address)(fmu->component, &fmu->places[place]) : FM_MISSING;
 }
 

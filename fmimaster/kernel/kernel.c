@@ -215,6 +215,8 @@ RARE static int save(fm_kernel *k, const fm_instruction *c)
     int status = instance->save(instance->self, c->place, &function);
     if (fm_failed(status))
         return fm_fail(k, c, status, function);
+    k->has_saved = 1;
+    k->kept_from[c->instance] = fmin(k->kept_from[c->instance], k->at[c->instance]);
     k->place_at[c->place] = k->at[c->instance];
     k->place_stepped[c->place] = k->stepped[c->instance];
     return FM_RAN;
@@ -244,6 +246,14 @@ static void begin_execution(fm_kernel *k)
     k->limit = k->end;
     k->wants_another = 0;
     memset(k->requests, 0, (size_t)k->n_instances);
+}
+
+/* No state that an earlier execution has saved is restored in this one after a step. */
+static void forget_saved(fm_kernel *k)
+{
+    for (int i = 0; i < k->n_instances; i++)
+        k->kept_from[i] = INFINITY;
+    k->has_saved = 0;
 }
 
 static int any_request(const fm_kernel *k)
@@ -278,6 +288,8 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
     k->terminate = 0;
     if (k->limit != end || k->has_events)
         begin_execution(k);
+    if (k->has_saved)
+        forget_saved(k);
     for (const fm_instruction *c = code; c->op != FM_END; c++) {
         k->present = c;
         switch (c->op) {

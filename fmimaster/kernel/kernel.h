@@ -268,6 +268,8 @@ struct fm_kernel {
     /* where each instance stands, and where it stood when it was saved */
     double *at;
     double *place_at;
+    double *kept_from; /* per instance: time of the earliest state saved in this execution, INFINITY if none was */
+    int has_saved;     /* whether one has been saved in this execution, or in one before */
     int64_t *stepped; /* the number of the step that led each instance to its state; goes back with it */
     int64_t *place_stepped;
 
@@ -424,7 +426,8 @@ typedef struct {
     const char *const *names; /* of the functions, for messages */
     void *const *functions; /* FM_FUNCTIONS addresses, shared by all instances of a library; null where it lacks one */
     void **places;          /* saved FMU states */
-    int has_saved, initialized;
+    const double *kept_from; /* see fm_kernel */
+    int initialized;
     int n_coefficients; /* 0: polynomials are set by the means of the FMI version */
     const fm_coefficients *coefficients;
     int most_orders; /* FMI 2.0: derivatives of inputs, of all continuous inputs for each order */

@@ -43,6 +43,9 @@ class Registers:
         Time in s of the next event that each instance has named; inf for none.
     calls : shape (number of kinds, n_instances)
         How often each kind of call was made, see :class:`Counted`.
+    kept_from : shape (n_instances,)
+        Time in s of the earliest state of each instance that was saved in the present execution; inf if none was. It is
+        nothing that is remembered, and not copied.
     place_at, place_stepped : shape (n_places,)
         ``at`` and ``stepped`` of the instance that was saved in a place.
     kept_limit, kept_requests : shape (n_buffers,), (n_buffers, n_instances)
@@ -55,6 +58,7 @@ class Registers:
         self.follows_polynomials = np.zeros(n_instances, np.intc)
         self.next_events = np.full(n_instances, np.inf)
         self.calls = np.zeros((len(Counted), n_instances), np.int64)
+        self.kept_from = np.full(n_instances, np.inf)
         self.place_at = np.full(n_places, start)
         self.place_stepped = np.zeros(n_places, np.int64)
         self.kept_limit = np.full(n_buffers, start)

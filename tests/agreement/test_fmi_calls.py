@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.locate import Locate
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import Ramp
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
 
 Calls = list[tuple[Any, ...]]
 
@@ -211,3 +214,35 @@ def test_superdense_time() -> None:
     among = {"fmi3EnterEventMode", "fmi3EnterStepMode"}
     path = reference_path("fmi3/Superdense.fmu")
     assert_same_calls(path, among=among, event_mode=True, **settings)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoHalves(Algorithm):
+    """All instances over both halves of the interval, then back and over the whole."""
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        places = p.save(plan.members)
+        for half in (0.0, 0.5):
+            with p.over(half, half + 0.5):
+                Jacobi().emit(plan, p)
+        p.restore(places)
+        Jacobi().emit(plan, p)
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+def test_fmus_are_told_that_no_earlier_state_is_restored_where_that_is_so(
+    version: str, backend: Backend
+) -> None:
+    """libcosim's Chassis and Wheel do not leave a communication point while they are told otherwise."""
+    system = pair(version, version).build(stop_time=0.2, step_size=0.1)
+
+    def told(algorithm: Algorithm) -> list[bool]:
+        found = calls(system, backend, algorithm=algorithm)
+        return [bool(c[4]) for c in found if c[:2] == ("a", f"{version}DoStep")]
+
+    assert told(Jacobi()) == [True, True]
+    assert told(Waveform(Jacobi(), 2, 2)) == [True, True, True, True]
+    # the second half starts after the state to which the FMU goes back
+    assert told(TwoHalves()) == [True, False, True, True, False, True]

@@ -265,6 +265,9 @@ class FmuEntry(Entry):
         fmu.functions = functions
         places = fmu.places = self._lent("void *[]", max(n_places, 1))
         binding.lend_places(lambda: [int(ffi.cast("uintptr_t", p)) for p in places if p])
+        kept_from = python.context.registers.kept_from
+        fmu.kept_from = ffi.from_buffer("double[]", kept_from) + python.index
+        self._kept.append(kept_from)
         model = python.instance.model
         tolerance = python.context.plan.instances[python.index].tolerance.value
         fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None

@@ -85,6 +85,7 @@ class Lender:
     def _lend_registers(self, registers: Registers) -> None:
         k, r = self.kernel, registers
         k.at, k.place_at = self.doubles(r.at), self.doubles(r.place_at)
+        k.kept_from = self.doubles(r.kept_from)
         k.stepped, k.place_stepped = self.integers(r.stepped), self.integers(r.place_stepped)
         k.follows = self.lent(ffi.from_buffer("int[]", r.follows_polynomials))
         k.kept_limit, k.kept_requests = self.doubles(r.kept_limit), self.bytes(r.kept_requests)

@@ -83,6 +83,7 @@ class ReferenceExecutor:
         self.registers = Registers(len(instances), n_places, n_buffers, experiment.start)
         for i, instance in enumerate(instances):
             instance.clock = partial(self.registers.at.item, i)
+            instance.kept_from = partial(self.registers.kept_from.item, i)
         self._machine = Machine(plan, instances, experiment, self.store, self.registers, hooks)
         self.rows = self._machine.rows
         self.seconds = self._machine.seconds

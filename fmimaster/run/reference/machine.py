@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ class Machine:
         Whether an instance or a hook wants another pass of the innermost REPEAT.
     terminate : bool
         Whether an FMU has asked to end the run.
+    has_saved : bool
+        Whether a state has been saved in this execution, or in one before.
     """
 
     def __init__(
@@ -65,13 +68,16 @@ class Machine:
         """Of the instances that have been given a polynomial."""
         self.begin = self.end = self.limit = experiment.start
         self.requests: set[int] = set()
-        self.wants_another = self.terminate = False
+        self.wants_another = self.terminate = self.has_saved = False
 
     def begin_execution(self, begin: float, end: float) -> None:
         """Start a program over an interval: no instance has returned early or requests anything."""
         self.begin, self.end, self.limit = begin, end, end
         self.requests, self.wants_another, self.terminate = set(), False, False
         self.store.interval = begin, end
+        if self.has_saved:
+            self.registers.kept_from[:] = inf
+            self.has_saved = False
 
     def part(self, segment: Segment) -> NDArray[Any]:
         """The part of the store that a segment is."""

@@ -114,6 +114,8 @@ def save(m: Machine, instruction: Save, _: int) -> Action:
 
     def act() -> None:
         save_state(place)
+        m.has_saved = True
+        registers.kept_from[i] = min(registers.kept_from[i], m.at[i])
         registers.place_at[place] = m.at[i]
         registers.place_stepped[place] = m.stepped[i]
 
