@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 
@@ -79,13 +80,13 @@ class _Difference(Hook):
         return False
 
 
-def emit_differences(plan: Plan, p: Emitter) -> None:
-    """Measure the partial derivatives of all instances that are corrected by them, and leave all as it was.
+def emit_differences(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:
+    """Measure the partial derivatives of those of these instances that are corrected by them, and leave all as it was.
 
-    For each input: it is shifted alone, and the outputs are read. All instances are in Initialization Mode, with inputs
+    For each input: it is shifted alone, and the outputs are read. The instances are in Initialization Mode, with inputs
     that agree with the outputs that feed them.
     """
-    for i in sorted(p.held & plan.corrections.keys()):
+    for i in sorted(p.held & plan.corrections.keys() & set(instances)):
         correction = plan.corrections[i]
         if correction.means is not Means.DIFFERENCES:
             continue

@@ -49,10 +49,11 @@ class Initialization:
             if i in chosen and can_be_set_in_initialization_mode(plan, i):
                 p.set(i, Group.SETTINGS)
         with p.at_an_event():
-            self.settling.at_the_start(plan, p)
-            emit_differences(plan, p)
+            left = self.settling.at_the_start(plan, p)
+            others = [i for i in instances if i not in left]
+            emit_differences(plan, p, others)
         modes = [i for i in instances if plan.instances[i].event_mode]
-        for i in instances:
+        for i in others:
             p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)
         if modes:
             emit_updates(plan, p, modes, rows=False, settling=self.settling)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 
+from fmimaster.algorithms.differences import emit_differences
 from fmimaster.control.discrete_loop import DiscreteLoop, GivenStartValues
 from fmimaster.control.loop_hook import LoopHooks, StartValues
 from fmimaster.control.loop_solver import LoopSolver
@@ -18,6 +19,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
+from fmimaster.system.states import State
 
 LOOSER = 10.0
 """Outputs of a loop change by so many times the tolerance of its residual, if it is solved again."""
@@ -37,16 +39,24 @@ class Settling:
 
     solver: LoopSolver = LoopSolver()
 
-    def at_the_start(self, plan: Plan, p: Emitter) -> None:
+    def at_the_start(self, plan: Plan, p: Emitter) -> Collection[int]:
         """Along the visits of Initialization Mode; no output is read but those that others need.
 
         Outputs that are needed before their instance is reached are read beforehand, so that nothing is computed from
         values that were never set. The solution of a loop is searched from the start values of its inputs, or from what its
         outputs are at first, if the loop is only assumed.
+
+        Returns
+        -------
+        Instances that have left Initialization Mode, because only then a calculated parameter of theirs can be read.
         """
         read: set[int] = set()
+        left: set[int] = set()
         for visit in plan.visits:
             sources = set[int]().union(*(plan.sources[i] for i in visit.instances))
+            sources |= {k.source for k in plan.parameter_links if k.target in visit.instances}
+            if visit.parameters:
+                _leave(plan, p, visit.instances, left)
             if visit.loop:
                 sources |= set(visit.instances)
             for instance in sorted(sources - read - (set() if visit.loop else {*visit.instances})):
@@ -55,6 +65,7 @@ class Settling:
             if visit.loop is not None:
                 self._take_start_values(visit.loop, plan, p)
             self._visit(visit, plan, p, Group.SOURCES)
+        return left
 
     def at_an_event(self, plan: Plan, p: Emitter, instances: Collection[int]) -> None:
         """Along the visits of these instances in Event Mode; the others are left alone.
@@ -94,6 +105,8 @@ class Settling:
             self._solve(visit.loop, plan, p, group, around)
             return
         (i,) = visit.instances
+        if visit.parameters:
+            p.give_parameters(i)
         if visit.sets:
             p.move(i)
             p.set_inputs(i)
@@ -132,6 +145,17 @@ class Settling:
             assumed=loop.assumed,
             derivatives=sweep_derivatives(plan, loop, initial=initial),
         )
+
+
+def _leave(plan: Plan, p: Emitter, targets: Collection[int], left: set[int]) -> None:
+    """Let instances leave Initialization Mode whose calculated parameters are needed, and can be read only then."""
+    for link in plan.parameter_links:
+        i = link.source
+        if link.target in targets and not link.output.get_in_initialization and i not in left:
+            emit_differences(plan, p, [i])
+            p.mode(i, State.STEP_MODE)  # FMI 2.0: there is no Event Mode
+            p.get(i)
+            left.add(i)
 
 
 def _take_given_start_values(loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:

@@ -43,6 +43,8 @@ class DependencyGraph:
     """Inputs and outputs for which the FMU declares a nominal value."""
     set_once: frozenset[Node] = frozenset()
     """Inputs that may be set only once at a superdense instant."""
+    parameters: frozenset[Node] = frozenset()
+    """Inputs that are parameters."""
 
     def name(self, node: Node) -> str:
         """``"instance.variable"``."""
@@ -50,10 +52,16 @@ class DependencyGraph:
 
 
 def dependency_graph(
-    components: Sequence[ResolvedComponent], links: Sequence[Link], *, initial: bool
+    components: Sequence[ResolvedComponent],
+    links: Sequence[Link],
+    *,
+    initial: bool,
+    parameter_links: Sequence[Link] = (),
 ) -> DependencyGraph:
-    """The graph of a system, in Initialization Mode or in Step Mode."""
+    """The graph of a system, in Initialization Mode or in Step Mode; there parameters are what they are."""
     models = [c.model for c in components]
+    parameter_links = parameter_links if initial else ()
+    links = (*links, *parameter_links)
     sources = {(k.source, k.output.name): k.output for k in links}
     targets = {(k.target, k.input.name): k.input for k in links}
     connected = {*sources, *targets}  # nobody waits for other outputs
@@ -61,6 +69,8 @@ def dependency_graph(
         _among(connected, dependency_arcs(models, links, initial=initial, assumed=assumed))
         for assumed in (True, False)
     )
+    for of in (arcs, certain):
+        _order_parameters(parameter_links, of)
     return DependencyGraph(
         arcs=arcs,
         certain=certain,
@@ -71,7 +81,23 @@ def dependency_graph(
         started=frozenset(n for n in targets if n[1] in components[n[0]].start_values),
         scaled=frozenset(n for n, v in (*sources.items(), *targets.items()) if v.has_nominal),
         set_once=frozenset(n for n, v in targets.items() if not v.can_be_set_repeatedly),
+        parameters=frozenset((k.target, k.input.name) for k in parameter_links),
     )
+
+
+def _order_parameters(links: Sequence[Link], arcs: dict[Node, list[Node]]) -> None:
+    """Add arcs so that all parameters of an instance become known together, and a calculated parameter that cannot be read
+    in Initialization Mode (FMI 2.0) when all else of its instance is known: it is read after that mode."""
+    of: dict[int, list[Node]] = {}
+    for link in links:
+        of.setdefault(link.target, []).append((link.target, link.input.name))
+    for link in links:
+        source = (link.source, link.output.name)
+        arcs[source] = [*arcs[source], *(n for n in of[link.target] if n not in arcs[source])]
+    for source in {(k.source, k.output.name) for k in links if not k.output.get_in_initialization}:
+        for node in arcs:
+            if node[0] == source[0] and node != source and source not in arcs[node]:
+                arcs[node] = [*arcs[node], source]
 
 
 def _among(nodes: Collection[Node], arcs: Arcs) -> dict[Node, list[Node]]:

@@ -45,6 +45,9 @@ class Group(IntEnum):
     """Those of the OUTPUTS that other instances need at the start, at the same places; read in Initialization Mode, where
     all others are left alone: some FMUs advance discrete tasks at each read."""
 
+    PARAMETERS = 11
+    """Connected parameters; set in Initialization Mode only."""
+
 
 AREAS = ((Group.OUTPUTS,), (Group.CLOCKED, Group.CLOCKS))
 """Groups in the order of their areas; all other groups come behind them."""

@@ -59,6 +59,8 @@ class Visit:
     """Whether the inputs of the instance are set."""
     gets: bool = True
     """Whether its outputs are read."""
+    parameters: bool = False
+    """Whether its connected parameters are set as well, which are all known then; in Initialization Mode."""
     held: tuple[Node, ...] = ()
     """Outputs that are cut and read by this visit in passing, while others still need the values that were assumed for
     them: they get these back right after it."""
@@ -71,11 +73,12 @@ def visits(graph: DependencyGraph, sequence: Sequence[int]) -> tuple[Visit, ...]
     something of the instance is ready; then the next ready one in ``sequence`` follows.
     """
     position = {instance: k for k, instance in enumerate(sequence)}
-    order = [
-        Visit(stop.instances, _loop(graph, stop.nodes, position) if stop.is_loop else None)
+    return tuple(
+        Visit(stop.instances, _loop(graph, stop.nodes, position))
+        if stop.is_loop
+        else Visit(stop.instances, parameters=not graph.parameters.isdisjoint(stop.nodes))
         for stop in _stops(graph.arcs, graph.outputs, position)
-    ]
-    return tuple(order)
+    )
 
 
 # Order ----------------------------------------------------------------------------------------------------------------
@@ -277,7 +280,12 @@ def _swept(
             yield Visit(stop.instances, _loop(graph, stop.nodes, position))
             continue
         is_output = [node in graph.outputs for node in stop.nodes]
-        yield Visit(stop.instances, sets=not all(is_output), gets=any(is_output))
+        yield Visit(
+            stop.instances,
+            sets=not all(is_output),
+            gets=any(is_output),
+            parameters=not graph.parameters.isdisjoint(stop.nodes),
+        )
 
 
 def _held(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from fmimaster.errors import DescriptionError
 from fmimaster.plan.clocks import (
     clock_notes,
     clock_warnings,
@@ -133,17 +134,19 @@ def make_plan(
             for i, c in enumerate(system.components)
         ),
         links=system.links,
+        parameter_links=system.parameter_links,
         trigger_sequence=sequence,
         sequence_chosen_by=order.chosen_by,
         visits=initial_visits,
         step_visits=step_visits,
         layout=layout,
-        routes=_routes(system.links, layout),
+        routes=_routes((*system.links, *system.parameter_links), layout),
         recorded=columns,
         rows=rows,
         notes=(
             *system.notes,
             *_unread(system),
+            *_connected_parameters(system),
             *clock_notes(system.components, use, chosen),
             *_other_programs(system),
             *([] if chosen else [NOTHING_RECORDED]),
@@ -166,10 +169,32 @@ def _visits(
 ) -> tuple[tuple[Visit, ...], tuple[Visit, ...]]:
     """The visits in Initialization Mode and in Step Mode."""
     initial, step = (
-        visits(dependency_graph(system.components, system.links, initial=initial), sequence)
+        visits(
+            dependency_graph(
+                system.components,
+                system.links,
+                initial=initial,
+                parameter_links=system.parameter_links,
+            ),
+            sequence,
+        )
         for initial in (True, False)
     )
+    _refuse_late_parameters(system, initial)
     return initial, step
+
+
+def _refuse_late_parameters(system: ResolvedSystem, visits: Iterable[Visit]) -> None:
+    """Raise if a parameter is calculated from itself over an FMU whose calculated parameters are readable too late."""
+    inside = {node for v in visits if v.loop for node in v.loop.variables}
+    for link in system.parameter_links:
+        if (link.source, link.output.name) in inside and not link.output.get_in_initialization:
+            source, target = (system.components[i].name for i in (link.source, link.target))
+            raise DescriptionError(
+                f"Connection '{source}.{link.output.name} -> {target}.{link.input.name}': '{source}' must be "
+                f"initialized before its calculated parameter can be read (FMI 2.0), but its initialization depends on "
+                f"'{target}.{link.input.name}'. Remove one of the connections on the way, or set the parameter."
+            )
 
 
 def _instance(
@@ -288,6 +313,14 @@ def _unread(system: ResolvedSystem) -> Iterator[str]:
             )
 
 
+def _connected_parameters(system: ResolvedSystem) -> Iterator[str]:
+    for link in system.parameter_links:
+        source, target = (system.components[i].name for i in (link.source, link.target))
+        yield (
+            f"parameter '{target}.{link.input.name}' takes its value from '{source}.{link.output.name}', once, at the start"
+        )
+
+
 def _routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tuple[Route, ...]]:
     """What feeds each group of inputs of each instance."""
     by_target = {(k.target, k.input.name): k for k in links}
@@ -299,7 +332,7 @@ def _routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tu
                     derivative_of[i, v.derivative_of] = v.name
     routes: dict[tuple[int, Group], tuple[Route, ...]] = {}
     for i, groups in enumerate(layout.groups):
-        for group in (Group.CONTINUOUS, Group.DISCRETE):
+        for group in (Group.CONTINUOUS, Group.DISCRETE, Group.PARAMETERS):
             found = []
             for segment in groups.get(group, ()):
                 for name, target in segment.slots().items():

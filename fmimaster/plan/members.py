@@ -28,7 +28,7 @@ def group_members(
         outputs that are needed at the start.
     """
     fed: list[set[str]] = [set() for _ in system.components]
-    for link in system.links:
+    for link in (*system.links, *system.parameter_links):
         fed[link.target].add(link.input.name)
         read[link.source].add(link.output.name)
     return [
@@ -40,7 +40,8 @@ def group_members(
 def initial_sources(system: ResolvedSystem, triggers: Sequence[Trigger]) -> list[set[str]]:
     """Per instance, names of the outputs that others need at the start, and may be read then."""
     found: list[set[str]] = [set() for _ in system.components]
-    for link in (*system.links, *(k for t in triggers for k in t.links)):
+    payload = (k for t in triggers for k in t.links)
+    for link in (*system.links, *system.parameter_links, *payload):
         found[link.source].add(link.output.name)
     return [
         {
@@ -73,6 +74,8 @@ def _groups(
                 groups[Group.SOURCES].append(v)
         if v.name in triggers:
             groups[Group.TRIGGERS].append(v)
+        elif v.name in fed and v.causality is Causality.PARAMETER:
+            groups[Group.PARAMETERS].append(v)
         elif v.name in fed:
             continuous = v.is_continuous and v.type is DataType.FLOAT64
             groups[Group.CONTINUOUS if continuous else Group.DISCRETE].append(v)

@@ -95,6 +95,8 @@ class Plan:
     """Who chose the trigger sequence, in words."""
     corrections: Mapping[int, Correction] = field(default_factory=dict)
     """Instance → outputs that depend directly on its inputs, which are corrected if inputs are held at a mean."""
+    parameter_links: tuple[Link, ...] = ()
+    """Calculated parameters that parameters of other instances take at the start."""
     step_groups: tuple[tuple[int, ...], ...] = ()
     """Instances that are solved together in Step Mode, because they share algebraic loops; in the order of a sweep."""
 

@@ -289,6 +289,12 @@ class Emitter:
         if self._has(instance, Group.DISCRETE):
             self._write(Move(instance, Group.DISCRETE))
 
+    def give_parameters(self, instance: int) -> None:
+        """Connected calculated parameters → parameters of the instance, which is in Initialization Mode."""
+        if self._has(instance, Group.PARAMETERS):
+            self._write(Move(instance, Group.PARAMETERS))
+            self.set(instance, Group.PARAMETERS)
+
     def move_triggers(self, instance: int) -> None:
         """Triggers that connected clocks make active, and their payload."""
         if self._has(instance, Group.TRIGGERS):

@@ -22,7 +22,7 @@ from fmimaster.system.description import (
     SystemDescription,
     Transformation,
 )
-from fmimaster.system.model import Causality, DataType, Model, Variable
+from fmimaster.system.model import Causality, DataType, Initial, Model, Variability, Variable
 from fmimaster.system.notes import Notes
 from fmimaster.system.shared_events import (
     EventMember,
@@ -90,6 +90,8 @@ class ResolvedSystem:
     open_inputs: tuple[OpenInput, ...]
     notes: tuple[str, ...]
     shared_events: tuple[ResolvedSharedEvent, ...] = ()
+    parameter_links: tuple[Link, ...] = ()
+    """Calculated parameters that parameters of others take at the start."""
 
 
 def resolve(
@@ -129,6 +131,7 @@ def resolve(
         model, values = apply(name, models[name], given[name])
         components.append(ResolvedComponent(name, component.source, model, values))
     links, open_inputs = _links(components, wiring, conversions, allow_lossy_conversions)
+    parameter_links = _parameter_links(components, wiring, conversions, allow_lossy_conversions)
     note_contradictions(description, {c.name: c.model for c in components}, wiring, notes)
     of_fmus = dict.fromkeys(note for c in components for note in c.model.notes)
     shared_events = _shared_events(description, components, allow_lossy_conversions)
@@ -138,6 +141,7 @@ def resolve(
         tuple(open_inputs),
         (*description.notes, *of_fmus, *notes.lines()),
         shared_events,
+        parameter_links,
     )
 
 
@@ -174,6 +178,39 @@ def _links(
             conversions.along(wiring.into(end))
     _check_one_source(links, components)
     return links, open_inputs
+
+
+def _parameter_links(
+    components: Sequence[ResolvedComponent],
+    wiring: Wiring,
+    conversions: Conversions,
+    allow_lossy: bool,
+) -> tuple[Link, ...]:
+    """What feeds parameters: calculated parameters of other components, which the wiring has checked."""
+    index = {c.name: i for i, c in enumerate(components)}
+    links = []
+    for target, found in enumerate(components):
+        for variable in found.model.with_causality(Causality.PARAMETER):
+            end = Endpoint(found.name, variable.name)
+            if end not in wiring.fed or (way := wiring.into(end)).start.element not in index:
+                continue
+            source = index[way.start.element]
+            output = components[source].model.variable(way.start.connector)
+            assert output is not None
+            transformation, notes = conversions.along(way)
+            text = wiring.text(end)
+            notes = (*check_types(output, variable, text, allow_lossy), *notes)
+            check_transformation(variable, transformation, text)
+            if (
+                variable.initial is not Initial.EXACT
+                or variable.variability is Variability.CONSTANT
+            ):
+                raise DescriptionError(
+                    f"{text}: '{end}' cannot be set in Initialization Mode (initial=exact is missing). Connect "
+                    "a parameter that can."
+                )
+            links.append(Link(source, output, target, variable, transformation, notes))
+    return tuple(links)
 
 
 def _check_one_source(links: Sequence[Link], components: Sequence[ResolvedComponent]) -> None:

@@ -124,16 +124,20 @@ class Wiring:
             self._read(nested, _join(path, nested.name))
 
     def _check_parameters(self) -> None:
-        """Refuse outputs that feed parameters, also over connectors of systems."""
+        """Refuse outputs that feed parameters, also over connectors of systems; calculated parameters may."""
         for end in self._into:
             model = self.models.get(end.element)
             variable = None if model is None else model.variable(end.connector)
             if variable is None or variable.causality is Causality.INPUT:
                 continue
-            if self.into(end).start.element in self.models:
+            start = self.into(end).start
+            source = self.models.get(start.element)
+            output = None if source is None else source.variable(start.connector)
+            is_known = output is not None and output.causality is Causality.CALCULATED_PARAMETER
+            if source is not None and not (is_known and variable.causality is Causality.PARAMETER):
                 raise DescriptionError(
-                    f"{self._texts[end]}: '{end}' is a parameter; it takes a start value, not an output. Set it "
-                    "in the component's parameters."
+                    f"{self._texts[end]}: '{end}' is a parameter; it takes a start value or a calculated parameter of "
+                    "another component, not an output. Set it in the component's parameters."
                 )
 
     def _add(self, system: System, path: str, connection: Connection) -> None:

@@ -41,9 +41,11 @@ _SETS = {
     Group.INITIAL: Call.SET_START,
     Group.CONTINUOUS: Call.SET_INPUT,
     Group.DISCRETE: Call.SET_INPUT,
+    Group.PARAMETERS: Call.SET_START,
 }
 
 _INPUTS = (Group.CONTINUOUS, Group.DISCRETE)
+_MOVED = (*_INPUTS, Group.PARAMETERS)
 
 
 class Rules:
@@ -127,7 +129,7 @@ class Rules:
         self.note(i, moved=self.instances[i].moved | {Group.CONTINUOUS})
 
     def has_inputs(self, i: int, group: Group) -> None:
-        if group not in _INPUTS:
+        if group not in _MOVED:
             self.fail(f"{group.name.lower()} of {self.name(i)} is not a group of inputs")
         if (i, group) not in self.plan.routes:
             self.fail(f"{self.name(i)} has no connected {group.name.lower()} inputs")
@@ -152,12 +154,12 @@ class Rules:
         if group not in _SETS:
             self.fail(f"{group.name.lower()} of {self.name(i)} cannot be set")
         self.call(i, _SETS[group])
+        if group in _MOVED and group not in self.instances[i].moved:
+            self.fail(
+                f"{group.name.lower()} inputs of {self.name(i)} are set, but were not moved before: "
+                "the values in the store are old"
+            )
         if group in _INPUTS:
-            if group not in self.instances[i].moved:
-                self.fail(
-                    f"{group.name.lower()} inputs of {self.name(i)} are set, but were not moved before: "
-                    "the values in the store are old"
-                )
             self.note(i, given=self.instances[i].given | {group})
         if self.instances[i].state in (State.INITIALIZATION_MODE, State.EVENT_MODE):
             self.knowledge.changed(i)
