@@ -130,6 +130,7 @@ def _planned(
         order=order,
         tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
         loops=settings.loops,
+        steady=settings.steady_states,
     )
     refuse_plan(plan, rule, clock)
     programs = assemble(

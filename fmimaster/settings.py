@@ -61,6 +61,9 @@ class Settings:
         Whether what makes results less accurate than they should be is an error instead of a warning.
     start_values : name → value
         ``"component.variable"``; for a single FMU the variable's name alone will do.
+    steady_states : names of states, ``"component.state"``
+        The run starts with values of these states for which their time derivatives are 0; their start values are where the
+        search begins. The FMU must have the derivatives, and the start values must be settable (initial is exact).
     input_file : path to a CSV file
         Its columns feed the open inputs of that name.
     output_variables : globs of names
@@ -96,6 +99,7 @@ class Settings:
     loop_solver: LoopSolver = LoopSolver()
     strict: bool = False
     start_values: Mapping[str, Any] = field(default_factory=dict)
+    steady_states: Sequence[str] = ()
     input_file: str | os.PathLike[str] | None = None
     output_variables: Sequence[str] = ()
     output_interval: float | None = None
@@ -143,12 +147,8 @@ class Settings:
             raise OptionError(
                 f"start_values: {self.start_values!r}, expected a mapping of names to values."
             )
-        if isinstance(self.output_variables, str) or not all(
-            isinstance(glob, str) for glob in self.output_variables
-        ):
-            raise OptionError(
-                f"output_variables: {self.output_variables!r}, expected a sequence of names or globs."
-            )
+        _expect_names(self.output_variables, "output_variables", "names or globs")
+        _expect_names(self.steady_states, "steady_states", "names of states: component.state")
 
     @property
     def algorithm_used(self) -> Algorithm:
@@ -157,6 +157,12 @@ class Settings:
             return self.algorithm
         fires = self.event_clock is not None and self.event_clock.fires
         return Jacobi(ADAPTIVE) if fires else Jacobi()
+
+
+def _expect_names(value: object, name: str, what: str) -> None:
+    is_sequence = isinstance(value, Sequence) and not isinstance(value, str)
+    if not is_sequence or not all(isinstance(entry, str) for entry in value):  # type: ignore[attr-defined]
+        raise OptionError(f"{name}: {value!r}, expected a sequence of {what}.")
 
 
 def _expect_positive(value: object, name: str, what: str) -> None:

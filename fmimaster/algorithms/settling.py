@@ -14,11 +14,13 @@ from fmimaster.control.discrete_loop import DiscreteLoop, GivenStartValues
 from fmimaster.control.loop_hook import LoopHooks, StartValues
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.sweep_derivatives import sweep_derivatives
+from fmimaster.errors import OptionError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
+from fmimaster.system.notes import listed
 from fmimaster.system.states import State
 
 LOOSER = 10.0
@@ -65,7 +67,31 @@ class Settling:
             if visit.loop is not None:
                 self._take_start_values(visit.loop, plan, p)
             self._visit(visit, plan, p, Group.SOURCES)
+        if plan.steady:
+            _refuse_steady_states(plan, left)
+            self._solve_steady_states(plan, p)
         return left
+
+    def _solve_steady_states(self, plan: Plan, p: Emitter) -> None:
+        """Start values with which the derivatives of some states are 0; all loops are solved in each sweep."""
+        states = [(s.instance, s.state) for s in plan.steady]
+        derivatives = [(s.instance, s.derivative) for s in plan.steady]
+        hooks = LoopHooks(
+            plan,
+            states,
+            self.solver,
+            group=Group.INITIAL,
+            residuals=derivatives,
+            what=f"steady state of {listed(f'{plan.instances[i].name}.{name}' for i, name in states)}",
+        )
+        p.call(hooks.begin)
+        with p.repeat(least=1, most=hooks.most, tolerance=inf):
+            for i in sorted({i for i, _ in states}):
+                p.set(i, Group.INITIAL)
+                p.get(i, Group.SOURCES)
+            for visit in plan.visits:
+                self._visit(visit, plan, p, Group.SOURCES)
+            p.call(hooks.sweep)
 
     def at_an_event(self, plan: Plan, p: Emitter, instances: Collection[int]) -> None:
         """Along the visits of these instances in Event Mode; the others are left alone.
@@ -172,6 +198,17 @@ def _take_given_start_values(loop: AlgebraicLoop, plan: Plan, p: Emitter) -> Non
     cut = GivenStartValues(plan, loop.discrete, loop.variables)
     if cut.given:
         p.call(cut)
+
+
+def _refuse_steady_states(plan: Plan, left: Collection[int]) -> None:
+    """Raise if an instance cannot be computed again and again, because it has left Initialization Mode."""
+    if left:
+        names = listed(f"'{plan.instances[i].name}'" for i in sorted(left))
+        raise OptionError(
+            f"steady_states: {names} must leave Initialization Mode before the others, so that a calculated parameter can be "
+            "read (FMI 2.0). A steady state is searched while all are in it. Leave steady_states out, or set the connected "
+            "parameters by start values."
+        )
 
 
 def loops_in(loop: AlgebraicLoop) -> Iterator[AlgebraicLoop]:

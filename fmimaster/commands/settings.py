@@ -59,6 +59,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     value = "start value of a variable; can be repeated"
     pair = ("NAME", "VALUE")
     add("--start-value", nargs=2, action="append", default=[], metavar=pair, help=value)
+    steady = "state whose time derivative is 0 at the start, COMPONENT.STATE; its start value is searched; can be repeated"
+    add("--steady-state", action="append", default=[], metavar="NAME", help=steady)
     add("--input-file", metavar="CSV", help="table whose columns feed the open inputs")
     variable = "variables to record; can be repeated (all outputs, if left out)"
     add("--output-variable", action="append", default=[], metavar="GLOB", help=variable)
@@ -99,6 +101,7 @@ def simulation(arguments: Namespace) -> Simulation:
         loops=_loops(arguments.loops),
         strict=arguments.strict,
         start_values=dict(arguments.start_value),
+        steady_states=arguments.steady_state,
         input_file=arguments.input_file,
         output_variables=arguments.output_variable,
         output_interval=arguments.output_interval,

@@ -28,6 +28,7 @@ from fmimaster.control.loop_solver import (
     Matrix,
     NoSolution,
     Problem,
+    Reasons,
     Search,
     Sweep,
     Trial,
@@ -104,8 +105,9 @@ def unknowns_of(
     outputs: Iterable[Node],
     *,
     variables: Iterable[Node] | None = None,
+    group: Group = Group.OUTPUTS,
 ) -> Unknowns:
-    """The elements of these outputs.
+    """The elements of these outputs, or of variables of another group.
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ def unknowns_of(
     chosen = [
         (kind is not DataType.FLOAT64, f"{plan.instances[i].name}.{name}", (i, name), slot)
         for i, name in outputs
-        for kind, slot in [plan.layout.slots[i, Group.OUTPUTS, name]]
+        for kind, slot in [plan.layout.slots[i, group, name]]
     ]
     names, slots, nominal, start = list[str](), list[int](), list[float](), list[float]()
     doubles = 0
@@ -218,9 +220,12 @@ class LoopHooks:
         Whether the loop exists only because an FMU does not declare on what its outputs depend.
     residuals : sequence of (instance, output), or None
         For constraints: the outputs that must become 0, one for each unknown. None if a sweep gives the unknowns anew.
-
     derivatives : SweepDerivatives or None
         Those of a sweep, if the FMUs provide them; then DERIVE comes in front of the CALL that ends a sweep.
+    group : Group
+        Of the unknowns: INITIAL for start values that are unknown.
+    what : str
+        What is solved, for messages; the algebraic loop of its variables, if left out.
 
     Attributes
     ----------
@@ -242,12 +247,15 @@ class LoopHooks:
         assumed: bool = False,
         residuals: Sequence[Node] | None = None,
         derivatives: SweepDerivatives | None = None,
+        group: Group = Group.OUTPUTS,
+        what: str = "",
     ) -> None:
         self.solver = solver
-        self.unknowns = u = unknowns_of(plan, outputs, variables=variables)
+        self.unknowns = u = unknowns_of(plan, outputs, variables=variables, group=group)
         self.variables = sorted(
             f"{plan.instances[i].name}.{name}" for i, name in variables or outputs
         )
+        self.what = what or f"algebraic loop of {listed(self.variables)}"
         self.assumed = assumed
         self.derivatives = derivatives
         self.residuals = None if residuals is None else unknowns_of(plan, residuals)
@@ -297,9 +305,7 @@ class LoopHooks:
     def swept(self, store: ValueStore) -> bool:
         """Take what the sweep gave; whether another one is needed."""
         counts = self.counts
-        if (
-            counts[_At.STAGE] == 1
-        ):  # the twin in C has done the first sweeps, and this one, but has not solved the loop
+        if counts[_At.STAGE] == 1:  # the twin in C has done sweeps up to this one, in vain
             counts[_At.STAGE] = 2
             self._search = self._continued()
             return self._put_trial(store, next(self._search))
@@ -416,7 +422,7 @@ class LoopHooks:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes solutions so far doubtful."""
-        loop = f"Algebraic loop of {listed(self.variables)}"
+        loop = self.what[:1].upper() + self.what[1:]
         if self.smallest < SINGULAR:
             return (
                 f"{loop}: solution not unique (loop gain 1). The one reached from the start values was taken; give start "
@@ -444,9 +450,8 @@ class LoopHooks:
             else ""
         )
         return LoopError(
-            f"The algebraic loop of {listed(self.variables)} was not solved at t = {time:.12g} s: {failure.reason}. "
-            f"Method: {failure.method}; {sweeps} sweeps. Best attempt: {listed(best)}.{about} Give start values near "
-            "the solution (of the inputs in the loop), or break the loop by a component with a delay.",
+            f"The {self.what} was not solved at t = {time:.12g} s: {failure.reason}. "
+            f"Method: {failure.method}; {sweeps} sweeps. Best attempt: {listed(best)}.{about} {_advice(failure.reason)}",
             loop=tuple(self.variables),
             reason=failure.reason,
             method=failure.method,
@@ -455,6 +460,14 @@ class LoopHooks:
             residuals=dict(zip(values, residuals.tolist(), strict=True)),
             time=time,
         )
+
+
+def _advice(reason: str) -> str:
+    if reason == Reasons.SINGULAR:
+        return "Check signs, and whether the equations contradict each other or one follows from the others."
+    if reason in (Reasons.DIVERGED, Reasons.NOT_CONVERGED):
+        return "Give start values nearer to the solution, or break the loop by a component with a delay."
+    return "There may be no solution: check parameters, or give other start values."
 
 
 class StartValues(Hook):

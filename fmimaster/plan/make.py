@@ -24,6 +24,7 @@ from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
 from fmimaster.plan.sequence.choice import SequenceSetting, choose_sequence
 from fmimaster.plan.sequence.units import units_of
+from fmimaster.plan.steady import steady_states, with_start_values
 from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.system.model import DataType, EventDeclaration, Model, Scope
@@ -75,6 +76,7 @@ def make_plan(
     order: StepOrder | None = None,
     tolerance: Tolerance | None = None,
     loops: Loops = Loops.REAL,
+    steady: Sequence[str] = (),
 ) -> Plan:
     """Derive the plan of a system: a pure function.
 
@@ -94,11 +96,13 @@ def make_plan(
         That of the run, for all instances; each FMU's own if it is left out.
     loops
         Which algebraic loops are solved in Step Mode.
+    steady
+        Names of states whose start values are unknown, and whose derivatives are 0 at the start.
 
     Raises
     ------
     OptionError
-        If a glob fits no variable.
+        If a glob fits no variable, or a name no such state.
     """
     order = order or step_order(system, loops=loops)
     sequence = order.trigger_sequence
@@ -118,7 +122,13 @@ def make_plan(
     for entry in chosen:
         if entry.instance is not None:
             read[entry.instance].add(entry.variable)
-    members = group_members(system, use, read, given, clocks, initial_sources(system, triggers))
+    sources = initial_sources(system, triggers)
+    steady_ones = steady_states(system.components, steady)
+    for s in steady_ones:
+        read[s.instance].add(s.derivative)
+        sources[s.instance].add(s.derivative)
+    system = with_start_values(system, steady_ones)
+    members = group_members(system, use, read, given, clocks, sources)
     layout = make_layout(members, signals)
     columns, rows = place_columns(system.components, chosen, layout)
     connected = any(k.input.type is DataType.CLOCK for k in system.links)
@@ -154,6 +164,7 @@ def make_plan(
         warnings=tuple(clock_warnings(described, system.links, triggers)),
         events=events,
         triggers=place_triggers(triggers, layout),
+        steady=steady_ones,
         corrections=find_corrections(
             [c.model for c in system.components], system.links, events, layout
         ),

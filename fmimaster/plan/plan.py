@@ -13,6 +13,7 @@ from fmimaster.plan.layout import Group, Layout, Route
 from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.policy import Policy
 from fmimaster.plan.recorded import Recorded
+from fmimaster.plan.steady import SteadyState
 from fmimaster.plan.tolerance import Tolerance
 from fmimaster.system.description import Source
 from fmimaster.system.model import DataType, Model
@@ -93,6 +94,8 @@ class Plan:
     triggers: tuple[Trigger, ...] = ()
     sequence_chosen_by: str = ""
     """Who chose the trigger sequence, in words."""
+    steady: tuple[SteadyState, ...] = ()
+    """States whose start values are unknown, in the order of their names."""
     corrections: Mapping[int, Correction] = field(default_factory=dict)
     """Instance → outputs that depend directly on its inputs, which are corrected if inputs are held at a mean."""
     parameter_links: tuple[Link, ...] = ()

@@ -146,17 +146,7 @@ class Session:
             self.programs.initialize, self.start.seconds, self.start.seconds
         )
         if outcome.stopped is not None:
-            if not self.plan.initial_loops:
-                raise self._endless_start(outcome.stopped.change)
-            loops = "; ".join(
-                ", ".join(f"{self.plan.instances[i].name}.{name}" for i, name in loop.variables)
-                for loop in self.plan.initial_loops
-            )
-            raise ConvergenceError(
-                f"The initial values of a loop do not converge: {loops}. After the last sweep of the fixed-point "
-                f"iteration outputs still change by {outcome.stopped.change:.3g} (relative). Give better start values, "
-                "or break the loop."
-            )
+            raise self._endless_start(outcome.stopped.change)
         if outcome.terminate:
             return False
         return not self.stepper.begin()

@@ -178,3 +178,21 @@ def _from_its_input(folder: Path, version: str, gain: float, offset: float) -> S
     builder.connect("A.y", "B.u")
     builder.connect("B.y", "A.u")
     return builder
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_run_can_start_in_a_steady_state(folder: Path, version: str, backend: Backend) -> None:
+    """loops.md 7.2, steady-state start: x' = -2 x + u, u <- 0.5 x + 3: x = 2, u = 4."""
+    paths = [folder / f"{version}-{name}.fmu" for name in ("lag", "gain")]
+    if not paths[0].exists():
+        linear_fmu(paths[0], version, a=[[-2.0]], b=[[1.0]], c=[[1.0]], inputs=["u"], outputs=["y"])
+        linear_fmu(paths[1], version, d=[[0.5]], f=[3.0], inputs=["u"], outputs=["y"])
+    builder = SystemBuilder("steady")
+    for name, path in zip("AB", paths, strict=True):
+        builder.add(name, path)
+    builder.connect("A.y", "B.u")
+    builder.connect("B.y", "A.u")
+    results = run(builder, backend, steady_states=["A.x1"])
+    assert results["A.y"] == approx([2.0, 2.0], rel=CLOSE)
+    assert results["B.y"] == approx([4.0, 4.0], rel=CLOSE)
