@@ -247,15 +247,17 @@ def _loops(plan: Plan, place: str) -> Iterator[Finding]:
     """A loop in both modes is reported once for each: it is handled differently."""
     for loop in plan.initial_loops:
         what = f"Algebraic loop at initialization{_assumed(loop)}: {_members(loop, plan)}."
-        yield Finding(
-            place, Severity.NOTE, what, "It is solved by fixed-point iteration; that may fail."
-        )
+        advice = "It is solved from the start values of its inputs. See 'fmimaster plan'."
+        yield Finding(place, Severity.NOTE, what, advice)
     for loop in plan.step_loops:
         what = f"Algebraic loop in Step Mode{_assumed(loop)}: {_members(loop, plan)}."
+        is_solved = any(set(loop.instances) <= set(group) for group in plan.step_groups)
         advice = (
-            "It is not iterated; one of its connections is late by a step. See 'fmimaster plan'."
+            "It is solved in each step: its FMUs go back until the values agree."
+            if is_solved
+            else "It is not solved; one of its connections is late by a step."
         )
-        yield Finding(place, Severity.NOTE, what, advice)
+        yield Finding(place, Severity.NOTE, what, f"{advice} See 'fmimaster plan'.")
 
 
 def _assumed(loop: AlgebraicLoop) -> str:

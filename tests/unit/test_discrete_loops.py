@@ -148,6 +148,21 @@ def test_a_mixed_loop_without_solution_oscillates(start: float, mode: Mode) -> N
     assert failure(units, {"a.u": start}, mode).reason == "discrete loop oscillates, period 2"
 
 
+@pytest.mark.parametrize("order", ["abc", "bca", "cba"])
+def test_the_order_of_listing_changes_nothing(order: str, mode: Mode) -> None:
+    """loops.md 7.4, for discrete loops: the same solution of two, and the same states in a message."""
+    units = {"a": mode.unit(lambda u: not u), "b": mode.unit(same), "c": mode.unit(same)}
+    connections = ["a.y -> b.u", "b.y -> c.u", "c.y -> a.u"]
+    with pytest.raises(LoopError) as caught:
+        Bench({n: units[n] for n in order}, connections, use=mode.use).initialize()
+    assert "States: a.y = " in str(caught.value)
+    units["a"] = mode.unit(same)
+    start = dict.fromkeys(["a.u", "b.u", "c.u"], True)
+    bench = Bench({n: units[n] for n in order}, connections, start, use=mode.use)
+    assert bench.initialize().stopped is None
+    assert [bench.value(f"{n}.y") for n in "abc"] == [True] * 3
+
+
 # What is between -------------------------------------------------------------------------------------------------------
 
 
