@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.modes import takes_lines
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.plan.plan import Plan
@@ -19,8 +20,8 @@ LINE = Polynomial(2, 0, history=False)
 class Sweep(Algorithm):
     """One sweep over a loop: Gauss-Seidel with inputs that are right at the end of the interval.
 
-    An FMU that takes no polynomial holds the newest value over the whole interval, not a mean: at the end of the
-    interval its outputs must belong to its inputs there, or they would not solve the loop.
+    An FMU that does not take polynomials for all of its inputs holds the newest value over the whole interval, not a
+    mean: at the end of the interval its outputs must belong to its inputs there, or they would not solve the loop.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class Sweep(Algorithm):
         """Write one attempt."""
         course = LINE if self.inputs.is_constant else self.inputs
         for i in plan.trigger_sequence:
-            p.inputs(i, course if plan.instances[i].takes_polynomials else HOLD)
+            p.inputs(i, course if takes_lines(plan, i) else HOLD)
             p.step(i)
             p.get(i)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from edited_fmu import edited_fmu
 from linear_fmu import linear_fmu
 from loop_cases import CASES
 from loop_fmus import loop_system
@@ -79,3 +80,35 @@ def test_a_loop_follows_what_drives_it(
     calls = {i.name: i.calls for i in results.statistics.instances}
     assert calls["s"] == 10
     assert 20 < calls["pump"] == calls["pipe"] == calls["sum"] <= 60
+
+
+def test_an_fmu_that_interpolates_no_input_is_given_the_end_of_the_step(
+    version: str, backend: Backend, tmp_path: Path
+) -> None:
+    """An FMU of FMI 3.0 may offer intermediate update and declare it for none of its inputs, as modelica's StateSpace
+    does. Its outputs must belong to the inputs of the end all the same."""
+    source = linear_fmu(
+        tmp_path / "plain.fmu",
+        version,
+        a=[[-1.0]],
+        b=[[0.0]],
+        c=[[1.0], [1.0]],
+        d=[[0.5], [0.0]],
+        x0=[1.0],
+        inputs=["u"],
+        outputs=["y", "z"],
+    )
+    edited = {"variables": {"u": {"intermediateUpdate": None}}}
+    if version == "fmi2":
+        edited = {"capabilities": {"canInterpolateInputs": None}}
+    other = linear_fmu(
+        tmp_path / "b.fmu", version, d=[[-2.0]], f=[1.0], inputs=["u"], outputs=["y"]
+    )
+    system = SystemBuilder("ring")
+    system.add("a", edited_fmu(source, tmp_path / "a.fmu", **edited))  # type: ignore[arg-type]
+    system.add("b", other)
+    system.connect("a.y", "b.u")
+    system.connect("b.y", "a.u")
+    results = run(system, backend)
+    assert results["b.y"] == approx(1.0 - 2.0 * results["a.y"], abs=1e-9)
+    assert results["a.y"] == approx(results["a.z"] + 0.5 * results["b.y"], abs=1e-9)
