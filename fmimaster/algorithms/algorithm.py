@@ -91,6 +91,11 @@ class Algorithm(ABC):
         (only,) = stopping
         return [i for i in members if i != only or not plan.instances[i].event_mode]
 
+    def repeats(self, plan: Plan) -> Sequence[int]:
+        """Instances that step again over the same interval until something converges: they must repeat a step exactly."""
+        del plan
+        return ()
+
     def undoes(self, plan: Plan) -> bool:
         """Whether an attempt that did not converge is undone, and tried again with half its length: then all members must
         be able to go back."""

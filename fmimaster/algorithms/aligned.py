@@ -43,6 +43,10 @@ class Aligned(Algorithm):
         """Those of the base."""
         return self.base.goes_back(plan)
 
+    def repeats(self, plan: Plan) -> Sequence[int]:
+        """Those of the base."""
+        return self.base.repeats(plan)
+
     def undoes(self, plan: Plan) -> bool:
         """Whether the base does."""
         return self.base.undoes(plan)

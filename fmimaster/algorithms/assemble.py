@@ -11,6 +11,7 @@ from fmimaster.algorithms.event_update import Events
 from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.parts import Parts
+from fmimaster.algorithms.replay import emit_replay
 from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.solved import solved
 from fmimaster.control.loop_solver import LoopSolver
@@ -89,6 +90,9 @@ def assemble(
     ]
     initialize = _initialize(plan, initialization, p, settings[0])
     commit, renew, terminate = _common_programs(plan, p)
+    replay = emit_replay(plan, p, algorithm.repeats(plan))
+    whole = Program("replay", replay.twice.instructions + replay.back.instructions)
+    check(whole, plan, begin=State.STEP_MODE, end=State.STEP_MODE, history=bool(p.history))
 
     notes, warnings = loop_notes(attempts[0].program, plan, loops, hindrance)
     settling = initialization.settling
@@ -109,6 +113,7 @@ def assemble(
         polynomial_inputs=frozenset(p.polynomial_inputs),
         held=frozenset(p.held),
         undoes=undoes,
+        replay=replay,
         notes=(*settings[0].notes, *notes, *algorithm.notes(plan)),
         accuracy_warnings=(*warnings, *algorithm.accuracy_warnings(plan)),
     )

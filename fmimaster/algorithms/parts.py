@@ -44,6 +44,10 @@ class Parts(Algorithm):
         """Those of the others."""
         return self.others.goes_back(plan)
 
+    def repeats(self, plan: Plan) -> Sequence[int]:
+        """Those of all parts."""
+        return sorted(i for part, by in self.parts(plan) for i in by.repeats(part))
+
     def ends(self, plan: Plan) -> Mapping[int, float]:
         """Where both bring their instances."""
         return {i: end for part, by in self.parts(plan) for i, end in by.ends(part).items()}

@@ -84,6 +84,10 @@ class Waveform(Algorithm):
         """All members, in each sweep."""
         return plan.members
 
+    def repeats(self, plan: Plan) -> Sequence[int]:
+        """All members, if sweeps converge."""
+        return plan.members if self.converges else self.base.repeats(plan)
+
     def undoes(self, plan: Plan) -> bool:
         """Where instances stop at events: with inputs of one sweep there may be an event that those of the next one do not
         lead to."""

@@ -46,6 +46,16 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class Replay:
+    """Measures whether FMUs repeat a step exactly after their state was restored; empty if nothing relies on it."""
+
+    twice: Program = Program("replay", ())
+    """The same step twice; a hook compares."""
+    back: Program = Program("back", ())
+    """All as before."""
+
+
+@dataclass(frozen=True, slots=True)
 class Programs:
     """The programs of one run, and what they need of an executor."""
 
@@ -71,6 +81,8 @@ class Programs:
     """Instances whose inputs are held at the mean of a polynomial at any time."""
     notes: tuple[str, ...] = ()
     """Parameters of FMUs that the run sets, loops that are not solved, and what is done because of what FMUs can do."""
+    replay: Replay = Replay()
+    """For the start of the run."""
     accuracy_warnings: tuple[str, ...] = ()
     """Where results will be less accurate than they should be."""
 

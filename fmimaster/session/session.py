@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,6 +35,8 @@ from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.row_keeper import RowKeeper
 from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.settings import Settings
+
+log = logging.getLogger("fmimaster")
 
 
 class Session:
@@ -149,7 +152,21 @@ class Session:
             raise self._endless_start(outcome.stopped.change)
         if outcome.terminate:
             return False
+        self._measure_replay()
         return not self.stepper.begin()
+
+    def _measure_replay(self) -> None:
+        """Measure whether FMUs repeat a step exactly, if the algorithm relies on it; its calls are not counted."""
+        replay, calls = self.programs.replay, self.executor.calls
+        if not replay.twice:
+            return
+        counted, start = calls.copy(), self.start.seconds
+        end = min(start + float(self.prepared.schedule.rule.exact_size), self.stop.seconds)
+        self.executor.run(replay.twice, start, end)  # a step that fails here is left to the run
+        self.executor.run(replay.back, start, start)
+        calls[:] = counted
+        for text in self._warnings_of_run:  # at once: the run may take long
+            log.warning("%s", text)
 
     def _endless_start(self, change: float) -> SimulationError:
         """The error for updates in Event Mode that do not end before the first step."""

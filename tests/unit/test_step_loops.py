@@ -253,3 +253,63 @@ def test_no_loop_is_solved_if_the_settings_say_so(simulation: Simulate) -> None:
     assert prepared.plan.step_groups == ()
     (note,) = (n for n in prepared.notes if "loop" in n)
     assert "as the settings say (loops)" in note
+
+
+# Whether FMUs repeat a step exactly -----------------------------------------------------------------------------------
+
+
+def drifting() -> PythonFmu:
+    """y = -2 u + w + 1e-6 n, n: how often it was stepped, which is no part of its state."""
+    steps = [0]
+
+    def step(v: Any, h: float) -> None:
+        steps[0] += 1
+
+    return PythonFmu(
+        inputs={"u": 0.0, "w": 0.0},
+        outputs={"y": lambda v: -2.0 * v.u + v.w + 1e-6 * steps[0]},
+        depends={"y": ["u", "w"]},
+        step=step,
+    )
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_an_fmu_that_does_not_repeat_a_step_exactly_is_found_before_the_first_step(
+    simulation: Simulate, caplog: pytest.LogCaptureFixture
+) -> None:
+    """real-fmus.md 15: get/set state is measured before a method relies on it, and a warning says so."""
+    units, solver = {**beside(), "a": drifting()}, LoopSolver(relative=1e-4)
+    made = simulation(units, BESIDE, stop_time=0.2, step_size=0.1, loop_solver=solver)
+    with pytest.warns(
+        AccuracyWarning, match=r"'a' does not repeat a step exactly.*'y' differs by 1e-06"
+    ):
+        results = made.run()
+    assert len(results.time) == 3
+    assert "'a' does not repeat a step exactly" in caplog.messages[0]
+    (warning,) = results.statistics.warnings
+    assert "'y' differs by 1e-06 (relative)" in warning
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_with_strict_such_an_fmu_is_refused(simulation: Simulate) -> None:
+    units, solver = {**beside(), "a": drifting()}, LoopSolver(relative=1e-4)
+    made = simulation(units, BESIDE, stop_time=0.2, step_size=0.1, loop_solver=solver, strict=True)
+    with pytest.raises(AccuracyError, match="does not repeat a step exactly") as refused:
+        made.run()
+    assert len(refused.value.results.time) == 3
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_the_measurement_leaves_nothing_behind(simulation: Simulate) -> None:
+    units = beside()
+    results = simulation(units, BESIDE, stop_time=0.2, step_size=0.1).run()
+    steps = {n: len(u.instances[0].called(Call.DO_STEP)) for n, u in units.items()}
+    calls = {i.name: i.calls for i in results.statistics.instances}
+    assert steps == {n: count + (2 if n in "ab" else 0) for n, count in calls.items()}
+    assert results["a.y"] == pytest.approx((1.0 + results.time) / 4, rel=1e-9)
+
+
+def test_nothing_is_measured_where_nothing_relies_on_it(simulation: Simulate) -> None:
+    units = beside()
+    simulation(units, BESIDE, stop_time=0.2, step_size=0.1, loops=Loops.NONE).run()
+    assert units["a"].instances[0].called(Call.SET_FMU_STATE) == []

@@ -1,0 +1,103 @@
+"""Whether an FMU repeats a step exactly after its state was restored: measured before a method relies on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.hook import Hook
+from fmimaster.program.polynomial import HOLD
+from fmimaster.program.programs import Replay
+from fmimaster.program.store import ValueStore
+
+ROUNDING = 1e-12
+"""Relative difference of outputs between two equal steps that is due to rounding; an exact replay has none."""
+
+
+def emit_replay(plan: Plan, p: Emitter, instances: Sequence[int]) -> Replay:
+    """Write the same step twice, from the start of the run; then all is as it was.
+
+    FMUs that stop at events are left out: where they stop differs by their own search.
+
+    Source: fmimaster; of 28 public FMUs that can get and set their state, 9 do not repeat a step exactly.
+    """
+    chosen = [i for i in instances if not plan.instances[i].may_return_early]
+    if not chosen:
+        return Replay()
+    places = p.save(chosen)
+    start = p.keep()
+    _step(p, chosen)
+    first = p.keep()
+    p.restore(places)
+    p.recall(start)
+    _step(p, chosen)
+    p.call(ReplayedOutputs(plan, tuple(chosen), first))
+    twice = p.program("replay")
+    p.restore(places)
+    p.recall(start)
+    return Replay(twice, p.program("back"))
+
+
+def _step(p: Emitter, instances: Sequence[int]) -> None:
+    for i in instances:
+        p.inputs(i, HOLD)
+    for i in instances:
+        p.step(i)
+        p.get(i)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplayedOutputs(Hook):
+    """Compares the outputs of these instances with those that were kept after the first of two equal steps."""
+
+    plan: Plan
+    instances: tuple[int, ...]
+    buffer: int
+    found: list[tuple[float, str, str]] = field(default_factory=list)
+    """Of each instance that differs: by how much relative to nominal value or magnitude, its name, and that of the output
+    that differs most."""
+    name: ClassVar[str] = "outputs of a repeated step"  # type: ignore[misc]
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Note what differs."""
+        self.found.clear()
+        before = store.buffers[self.buffer][0]
+        for i in self.instances:
+            planned = self.plan.instances[i]
+            largest = max(
+                (
+                    (_difference(before[kind][slot], store.values[kind][slot], v.nominal), v.name)
+                    for segment in self.plan.layout.segments(i, Group.OUTPUTS)
+                    for v in segment.variables
+                    for kind, slot in [self.plan.layout.slots[i, Group.OUTPUTS, v.name]]
+                ),
+                default=(0.0, ""),
+            )
+            if largest[0] > ROUNDING:
+                self.found.append((largest[0], planned.name, largest[1]))
+        return False
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What differs, in words."""
+        return tuple(
+            f"'{name}' does not repeat a step exactly after its state was restored: its output '{output}' differs by "
+            f"{size:.2g} (relative). Loops and sweeps with it cannot be solved more accurately than that. Ask the FMU's "
+            "vendor, give a larger tolerance (loop_solver=LoopSolver(relative=...)), or use an algorithm that does not go "
+            "back (loops=Loops.NONE, --loops none)."
+            for size, name, output in self.found
+        )
+
+
+def _difference(then: np.ndarray, now: np.ndarray, nominal: float) -> float:
+    """The largest difference of an element, relative to nominal value or magnitude; 1 for what is no floating point."""
+    if then.dtype.kind != "f":
+        return 0.0 if (then == now).all() else 1.0
+    size = np.maximum(np.abs(then), abs(nominal))
+    return float(np.max(np.abs(now.astype(float) - then) / size))
