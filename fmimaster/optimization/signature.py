@@ -49,13 +49,18 @@ class Optimum:
         Of the arcs whose signature is known.
     unknown : tuple of Arc
         Those whose runs failed, or were not made: they stay as they are with the base sequence.
+    prediction : Prediction
+        Of every sequence.
+    has_reference : bool
+        Whether there is a run with half the step size.
     """
 
     base: tuple[str, ...]
     candidates: tuple[Candidate, ...]
     signatures: Mapping[Arc, float]
-    unknown: tuple[Arc, ...] = ()
-    has_reference: bool = True
+    unknown: tuple[Arc, ...]
+    prediction: Prediction
+    has_reference: bool
 
     @property
     def sequence(self) -> tuple[str, ...]:
@@ -208,7 +213,9 @@ def _optimum(
         )
     candidates.sort(key=_merit)
     unknown = tuple(a for a, k in zip(prediction.arcs, prediction.known, strict=True) if not k)
-    return Optimum(base, tuple(candidates), prediction.weights(), unknown, reference is not None)
+    return Optimum(
+        base, tuple(candidates), prediction.weights(), unknown, prediction, reference is not None
+    )
 
 
 def _if_known(number: float) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import numpy as np
 import pytest
 from command_line import reference
 from linear_fmu import linear_fmu
+from scipy.stats import spearmanr
 
 from fmimaster import GaussSeidel, Simulation, SystemBuilder
-from fmimaster.algorithms import END, LINEAR
+from fmimaster.algorithms import LINEAR, MODES
 from fmimaster.optimization.fuzzy import Fuzzy
 from fmimaster.optimization.propagated import Propagated
 from fmimaster.optimization.sequence_search import FoundSequence, SequenceSearch
 from fmimaster.optimization.signature import Signature
+from fmimaster.optimization.trial import stale_arcs
 
 DATA = Path(__file__).parents[1] / "data"
 RANDOM: list[dict[str, Any]] = json.loads((DATA / "seq_random_n4.json").read_text())
@@ -98,11 +101,26 @@ def test_the_signature_method_finds_the_best_sequence_of_the_four_units(
     version: str, mode: str, best: str
 ) -> None:
     """sequence.md 7, acceptance 7: modes lin and end."""
-    algorithm = GaussSeidel(mode={"lin": LINEAR, "end": END}[mode])
+    algorithm = GaussSeidel(mode=MODES[mode])
     found = SequenceSearch(
         four_units(version, algorithm=algorithm, sequence=("S1", "S2", "S3", "S4")), Signature()
     ).run()
     assert error_of(digits(found), mode) == error_of(best, mode)
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("lin", 0.976), ("end", 0.908)])
+def test_predicted_errors_order_the_sequences_as_simulated_ones_do(
+    mode: str, expected: float
+) -> None:
+    """sequence.md 4.3: Spearman's rank correlation of predicted and real errors of the four units."""
+    algorithm = GaussSeidel(mode=MODES[mode])
+    sequence = ("S1", "S2", "S3", "S4")
+    search = SequenceSearch(four_units(algorithm=algorithm, sequence=sequence), Signature())
+    optimum = Signature(verified=0).search(search.runs, ARCS, sequence, lambda _: sequence)
+    sequences = list(permutations(sequence))
+    predicted = [optimum.prediction.error(stale_arcs(s, ARCS)) for s in sequences]
+    real = [error_of("".join(s).replace("S", ""), mode) for s in sequences]
+    assert spearmanr(predicted, real).statistic == pytest.approx(expected, abs=5e-4)
 
 
 def random_system(system: dict[str, Any], version: str, folder: Path) -> Simulation:
