@@ -44,6 +44,10 @@ from fmimaster.errors import (
     ZenoError,
 )
 from fmimaster.fmu.add_manifest import add_manifest
+from fmimaster.optimization.fuzzy import Fuzzy
+from fmimaster.optimization.propagated import Propagated
+from fmimaster.optimization.sequence_search import SequenceSearch
+from fmimaster.optimization.signature import Signature
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.sequence import (
     Count,
@@ -95,6 +99,7 @@ __all__ = [
     "FixedStep",
     "FmimasterError",
     "FreeStep",
+    "Fuzzy",
     "GaussSeidel",
     "GivenWeights",
     "Held",
@@ -117,10 +122,13 @@ __all__ = [
     "Polynomial",
     "Predictive",
     "ProgramError",
+    "Propagated",
     "Ramp",
     "Results",
+    "SequenceSearch",
     "Sequential",
     "Severity",
+    "Signature",
     "Simulation",
     "SimulationError",
     "StepRule",

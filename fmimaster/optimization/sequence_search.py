@@ -72,6 +72,7 @@ class SequenceSearch:
         The system, and how to simulate it. If it has no algorithm, Gauss-Seidel with interpolated inputs (``LINEAR``) is
         taken; its sequence is the first one.
     method : Signature, Propagated or Fuzzy
+        Signature, if left out.
     folder : path, optional
         Where runs are kept. A search with the same settings reads them from there, and makes the others only.
     tell
@@ -93,14 +94,14 @@ class SequenceSearch:
     def __init__(
         self,
         simulation: Simulation,
-        method: Method,
+        method: Method | None = None,
         *,
         folder: Path | None = None,
         tell: Callable[[str], None] = log.info,
     ) -> None:
         if simulation.algorithm is None:
             simulation = replace(simulation, algorithm=GaussSeidel(mode=LINEAR))
-        self.simulation, self.method, self._tell = simulation, method, tell
+        self.simulation, self.method, self._tell = simulation, method or Signature(), tell
         self.prepared = simulation.prepare()
         count = len(self.prepared.plan.instances) - (simulation.input_file is not None)
         self.groups = groups_of(self.prepared.plan, range(count))
