@@ -28,7 +28,8 @@ class DependencyGraph:
 
     arcs: Arcs
     certain: Arcs
-    """Without those that are assumed because an FMU does not declare on what its outputs depend."""
+    """Without those that are assumed because an FMU does not declare on what its outputs depend; the same object if all
+    FMUs declare it."""
     names: tuple[str, ...]
     """Of the instances."""
     outputs: frozenset[Node]
@@ -65,15 +66,18 @@ def dependency_graph(
     sources = {(k.source, k.output.name): k.output for k in links}
     targets = {(k.target, k.input.name): k.input for k in links}
     connected = {*sources, *targets}  # nobody waits for other outputs
-    arcs, certain = (
-        _among(connected, dependency_arcs(models, links, initial=initial, assumed=assumed))
-        for assumed in (True, False)
+
+    def arcs_of(*, assumed: bool) -> dict[Node, list[Node]]:
+        every = dependency_arcs(models, links, initial=initial, assumed=assumed)
+        return _with_order_of_parameters(_among(connected, every), parameter_links)
+
+    arcs = arcs_of(assumed=True)
+    assumes = any(
+        m.assumed_initial_dependencies if initial else m.assumed_dependencies for m in models
     )
-    for of in (arcs, certain):
-        _order_parameters(parameter_links, of)
     return DependencyGraph(
         arcs=arcs,
-        certain=certain,
+        certain=arcs_of(assumed=False) if assumes else arcs,
         names=tuple(c.name for c in components),
         outputs=frozenset(arcs.keys() - targets.keys()),
         discrete=frozenset(node for node, v in sources.items() if not v.is_continuous),
@@ -85,9 +89,14 @@ def dependency_graph(
     )
 
 
-def _order_parameters(links: Sequence[Link], arcs: dict[Node, list[Node]]) -> None:
-    """Add arcs so that all parameters of an instance become known together, and a calculated parameter that cannot be read
-    in Initialization Mode (FMI 2.0) when all else of its instance is known: it is read after that mode."""
+def _with_order_of_parameters(
+    arcs: dict[Node, list[Node]], links: Sequence[Link]
+) -> dict[Node, list[Node]]:
+    """The arcs, and more of them, so that all parameters of an instance become known together.
+
+    A calculated parameter that cannot be read in Initialization Mode (FMI 2.0) comes after all else of its instance: it is
+    read when the instance has left that mode.
+    """
     of: dict[int, list[Node]] = {}
     for link in links:
         of.setdefault(link.target, []).append((link.target, link.input.name))
@@ -98,6 +107,7 @@ def _order_parameters(links: Sequence[Link], arcs: dict[Node, list[Node]]) -> No
         for node in arcs:
             if node[0] == source[0] and node != source and source not in arcs[node]:
                 arcs[node] = [*arcs[node], source]
+    return arcs
 
 
 def _among(nodes: Collection[Node], arcs: Arcs) -> dict[Node, list[Node]]:

@@ -181,18 +181,22 @@ def _loop(
     """A component as a loop: cut, and with its sweep."""
     inside = frozenset(part)
     arcs = {node: [head for head in graph.arcs[node] if head in inside] for node in part}
-    certain = {node: [h for h in graph.certain[node] if h in inside] for node in part}
     discrete = inside & graph.discrete
     cut = _cut(graph, arcs, discrete or inside & graph.outputs)
     return AlgebraicLoop(
         tuple(sorted({i for i, _ in part}, key=position.__getitem__)),
         tuple(sorted(part, key=graph.name)),
-        assumed=not any(is_loop(p, certain) for p in components(certain)),
+        assumed=graph.certain is not graph.arcs and _is_assumed(graph, inside),
         torn=() if discrete else cut,
         discrete=cut if discrete else (),
         sweep=_sweep(graph, arcs, cut, position),
         is_linear=not discrete and _is_linear(graph, arcs),
     )
+
+
+def _is_assumed(graph: DependencyGraph, inside: Collection[Node]) -> bool:
+    certain = {node: [h for h in graph.certain[node] if h in inside] for node in inside}
+    return not any(is_loop(part, certain) for part in components(certain))
 
 
 MOST_SEARCHED = 10_000_000
