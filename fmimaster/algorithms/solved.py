@@ -12,28 +12,26 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial
 
-LINE = Polynomial(2, 0, history=False)
-"""From the value at the start of the interval to the newest one."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sweep(Algorithm):
     """One sweep over a loop: Gauss-Seidel with inputs that are right at the end of the interval.
 
-    An FMU that does not take polynomials for all of its inputs holds the newest value over the whole interval, not a
-    mean: at the end of the interval its outputs must belong to its inputs there, or they would not solve the loop.
+    Inputs are held over the whole interval at their newest value, not at a mean: at the end of the interval outputs must
+    belong to the inputs there, or they would not solve the loop.
 
     Parameters
     ----------
     inputs : Polynomial
-        For FMUs that take polynomials; a straight line in place of ``HOLD``.
+        For FMUs that take polynomials for all of their inputs. ``HOLD`` is the safe choice: FMUs are in use that accept
+        derivatives of inputs and ignore them, so that they see the values of the start of the interval only.
     """
 
-    inputs: Polynomial = LINE
+    inputs: Polynomial = HOLD
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
-        course = LINE if self.inputs.is_constant else self.inputs
+        course = HOLD if self.inputs.is_constant else self.inputs
         for i in plan.trigger_sequence:
             p.inputs(i, course if takes_lines(plan, i) else HOLD)
             p.step(i)

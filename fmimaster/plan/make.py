@@ -27,7 +27,8 @@ from fmimaster.plan.sequence.units import units_of
 from fmimaster.plan.steady import steady_states, with_start_values
 from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
-from fmimaster.system.model import DataType, EventDeclaration, Model, Scope
+from fmimaster.plan.used_events import with_used_events
+from fmimaster.system.model import DataType, Scope
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 
@@ -108,12 +109,7 @@ def make_plan(
     sequence = order.trigger_sequence
     chosen = chosen_variables(system.components, outputs, bare_names, signals)
     use = use or EventUse()
-    if not use.watched:
-        system = without_events(system)
-    else:
-        system = without_lone_events(system)
-        if use.fires:
-            system = without_untriggered(system)
+    system = with_used_events(system, use)
     events, triggers = plan_events(system)
     refuse_without_event_mode(system, triggers)
     described, system = system, without_clocked_links(system, triggers)
@@ -233,76 +229,6 @@ def _instance(
         early_return and any(stops_at_events(model, policy) for policy in policies),
         policies,
     )
-
-
-def without_events(system: ResolvedSystem) -> ResolvedSystem:
-    """The system without the events that its FMUs declare; clock connections stay."""
-    components = tuple(
-        replace(c, model=replace(c.model, events=(), look_ahead=None))
-        if c.model.events or c.model.look_ahead is not None
-        else c
-        for c in system.components
-    )
-    return replace(system, components=components, shared_events=())
-
-
-def without_lone_events(system: ResolvedSystem) -> ResolvedSystem:
-    """The system without shared events that have no other member: nothing feeds an input of their indicators.
-
-    A ball at the end of a row has a neighbour on one side only. An event that the system has forgotten to declare is
-    kept: its indicators depend on inputs that are connected.
-    """
-    connected = {(k.target, k.input.name) for k in system.links}
-    declared = {(m.component, m.event.name) for e in system.shared_events for m in e.members}
-    components, notes = [], list(system.notes)
-    for i, c in enumerate(system.components):
-        lone = [
-            e
-            for e in c.model.events
-            if e.scope is Scope.SHARED
-            and (i, e.name) not in declared
-            and _has_inputs_but_none_of(connected, i, e, c.model)
-        ]
-        notes += [
-            f"'{c.name}' shares its event '{e.name}' with no component: no input of its indicators is connected"
-            for e in lone
-        ]
-        kept = tuple(e for e in c.model.events if e not in lone)
-        components.append(replace(c, model=replace(c.model, events=kept)) if lone else c)
-    return replace(system, components=tuple(components), notes=tuple(notes))
-
-
-def _has_inputs_but_none_of(
-    connected: set[tuple[int, str]], i: int, event: EventDeclaration, model: Model
-) -> bool:
-    inputs = {name for z in event.indicators for name in model.dependencies.get(z.name, ())}
-    return bool(inputs) and connected.isdisjoint((i, name) for name in inputs)
-
-
-def without_untriggered(system: ResolvedSystem) -> ResolvedSystem:
-    """The system without private events that the importer cannot let happen, in FMUs that leave others of theirs to it.
-
-    FMUs that execute all of their events themselves, in Event Mode or inside a step, keep them: they are predicted.
-    """
-    components, notes = [], list(system.notes)
-    for c in system.components:
-        own = [e for e in c.model.events if e.trigger is None and e.scope is Scope.PRIVATE]
-        if own:
-            what, why = f"event '{own[0].name}'", "it has no trigger"
-            if len(own) > 1:
-                what, why = (
-                    f"{len(own)} events without a trigger",
-                    "fmimaster info --all lists them",
-                )
-            notes.append(f"'{c.name}' executes its {what} itself: {why}")
-        model = c.model
-        if len(own) == len(model.events):
-            # an FMU that leaves its events to the importer would never execute these
-            model = replace(model, event_policy=None)
-        elif model.event_policy is not None:
-            model = replace(model, events=tuple(e for e in model.events if e not in own))
-        components.append(replace(c, model=model))
-    return replace(system, components=tuple(components), notes=tuple(notes))
 
 
 def _other_programs(system: ResolvedSystem) -> Iterator[str]:
