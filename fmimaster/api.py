@@ -29,6 +29,7 @@ from fmimaster.errors import (
     AccuracyError,
     AccuracyWarning,
     CallError,
+    ConstraintError,
     ConvergenceError,
     DescriptionError,
     FileError,
@@ -65,6 +66,7 @@ from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation, simulate
 from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.description import ConstraintEnd, Level
 from fmimaster.system.ssp import read_system
 from fmimaster.validation import Finding, Severity, validate
 
@@ -86,6 +88,8 @@ __all__ = [
     "CallError",
     "Cause",
     "Check",
+    "ConstraintEnd",
+    "ConstraintError",
     "ConvergenceError",
     "Count",
     "DescriptionError",
@@ -108,6 +112,7 @@ __all__ = [
     "Jacobi",
     "Kind",
     "LeastStale",
+    "Level",
     "Linear",
     "Locate",
     "LookAhead",

@@ -15,6 +15,7 @@
         ├── NotANumberError      an output became NaN or infinite
         ├── ConvergenceError    an iteration did not converge
         │   └── LoopError       an algebraic loop was not solved
+        ├── ConstraintError     a constraint is not met at the start
         ├── ZenoError           events accumulate before a finite time
         └── Interrupted         the user pressed Ctrl-C; a KeyboardInterrupt as well
 
@@ -184,6 +185,29 @@ class LoopError(ConvergenceError):
         super().__init__(message, time=time)
         self.loop, self.reason, self.method, self.sweeps = tuple(loop), reason, method, sweeps
         self.values, self.residuals = dict(values), dict(residuals)
+
+
+class ConstraintError(SimulationError):
+    """A constraint is not met at the start.
+
+    Attributes
+    ----------
+    constraint : str
+        Full name of its component.
+    differences : output → float
+        Of positions (``gap``) and velocities (``der(gap)``), in the units of the first end.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        constraint: str,
+        differences: Mapping[str, float],
+        time: float | None = None,
+    ) -> None:
+        super().__init__(message, time=time)
+        self.constraint, self.differences = constraint, dict(differences)
 
 
 class ZenoError(SimulationError):

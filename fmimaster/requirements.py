@@ -44,6 +44,7 @@ def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> No
     OptionError
         If no FMU has what the rule or the clock needs.
     """
+    _refuse_constraints(plan)
     if rule.watches_discrete_outputs and not plan.discrete_routes:
         raise OptionError(
             f"The step-size rule {type(rule).__name__} looks for changes of discrete outputs that are connected, and "
@@ -56,6 +57,20 @@ def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> No
         _refuse_untriggered(plan)
         _refuse_hidden_right_limits(plan)
     _refuse_nothing_to_do(plan, clock)
+
+
+def _refuse_constraints(plan: Plan) -> None:
+    """A constraint is solved by going back: all components at its ends must be able to."""
+    for group in plan.step_groups:
+        members = [plan.instances[i] for i in group]
+        constraints = [m.name for m in members if m.model.residuals]
+        unable = [m.name for m in members if not m.model.capabilities.can_get_and_set_fmu_state]
+        if constraints and unable:
+            raise DescriptionError(
+                f"The constraint '{constraints[0]}' needs components that can go back to the start of a step, but "
+                f"{' and '.join(map(repr, unable))} cannot get and set its FMU state (canGetAndSetFMUState is false). "
+                "Couple it by a stiff spring and a damper, or use an FMU that can."
+            )
 
 
 def _refuse_fixed_steps(plan: Plan, clock: EventClock) -> None:

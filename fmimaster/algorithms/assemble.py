@@ -120,7 +120,21 @@ def assemble(
 
 
 def _with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:
-    """The algorithm with the loops of Step Mode solved; or why it solves none, and what to do instead."""
+    """The algorithm with the loops of Step Mode solved; or why it solves none, and what to do instead.
+
+    Raises
+    ------
+    OptionError
+        If a constraint would not be solved.
+    """
+    wrapped, hindrance = _wrapped(plan, algorithm, solver)
+    constraints = [i.name for i in plan.instances if i.model.residuals]
+    if constraints and hindrance:
+        raise OptionError(f"The constraint '{constraints[0]}' cannot be solved: {hindrance}")
+    return wrapped, hindrance
+
+
+def _wrapped(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:
     if not plan.step_groups:
         return algorithm, ""
 

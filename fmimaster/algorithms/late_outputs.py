@@ -70,7 +70,8 @@ class LateOutputs:
             if discrete:
                 around.enter_context(_swept(p, loop))
             if continuous:
-                around.enter_context(_swept(p, LoopHooks(self.plan, continuous, solver)))
+                hooks = LoopHooks(self.plan, continuous, solver, residuals=self._residuals())
+                around.enter_context(_swept(p, hooks))
             if continuous and discrete:
                 p.call(loop.holding(discrete))
             yield
@@ -80,6 +81,15 @@ class LateOutputs:
         at communication points only; what is discrete in Event Mode does not change in Step Mode at all."""
         variable = self.plan.instances[node[0]].model.variable(node[1])
         return variable is not None and variable.type.is_float
+
+    def _residuals(self) -> dict[Node, Node]:
+        """What must be 0 instead of agreeing with what was assumed: that of constraints."""
+        found = {}
+        for i, name in self.outputs:
+            residual = self.plan.instances[i].model.residuals.get(name)
+            if residual is not None:
+                found[i, name] = (i, residual)
+        return found
 
 
 @contextmanager

@@ -74,14 +74,14 @@ class Settling:
 
     def _solve_steady_states(self, plan: Plan, p: Emitter) -> None:
         """Start values with which the derivatives of some states are 0; all loops are solved in each sweep."""
-        states = [(s.instance, s.state) for s in plan.steady]
-        derivatives = [(s.instance, s.derivative) for s in plan.steady]
+        zero = {(s.instance, s.state): (s.instance, s.derivative) for s in plan.steady}
+        states = list(zero)
         hooks = LoopHooks(
             plan,
             states,
             self.solver,
             group=Group.INITIAL,
-            residuals=derivatives,
+            residuals=zero,
             what=f"steady state of {listed(f'{plan.instances[i].name}.{name}' for i, name in states)}",
         )
         p.call(hooks.begin)

@@ -14,7 +14,7 @@ other value, and take from there what the sweep gave. After the last sweep the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
@@ -46,6 +46,8 @@ from fmimaster.system.notes import listed
 
 NEARLY_SINGULAR = 1e-3
 """Below this smallest singular value of the Jacobian the error of the unknowns can be a thousand times the residual."""
+
+NO_CONSTRAINTS: Mapping[Node, Node] = {}
 
 MOST_REMEMBERED = 16
 """Differences of sweeps for which the kernel has room."""
@@ -185,6 +187,18 @@ def _nominals(
     return [max(1.0, abs(start)) for start in starts]
 
 
+def _constraints(
+    plan: Plan, unknowns: Unknowns, residuals: Mapping[Node, Node], group: Group
+) -> dict[int, int]:
+    """Number of an unknown → slot of the output that must be 0."""
+    slots, found = plan.layout.slots, dict[int, int]()
+    for (i, unknown), (j, output) in residuals.items():
+        at, zero = slots[i, group, unknown][1], slots[j, Group.OUTPUTS, output][1]
+        first = unknowns.slots[: unknowns.doubles].tolist().index(at.start)
+        found |= {first + k: zero.start + k for k in range(at.stop - at.start)}
+    return found
+
+
 class _At(IntEnum):
     """Numbers that the hooks and their twins count: indices into ``LoopHooks.counts``."""
 
@@ -218,8 +232,8 @@ class LoopHooks:
         All variables of the loop, for messages; the unknowns, if left out.
     assumed : bool
         Whether the loop exists only because an FMU does not declare on what its outputs depend.
-    residuals : sequence of (instance, output), or None
-        For constraints: the outputs that must become 0, one for each unknown. None if a sweep gives the unknowns anew.
+    residuals : unknown → (instance, output)
+        For constraints: outputs of type Float64 that must become 0, as many elements as their unknowns. A sweep gives all other unknowns anew.
     derivatives : SweepDerivatives or None
         Those of a sweep, if the FMUs provide them; then DERIVE comes in front of the CALL that ends a sweep.
     group : Group
@@ -245,7 +259,7 @@ class LoopHooks:
         *,
         variables: Sequence[Node] | None = None,
         assumed: bool = False,
-        residuals: Sequence[Node] | None = None,
+        residuals: Mapping[Node, Node] = NO_CONSTRAINTS,
         derivatives: SweepDerivatives | None = None,
         group: Group = Group.OUTPUTS,
         what: str = "",
@@ -258,7 +272,7 @@ class LoopHooks:
         self.what = what or f"algebraic loop of {listed(self.variables)}"
         self.assumed = assumed
         self.derivatives = derivatives
-        self.residuals = None if residuals is None else unknowns_of(plan, residuals)
+        self.residuals = _constraints(plan, u, residuals, group)
         self.most = solver.limit(u.size) + 1
         n, depth = u.size, solver.remembered(u.size)
         self.counts = np.zeros(len(_At), np.int64)
@@ -316,10 +330,9 @@ class LoopHooks:
         counts[_At.SWEEPS] += 1
         counts[_At.TOTAL] += 1
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.residuals is None:
-                residual = (given - self.x) / self.unknowns.nominal
-            else:
-                residual = self.residuals.get(store) / self.residuals.nominal
+            residual = (given - self.x) / self.unknowns.nominal
+        for k, slot in self.residuals.items():
+            residual[k] = store.values[DataType.FLOAT64][slot]
         try:
             trial = self._search.send(Sweep(self.x.copy(), residual, self._jacobian()))
         except StopIteration as end:
@@ -336,7 +349,7 @@ class LoopHooks:
             self.relative,
             self.solver.absolute,
             has_derivatives=self.derivatives is not None,
-            is_constraint=self.residuals is not None,
+            constrained=frozenset(self.residuals),
             plain=self.plain,
         )
 
@@ -383,7 +396,7 @@ class LoopHooks:
     def twin(self, name: str) -> Twin | None:
         """The same in C, as far as Anderson acceleration goes; then the hook in Python is called."""
         solver, u = self.solver, self.unknowns
-        in_python = self.residuals is not None or (self.derivatives is not None and not self.plain)
+        in_python = bool(self.residuals) or (self.derivatives is not None and not self.plain)
         if in_python or solver.remembered(u.size) > MOST_REMEMBERED:
             return None
         return Twin(
@@ -436,8 +449,9 @@ class LoopHooks:
         return ()
 
     def _error(self, failure: NoSolution, store: ValueStore) -> LoopError:
-        nominal = self.unknowns.nominal if self.residuals is None else self.residuals.nominal
-        residuals = failure.residual * nominal
+        residuals = failure.residual * self.unknowns.nominal
+        for k in self.residuals:
+            residuals[k] = failure.residual[k]
         values = dict(zip(self.unknowns.names, failure.u.tolist(), strict=True))
         sweeps, time = int(self.counts[_At.SWEEPS]), store.interval[1]
         best = [

@@ -151,12 +151,12 @@ class LoopSolver:
         start values. With them Newton's method comes first. A constraint is left to Newton's method.
         """
         attempts = Attempts(problem)
-        newton_first = problem.is_constraint or (problem.has_derivatives and not problem.plain)
+        newton_first = bool(problem.constrained) or (problem.has_derivatives and not problem.plain)
         if newton_first and self.bounded is None:
             found = yield from newton(self, attempts, problem.u)
             if found is not None:
                 return found
-        if not problem.is_constraint:
+        if not problem.constrained:
             found = yield from anderson(self, attempts)
             if found is not None:
                 return found
@@ -211,8 +211,9 @@ class Problem:
         Tolerance relative to the nominal values.
     has_derivatives : bool
         Whether a sweep can be asked for its partial derivatives.
-    is_constraint : bool
-        Whether the residual is not of the form G(u) - u: then only the absolute tolerance counts.
+    constrained : set of int
+        Unknowns of constraints, whose residuals are variables that must be 0, and not of the form G(u) - u. They are
+        divided by the largest element of their row of the Jacobian, so that they count in units of the unknown.
     jacobian : shape (n, n), or None
         Of an earlier solution, tried first.
     plain : int
@@ -224,7 +225,7 @@ class Problem:
     relative: Vector
     absolute: float
     has_derivatives: bool = False
-    is_constraint: bool = False
+    constrained: frozenset[int] = frozenset()
     jacobian: Matrix | None = None
     plain: int = 0
 
@@ -237,12 +238,16 @@ class Problem:
             self.relative.tolist(),
             strict=True,
         ):
-            allowed = self.absolute * nominal
-            if not self.is_constraint:
-                allowed += relative * abs(x)
-            if not abs(r) * nominal <= allowed:
+            if not abs(r) * nominal <= self.absolute * nominal + relative * abs(x):
                 return False
         return True
+
+    def scales(self, jacobian: Matrix | None) -> Vector:
+        """What to divide the residuals by; NaN where it is not known without a Jacobian."""
+        scales = np.ones(len(self.u))
+        for k in self.constrained:
+            scales[k] = np.nan if jacobian is None else np.abs(jacobian[k]).max() or 1.0
+        return scales
 
 
 class Attempts:
@@ -361,23 +366,28 @@ def newton(
         # that sweep was begun before there was somebody to ask for them
         u, residual, given = yield from attempts.sweep(start, derive=True)
     jacobian = given if with_derivatives else problem.jacobian
+    scales = problem.scales(jacobian)
     for _ in range(solver.most_newton):
-        if problem.is_solved(u, residual):
-            return Solution(smallest_singular_value(jacobian), jacobian)
+        if problem.is_solved(u, residual / scales):
+            return Solution(smallest_singular_value(jacobian, scales), jacobian)
         if not np.isfinite(residual).all() or attempts.count >= limit:
             return None
         if jacobian is None:
             jacobian = yield from differences(attempts, u, residual)
         if not np.isfinite(jacobian).all():
             return None
-        step = newton_step(attempts, jacobian, residual)
+        scales = problem.scales(jacobian)
+        step = newton_step(attempts, jacobian / scales[:, None], residual / scales)
         if step is None:
             return None
-        size, length = norm(residual.tolist()), 1.0
+        if problem.is_solved(u, residual / scales):  # but other values have been tried since then
+            yield from attempts.sweep(u)
+            return Solution(smallest_singular_value(jacobian, scales), jacobian)
+        size, length = norm((residual / scales).tolist()), 1.0
         for _ in range(MOST_HALVINGS + 1):
             moved = u + length * step * problem.nominal
             answer = yield from attempts.sweep(moved, derive=True)
-            size_there = norm(answer.residual.tolist())
+            size_there = norm((answer.residual / scales).tolist())
             if size_there < (1.0 - DECREASE * length) * size or attempts.count >= limit:
                 break
             length /= 2.0
@@ -385,7 +395,7 @@ def newton(
             if not with_derivatives and jacobian is problem.jacobian:  # it may be too old
                 jacobian = None
                 continue
-            if _is_stationary(jacobian, residual, NEARLY_STATIONARY):
+            if _is_stationary(jacobian / scales[:, None], residual / scales, NEARLY_STATIONARY):
                 attempts.was_singular = True
             return None
         u, residual = answer.u, answer.residual
@@ -428,15 +438,15 @@ def differences(attempts: Attempts, u: Vector, residual: Vector) -> Generator[Tr
         size = max(abs(float(u[k])), float(problem.nominal[k]))
         moved = u.copy()
         # a constraint is mostly linear in its unknown, as a force: then a large difference is exact
-        moved[k] += size if problem.is_constraint else np.sqrt(np.finfo(float).eps) * size
+        moved[k] += size if k in problem.constrained else np.sqrt(np.finfo(float).eps) * size
         answer = yield from attempts.sweep(moved)
         change = (answer.u[k] - u[k]) / problem.nominal[k]
         jacobian[:, k] = (answer.residual - residual) / change
     return jacobian
 
 
-def smallest_singular_value(jacobian: Matrix | None) -> float:
-    """Of a Jacobian; inf if it is not known."""
+def smallest_singular_value(jacobian: Matrix | None, scales: Vector) -> float:
+    """Of a Jacobian whose rows are divided by these; inf if it is not known."""
     if jacobian is None or not np.isfinite(jacobian).all():
         return inf
-    return float(np.linalg.svd(jacobian, compute_uv=False)[-1])
+    return float(np.linalg.svd(jacobian / scales[:, None], compute_uv=False)[-1])

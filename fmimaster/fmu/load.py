@@ -1,4 +1,4 @@
-"""Components → models and instances, by what their source is."""
+"""Components → models and instances, by what they are."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from types import TracebackType
 import numpy as np
 
 from fmimaster.errors import FileError
+from fmimaster.fmu.constraint import ConstraintInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.table import Table, TableInstance
 from fmimaster.results.csv import read_csv
+from fmimaster.system.constraints import constraint_model
 from fmimaster.system.description import Component, Source
 from fmimaster.system.model import Interface, Model
 
@@ -42,6 +44,8 @@ class Loader:
         FileError, ModelError
             If its source is neither an FMU nor a table, or cannot be used.
         """
+        if component.constraint is not None:
+            return constraint_model(component.name, component.constraint)
         if _is_table(component.source):
             return self.table(component).model
         return self.file(component.source, component.interface).model
@@ -69,6 +73,9 @@ class Loader:
 
     def instantiate(self, component: Component, name: str, options: InstanceOptions) -> Instance:
         """A new instance of a component, by this full name: see :meth:`FmuFile.instantiate`."""
+        if component.constraint is not None:
+            model = self.model(component)
+            return ConstraintInstance(name, model, component.constraint.tolerance)
         if _is_table(component.source):
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source, component.interface)

@@ -114,10 +114,13 @@ def make_plan(
     refuse_without_event_mode(system, triggers)
     described, system = system, without_clocked_links(system, triggers)
     initial_visits, step_visits = _visits(system, sequence)
+    models = [c.model for c in system.components]
     read, given, clocks = event_members(system, events, triggers, use.fires)
     for entry in chosen:
         if entry.instance is not None:
             read[entry.instance].add(entry.variable)
+    for i, model in enumerate(models):
+        read[i].update(model.residuals.values())
     sources = initial_sources(system, triggers)
     steady_ones = steady_states(system.components, steady)
     for s in steady_ones:
@@ -161,12 +164,12 @@ def make_plan(
         events=events,
         triggers=place_triggers(triggers, layout),
         steady=steady_ones,
-        corrections=find_corrections(
-            [c.model for c in system.components], system.links, events, layout
-        ),
+        corrections=find_corrections(models, system.links, events, layout),
         step_groups=in_order_of_sweeps(
-            step_groups([c.model for c in system.components], system.links, loops),
+            step_groups(models, system.links, loops),
             [v.loop for v in step_visits if v.loop is not None],
+            models,
+            sequence,
         ),
     )
 

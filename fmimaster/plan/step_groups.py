@@ -1,4 +1,4 @@
-"""Which instances are solved together in Step Mode, because they are in an algebraic loop."""
+"""Which instances are solved together in Step Mode, because they are in an algebraic loop or share a constraint."""
 
 from __future__ import annotations
 
@@ -31,12 +31,30 @@ def step_groups(
     A loop with an instance that cannot go back is broken there: what is left of it without that instance counts. Loops
     that have an instance in common are one group, since an instance steps as a whole.
 
+    A constraint, and the instances that it compares or acts on, are a group in any case.
+
     Returns
     -------
     The indices of each group in rising order; the groups in the order of their first members.
     """
+    found = constraints(models, links)
+    return _merged([*found.values(), *_loops(models, links, loops)])
+
+
+def constraints(models: Sequence[Model], links: Iterable[Link]) -> dict[int, set[int]]:
+    """Each constraint → itself and the instances at its ends."""
+    found = {i: {i} for i, model in enumerate(models) if model.residuals}
+    for link in links:
+        for i, other in ((link.source, link.target), (link.target, link.source)):
+            if i in found:
+                found[i].add(other)
+    return found
+
+
+def _loops(models: Sequence[Model], links: Iterable[Link], loops: Loops) -> list[set[int]]:
+    """The members of each loop that is to be solved and can be."""
     if loops is Loops.NONE:
-        return ()
+        return []
     able = [m.capabilities.can_get_and_set_fmu_state for m in models]
     arcs = dependency_arcs(models, links, initial=False, assumed=loops is Loops.ALL)
     inside = {
@@ -44,19 +62,28 @@ def step_groups(
         for node, heads in arcs.items()
         if able[node[0]]
     }
-    return _merged({i for i, _ in part} for part in components(inside) if _is_loop(part, inside))
+    return [{i for i, _ in part} for part in components(inside) if _is_loop(part, inside)]
 
 
 def in_order_of_sweeps(
-    groups: Iterable[tuple[int, ...]], loops: Iterable[AlgebraicLoop]
+    groups: Iterable[tuple[int, ...]],
+    loops: Iterable[AlgebraicLoop],
+    models: Sequence[Model],
+    sequence: Sequence[int],
 ) -> tuple[tuple[int, ...], ...]:
     """The groups with their members in the order in which the sweeps over their loops read outputs.
 
-    So what an instance takes before its source has stepped are the outputs at which the loops are cut.
+    So what an instance takes before its source has stepped are the outputs at which the loops are cut. Members that are in
+    no loop come first, along the trigger sequence, and constraints last: they compare what the others have computed.
     """
     read = [i for loop in loops for visit in loop.sweep for i in visit.instances]
     last = {i: k for k, i in enumerate(read)}
-    return tuple(tuple(sorted(group, key=lambda i: last.get(i, -1))) for group in groups)
+    place = {i: k for k, i in enumerate(sequence)}
+
+    def key(i: int) -> tuple[bool, int, int]:
+        return bool(models[i].residuals), last.get(i, -1), place[i]
+
+    return tuple(tuple(sorted(group, key=key)) for group in groups)
 
 
 def _is_loop(part: Sequence[Node], arcs: Arcs) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -159,22 +159,32 @@ class Emitter:
         """Give the instance its inputs: continuous ones by the polynomial, or by its mean if the FMU takes none; all others
         held."""
         if self._has(instance, Group.CONTINUOUS):
-            published = [
-                len(route.derivatives) for route in self.plan.routes[instance, Group.CONTINUOUS]
-            ]
             takes = self.plan.instances[instance].takes_polynomials
-            means = [polynomial.mean_of(n) for n in published]
+            points = self._points(instance, polynomial.of)
+            means = self._points(instance, polynomial.mean_of)
             if polynomial.degree == 0:
                 self._write(Move(instance, Group.CONTINUOUS))
             elif polynomial.is_constant or takes:
                 self._refuse_too_many_coefficients(instance, polynomial)
-                self._fit(instance, polynomial, [polynomial.of(n) for n in published])
+                self._fit(instance, polynomial, points)
             elif {*means} == {(1, 0)}:
                 self._write(Move(instance, Group.CONTINUOUS))
             else:
                 self._fit(instance, replace(polynomial, mean=True, adaptive=False), means)
         self._discrete_inputs(instance)
         self.set_inputs(instance)
+
+    def _points(self, instance: int, of: Callable[[int], tuple[int, int]]) -> list[tuple[int, int]]:
+        """Points and derivatives for each route to an instance, by the number of derivatives that its source publishes.
+
+        What a solver finds for a constraint holds over the whole step: it goes through no value of the past.
+        """
+        return [
+            (1, 0)
+            if route.link.output.name in self.plan.instances[route.link.source].model.residuals
+            else of(len(route.derivatives))
+            for route in self.plan.routes[instance, Group.CONTINUOUS]
+        ]
 
     def is_ahead(self, instance: int) -> bool:
         """Whether the outputs of an instance were, or may have been, read after the start of the present interval."""

@@ -9,11 +9,16 @@ from typing import Any
 
 from fmimaster.errors import DescriptionError, did_you_mean
 from fmimaster.given_path import given_path
+from fmimaster.system.constraints import constraint_component, usual_level
 from fmimaster.system.description import (
+    START_TOLERANCE,
     Component,
     Connection,
+    Constraint,
+    ConstraintEnd,
     Endpoint,
     Experiment,
+    Level,
     Parameter,
     SharedEvent,
     Source,
@@ -69,6 +74,14 @@ class SystemBuilder:
         -------
         The name.
         """
+        self._check_new(name)
+        self._components[name] = Component(name, Source(given_path(source)))
+        for variable, value in (start_values or {}).items():
+            self.set(f"{name}.{variable}", value)
+        return name
+
+    def _check_new(self, name: str) -> None:
+        """Raise if a component cannot have this name."""
         if not name:
             raise DescriptionError("A component has an empty name. Give it a name.")
         if name in self._components:
@@ -79,10 +92,6 @@ class SystemBuilder:
                     f"Components '{name}' and '{other}' cannot be distinguished from a component and its "
                     "variable. Rename one of them."
                 )
-        self._components[name] = Component(name, Source(given_path(source)))
-        for variable, value in (start_values or {}).items():
-            self.set(f"{name}.{variable}", value)
-        return name
 
     def connect(
         self,
@@ -118,6 +127,55 @@ class SystemBuilder:
         self._components[end.element] = replace(
             component, parameters=(*others, Parameter(end.connector, value))
         )
+
+    def constrain(
+        self,
+        name: str,
+        first: ConstraintEnd,
+        second: ConstraintEnd,
+        *,
+        level: Level | None = None,
+        tolerance: float = START_TOLERANCE,
+    ) -> None:
+        """Make positions or velocities of two components equal, by a force that acts on both of them.
+
+        The force is constant over each step, and such that they are equal at its end. It is the output ``force`` of a
+        component with the name of the constraint, whose outputs ``gap`` and ``der(gap)`` are the differences of positions
+        and of velocities. All components at the ends must be able to get and set their state.
+
+        Parameters
+        ----------
+        first, second : ConstraintEnd
+            The ends. Positions and velocities may both be given; then both must agree at the start.
+        level : Level
+            What is made equal; velocities, if they are given, or else positions.
+        tolerance : float
+            By how much positions and velocities may differ at the start.
+
+        Examples
+        --------
+        >>> system = SystemBuilder("two carts")
+        >>> for name in "front", "rear":
+        ...     cart = system.add(name, "cart.fmu")
+        >>> system.constrain(
+        ...     "coupling",
+        ...     ConstraintEnd("front", force="F", position="x", velocity="v"),
+        ...     ConstraintEnd("rear", force="F", position="x", velocity="v"),
+        ... )
+
+        Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.3.3 (there: boundary condition coordinator).
+        """
+        self._check_new(name)
+        for end in (first, second):
+            if end.element not in self._components:
+                raise DescriptionError(
+                    f"Constraint '{name}': there is no component '{end.element}'."
+                    f"{did_you_mean(end.element, self._components)}"
+                )
+        chosen = usual_level(first, second) if level is None else level
+        constraint = Constraint((first, second), chosen, tolerance)
+        self._components[name], connections = constraint_component(name, constraint)
+        self._connections += connections
 
     def share_event(
         self, name: str, *members: str, partners: Mapping[str, Mapping[str, str]] | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,54 @@ class Parameter:
     """Comes after the conversion from ``unit`` to the unit of the variable (SSP 2.0, MappingEntry)."""
 
 
+START_TOLERANCE = 1e-6
+"""Of constraints, in the unit of their first ends."""
+
+
+class Level(Enum):
+    """What a constraint makes equal at each communication point."""
+
+    POSITION = "position"
+    VELOCITY = "velocity"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintEnd:
+    """One of the two ends of a constraint: outputs and an input of an element.
+
+    The force acts on the first end, and its reaction, minus the force, on the second one.
+
+    Parameters
+    ----------
+    element : str
+        Name of a component or nested system.
+    force : str
+        Its input for the force.
+    position, velocity : str
+        Its outputs; empty for one that is not known.
+    factor : float
+        By which the force, or the reaction, is multiplied for this end.
+    """
+
+    element: str
+    force: str
+    position: str = ""
+    velocity: str = ""
+    factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Positions or velocities of two elements that must be equal; a force makes them so.
+
+    ``tolerance`` is by how much, in the unit of the first end, they may differ at the start.
+    """
+
+    ends: tuple[ConstraintEnd, ConstraintEnd]
+    level: Level
+    tolerance: float = START_TOLERANCE
+
+
 @dataclass(frozen=True, slots=True)
 class Component:
     """One simulation unit of a system."""
@@ -107,6 +156,8 @@ class Component:
     parameters: tuple[Parameter, ...] = ()
     interface: Interface = Interface.CO_SIMULATION
     """By which the FMU is used; chosen before its model description is read."""
+    constraint: Constraint | None = None
+    """What it is, if it is no file but a constraint."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,6 +363,9 @@ class Model:
         default_factory=dict
     )
     """The same in Initialization Mode, where only the factors of CONSTANT ones are known."""
+    residuals: Mapping[str, str] = field(default_factory=dict)
+    """Outputs whose values a solver has to find, each with the output that is 0 then: those of a constraint, which no
+    FMU has."""
     event_indicators: tuple[str, ...] = ()
     events: tuple[EventDeclaration, ...] = ()
     event_policy: EventPolicy | None = None

@@ -13,6 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fmimaster.errors import DescriptionError
+from fmimaster.system.constraints import with_units_of_ends
 from fmimaster.system.contradictions import note_contradictions
 from fmimaster.system.conversions import Conversions, between, check_transformation, check_types
 from fmimaster.system.description import (
@@ -121,6 +122,7 @@ def resolve(
         raise DescriptionError(f"System '{description.system.name}' has no components. Add one.")
     parts = dict(description.components())
     models = {name: _with_declared_units(model, parts[name]) for name, model in models.items()}
+    models = with_units_of_ends(description, models)
     notes = Notes()
     check_time_units(models, notes)
     wiring = Wiring(description.system, models, notes)

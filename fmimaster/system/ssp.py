@@ -26,6 +26,7 @@ from fmimaster.system.description import (
 )
 from fmimaster.system.files import check_exists
 from fmimaster.system.model import Causality, DataType, Interface
+from fmimaster.system.ssp_constraints import read_constraints
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit
 from fmimaster.system.ssp_events import read_shared_events
 from fmimaster.system.ssp_experiment import read_experiment
@@ -177,12 +178,14 @@ def _system(element: Element, document: Document) -> System:
         _connection(c, dict.fromkeys(names), [text_of(d, "name") for d in dictionaries])
         for c in children(element, "Connections", "Connection")
     )
+    constraints, constrained = read_constraints(element, names, document)
+    components = [_component(e, document) for e in inside if local_name(e) == "Component"]
     return System(
         name=text_of(element, "name"),
-        components=tuple(_component(e, document) for e in inside if local_name(e) == "Component"),
+        components=(*components, *constraints),
         systems=tuple(_system(e, document) for e in inside if local_name(e) == "System"),
         connectors=_connectors(element, document),
-        connections=connections,
+        connections=(*connections, *constrained),
         parameters=read_parameters(element, document),
         shared_events=read_shared_events(element, document),
     )

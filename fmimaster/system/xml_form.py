@@ -42,8 +42,7 @@ def between(least: float, most: float) -> Value:
     """A number above the least, up to the most."""
 
     def fits(text: str) -> bool:
-        text = text.strip(_BLANKS)
-        return _DECIMAL.fullmatch(text) is not None and least < float(text) <= most
+        return _is_decimal(text) and least < float(text) <= most
 
     above = f"above {least:g}"
     return Value(
@@ -51,8 +50,13 @@ def between(least: float, most: float) -> Value:
     )
 
 
+def _is_decimal(text: str) -> bool:
+    return _DECIMAL.fullmatch(text.strip(_BLANKS)) is not None
+
+
 NAME = Value("a name", bool)
 TEXT = Value("a text", lambda _: True)
+NUMBER = Value("a number", _is_decimal)
 INT = Value("a whole number", _is_int)
 BOOLEAN = Value("true or false", lambda t: t.strip(_BLANKS) in ("true", "false", "1", "0"))
 

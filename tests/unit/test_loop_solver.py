@@ -26,7 +26,7 @@ def solve(
     function: Callable[[Vector], ArrayLike],
     start: ArrayLike,
     solver: LoopSolver | None = None,
-    **options: float | bool,
+    **options: object,
 ) -> tuple[Vector, int]:
     """The last value that was tried, and how many sweeps it took."""
     solver = solver or LoopSolver()
@@ -38,7 +38,9 @@ def solve(
     while True:
         sweeps += 1
         given = np.asarray(function(trial.u), float)
-        residual = given if problem.is_constraint else given - trial.u
+        residual = given - trial.u
+        for k in problem.constrained:
+            residual[k] = given[k]
         last = trial.u
         try:
             trial = search.send(Sweep(last, residual))
@@ -76,9 +78,33 @@ def test_a_loop_that_is_only_assumed_is_computed_by_plain_sweeps() -> None:
 
 def test_a_linear_constraint_takes_three_sweeps() -> None:
     """loops.md 6.1: two trial steps give the exact secant, the third is kept."""
-    found, sweeps = solve(lambda u: 3.0 * u - 1.2, [0.0], is_constraint=True)
+    found, sweeps = solve(lambda u: 3.0 * u - 1.2, [0.0], constrained=frozenset({0}))
     assert found == approx([0.4], rel=1e-12)
     assert sweeps == 3
+
+
+def test_a_constraint_counts_in_units_of_its_unknown() -> None:
+    """The position after a short step hardly depends on the force: 1e-12 m/N."""
+    found, sweeps = solve(lambda u: 1e-12 * (u - 0.4), [0.0], constrained=frozenset({0}))
+    assert found == approx([0.4], rel=1e-12)
+    assert sweeps == 3
+
+
+def test_a_constraint_that_is_met_from_the_start_ends_where_it_is_met() -> None:
+    found, sweeps = solve(lambda u: u - 0.4, [0.4], constrained=frozenset({0}))
+    assert found == approx([0.4], rel=1e-12)
+    assert sweeps == 3
+
+
+def test_a_constraint_and_a_loop_are_solved_together() -> None:
+    """u0 = cos(u1) / 2 and 1e-6 (u0 + u1 - 1) = 0."""
+    found, _ = solve(
+        lambda u: [np.cos(u[1]) / 2, 1e-6 * (u[0] + u[1] - 1)],
+        [0.0, 0.0],
+        constrained=frozenset({1}),
+    )
+    assert found[0] == approx(np.cos(found[1]) / 2, abs=1e-8)
+    assert found.sum() == approx(1.0, abs=1e-8)
 
 
 def test_the_jacobian_of_an_earlier_solution_saves_a_sweep() -> None:
@@ -87,9 +113,9 @@ def test_the_jacobian_of_an_earlier_solution_saves_a_sweep() -> None:
         Problem(
             np.zeros(1),
             np.ones(1),
-            np.ones(1),
+            np.full(1, 1e-8),
             1e-10,
-            is_constraint=True,
+            constrained=frozenset({0}),
             jacobian=np.array([[3.0]]),
         ),
     )
@@ -105,7 +131,12 @@ def test_a_jacobian_that_has_become_wrong_is_computed_again() -> None:
     solver = LoopSolver()
     jacobian = np.array([[-5.0]])  # the wrong sign: no step along it makes the residual smaller
     problem = Problem(
-        np.zeros(1), np.ones(1), np.ones(1), 1e-10, is_constraint=True, jacobian=jacobian
+        np.zeros(1),
+        np.ones(1),
+        np.full(1, 1e-8),
+        1e-10,
+        constrained=frozenset({0}),
+        jacobian=jacobian,
     )
     search = solver.solve(problem)
     trial = next(search)

@@ -1,0 +1,167 @@
+"""Constraints as components: a position or velocity of two elements that must be equal, and the force that makes it so.
+
+A constraint has inputs for what it compares, and outputs for the force and for the differences. The force is found by the
+solver of algebraic loops, as the one for which a difference is 0 at the end of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fmimaster.errors import DescriptionError
+from fmimaster.system.description import (
+    Component,
+    Connection,
+    Constraint,
+    ConstraintEnd,
+    Endpoint,
+    Level,
+    Source,
+    SystemDescription,
+    Transformation,
+)
+from fmimaster.system.model import (
+    Capabilities,
+    Causality,
+    DataType,
+    Initial,
+    Model,
+    Unit,
+    Variability,
+    Variable,
+    Version,
+)
+
+FORCE, GAP, SLIP = "force", "gap", "der(gap)"
+"""Outputs of a constraint: the force at the first end, and the differences of positions and of velocities."""
+POSITIONS, VELOCITIES = ("x1", "x2"), ("v1", "v2")
+"""Inputs of a constraint: what it compares, of the first and of the second end."""
+
+_NO_FILE = Source(Path("(constraint)"))
+
+
+def constraint_component(
+    name: str, constraint: Constraint
+) -> tuple[Component, tuple[Connection, ...]]:
+    """The component of a constraint, and its connections.
+
+    Raises
+    ------
+    DescriptionError
+        If an end lacks what is to be compared.
+    """
+    for level, pair in _compared(constraint).items():
+        if bool(pair[0]) != bool(pair[1]):
+            raise DescriptionError(
+                f"Constraint '{name}': one end has a {level.value}, the other one has none. Name one of each, or none."
+            )
+    if not all(_compared(constraint)[constraint.level]):
+        raise DescriptionError(
+            f"Constraint '{name}' is to make {constraint.level.value}s equal, but names none. Name an output of each end."
+        )
+    if not all(end.factor for end in constraint.ends):
+        raise DescriptionError(
+            f"Constraint '{name}': the force is multiplied by 0. Expected another factor for each end."
+        )
+    into = [
+        Connection(Endpoint(end.element, output), Endpoint(name, target))
+        for level, outputs in _compared(constraint).items()
+        for end, output, target in zip(constraint.ends, outputs, _INPUTS[level], strict=True)
+        if output
+    ]
+    out_of = [
+        Connection(
+            Endpoint(name, FORCE),
+            Endpoint(end.element, end.force),
+            Transformation(sign * end.factor),
+        )
+        for end, sign in zip(constraint.ends, (1.0, -1.0), strict=True)
+    ]
+    return Component(name, _NO_FILE, constraint=constraint), (*into, *out_of)
+
+
+def usual_level(first: ConstraintEnd, second: ConstraintEnd) -> Level:
+    """That of velocities, if both ends have one: a force acts on them sooner, so that it is smoother from step to step."""
+    return Level.VELOCITY if first.velocity and second.velocity else Level.POSITION
+
+
+_INPUTS = {Level.POSITION: POSITIONS, Level.VELOCITY: VELOCITIES}
+_DIFFERENCES = {Level.POSITION: GAP, Level.VELOCITY: SLIP}
+
+
+def _compared(constraint: Constraint) -> Mapping[Level, tuple[str, str]]:
+    """The outputs of both ends at each level; empty names for what is not known."""
+    first, second = constraint.ends
+    return {
+        Level.POSITION: (first.position, second.position),
+        Level.VELOCITY: (first.velocity, second.velocity),
+    }
+
+
+def constraint_model(name: str, constraint: Constraint) -> Model:
+    """The model of a constraint. The force does not change within a step."""
+    known = [level for level, outputs in _compared(constraint).items() if all(outputs)]
+    inputs = [n for level in known for n in _INPUTS[level]]
+    differences = {_DIFFERENCES[level]: frozenset(_INPUTS[level]) for level in known}
+    variables = [_variable(n, k, Causality.INPUT, start=0.0) for k, n in enumerate(inputs)]
+    force = _variable(FORCE, len(variables), Causality.OUTPUT, start=0.0)
+    variables.append(replace(force, initial=Initial.EXACT))
+    for difference in differences:
+        made = _variable(difference, len(variables), Causality.OUTPUT)
+        of = GAP if difference == SLIP and GAP in differences else None
+        variables.append(replace(made, initial=Initial.CALCULATED, derivative_of=of))
+    dependencies = {FORCE: frozenset[str](), **differences}
+    return Model(
+        name=name,
+        fmi_version=Version("none (a constraint)"),
+        model_identifier=name,
+        instantiation_token="",
+        variables=tuple(variables),
+        dependencies=dependencies,
+        initial_dependencies=dependencies,
+        capabilities=Capabilities(
+            can_get_and_set_fmu_state=True, can_handle_variable_communication_step_size=True
+        ),
+        residuals={FORCE: _DIFFERENCES[constraint.level]},
+    )
+
+
+def _variable(
+    name: str, reference: int, causality: Causality, start: float | None = None
+) -> Variable:
+    return Variable(
+        name=name,
+        value_reference=reference,
+        type=DataType.FLOAT64,
+        causality=causality,
+        variability=Variability.CONTINUOUS,
+        start=None if start is None else (start,),
+    )
+
+
+def with_units_of_ends(
+    description: SystemDescription, models: Mapping[str, Model]
+) -> dict[str, Model]:
+    """The models; those of constraints with the units of their first ends, to which the others are converted."""
+    found = dict(models)
+    for name, component in description.components():
+        if component.constraint is None:
+            continue
+        outer = name[: len(name) - len(component.name)]
+        first = component.constraint.ends[0]
+        model = models.get(outer + first.element)
+        units: dict[str, Unit | None] = {}
+        for level, (output, _) in _compared(component.constraint).items():
+            unit = _unit(model, output)
+            units |= dict.fromkeys((*_INPUTS[level], _DIFFERENCES[level]), unit)
+        units[FORCE] = _unit(model, first.force)
+        variables = (replace(v, unit=units.get(v.name)) for v in models[name].variables)
+        found[name] = replace(models[name], variables=tuple(variables))
+    return found
+
+
+def _unit(model: Model | None, name: str) -> Unit | None:
+    variable = None if model is None else model.variable(name)
+    return None if variable is None else variable.unit

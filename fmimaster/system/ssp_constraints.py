@@ -1,0 +1,146 @@
+"""Constraints of an SSD: an annotation of the system, which other tools ignore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from math import inf
+from xml.sax.saxutils import quoteattr
+
+from fmimaster.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.system.constraints import constraint_component, usual_level
+from fmimaster.system.description import (
+    START_TOLERANCE,
+    Component,
+    Connection,
+    Constraint,
+    ConstraintEnd,
+    Level,
+)
+from fmimaster.system.ssp_document import Document
+from fmimaster.system.xml import Element, children, local_name, location, text_of, value_of
+from fmimaster.system.xml_form import (
+    AT_LEAST_ONE,
+    NAME,
+    NUMBER,
+    Form,
+    Times,
+    Value,
+    between,
+    faults,
+    one_of,
+)
+
+ANNOTATION = "org.fmimaster.constraints"
+"""Type of the annotation."""
+NAMESPACE = "https://fmimaster.org/constraints"
+"""Of all elements inside."""
+VERSION = "1.0"
+
+_VERSION = re.compile(r"1\.(0|[1-9][0-9]*)", re.ASCII)
+_LEVELS = {level.value: level for level in Level}
+_FORMS = {
+    "Constraints": Form(
+        {"version": Value("a version 1.x", lambda t: _VERSION.fullmatch(t) is not None)},
+        inside={"Constraint": AT_LEAST_ONE},
+    ),
+    "Constraint": Form(
+        {"name": NAME},
+        {"level": one_of(*_LEVELS), "tolerance": between(0.0, inf)},
+        inside={"End": Times(2, 2)},
+    ),
+    "End": Form(
+        {"element": NAME, "force": NAME},
+        {"position": NAME, "velocity": NAME, "factor": NUMBER},
+    ),
+}
+
+
+def read_constraints(
+    system: Element, known: Collection[str], document: Document
+) -> tuple[list[Component], list[Connection]]:
+    """Components and connections of the constraints of one system, not of those nested in it.
+
+    Parameters
+    ----------
+    known
+        Names of the elements of the system.
+
+    Raises
+    ------
+    FileError, DescriptionError
+        If an element is not known, an attribute is missing, or an end is no element of the system.
+    """
+    components, connections = list[Component](), list[Connection]()
+    for annotation in children(system, "Annotations", "Annotation"):
+        if annotation.get("type") != ANNOTATION:
+            continue
+        document.read_annotations.append(annotation)
+        for element in annotation:
+            _check(element, document)
+            for below in children(element, "Constraint"):
+                try:
+                    component, connected = constraint_component(
+                        text_of(below, "name"), _constraint(below, known)
+                    )
+                except DescriptionError as error:
+                    raise DescriptionError(f"{location(below)}: {error}") from None
+                components.append(component)
+                connections += connected
+    return components, connections
+
+
+def _check(element: Element, document: Document) -> None:
+    if element.tag != f"{{{NAMESPACE}}}Constraints":
+        name = local_name(element)
+        raise FileError(
+            f"{location(element)}: element {name} is not known here, expected Constraints in the namespace "
+            f"{NAMESPACE}.{did_you_mean(name, ['Constraints'])}"
+        )
+    is_later = element.get("version") not in (None, VERSION)
+    for fault in faults(element, _FORMS, NAMESPACE):
+        if not (fault.unknown and is_later):
+            raise FileError(f"{location(fault.element)}: {fault.text}.")
+        document.note(fault.element, f"{fault.text}; it is left aside")
+
+
+def _constraint(element: Element, known: Collection[str]) -> Constraint:
+    first, second = (_end(end, known) for end in children(element, "End"))
+    level = element.get("level")
+    usual = usual_level(first, second)
+    return Constraint(
+        (first, second),
+        usual if level is None else _LEVELS[level],
+        value_of(element, "tolerance", float, START_TOLERANCE),
+    )
+
+
+def _end(element: Element, known: Collection[str]) -> ConstraintEnd:
+    name = text_of(element, "element")
+    if name not in known:
+        raise DescriptionError(
+            f"there is no element '{name}' in this system.{did_you_mean(name, known)}"
+        )
+    return ConstraintEnd(
+        name,
+        text_of(element, "force"),
+        element.get("position") or "",
+        element.get("velocity") or "",
+        value_of(element, "factor", float, 1.0),
+    )
+
+
+def write_constraints(constraints: Mapping[str, Constraint]) -> str:
+    """Constraints, by name, as the element inside their annotation."""
+    lines = [f'<Constraints xmlns="{NAMESPACE}" version="{VERSION}">']
+    for name, c in constraints.items():
+        attributes = f'level="{c.level.value}" tolerance="{c.tolerance!r}"'
+        lines.append(f"  <Constraint name={quoteattr(name)} {attributes}>")
+        for end in c.ends:
+            given = {"position": end.position, "velocity": end.velocity}
+            known = "".join(f" {n}={quoteattr(text)}" for n, text in given.items() if text)
+            names = f"element={quoteattr(end.element)} force={quoteattr(end.force)}{known}"
+            lines.append(f'    <End {names} factor="{end.factor!r}"/>')
+        lines.append("  </Constraint>")
+    lines.append("</Constraints>")
+    return "".join(f"{line}\n" for line in lines)
