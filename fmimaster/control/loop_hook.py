@@ -233,7 +233,8 @@ class LoopHooks:
     assumed : bool
         Whether the loop exists only because an FMU does not declare on what its outputs depend.
     residuals : unknown → (instance, output)
-        For constraints: outputs of type Float64 that must become 0, as many elements as their unknowns. A sweep gives all other unknowns anew.
+        For constraints: outputs of type Float64 that must become 0, with as many elements as their unknowns. A sweep
+        gives all other unknowns anew.
     derivatives : SweepDerivatives or None
         Those of a sweep, if the FMUs provide them; then DERIVE comes in front of the CALL that ends a sweep.
     group : Group
