@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Mode, Steps
@@ -12,6 +12,11 @@ from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Group
 from fmimaster.plan.levels import level_sets
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.sequence.choice import GIVEN
+from fmimaster.plan.sequence.graph import UnitGraph
+from fmimaster.plan.sequence.levels import bounded_levels
+from fmimaster.plan.sequence.units import units_of
+from fmimaster.plan.sequence.weights import FeedThrough
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.system.notes import listed
@@ -35,6 +40,9 @@ class GaussSeidel(Algorithm):
         accurate one.
     levels : bool
         Whether instances that do not wait for each other step at the same time. The results are the same, bit for bit.
+    most_levels : int, optional
+        Instances step in at most so many levels: those of one level at the same time, and none with new outputs of the
+        others. Which is on which level is chosen like the automatic sequence, such that the stale inputs weigh least.
     stale : pairs of component names
         Source and target of connections that are treated as if the target had stepped before the source.
 
@@ -46,10 +54,13 @@ class GaussSeidel(Algorithm):
     _: KW_ONLY
     mode: Mode = END
     levels: bool = False
+    most_levels: int | None = None
     stale: frozenset[tuple[str, str]] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stale", frozenset(self.stale))
+        if self.most_levels is not None and self.most_levels < 1:
+            raise OptionError(f"most_levels={self.most_levels}: expected at least 1.")
         given = self.inputs
         if self.mode != END and (given.adaptive or given.mean or given.held is not None):
             raise OptionError(
@@ -84,11 +95,17 @@ class GaussSeidel(Algorithm):
         return tuple(self._treatments(plan, True))
 
     def _treatments(self, plan: Plan, is_fallback: bool) -> Iterator[str]:
+        steps = self._steps(plan)
+        group_of = {i: n for n, group in enumerate(steps.groups) for i in group}
         found: dict[str, list[str]] = {}
         for i in plan.members:
-            fed = plan.routes.get((i, Group.CONTINUOUS))
+            older = {*steps.later.get(i, ()), *steps.stale.get(i, ())}
+            fresh = any(
+                group_of.get(route.link.source, -1) < group_of[i] and route.link.source not in older
+                for route in plan.routes.get((i, Group.CONTINUOUS), ())
+            )
             treatment = self.mode.treatment(plan, i)
-            if fed and treatment.is_fallback == is_fallback:
+            if fresh and treatment.is_fallback == is_fallback:
                 found.setdefault(treatment.what, []).append(f"'{plan.instances[i].name}'")
         for what, names in found.items():
             yield f"{listed(names)}: {what}"
@@ -96,9 +113,15 @@ class GaussSeidel(Algorithm):
     def _steps(self, plan: Plan) -> Steps:
         """The groups of instances that step at the same time, and which of their sources count as not yet stepped."""
         sequence, stale = plan.trigger_sequence, self._stale(plan)
-        position = {i: k for k, i in enumerate(sequence)}
         arcs = [(k, i) for i in sequence for k in plan.sources[i]]
-        groups = level_sets(sequence, arcs, stale) if self.levels else [(i,) for i in sequence]
+        if self.most_levels is not None:
+            groups = self._bounded(plan, self.most_levels)
+            sequence = tuple(i for group in groups for i in group)
+        elif self.levels:
+            groups = level_sets(sequence, arcs, stale)
+        else:
+            groups = tuple((i,) for i in sequence)
+        position = {i: k for k, i in enumerate(sequence)}
         group_of = {i: n for n, group in enumerate(groups) for i in group}
         later = {
             i: tuple(
@@ -109,7 +132,27 @@ class GaussSeidel(Algorithm):
             for i in sequence
         }
         old = {i: tuple(k for k in sorted(plan.sources[i]) if (k, i) in stale) for i in sequence}
-        return Steps(tuple(groups), _not_empty(later), _not_empty(old))
+        return Steps(groups, _not_empty(later), _not_empty(old))
+
+    def _bounded(self, plan: Plan, most: int) -> tuple[tuple[int, ...], ...]:
+        """At most so many levels, whatever the sequence."""
+        order = plan.sequence_chosen_by
+        if order in GIVEN:
+            raise OptionError(
+                f"most_levels={most}: which component is on which level is chosen, but {order} has given a sequence. "
+                "Leave the sequence out (--sequence automatic), or use levels without a bound."
+            )
+        names = [plan.instances[i].name for i in plan.members]
+        models = [plan.instances[i].model for i in plan.members]
+        number = {i: k for k, i in enumerate(plan.members)}
+        inside = [k for k in plan.links if k.source in number and k.target in number]
+        links = [replace(k, source=number[k.source], target=number[k.target]) for k in inside]
+        graph = UnitGraph.of(units_of(names, models, links), FeedThrough())
+        index = dict(zip(names, plan.members, strict=True))
+        return tuple(
+            tuple(index[graph.names[unit]] for unit in level)
+            for level in bounded_levels(graph, most)
+        )
 
     def _stale(self, plan: Plan) -> set[tuple[int, int]]:
         """Connections that are stale on purpose, by indices."""

@@ -49,6 +49,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--mode", metavar="NAME", help=mode)
     levels = "step components of GaussSeidel that do not wait for each other at the same time"
     add("--levels", action="store_true", help=levels)
+    most = "step components of GaussSeidel in at most N levels, those of one level at the same time"
+    add("--most-levels", type=int, metavar="N", help=most)
     order = f"order of stepping: a method ({', '.join(METHODS)}), or the names of all components, as in a,b,c"
     add("--sequence", metavar="ORDER", help=order)
     event_settings.add_arguments(parser)
@@ -121,7 +123,7 @@ def _algorithm(arguments: Namespace) -> Algorithm | None:
     if name is None and not settings:
         return None
     known = {plain_name(_name(a)): a for a in _OFFERED}
-    usual = GaussSeidel if settings.keys() & {"mode", "levels"} else _OFFERED[0]
+    usual = GaussSeidel if settings.keys() & {"mode", "levels", "most_levels"} else _OFFERED[0]
     kind = usual if name is None else known.get(plain_name(name))
     if kind is None:
         names = list(map(_name, _OFFERED))
@@ -133,7 +135,9 @@ def _algorithm(arguments: Namespace) -> Algorithm | None:
         taken["inputs"] = "extrapolation"
     for setting in settings:
         if setting not in taken:
-            raise OptionError(f"Algorithm {_name(kind)} has no setting --{setting}. Leave it out.")
+            raise OptionError(
+                f"Algorithm {_name(kind)} has no setting --{setting.replace('_', '-')}. Leave it out."
+            )
     return kind(**{taken[setting]: value for setting, value in settings.items()})
 
 
@@ -146,6 +150,8 @@ def _algorithm_settings(arguments: Namespace) -> dict[str, Any]:
         found["mode"] = _mode(arguments.mode)
     if arguments.levels:
         found["levels"] = True
+    if arguments.most_levels is not None:
+        found["most_levels"] = arguments.most_levels
     return found
 
 

@@ -14,8 +14,8 @@ import pytest
 from edited_fmu import edited_fmu
 from numpy.typing import NDArray
 
-from fmimaster import Backend, Results, SystemBuilder, reference_path, simulate
-from fmimaster.algorithms import MODES, GaussSeidel, Linear, Mode
+from fmimaster import Backend, Jacobi, Results, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import LINEAR, MODES, GaussSeidel, Linear, Mode
 from fmimaster.plan.levels import level_sets
 
 DATA = Path(__file__).parents[1] / "data"
@@ -167,6 +167,20 @@ def test_levels_in_threads_give_the_same_bits() -> None:
             continue  # nothing is parallel
         found = run(sequence, MODES["lin"], levels=True, threads=2)
         assert np.array_equal(found, simulated(sequence, "lin")), sequence
+
+
+@pytest.mark.parametrize(
+    ("most", "same", "error"),
+    [(1, None, 0.11879), (2, "1324", 0.10426), (3, "4312", 0.04899), (4, "3412", 0.01857)],
+)
+def test_more_levels_are_more_accurate(most: int, same: str | None, error: float) -> None:
+    """sequence.md 3: the best orientation with so many levels, and its error of S1."""
+    system = reference_path("systems/four-units-fmi2.ssp")
+    algorithm = GaussSeidel(mode=LINEAR, most_levels=most)
+    found = rows_of(simulate(system, algorithm=algorithm))
+    assert errors(found)["S1"] == pytest.approx(error, abs=6e-6)
+    expected = simulated(same, "lin") if same else rows_of(simulate(system, algorithm=Jacobi()))
+    assert np.array_equal(found, expected)
 
 
 # What the modes are worth ---------------------------------------------------------------------------------------------

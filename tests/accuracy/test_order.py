@@ -8,6 +8,8 @@ from scipy.linalg import expm
 
 from fmimaster import (
     FIRST_ORDER,
+    HELD,
+    LINEAR,
     GaussSeidel,
     Jacobi,
     Polynomial,
@@ -55,7 +57,14 @@ def test_held_inputs_give_order_one(algorithm: Algorithm, versions: tuple[str, s
 
 @pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
 @pytest.mark.parametrize(
-    "algorithm", [Jacobi(FIRST_ORDER), GaussSeidel(FIRST_ORDER), Jacobi(Polynomial(2, 0))]
+    "algorithm",
+    [
+        Jacobi(FIRST_ORDER),
+        GaussSeidel(FIRST_ORDER),
+        Jacobi(Polynomial(2, 0)),
+        GaussSeidel(FIRST_ORDER, mode=LINEAR),
+        GaussSeidel(Polynomial(2, 0), mode=HELD),
+    ],
 )
 def test_first_order_inputs_give_order_two(algorithm: Algorithm, versions: tuple[str, str]) -> None:
     assert observed_order(errors(algorithm, linear_pair(*versions))) == pytest.approx(2, abs=0.05)

@@ -189,6 +189,7 @@ def test_mode_and_levels_are_settings_of_gauss_seidel() -> None:
     assert chosen("--mode", "sub:parts=4", "--levels") == GaussSeidel(
         mode=Subsequence(4), levels=True
     )
+    assert chosen("--most-levels", "3") == GaussSeidel(most_levels=3)
     first_order = chosen("--algorithm", "GaussSeidel", "--inputs", "first-order", "--mode", "mid")
     assert first_order == GaussSeidel(FIRST_ORDER, mode=MID)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from python_fmu import PythonFmu
+from python_fmu import PythonFmu, plan_of
 
 from fmimaster.algorithms import (
     END,
@@ -21,6 +22,8 @@ from fmimaster.algorithms import (
     Linear,
     Mode,
     Subsequence,
+    Waveform,
+    assemble,
 )
 from fmimaster.errors import OptionError
 from fmimaster.plan.levels import level_sets
@@ -205,7 +208,7 @@ LINKS = ["a.y -> b.u0", "c.z -> b.u1", "b.z -> a.u0", "b.y -> d.u0", "d.z -> c.u
 
 
 def net() -> dict[str, PythonFmu]:
-    """Four units; in this order c, which steps after b, is on a lower level: b must be given its older output."""
+    """Four units with a ring and a shortcut."""
     inputs = {"a": 1, "b": 2, "d": 2, "c": 1}
     attributes = {"b": TAKES_LINES, "d": {"partials": {"y": {"u0": -0.07}}}}
     return {
@@ -214,8 +217,13 @@ def net() -> dict[str, PythonFmu]:
     }
 
 
+OLDER = ["a", "b", "c", "d"]
+"""In this sequence c steps after b, and is on a lower level."""
+
+
 def run_net(simulate: Simulate, algorithm: Any, **settings: Any) -> Results:
-    return simulate(net(), LINKS, algorithm=algorithm, stop_time=1, step_size=0.1, **settings)
+    settings = {"stop_time": 1, "step_size": 0.1, **settings}
+    return simulate(net(), LINKS, algorithm=algorithm, **settings)
 
 
 @pytest.mark.parametrize("inputs", [Polynomial(), FIRST_ORDER, Polynomial(2, 0)])
@@ -232,9 +240,11 @@ def test_with_all_connections_stale_it_is_jacobi_bit_for_bit(
 @pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 def test_levels_change_no_bit(simulate: Simulate, mode: Mode) -> None:
     """sequence.md 7, 5: equal when levels run at the same time."""
-    expected = run_net(simulate, GaussSeidel(mode=mode))
-    found = run_net(simulate, GaussSeidel(mode=mode, levels=True), threads=2)
+    expected = run_net(simulate, GaussSeidel(mode=mode), sequence=OLDER)
+    found = run_net(simulate, GaussSeidel(mode=mode, levels=True), sequence=OLDER, threads=2)
     assert all(np.array_equal(found[n], expected[n]) for n in expected.names)
+    other = run_net(simulate, GaussSeidel(mode=mode), sequence=["a", "c", "b", "d"])
+    assert not np.array_equal(found["b.y"], other["b.y"])
 
 
 @pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
@@ -252,6 +262,29 @@ def test_a_stale_connection_is_as_if_its_target_had_stepped_first(
     assert not np.array_equal(found["b.y"], fresh["b.y"])
 
 
+def test_an_instance_on_a_lower_level_that_steps_later_in_the_sequence_gives_its_older_outputs() -> (
+    None
+):
+    plan = replace(plan_of(net(), LINKS), trigger_sequence=(0, 1, 3, 2))
+    names = [instance.name for instance in plan.instances]
+    assert [names[i] for i in plan.trigger_sequence] == OLDER
+    attempt = assemble(plan, GaussSeidel(levels=True)).attempt
+    text = [str(i) for i in attempt.instructions]
+    assert text[:1] == ["KEEP 0"]
+    b, c = names.index("b"), names.index("c")
+    assert text.index(f"STEP {c} 1.0") < text.index(f"REVERT {c} 0")
+    assert text.index(f"REVERT {c} 0") < text.index(f"MOVE {b} continuous")
+    assert text.index(f"REVERT {c} 1") < text.index(f"STEP {b} 1.0")
+
+
+def test_a_bound_on_levels_chooses_the_sequence(simulate: Simulate) -> None:
+    with pytest.raises(OptionError, match="the user has given a sequence"):
+        run_net(simulate, GaussSeidel(most_levels=2), sequence=list(net()))
+    found = run_net(simulate, GaussSeidel(most_levels=1))
+    expected = run_net(simulate, Jacobi())
+    assert all(np.array_equal(found[n], expected[n]) for n in expected.names)
+
+
 def test_levels_are_the_longest_paths_of_fresh_connections() -> None:
     """sequence.md 3: the table of levels of the four units."""
     arcs = {(4, 1), (1, 2), (2, 3), (4, 3), (1, 4), (3, 4)}
@@ -263,6 +296,31 @@ def test_levels_are_the_longest_paths_of_fresh_connections() -> None:
     assert len(level_sets((4, 1, 2, 3), arcs)) == 4
     assert len(level_sets((3, 4, 1, 2), arcs)) == 4
     assert level_sets((1, 2, 3, 4), arcs, stale=arcs) == ((1, 2, 3, 4),)
+
+
+# In other algorithms --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [LINEAR, HELD, MID], ids=lambda m: m.name)
+def test_in_sweeps_all_inputs_are_interpolated_whatever_the_sequence(
+    simulate: Simulate, mode: Mode
+) -> None:
+    """After the first sweep no output is older than another one."""
+    algorithm = Waveform(GaussSeidel(mode=mode), sweeps=30, restart_sweeps=30)
+    found = [
+        run_net(simulate, algorithm, sequence=order, stop_time=0.2)
+        for order in (OLDER, OLDER[::-1])
+    ]
+    for n in found[0].names:
+        assert found[0][n] == pytest.approx(found[1][n], rel=1e-12), n
+
+
+def test_a_subsequence_cannot_be_repeated_or_undone(simulate: Simulate) -> None:
+    algorithm = GaussSeidel(mode=SUBSEQUENCE)
+    with pytest.raises(OptionError, match="Sweeps cannot be done"):
+        run_net(simulate, Waveform(algorithm))
+    with pytest.raises(OptionError, match="A step may have to be undone"):
+        assemble(plan_of(net(), LINKS), algorithm, undoes=True)
 
 
 # Messages -------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,10 @@ from fmimaster.plan.sequence.units import Units
 SequenceSetting: TypeAlias = SequenceMethod | Sequence[str] | str
 """A method, names of all components, or the name of a method."""
 
+THE_SYSTEM, THE_USER = "the system", "the user"
+GIVEN = (THE_SYSTEM, THE_USER)
+"""Who can have given a sequence, in words; else a method has chosen it."""
+
 _METHODS = f"a method ({', '.join(METHODS)})"
 
 
@@ -65,14 +69,14 @@ def choose_sequence(
         If names are missing, repeated or unknown.
     """
     if setting is None and described:
-        return _named(described, "Sequence of the system", units, unnamed), "the system"
+        return _named(described, "Sequence of the system", units, unnamed), THE_SYSTEM
     if setting is None:
         setting = AUTOMATIC
     if isinstance(setting, str):
         return METHODS[setting].choose(units), f"method {setting}"
     if isinstance(setting, SequenceMethod):
         return setting.choose(units), repr(setting)
-    return _named(setting, "sequence", units, unnamed), "the user"
+    return _named(setting, "sequence", units, unnamed), THE_USER
 
 
 def _named(
