@@ -206,8 +206,8 @@ def _refuse_steady_states(plan: Plan, left: Collection[int]) -> None:
         names = listed(f"'{plan.instances[i].name}'" for i in sorted(left))
         raise OptionError(
             f"steady_states: {names} must leave Initialization Mode before the others, so that a calculated parameter can "
-            "be read (FMI 2.0). A steady state is searched while all are in it. Leave steady_states out, or set the connected "
-            "parameters by start values."
+            "be read (FMI 2.0). A steady state is searched while all are in it. Leave steady_states out, or set the "
+            "connected parameters by start values."
         )
 
 
