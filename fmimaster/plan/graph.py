@@ -174,3 +174,8 @@ def components(arcs: Arcs) -> list[list[Node]]:
     for node, label in zip(nodes, labels.tolist(), strict=True):
         found.setdefault(label, []).append(node)
     return list(found.values())
+
+
+def is_loop(part: Sequence[Node], arcs: Arcs) -> bool:
+    """Whether the nodes of a component depend on themselves."""
+    return len(part) > 1 or part[0] in arcs[part[0]]

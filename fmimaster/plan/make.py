@@ -17,7 +17,7 @@ from fmimaster.plan.corrections import find_corrections
 from fmimaster.plan.events import event_members, place_triggers, plan_events
 from fmimaster.plan.graph import dependency_graph
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
-from fmimaster.plan.loops import Visit, visits
+from fmimaster.plan.loops import Visit
 from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events
@@ -28,6 +28,7 @@ from fmimaster.plan.steady import steady_states, with_start_values
 from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.plan.used_events import with_used_events
+from fmimaster.plan.visits import visits
 from fmimaster.system.model import DataType, Scope
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem

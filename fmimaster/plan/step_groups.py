@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from fmimaster.plan.graph import Arcs, Node, components, dependency_arcs
+from fmimaster.plan.graph import components, dependency_arcs, is_loop
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.system.model import Model
 from fmimaster.system.resolve import Link
@@ -62,7 +62,7 @@ def _loops(models: Sequence[Model], links: Iterable[Link], loops: Loops) -> list
         for node, heads in arcs.items()
         if able[node[0]]
     }
-    return [{i for i, _ in part} for part in components(inside) if _is_loop(part, inside)]
+    return [{i for i, _ in part} for part in components(inside) if is_loop(part, inside)]
 
 
 def in_order_of_sweeps(
@@ -84,10 +84,6 @@ def in_order_of_sweeps(
         return bool(models[i].residuals), last.get(i, -1), place[i]
 
     return tuple(tuple(sorted(group, key=key)) for group in groups)
-
-
-def _is_loop(part: Sequence[Node], arcs: Arcs) -> bool:
-    return len(part) > 1 or part[0] in arcs[part[0]]
 
 
 def _merged(sets: Iterable[set[int]]) -> tuple[tuple[int, ...], ...]:

@@ -20,8 +20,9 @@ from fmimaster.plan.graph import (
     components,
     dependency_arcs,
 )
-from fmimaster.plan.loops import Visit, visits
+from fmimaster.plan.loops import Visit
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.visits import visits
 
 
 def named(nodes: Iterable[Node], plan: Plan) -> list[str]:

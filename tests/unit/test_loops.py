@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster.plan.graph import DependencyGraph, Node, components
-from fmimaster.plan.loops import AlgebraicLoop, Visit, is_loop, visits
+from fmimaster.plan.graph import DependencyGraph, Node, components, is_loop
+from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.tearing import MOST_EXACT, Preference, cuts
+from fmimaster.plan.visits import visits
 from fmimaster.system.model import DataType, DependencyKind
 
 # Cuts -----------------------------------------------------------------------------------------------------------------
