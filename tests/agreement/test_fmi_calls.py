@@ -13,6 +13,7 @@ pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built"
 
 from call_trace import traced
 from command_line import changed
+from loop_fmus import loop_system
 
 from fmimaster import (
     FIRST_ORDER,
@@ -246,3 +247,12 @@ def test_fmus_are_told_that_no_earlier_state_is_restored_where_that_is_so(
     assert told(Waveform(Jacobi(), 2, 2)) == [True, True, True, True]
     # the second half starts after the state to which the FMU goes back
     assert told(TwoHalves()) == [True, False, True, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("version", "get"), [("fmi2", "fmi2GetFMUstate"), ("fmi3", "fmi3GetFMUState")]
+)
+def test_loops_in_step_mode(version: str, get: str, tmp_path: Path) -> None:
+    """loops.md 7.2, L4, gain -4.4: the iterates of both executors agree to the last bit."""
+    system = loop_system("L4", tmp_path, version).build(stop_time=0.5, step_size=0.1)
+    assert_same_calls(system, among={f"{version}DoStep", get, get.replace("Get", "Set")})

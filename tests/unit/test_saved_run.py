@@ -9,6 +9,7 @@ import pytest
 from python_fmu import MOST_PLACES, Bench, PythonFmu, parse
 
 from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Waveform
+from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
@@ -29,6 +30,7 @@ ALGORITHMS = [
     Jacobi(Polynomial(2, 1, mean=True)),
     GaussSeidel(Polynomial(3, 1, adaptive=True)),
     Waveform(Aligned(Jacobi(Polynomial(2, 1)))),
+    Waveform(Aligned(GaussSeidel(Polynomial(2, 0))), solver=LoopSolver()),
 ]
 
 

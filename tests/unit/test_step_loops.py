@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from loop_cases import CASES, MORE, MOST_SWEEPS, LoopCase
 from python_fmu import Bench, PythonFmu
@@ -13,10 +14,14 @@ from python_fmu import Bench, PythonFmu
 from fmimaster import AccuracyError, AccuracyWarning, GaussSeidel, Jacobi, Simulation, Waveform
 from fmimaster.algorithms import Algorithm
 from fmimaster.algorithms.settling import Settling
+from fmimaster.control.event_clock import EarlyReturn
+from fmimaster.control.locate import Locate
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import LoopError
+from fmimaster.fmu.instance import StepAnswer
 from fmimaster.plan.step_groups import Loops
 from fmimaster.run.registers import Counted
+from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
 
 EXACT = LoopSolver(relative=1e-10)
@@ -313,3 +318,43 @@ def test_nothing_is_measured_where_nothing_relies_on_it(simulation: Simulate) ->
     units = beside()
     simulation(units, BESIDE, stop_time=0.2, step_size=0.1, loops=Loops.NONE).run()
     assert units["a"].instances[0].called(Call.SET_FMU_STATE) == []
+
+
+# Beside what else changes steps ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_steps_with_a_loop_can_be_undone(simulation: Simulate) -> None:
+    """A rule that locates changes of discrete outputs undoes steps, the solution of the loop included."""
+    integer = {"type": DataType.INT32}
+    units = {
+        **beside(),
+        "n": PythonFmu(outputs={"n": lambda v: int(v.t > 0.333)}, attributes={"n": integer}),
+        "m": PythonFmu(inputs={"n": 0}, attributes={"n": integer}),
+    }
+    made = simulation(units, [*BESIDE, "n.n -> m.n"], stop_time=1, step_size=Locate("0.1"))
+    results = made.run()
+    assert results.statistics.rejections > 0
+    (time,) = results.time[np.flatnonzero(np.diff(results["n.n"])) + 1]
+    assert time == pytest.approx(0.333, abs=1e-3)
+    assert results["a.y"] == pytest.approx((1.0 + results.time) / 4, rel=1e-7)
+
+
+def test_where_fmus_stop_at_events_a_loop_is_a_warning(simulation: Simulate) -> None:
+    def step(v: Any, h: float) -> StepAnswer | None:
+        return None
+
+    stopping = PythonFmu(
+        outputs={"y": lambda v: 1.0 + v.t},
+        step=step,
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+    )
+    units = {**beside(), "s": stopping}
+    made = simulation(units, BESIDE, stop_time=0.2, step_size=0.1, event_clock=EarlyReturn())
+    (warning,) = made.prepare().accuracy_warnings
+    assert (
+        "'s' ends steps at its events, and a loop beside it would be solved up to another time"
+        in warning
+    )
+    assert "Use Waveform(Aligned(GaussSeidel(Polynomial(2, 0))), solver=LoopSolver())" in warning
