@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.commands import compare, plan_events, plan_loops, plan_sequence, settings
-from fmimaster.commands.text import aligned, section, tell, write, write_json
+from fmimaster.commands.text import aligned, in_short, section, tell, write, write_json
 from fmimaster.given_path import given_path
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
@@ -25,6 +25,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The settings of the simulation, and the form of the answer."""
     settings.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+    programs = "print the instructions of all programs, too"
+    parser.add_argument("--programs", action="store_true", help=programs)
     sequences = (
         "simulate the sequences of several methods, and print predicted and real differences"
     )
@@ -36,7 +38,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Print the plan; no library is loaded, but for a comparison."""
     simulation = settings.simulation(arguments)
-    facts = plan_facts(simulation, simulation.prepare())
+    programs = arguments.programs or arguments.json
+    facts = plan_facts(simulation, simulation.prepare(), programs=programs)
     if arguments.compare:
         facts["comparison"] = compare.comparison(simulation)
     if arguments.figure is not None:
@@ -57,8 +60,16 @@ def _draw(facts: dict[str, Any], path: Path) -> None:
     tell([f"figure written to {path}"])
 
 
-def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
-    """The plan as plain data: the keys are part of the interface, tests/cli/test_plan.py holds them."""
+def plan_facts(
+    simulation: Simulation, prepared: Prepared, *, programs: bool = True
+) -> dict[str, Any]:
+    """The plan as plain data: the keys are part of the interface, tests/cli/test_plan.py holds them.
+
+    Parameters
+    ----------
+    programs : bool
+        Whether the instructions of the programs are part of it, and their numbers in reasons.
+    """
     plan, schedule = prepared.plan, prepared.schedule
     clock = simulation.event_clock
     fires = clock is not None and clock.fires
@@ -67,8 +78,8 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
     step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)
     return {
         "system": prepared.description.system.name,
-        "algorithm": repr(simulation.algorithm_used),
-        "eventClock": repr(clock) if clock else None,
+        "algorithm": in_short(simulation.algorithm_used),
+        "eventClock": in_short(clock) if clock else None,
         "times": {
             "start": float(schedule.start),
             "stop": float(schedule.stop),
@@ -91,14 +102,14 @@ def plan_facts(simulation: Simulation, prepared: Prepared) -> dict[str, Any]:
         "initialLoops": plan_loops.initial_loops(plan),
         "stepLoops": step_loops,
         "possible": plan_loops.possible(plan, step_loops),
-        "connections": [_connection(d, plan) for d in late],
+        "connections": [_connection(d, plan, programs) for d in late],
         "events": plan_events.events(plan, fires),
         "triggers": plan_events.triggers(plan, fires),
         "warnings": list(prepared.warnings),
         "notes": list(prepared.notes),
         "programs": {
             name: listing(p, plan, prepared.programs.hooks).splitlines()
-            for name, p in _programs(plan, prepared.programs, fires)
+            for name, p in (_programs(plan, prepared.programs, fires) if programs else ())
         },
     }
 
@@ -117,7 +128,7 @@ def _said_by(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
     }
 
 
-def _connection(delay: Delay, plan: Plan) -> dict[str, Any]:
+def _connection(delay: Delay, plan: Plan, lines: bool) -> dict[str, Any]:
     link = delay.route.link
     return {
         "target": f"{plan.instances[link.target].name}.{link.input.name}",
@@ -126,7 +137,7 @@ def _connection(delay: Delay, plan: Plan) -> dict[str, Any]:
         "targetComponent": plan.instances[link.target].name,
         "fresh": delay.is_fresh,
         "delay": delay.steps,
-        "why": reason(delay, plan),
+        "why": reason(delay, plan, lines=lines),
         "late": in_steps(delay),
         "course": course(delay),
         "factor": link.transformation.factor,
@@ -162,8 +173,9 @@ def _page(facts: dict[str, Any]) -> list[str]:
     lines += plan_sequence.page(facts)
     lines += plan_loops.page(facts)
     lines += plan_loops.possible_page(facts)
+    of_lines = " (in brackets: lines of the program 'attempt')"
     lines += section(
-        "Connections (in brackets: lines of the program 'attempt')", aligned(rows), if_empty="none"
+        f"Connections{of_lines if facts['programs'] else ''}", aligned(rows), if_empty="none"
     )
     lines += section("Conversions", aligned(_conversions(connections)), if_empty="none")
     if "comparison" in facts:

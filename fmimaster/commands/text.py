@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import MISSING, fields, is_dataclass
 from itertools import chain
 from typing import Any, TextIO
 
@@ -74,6 +75,19 @@ def clipped(text: str, most: int | None) -> str:
 def count(number: int, noun: str) -> str:
     """``"1 step"``, ``"2 steps"``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def in_short(value: object) -> str:
+    """A setting as Python writes it, without what it has by default: ``"GaussSeidel(mode=Linear())"``."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return repr(value)
+    given = []
+    for f in fields(value):
+        now = getattr(value, f.name)
+        usual = f.default if f.default_factory is MISSING else f.default_factory()
+        if f.repr and (usual is MISSING or now != usual):
+            given.append(f"{f.name}={in_short(now)}")
+    return f"{type(value).__name__}({', '.join(given)})"
 
 
 def write(lines: Iterable[str]) -> None:

@@ -196,14 +196,14 @@ def _delay(route: Route, end: float, take: _Take, steps: list[tuple[int, Step]])
     )
 
 
-def reason(delay: Delay, plan: Plan) -> str:
-    """Why a connection is late, or not, with the numbers of the instructions."""
+def reason(delay: Delay, plan: Plan, *, lines: bool = True) -> str:
+    """Why a connection is late, or not; with the numbers of the instructions, if these are shown."""
     link = delay.route.link
     source, target = (plan.instances[i].name for i in (link.source, link.target))
-    taken = f"'{target}' is given it ({delay.taken_at})"
+    taken = f"'{target}' is given it" + (f" ({delay.taken_at})" if lines else "")
     if delay.source_steps_at is None:
         return f"'{source}' never steps"
-    stepped = f"'{source}' steps ({delay.source_steps_at})"
+    stepped = f"'{source}' steps" + (f" ({delay.source_steps_at})" if lines else "")
     if delay.is_fresh:
         return f"{stepped} before {taken}"
     if delay.read == 0.0:
