@@ -12,6 +12,7 @@ from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
@@ -38,8 +39,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "used, if left out)"
     )
     add("--step-rule", metavar="RULE", help=rules)
-    sweeps = "do each step at least K times, with inputs interpolated over the completed step"
-    add("--sweeps", type=int, metavar="K", help=sweeps)
+    sweeps = (
+        "do each step at least K times, with inputs interpolated over the completed step, or as often as a solver needs "
+        "(solver); with settings as in K:tolerance=1e-6,corrections=3 or solver:relative=1e-6,bounded=3"
+    )
+    add("--sweeps", metavar="K", help=sweeps)
     mode = "use Event Mode of FMI 3.0, or do not (as the system and the event clock need it, if left out)"
     add("--event-mode", "--event-mode-used", action=BooleanOptionalAction, help=mode)
 
@@ -74,13 +78,42 @@ def step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
     return kind(size, **settings_of("--step-rule", name, kind, settings))
 
 
-def swept(algorithm: Algorithm | None, sweeps: int | None) -> Algorithm | None:
+def swept(algorithm: Algorithm | None, sweeps: str | None) -> Algorithm | None:
     """The algorithm, repeated over each step if sweeps are requested; None if it is left to the settings."""
     if sweeps is None:
         return algorithm
-    if sweeps < 1:
-        raise OptionError(f"--sweeps {sweeps}: expected 1 or more; 2 is usual.")
-    return Waveform(Aligned(algorithm or Jacobi(ADAPTIVE)), sweeps=sweeps)
+    base, (count, _, settings) = Aligned(algorithm or Jacobi(ADAPTIVE)), sweeps.partition(":")
+    if count == "solver":
+        chosen = _numbers(sweeps, settings, {"relative": float, "absolute": float, "bounded": int})
+        return Waveform(base, solver=LoopSolver(**chosen))
+    if not count.isdecimal() or int(count) < 1:
+        raise OptionError(f"--sweeps {sweeps}: expected 1 or more, or solver; 2 is usual.")
+    return Waveform(
+        base,
+        sweeps=int(count),
+        **_numbers(sweeps, settings, {"tolerance": float, "corrections": int}),
+    )
+
+
+def _numbers(
+    sweeps: str, settings: str, kinds: Mapping[str, type[float] | type[int]]
+) -> dict[str, Any]:
+    """Settings of sweeps, ``KEY=NUMBER`` between commas."""
+    found: dict[str, Any] = {}
+    for pair in filter(None, settings.split(",")):
+        key, _, value = (part.strip() for part in pair.partition("="))
+        if key not in kinds:
+            raise OptionError(
+                f"--sweeps {sweeps}: there is no setting '{key}'.{did_you_mean(key, kinds)} Its settings are "
+                f"{', '.join(kinds)}."
+            )
+        try:
+            found[key] = kinds[key](value)
+        except ValueError:
+            raise OptionError(
+                f"--sweeps {sweeps}: {key} is '{value}', expected a number."
+            ) from None
+    return found
 
 
 def option_name(kind: type) -> str:

@@ -18,6 +18,7 @@ from fmimaster.algorithms import (
 )
 from fmimaster.commands import event_settings
 from fmimaster.commands.event_settings import plain_name
+from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.sequence import METHODS
 from fmimaster.plan.step_groups import Loops
@@ -56,6 +57,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     event_settings.add_arguments(parser)
     loops = "algebraic loops that are solved in Step Mode: real (the default), all (assumed ones too), none"
     add("--loops", default=Loops.REAL.value, metavar="WHICH", help=loops)
+    relative = "relative tolerance of algebraic loops (1e-8, if left out)"
+    add("--loop-tolerance", type=float, default=LoopSolver().relative, metavar="TOL", help=relative)
     strict = "refuse what makes results less accurate than they should be, instead of a warning"
     add("--strict", action="store_true", help=strict)
     value = "start value of a variable; can be repeated"
@@ -101,6 +104,7 @@ def simulation(arguments: Namespace) -> Simulation:
         event_clock=event_settings.event_clock(arguments),
         event_mode=arguments.event_mode,
         loops=_loops(arguments.loops),
+        loop_solver=LoopSolver(relative=arguments.loop_tolerance),
         strict=arguments.strict,
         start_values=dict(arguments.start_value),
         steady_states=arguments.steady_state,

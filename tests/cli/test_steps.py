@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Outcome, reference
 
-from fmimaster import Jacobi, Polynomial, Results, Simulation
+from fmimaster import ADAPTIVE, Jacobi, Loops, LoopSolver, Polynomial, Results, Simulation
 from fmimaster.algorithms import Aligned, AutomaticSequence, Sequential, Waveform
 from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.cli import _parser
@@ -73,6 +74,27 @@ def test_sweeps_wrap_the_algorithm() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("1:tolerance=1e-6", {"sweeps": 1, "tolerance": 1e-6}),
+        ("2:tolerance=1e-6,corrections=3", {"sweeps": 2, "tolerance": 1e-6, "corrections": 3}),
+        ("solver", {"solver": LoopSolver()}),
+        ("solver:relative=1e-6, bounded=3", {"solver": LoopSolver(relative=1e-6, bounded=3)}),
+    ],
+)
+def test_sweeps_converge_on_request(text: str, settings: dict[str, Any]) -> None:
+    wanted = Waveform(Aligned(Jacobi(ADAPTIVE)), **settings)
+    assert simulation("--sweeps", text).algorithm == wanted
+
+
+def test_which_loops_are_solved_can_be_said() -> None:
+    assert simulation().loops is Loops.REAL
+    assert simulation("--loops", "all").loops is Loops.ALL
+    assert simulation("--loop-tolerance", "1e-6").loop_solver == LoopSolver(relative=1e-6)
+    assert simulation("--strict").strict
+
+
 def test_dejacos_algorithms_are_offered_with_their_extrapolation() -> None:
     assert simulation("--algorithm", "sequential").algorithm == Sequential()
     quintic = simulation("--algorithm", "automatic-sequence", "--inputs", "2,2")
@@ -101,6 +123,11 @@ def test_event_mode_can_be_asked_for_or_declined(options: list[str], mode: bool 
         (["--event-clock", "look-ahead:in_fmu=1"], "expected true or false"),
         (["--step-rule", "rampe", "--step-size", "1"], "Did you mean 'ramp'?"),
         (["--sweeps", "0"], "expected 1 or more"),
+        (["--sweeps", "solver:relatve=1"], "no setting 'relatve'. Did you mean 'relative'?"),
+        (["--sweeps", "2:corrections=few"], "corrections is 'few', expected a number"),
+        (["--sweeps", "2:corrections=-1"], "corrections=-1, expected 0 or more"),
+        (["--sweeps", "2:tolerance=-1"], "tolerance=-1.0, expected a positive number"),
+        (["--loops", "reel"], "expected real, all, none. Did you mean 'real'?"),
     ],
 )
 def test_nonsense_is_told(run: Run, two_mass: Path, options: list[str], message: str) -> None:
