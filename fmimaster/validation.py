@@ -251,12 +251,12 @@ def _loops(plan: Plan, place: str) -> Iterator[Finding]:
         yield Finding(place, Severity.NOTE, what, advice)
     for loop in plan.step_loops:
         what = f"Algebraic loop in Step Mode{_assumed(loop)}: {_members(loop, plan)}."
-        is_solved = any(set(loop.instances) <= set(group) for group in plan.step_groups)
-        advice = (
-            "It is solved in each step: its FMUs go back until the values agree."
-            if is_solved
-            else "It is not solved; one of its connections is late by a step."
-        )
+        if any(set(loop.instances) <= set(group) for group in plan.step_groups):
+            advice = "It is solved in each step: its FMUs go back until the values agree."
+        elif not plan.exists_in_steps(loop):
+            advice = "It is solved at events, in Event Mode."
+        else:
+            advice = "It is not solved; one of its connections is late by a step."
         yield Finding(place, Severity.NOTE, what, f"{advice} See 'fmimaster plan'.")
 
 

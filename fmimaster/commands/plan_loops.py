@@ -103,6 +103,11 @@ def _at_start(loop: AlgebraicLoop, plan: Plan) -> tuple[str, str]:
 def _in_steps(loop: AlgebraicLoop, unsolved: UnsolvedLoop | None, plan: Plan) -> tuple[str, str]:
     names = [i.name for i in plan.instances]
     stuck = [names[i] for i in _without_state(loop.instances, plan)]
+    if unsolved is None and not plan.exists_in_steps(loop):
+        return (
+            "solved at events, in Event Mode",
+            "its discrete inputs are set there only, and stay the same in steps",
+        )
     if unsolved is None:
         who = named(names[i] for i in loop.instances)
         return (

@@ -135,14 +135,21 @@ def make_plan(
     # the others have to be brought back to an early return, unless there are none
     able = [c.model.capabilities.can_get_and_set_fmu_state for c in system.components]
     stops_alone = use.fires and (len(able) == 1 or all(able))
+    instances = tuple(
+        replace(
+            _instance(c, i, use, connected, stops_alone),
+            tolerance=tolerance or own_tolerance(c.model),
+        )
+        for i, c in enumerate(system.components)
+    )
+    in_steps = [
+        k
+        for k in system.links
+        if not instances[k.target].event_mode
+        or (k.target, Group.DISCRETE, k.input.name) not in layout.slots
+    ]
     return Plan(
-        instances=tuple(
-            replace(
-                _instance(c, i, use, connected, stops_alone),
-                tolerance=tolerance or own_tolerance(c.model),
-            )
-            for i, c in enumerate(system.components)
-        ),
+        instances=instances,
         links=system.links,
         parameter_links=system.parameter_links,
         trigger_sequence=sequence,
@@ -167,7 +174,7 @@ def make_plan(
         steady=steady_ones,
         corrections=find_corrections(models, system.links, events, layout),
         step_groups=in_order_of_sweeps(
-            step_groups(models, system.links, loops),
+            step_groups(models, in_steps, loops),
             [v.loop for v in step_visits if v.loop is not None],
             models,
             sequence,

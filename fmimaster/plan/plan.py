@@ -113,6 +113,13 @@ class Plan:
         """Algebraic loops by the dependencies of Step Mode."""
         return tuple(v.loop for v in self.step_visits if v.loop is not None)
 
+    def exists_in_steps(self, loop: AlgebraicLoop) -> bool:
+        """Whether no input of a loop is set in Event Mode only, which leaves no loop between events."""
+        return not any(
+            self.instances[i].event_mode and (i, Group.DISCRETE, name) in self.layout.slots
+            for i, name in loop.variables
+        )
+
     @property
     def can_go_back(self) -> bool:
         """Whether all instances can get and set their FMU state."""

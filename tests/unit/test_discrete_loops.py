@@ -13,6 +13,7 @@ from fmimaster.control.discrete_loop import MOST_SWEEPS
 from fmimaster.errors import LoopError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.plan.policy import EventUse
+from fmimaster.program.instructions import Save
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType
 
@@ -302,3 +303,15 @@ def test_a_mixed_loop_is_solved_in_step_mode_with_its_discrete_values_frozen(
     rows = simulate(units, connections, stop_time=1, step_size=0.25)
     assert rows["a.y"].tolist() == pytest.approx([0.5, 0.5, 0.75, 0.75, 0.75], rel=1e-8)
     assert rows["b.y"].tolist() == pytest.approx([0.5, 0.5, 0.75, 0.75, 0.75], rel=1e-8)
+
+
+def test_a_loop_over_inputs_that_are_set_in_event_mode_only_is_none_in_steps() -> None:
+    """The algorithm steps its members as if there were no loop, whether or not they can go back."""
+    units = {name: EVENTS.unit(same) for name in "ab"}
+    in_events = Bench(units, RING, use=EVENTS.use)
+    assert in_events.plan.step_groups == ()
+    assert not in_events.plan.exists_in_steps(in_events.plan.step_loops[0])
+    assert not any(isinstance(i, Save) for i in in_events.programs.attempt.instructions)
+    without = Bench(units, RING)
+    assert without.plan.exists_in_steps(without.plan.step_loops[0])
+    assert [set(group) for group in without.plan.step_groups] == [{0, 1}]
