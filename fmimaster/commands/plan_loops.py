@@ -84,20 +84,17 @@ def _at_start(loop: AlgebraicLoop, plan: Plan) -> tuple[str, str]:
     cut = named(_name(node, plan) for node in loop.cut)
     if loop.discrete:
         return (
-            f"solved: outputs are read and inputs set until {cut} stay the same",
-            "it has discrete outputs",
+            f"solved: values are exchanged until {cut} {'does' if len(loop.cut) == 1 else 'do'} not change any more",
+            "the loop has discrete outputs, which are compared exactly",
         )
     if loop.is_linear:
         return f"solved in one Newton step for {cut}", "the FMUs declare it as linear"
     if loop.assumed:
         return (
-            "one sweep in the order of the connections, checked by a second one; iterated if that changes a value",
+            f"values are exchanged once, and once more as a check; if {cut} changes then, it is solved by iteration",
             "it may not exist",
         )
-    return (
-        f"solved by iteration for {cut}",
-        "inputs can be set and outputs read repeatedly at one instant",
-    )
+    return f"solved by iteration for {cut}", "inputs can be set and outputs read repeatedly"
 
 
 def _in_steps(loop: AlgebraicLoop, unsolved: UnsolvedLoop | None, plan: Plan) -> tuple[str, str]:
@@ -150,8 +147,8 @@ def possible(plan: Plan, found: Sequence[Mapping[str, Any]]) -> list[str]:
             )
         if loop["undeclared"]:
             told.append(
-                f"If {_quoted(loop['undeclared'])} declared on what the outputs depend (ModelStructure), it would be known"
-                f" whether loop {k} of Step Mode exists."
+                f"If {_quoted(loop['undeclared'])} declared on which inputs the outputs depend (ModelStructure), it would"
+                f" be known whether loop {k} of Step Mode exists."
             )
     if stuck:
         told.append(
@@ -198,8 +195,8 @@ def _kind(loop: Mapping[str, Any]) -> str:
     if not loop["assumed"]:
         return "real: each output depends directly on the input before it"
     silent = loop["undeclared"]
-    verb = "does" if len(silent) == 1 else "do"
-    return f"assumed: {_quoted(silent)} {verb} not declare on which inputs the outputs depend"
+    verb, whose = ("does", "its") if len(silent) == 1 else ("do", "their")
+    return f"assumed: {_quoted(silent)} {verb} not declare on which inputs {whose} outputs depend"
 
 
 def _variables(loop: Mapping[str, Any]) -> str:

@@ -133,19 +133,23 @@ def _sequence(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _parallel(about: Mapping[str, Any]) -> list[str]:
-    levels = about["levels"]
-    together = [f"  {named(group)} step together, until they agree." for group in about["together"]]
-    if max(map(len, levels), default=0) < 2:
-        return ["  none: each component uses a new value of the one before it", *together]
-    if len(levels) == 1 and not together:
-        return [f"  All {len(levels[0])} components can step at the same time (--threads)."]
+    groups = [f"  {named(group)} step together, until they agree." for group in about["together"]]
+    levels = [_units(level, about["together"]) for level in about["levels"]]
+    if all(len(level) < 2 for level in levels):
+        return groups or ["  none: each component uses new values of the one before it"]
+    if len(levels) == 1 and not groups:
+        return ["  All components can step at the same time (--threads)."]
     return [
         *aligned((f"level {k}", ", ".join(level)) for k, level in enumerate(levels, 1)),
-        *together,
-        "  Components of one level, but those that step together, can step at the same time: no result changes."
-        if together
-        else "  Components of one level can step at the same time: no result changes.",
+        *groups,
+        "  What is in one level can step at the same time: no result changes.",
     ]
+
+
+def _units(level: Sequence[str], together: Sequence[Sequence[str]]) -> list[str]:
+    """What steps in a level: components, and those that step together as one."""
+    unit_of = {name: " + ".join(group) for group in together for name in group}
+    return list(dict.fromkeys(unit_of.get(name, name) for name in level))
 
 
 def _stale_inputs(facts: Mapping[str, Any]) -> list[str]:
@@ -185,7 +189,7 @@ def _in_sequence(facts: Mapping[str, Any]) -> list[str]:
 def _row(stale: Mapping[str, Any]) -> tuple[str, ...]:
     effect = "no output depends on it directly"
     if stale["delays"]:
-        assumed = ", as far as it is declared" if stale["assumed"] else ""
+        assumed = " (assumed, since it is not declared)" if stale["assumed"] else ""
         effect = f"delays {named(stale['delays'])}{assumed}"
     return (
         stale["target"],

@@ -122,9 +122,20 @@ def test_a_loop_with_an_fmu_that_cannot_go_back_names_it_and_the_late_input(
 def test_an_assumed_loop_names_the_fmus_that_declare_nothing(run: Run, tmp_path: Path) -> None:
     path = ring(tmp_path, {"A": True, "B": True}, declared=False)
     page, facts = plan(run, path, "--algorithm", "GaussSeidel")
-    assert "assumed: 'A' and 'B' do not declare on which inputs the outputs depend" in page
+    assert "assumed: 'A' and 'B' do not declare on which inputs their outputs depend" in page
     assert facts["stepLoops"][0]["undeclared"] == ["A", "B"]
     assert "If 'A' and 'B' declared" in facts["possible"][0]
+
+
+def test_components_that_are_solved_together_are_one_unit_of_their_level(
+    run: Run, tmp_path: Path
+) -> None:
+    fmus = {n: declared_fmu(tmp_path / f"{n}.fmu", ["u"], {"y": ["u"]}) for n in "ABC"}
+    path = system(tmp_path / "s", fmus, RING)
+    page, facts = plan(run, path, "--algorithm", "GaussSeidel")
+    assert facts["sequence"]["together"] == [["A", "B"]]
+    assert "level 1 A + B, C" in page
+    assert "A and B step together, until they agree." in page
 
 
 def test_a_loop_that_branches_is_a_list_of_variables(run: Run, tmp_path: Path) -> None:
