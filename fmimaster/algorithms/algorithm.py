@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from fmimaster.control.step_context import StepContext
 from fmimaster.plan.layout import Signal
@@ -52,6 +53,11 @@ class Algorithm(ABC):
     def course(self) -> Polynomial:
         """How inputs go on over a step."""
         return HOLD
+
+    def given_to_group(self, group: Plan, p: Emitter) -> AbstractContextManager[None]:
+        """Around what is written for a group of instances that are solved together: what they are given of others."""
+        del group, p
+        return nullcontext()
 
     def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Algorithm:
         """This algorithm, with the algebraic loops of Step Mode solved; itself, if it cannot step a part of a system.

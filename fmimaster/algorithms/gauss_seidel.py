@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -93,6 +94,36 @@ class GaussSeidel(Algorithm):
     def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
         """Instances whose FMU cannot do what the mode means."""
         return tuple(self._treatments(plan, True))
+
+    @contextmanager
+    def given_to_group(self, group: Plan, p: Emitter) -> Iterator[None]:
+        """Sources of connections that are stale on purpose count as not yet stepped.
+
+        Raises
+        ------
+        OptionError
+            If a source feeds several instances of the group, and not all of these connections are stale.
+        """
+        stale, inside = self._stale(group), set(group.members)
+        sources = sorted({k for k, i in stale if i in inside and k not in inside})
+        for k in sources:
+            fresh = [i for i in group.members if k in group.sources[i] and (k, i) not in stale]
+            if fresh:
+                source, other = (group.instances[i].name for i in (k, fresh[0]))
+                raise OptionError(
+                    f"GaussSeidel: connections from '{source}' to components that are solved together are stale, but not "
+                    f"those to '{other}', which is one of them. Give all of them."
+                )
+        sources = [k for k in sources if p.is_ahead(k)]
+        if not sources:
+            yield
+            return
+        begin, now = p.keep_begin(), p.keep()
+        for k in sources:
+            p.revert(k, begin)
+        yield
+        for k in sources:
+            p.revert(k, now)
 
     def _treatments(self, plan: Plan, is_fallback: bool) -> Iterator[str]:
         steps = self._steps(plan)

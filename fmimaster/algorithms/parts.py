@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -91,4 +92,5 @@ class Parts(Algorithm):
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
         for part, by in self.parts(plan):
-            by.emit(part, p)
+            with self.others.given_to_group(part, p) if by is self.group else nullcontext():
+                by.emit(part, p)

@@ -187,7 +187,11 @@ def facts(found: FoundSequence, search: SequenceSearch) -> dict[str, Any]:
         "base": list(found.base),
         "baseCost": found.base_cost,
         "options": options(found.algorithm, found.components),
-        "candidates": [candidate_facts(c) for c in found.candidates],
+        "candidates": [
+            candidate_facts(c) | {"sequence": list(found.groups.components(c.sequence))}
+            for c in found.candidates
+        ],
+        "solvedTogether": [list(m) for m in found.groups.members.values() if len(m) > 1],
         "weights": [
             {"source": a, "target": b, "weight": w} for (a, b), w in sorted(found.weights.items())
         ],
@@ -211,7 +215,7 @@ def candidate_facts(candidate: Candidate) -> dict[str, Any]:
 def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
     """What was found, for a person."""
     name = search.prepared.description.system.name
-    runs = count(len(list(search.runs.done())), "simulation")
+    runs = count(search.simulations, "simulation")
     lines = [f"{name}, {algorithm_words(found.algorithm)}, {_method_words(search.method)}, {runs}"]
     lines += section("Sequence", [f"  {', '.join(found.components)}"])
     rows = [
@@ -222,17 +226,18 @@ def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
     lines += section("Cost: total weight of stale inputs", aligned(rows))
     if isinstance(search.method, Signature):
         lines += section(
-            "Errors, relative to the size of the outputs", aligned(candidate_rows(found.candidates))
+            "Errors, relative to the size of the outputs", aligned(_candidate_rows(found))
         )
     chosen = stale_arcs(found.candidates[0].sequence, found.weights)
+    label = found.groups.label
     weights = [
-        (a, "->", b, f"{w:.4g}", "stale" if (a, b) in chosen else "fresh")
+        (label(a), "->", label(b), f"{w:.4g}", "stale" if (a, b) in chosen else "fresh")
         for (a, b), w in sorted(found.weights.items(), key=lambda item: (-item[1], item[0]))
     ]
     lines += section("Weights: what it costs if the inputs are stale", aligned(weights))
     lines += section(
         "Connections about which nothing is known",
-        aligned([(a, "->", b) for a, b in found.unknown]),
+        aligned([(label(a), "->", label(b)) for a, b in found.unknown]),
     )
     words = shlex.join(options(found.algorithm, found.components))
     return [*lines, *section("To use it", [f"  {words}"])]
@@ -267,13 +272,17 @@ def _method_words(method: Method) -> str:
     return f"method {name}"
 
 
-def candidate_rows(candidates: tuple[Candidate, ...]) -> list[tuple[str, ...]]:
+def _candidate_rows(found: FoundSequence) -> list[tuple[str, ...]]:
     """A table of candidates, with a head."""
-    head = ("sequence", "predicted", "simulated")
-    return [
-        head,
-        *((", ".join(c.sequence), number(c.predicted), number(c.measured)) for c in candidates),
+    rows = [
+        (
+            ", ".join(map(found.groups.label, c.sequence)),
+            number(c.predicted),
+            number(c.measured),
+        )
+        for c in found.candidates
     ]
+    return [("sequence", "predicted", "simulated"), *rows]
 
 
 def number(value: float | None) -> str:

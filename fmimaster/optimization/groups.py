@@ -32,6 +32,11 @@ class Groups:
         """Components in the order of their groups."""
         return tuple(component for group in groups for component in self.members[group])
 
+    def label(self, group: str) -> str:
+        """A group in words: the name of its component, or of all in brackets."""
+        inside = self.members[group]
+        return group if len(inside) == 1 else f"({', '.join(inside)})"
+
     def of_instances(self, instances: Iterable[int]) -> tuple[str, ...]:
         """Groups in the order of the first of their instances."""
         return tuple(dict.fromkeys(self.group_of[i] for i in instances if i in self.group_of))

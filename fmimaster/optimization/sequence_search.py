@@ -82,6 +82,8 @@ class SequenceSearch:
     ----------
     runs : Runs
         The simulations of the system so far.
+    simulations : int
+        How many were made so far.
     weights : dict
         Component and input → weight, as far as they are known; empty for the signature method.
 
@@ -101,7 +103,8 @@ class SequenceSearch:
     ) -> None:
         if simulation.algorithm is None:
             simulation = replace(simulation, algorithm=GaussSeidel(mode=LINEAR))
-        self.simulation, self.method, self._tell = simulation, method or Signature(), tell
+        self.simulation, self.method = simulation, method or Signature()
+        self.simulations, self._told = 0, tell
         self.prepared = simulation.prepare()
         count = len(self.prepared.plan.instances) - (simulation.input_file is not None)
         self.groups = groups_of(self.prepared.plan, range(count))
@@ -111,8 +114,12 @@ class SequenceSearch:
                 "sequence gives the same results. There is nothing to optimize."
             )
         kept = None if folder is None else KeptRuns(folder, _facts(simulation, self.prepared))
-        self.runs = Runs(simulation, self.prepared, self.groups, kept=kept, tell=tell)
+        self.runs = Runs(simulation, self.prepared, self.groups, kept=kept, tell=self._tell)
         self.weights: dict[Input, float] = {}
+
+    def _tell(self, text: str) -> None:
+        self.simulations += 1
+        self._told(text)
 
     @property
     def base(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from command_line import reference
 from linear_fmu import linear_fmu
 from scipy.stats import spearmanr
 
-from fmimaster import GaussSeidel, Simulation, SystemBuilder
+from fmimaster import Backend, GaussSeidel, Simulation, SystemBuilder
 from fmimaster.algorithms import LINEAR, MODES
 from fmimaster.optimization.fuzzy import Fuzzy
 from fmimaster.optimization.propagated import Propagated
@@ -167,3 +167,53 @@ def test_the_signature_method_on_eight_random_systems(tmp_path: Path) -> None:
 def test_the_signature_method_on_random_systems_of_fmi_2(tmp_path: Path) -> None:
     """sequence.md 7, acceptance 7, with FMI 2.0 on two of the systems."""
     assert ranks("fmi2", tmp_path, range(101, 103)) == [1, 1]
+
+
+def with_a_loop(folder: Path, version: str) -> SystemBuilder:
+    """B and C share an algebraic loop; A and D are outside of it."""
+    builder, step = SystemBuilder("loop"), 0.001
+    systems: dict[str, dict[str, Any]] = {
+        "A": {"a": [[-2.0]], "b": [[3.0]], "c": [[1.0]], "e": [1.0]},
+        "B": {"a": [[-5.0]], "b": [[1.0, 2.0]], "c": [[1.0]], "d": [[0.5, 0.2]]},
+        "C": {"a": [[-7.0]], "b": [[1.0]], "c": [[1.0]], "d": [[-0.6]]},
+        "D": {"a": [[-3.0]], "b": [[1.0, -2.0]], "c": [[1.0]], "d": [[0.3, 0.0]], "e": [0.5]},
+    }
+    for name, system in systems.items():
+        path = linear_fmu(folder / f"{name}.fmu", version, micro_step=step, **system)
+        builder.add(name, path)
+    for line in ("A B.u2", "B C.u1", "C B.u1", "C D.u1", "D A.u1", "A D.u2"):
+        source, target = line.split()
+        builder.connect(f"{source}.y1", target)
+    return builder
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_components_that_are_solved_together_are_one_in_the_search(
+    tmp_path: Path, version: str
+) -> None:
+    system = with_a_loop(tmp_path, version).build(stop_time=1.0)
+    found = SequenceSearch(Simulation(system, step_size="1/100"), Signature()).run()
+    assert found.groups.members["B"] == ("B", "C")
+    assert found.unknown == ()
+    assert len(found.candidates) == 6
+    for candidate in found.candidates:
+        # the errors of this linear system add up but for terms of second order
+        assert candidate.predicted == pytest.approx(candidate.measured, rel=0.01)
+
+
+@pytest.mark.parametrize("backend", [Backend.NATIVE, Backend.REFERENCE])
+def test_a_stale_connection_into_a_loop_is_as_if_the_loop_had_stepped_before(
+    tmp_path: Path, backend: Backend
+) -> None:
+    system = with_a_loop(tmp_path, "fmi3").build(stop_time=0.3)
+    forced, before = (
+        Simulation(
+            system, step_size="1/100", sequence=sequence, algorithm=algorithm, backend=backend
+        ).run()
+        for sequence, algorithm in (
+            (tuple("ABCD"), GaussSeidel(mode=LINEAR, stale=frozenset({("A", "B")}))),
+            (tuple("BCAD"), GaussSeidel(mode=LINEAR)),
+        )
+    )
+    for name in forced.names:
+        assert np.array_equal(forced[name], before[name])
