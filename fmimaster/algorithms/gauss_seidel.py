@@ -37,8 +37,8 @@ class GaussSeidel(Algorithm):
     inputs : Polynomial
         Inputs whose source has not stepped yet; in the mode ``END`` all others, too.
     mode : Mode
-        Inputs whose source has stepped: ``END``, ``MID``, ``LINEAR``, ``HELD`` or ``SUBSEQUENCE``. ``LINEAR`` is the most
-        accurate one.
+        Inputs whose source has stepped: ``END``, ``MID``, ``LINEAR``, ``HELD`` or ``SUBSEQUENCE``. ``LINEAR`` is the
+        one to use.
     levels : bool
         Whether instances that do not wait for each other step at the same time. The results are the same, bit for bit.
     most_levels : int, optional

@@ -146,9 +146,8 @@ class Mode(ABC):
                 p.get(i)
             for i in group:
                 if treatments[i].is_corrected:
-                    p.held.add(i)
                     with steps.sources_of(i, p, start, begin):
-                        p.correct([i])
+                        correct(i, plan, p)
 
 
 def give(
@@ -159,6 +158,19 @@ def give(
         p.inputs(instance, inputs)
     else:
         p.interpolate(instance, inputs, since, held=MIDDLE if treatment.is_held else None)
+
+
+def correct(instance: int, plan: Plan, p: Emitter) -> None:
+    """Correct the outputs of an instance at once, for those that step next.
+
+    Where instances stop at events it is done at the end of the attempt too: this one may go back until then. One that
+    stops itself may have failed its step, and is corrected only then.
+    """
+    p.held.add(instance)
+    if any(planned.may_return_early for planned in plan.instances):
+        p.means.add(instance)
+    if not plan.instances[instance].may_return_early:
+        p.correct([instance])
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +225,7 @@ class Held(Mode):
         corrected = correction.outputs if correction is not None and correction.means else ()
         if depending <= {v.name for v in corrected}:
             return CORRECTED
-        capabilities = plan.instances[instance].model.capabilities
-        if capabilities.can_handle_variable_communication_step_size:
+        if can_be_divided(plan, instance):
             return _divided(self.sub_steps)
         if corrected:
             return PARTLY_CORRECTED
@@ -244,6 +255,13 @@ class Linear(Mode):
         if takes_lines(plan, instance):
             return ALONG_THE_LINE
         return Held(self.sub_steps).treatment(plan, instance)
+
+
+def can_be_divided(plan: Plan, instance: int) -> bool:
+    """Whether the step of an instance can be done in parts: not if it may end one early at an event of its own."""
+    planned = plan.instances[instance]
+    can = planned.model.capabilities
+    return can.can_handle_variable_communication_step_size and not planned.may_return_early
 
 
 def takes_lines(plan: Plan, instance: int) -> bool:

@@ -11,6 +11,8 @@ from fmimaster.algorithms.modes import (
     Mode,
     Steps,
     Treatment,
+    can_be_divided,
+    correct,
     give,
     refuse_no_number,
     takes_lines,
@@ -51,8 +53,7 @@ class Subsequence(Mode):
 
     def treatment(self, plan: Plan, instance: int) -> Treatment:
         """By whether the FMU takes polynomials, and whether its step can be divided."""
-        capabilities = plan.instances[instance].model.capabilities
-        if not capabilities.can_handle_variable_communication_step_size:
+        if not can_be_divided(plan, instance):
             return LINEAR.treatment(plan, instance)
         is_held = not takes_lines(plan, instance)
         how = "held at the mean of its ends" if is_held else "interpolated"
@@ -105,9 +106,8 @@ class _Writing:
             return
         p.recall(self.points[0])
         for i in chosen:
-            p.held.add(i)
             with self.steps.sources_of(i, p, self.start, self.begin):
-                p.correct([i])
+                correct(i, self.plan, p)
         p.keep_in(self.points[0])
 
     def step_in_parts(self, group: Mapping[int, Treatment]) -> None:
@@ -126,7 +126,7 @@ class _Writing:
             for i, treatment in group.items():
                 with self.steps.sources_of(i, p, self.start, self.begin):
                     if treatment.is_corrected and treatment.is_held:
-                        p.correct([i])
+                        correct(i, self.plan, p)
                     elif treatment.is_corrected and k + 1 == parts:
                         p.move(i)  # the inputs by which the next start is corrected
             p.keep_in(self.points[k + 1])
@@ -145,9 +145,8 @@ class _Writing:
             p.get(i)
         for i, treatment in group.items():
             if treatment.is_corrected:
-                p.held.add(i)
                 with self.steps.sources_of(i, p, self.start, self.begin):
-                    p.correct([i])
+                    correct(i, self.plan, p)
         end = p.keep()
         for point in self.points[1:]:
             p.recall(point)

@@ -14,7 +14,16 @@ import pytest
 from edited_fmu import edited_fmu
 from numpy.typing import NDArray
 
-from fmimaster import Backend, Jacobi, Results, SystemBuilder, reference_path, simulate
+from fmimaster import (
+    Backend,
+    EarlyReturn,
+    FixedStep,
+    Jacobi,
+    Results,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
 from fmimaster.algorithms import LINEAR, MODES, GaussSeidel, Linear, Mode
 from fmimaster.plan.levels import level_sets
 
@@ -263,3 +272,25 @@ def test_held_inputs_and_corrected_outputs_in_place_of_interpolated_inputs(
     """sequence.md 6.3: 0.01703, as good as lin without any sub-step."""
     found = errors(run("3412", Linear(), system=of_files(held_units["corrected"])))
     assert found["S1"] == pytest.approx(0.01703, abs=6e-6)
+
+
+# With events ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::fmimaster.AccuracyWarning")
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+@pytest.mark.parametrize("levels", [False, True])
+def test_an_fmu_that_stops_at_its_events_is_corrected_when_it_has_come_back(
+    version: str, levels: bool
+) -> None:
+    """One of FMI 2.0 discards its step, after which it takes no call but one that restores it."""
+    results = simulate(
+        reference_path(f"systems/two-mass-b3-{version}.ssp"),
+        algorithm=GaussSeidel(mode=LINEAR, levels=levels),
+        step_size=FixedStep("0.01"),
+        event_clock=EarlyReturn(),
+        stop_time=0.6,
+    )
+    [collision] = results.events
+    # indicators depend directly on held inputs: half a step
+    assert collision.time == pytest.approx(0.540735, abs=0.005)
