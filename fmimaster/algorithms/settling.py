@@ -162,7 +162,7 @@ class Settling:
     def _hooks(self, loop: AlgebraicLoop, plan: Plan, *, initial: bool) -> LoopHooks | DiscreteLoop:
         """What solves a loop, by what it is cut at."""
         if not loop.torn:
-            return DiscreteLoop(plan, loop.discrete, loop.variables)
+            return DiscreteLoop(plan, loop.discrete, loop.variables, assumed=loop.assumed)
         return LoopHooks(
             plan,
             loop.torn,

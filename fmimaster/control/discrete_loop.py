@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fmimaster.errors import LoopError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
+from fmimaster.plan.loops import MAY_BE_NONE
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
@@ -66,17 +67,29 @@ class DiscreteLoop:
         At which the loop is cut.
     variables : sequence of (instance, variable)
         All variables of the loop, for messages.
+    assumed : bool
+        Whether the loop exists only because an FMU does not declare on what its outputs depend. If there is none, the
+        outputs are right after as many sweeps as there are of them.
 
     Attributes
     ----------
+    most_sweeps : int
     most : int
         For the REPEAT.
     """
 
-    most = MOST_SWEEPS + 1
-
-    def __init__(self, plan: Plan, outputs: Sequence[Node], variables: Sequence[Node]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        outputs: Sequence[Node],
+        variables: Sequence[Node],
+        *,
+        assumed: bool = False,
+    ) -> None:
         self.outputs = _outputs(plan, outputs)
+        self.assumed = assumed
+        self.most_sweeps = max(MOST_SWEEPS, len(self.outputs) + 1 if assumed else 0)
+        self.most = self.most_sweeps + 1
         self.variables = sorted(f"{plan.instances[i].name}.{name}" for i, name in variables)
         self._states: list[State] = []
         self._known: dict[tuple[Any, ...], int] = {}
@@ -113,7 +126,7 @@ class DiscreteLoop:
         """
         before = self._add(store)
         if before is None:
-            if len(self._states) > MOST_SWEEPS:
+            if len(self._states) > self.most_sweeps:
                 raise self._error(store, "discrete loop not solved", self._states[-MOST_SHOWN:])
             return True
         period = len(self._states) - before
@@ -140,10 +153,11 @@ class DiscreteLoop:
         sweeps, time = len(self._states), store.interval[1]
         shown = [self._shown(state) for state in states[:MOST_SHOWN]]
         more = ", then others" if len(states) > MOST_SHOWN else ""
+        about = MAY_BE_NONE if self.assumed else ""
         return LoopError(
             f"The algebraic loop of {listed(self.variables)} was not solved at t = {time:.12g} s: {reason}. Method: sweeps "
-            f"until no discrete value changes; {sweeps} sweeps. States: {'; '.join(shown)}{more}. Give start values of the "
-            "inputs in the loop from which it is solved, or break the loop by a component with a delay.",
+            f"until no discrete value changes; {sweeps} sweeps. States: {'; '.join(shown)}{more}.{about} Give start values "
+            "of the inputs in the loop from which it is solved, or break the loop by a component with a delay.",
             loop=tuple(self.variables),
             reason=reason,
             method="sweeps until no discrete value changes",

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from fmimaster.plan.graph import Node
 
+MAY_BE_NONE = " It may be no loop: an FMU does not declare on which inputs its outputs depend (ModelStructure)."
+"""A sentence of messages about assumed loops."""
+
 
 @dataclass(frozen=True, slots=True)
 class AlgebraicLoop:

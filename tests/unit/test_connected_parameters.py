@@ -120,3 +120,11 @@ def test_a_chain_of_fmus(version: str, names: str) -> None:
     assert results["A.q"].tolist() == [6.0] * 3
     assert results["B.q"].tolist() == [7.0] * 3
     assert any("'B.p' takes its value from 'A.q'" in note for note in results.statistics.notes)
+
+
+def test_parameters_that_are_calculated_from_each_other_are_solved() -> None:
+    """a.q = p / 2 + 1, b.q = p: p = 2, which is reached exactly."""
+    units = {"a": unit(lambda p: p / 2 + 1), "b": unit(lambda p: p)}
+    bench = Bench(units, ["a.q -> b.p", "b.q -> a.p"], outputs=["*.q"])
+    assert bench.initialize().stopped is None
+    assert (bench.value("a.q"), bench.value("b.q")) == (2.0, 2.0)

@@ -315,3 +315,40 @@ def test_a_loop_over_inputs_that_are_set_in_event_mode_only_is_none_in_steps() -
     without = Bench(units, RING)
     assert without.plan.exists_in_steps(without.plan.step_loops[0])
     assert [set(group) for group in without.plan.step_groups] == [{0, 1}]
+
+
+# Loops that are assumed -----------------------------------------------------------------------------------------------
+
+
+def test_an_assumed_loop_may_take_as_many_sweeps_as_it_is_cut_at_outputs() -> None:
+    """loops.md 1, as G3: a chain over 150 inputs and outputs of one unit that declares no dependencies."""
+    n = MOST_SWEEPS + 50
+    first = f"y{0:03}"
+
+    def output(k: int) -> Callable[[Any], bool]:
+        return lambda v: k == 0 or bool(getattr(v, f"u{k:03}"))
+
+    names = [f"{kind}{k:03}" for kind in "uy" for k in range(n)]
+    chain = PythonFmu(
+        inputs={f"u{k:03}": False for k in range(n)},
+        outputs={f"y{k:03}": output(k) for k in range(n)},
+        undeclared=[f"y{k:03}" for k in range(n)],
+        attributes=dict.fromkeys(names, BOOLEAN),
+    )
+    connections = [f"a.y{k:03} -> a.u{k + 1:03}" for k in range(n - 1)]
+    bench = solved({"a": chain}, connections=connections)
+    (loop,) = bench.plan.initial_loops
+    assert loop.assumed
+    assert all(bench.value(f"a.y{k:03}") for k in range(n))
+    assert bench.value(f"a.{first}")
+
+
+def test_the_message_of_an_assumed_loop_tells_that_it_is_one() -> None:
+    unit = PythonFmu(
+        inputs={"u": False},
+        outputs={"y": lambda v: not v.u},
+        undeclared=["y"],
+        attributes=dict.fromkeys("uy", BOOLEAN),
+    )
+    error = failure({"a": unit, "b": INITIALIZATION.unit(same)})
+    assert "It may be no loop: an FMU does not declare" in str(error)
