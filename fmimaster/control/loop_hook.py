@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.control.loop_solver import (
+    DOUBLE,
     SINGULAR,
     LoopSolver,
     Matrix,
@@ -52,8 +53,8 @@ NO_CONSTRAINTS: Mapping[Node, Node] = {}
 MOST_REMEMBERED = 16
 """Differences of sweeps for which the kernel has room."""
 
-FLOAT32_RELATIVE = 4 * float(np.finfo(np.float32).eps)
-"""The least relative tolerance of an unknown of type Float32."""
+ROUNDINGS = 4
+"""A relative tolerance is at least so many times the rounding error of the least precise type in the loop."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,6 +142,13 @@ def unknowns_of(
         np.array(nominal),
         np.array(start),
     )
+
+
+def _precision(plan: Plan, variables: Iterable[Node]) -> float:
+    """Relative rounding error of the least precise type among these variables."""
+    found = (plan.instances[i].model.variable(name) for i, name in variables)
+    is_single = any(v is not None and v.type is DataType.FLOAT32 for v in found)
+    return float(np.finfo(np.float32).eps) if is_single else DOUBLE
 
 
 def _fed(plan: Plan, node: Node, inside: set[Node] | None) -> list[tuple[str, float, float, Node]]:
@@ -274,14 +282,14 @@ class LoopHooks:
         self.assumed = assumed
         self.derivatives = derivatives
         self.residuals = _constraints(plan, u, residuals, group)
-        self.most = solver.limit(u.size) + 1
+        self.most = solver.most_passes(u.size)
         n, depth = u.size, solver.remembered(u.size)
         self.counts = np.zeros(len(_At), np.int64)
         self.x, self.u0 = np.zeros(n), np.zeros(n)
         self.best_u, self.best_residual = np.zeros(n), np.zeros(n)
         self.plain = u.size + 1 if assumed else 0
-        self.relative = np.full(n, solver.relative)
-        self.relative[u.doubles :] = max(solver.relative, FLOAT32_RELATIVE)
+        self._precision = _precision(plan, [*(variables or ()), *outputs])
+        self.relative = np.full(n, max(solver.relative, ROUNDINGS * self._precision))
         self.sizes = np.full(2, inf)
         self.work = np.zeros((4 + 3 * depth) * n)
         self.smallest = inf
@@ -351,6 +359,7 @@ class LoopHooks:
             self.solver.absolute,
             has_derivatives=self.derivatives is not None,
             constrained=frozenset(self.residuals),
+            precision=self._precision,
             plain=self.plain,
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -136,6 +136,10 @@ class LoopSolver:
         """The most sweeps for a loop of n unknowns."""
         return self.most_sweeps + self.most_newton * (n - 1)
 
+    def most_passes(self, n: int) -> int:
+        """More sweeps than any search does: the limit is not looked at within a Jacobian and the step after it."""
+        return self.limit(n) + n + 2
+
     def remembered(self, n: int) -> int:
         """How many differences of sweeps serve Anderson acceleration of n unknowns."""
         return min(self.depth, n + 1)
@@ -184,6 +188,8 @@ class LoopSolver:
     def restart(self, attempts: Attempts, *, from_start: bool) -> Search:
         """Newton's method from the start values, if it was not tried yet, and from others."""
         for shift in (*([0.0] if from_start else []), *RESTARTS):
+            if attempts.count >= self.limit(len(attempts.problem.u)):
+                break
             start = attempts.problem.u + shift * attempts.problem.nominal
             found = yield from newton(self, attempts, start)
             if found is not None:
@@ -195,6 +201,10 @@ ANDERSON = "Anderson acceleration"
 
 RESTARTS = (1.0, -1.0, 10.0, -10.0)
 """By so many nominal values all unknowns are shifted where Newton's method starts again."""
+
+
+DOUBLE = float(np.finfo(np.float64).eps)
+"""Relative rounding error of Float64."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,6 +228,8 @@ class Problem:
         Of an earlier solution, tried first.
     plain : int
         So many sweeps come first without acceleration: n + 1 are enough for a loop that is only assumed.
+    precision : float
+        Relative error of what a sweep gives by rounding: that of the least precise type in the loop.
     """
 
     u: Vector
@@ -228,6 +240,7 @@ class Problem:
     constrained: frozenset[int] = frozenset()
     jacobian: Matrix | None = None
     plain: int = 0
+    precision: float = DOUBLE
 
     def is_solved(self, u: Vector, residual: Vector) -> bool:
         """Whether the residual is as small as it must be."""
@@ -367,13 +380,14 @@ def newton(
         u, residual, given = yield from attempts.sweep(start, derive=True)
     jacobian = given if with_derivatives else problem.jacobian
     scales = problem.scales(jacobian)
+    before: Vector | None = None
     for _ in range(solver.most_newton):
         if problem.is_solved(u, residual / scales):
             return Solution(smallest_singular_value(jacobian, scales), jacobian)
         if not np.isfinite(residual).all() or attempts.count >= limit:
             return None
         if jacobian is None:
-            jacobian = yield from differences(attempts, u, residual)
+            jacobian = yield from differences(attempts, u, residual, before)
         if not np.isfinite(jacobian).all():
             return None
         scales = problem.scales(jacobian)
@@ -398,7 +412,7 @@ def newton(
             if _is_stationary(jacobian / scales[:, None], residual / scales, NEARLY_STATIONARY):
                 attempts.was_singular = True
             return None
-        u, residual = answer.u, answer.residual
+        before, u, residual = u, answer.u, answer.residual
         if with_derivatives:
             jacobian = answer.jacobian
         elif not (length == 1.0 and size_there <= STILL_GOOD * size):
@@ -430,15 +444,26 @@ def _is_stationary(jacobian: Matrix, residual: Vector, tolerance: float) -> bool
     return gradient <= tolerance * float(np.linalg.norm(residual)) * max(1.0, largest)
 
 
-def differences(attempts: Attempts, u: Vector, residual: Vector) -> Generator[Trial, Sweep, Matrix]:
-    """The Jacobian by forward differences: one sweep for each unknown."""
+def differences(
+    attempts: Attempts, u: Vector, residual: Vector, before: Vector | None
+) -> Generator[Trial, Sweep, Matrix]:
+    """The Jacobian by forward differences: one sweep for each unknown.
+
+    A constraint is mostly linear in its unknown, as a force: then a large difference is exact. If it is not, the
+    difference is as large as the last step, from the values ``before``.
+    """
     problem, n = attempts.problem, len(u)
     jacobian = np.empty((n, n))
     for k in range(n):
         size = max(abs(float(u[k])), float(problem.nominal[k]))
+        least = sqrt(problem.precision) * size
         moved = u.copy()
-        # a constraint is mostly linear in its unknown, as a force: then a large difference is exact
-        moved[k] += size if k in problem.constrained else np.sqrt(np.finfo(float).eps) * size
+        if k not in problem.constrained:
+            moved[k] += least
+        elif before is None:
+            moved[k] += size
+        else:
+            moved[k] += min(max(abs(float(u[k] - before[k])), least), size)
         answer = yield from attempts.sweep(moved)
         change = (answer.u[k] - u[k]) / problem.nominal[k]
         jacobian[:, k] = (answer.residual - residual) / change

@@ -24,7 +24,7 @@ from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
 from fmimaster.plan.sequence.choice import SequenceSetting, choose_sequence
 from fmimaster.plan.sequence.units import units_of
-from fmimaster.plan.steady import steady_states, with_start_values
+from fmimaster.plan.steady import steady_notes, steady_states, with_start_values
 from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.plan.used_events import with_used_events
@@ -166,6 +166,7 @@ def make_plan(
             *_connected_parameters(system),
             *clock_notes(system.components, use, chosen),
             *_other_programs(system),
+            *steady_notes(system.components, steady_ones),
             *([] if chosen else [NOTHING_RECORDED]),
         ),
         warnings=tuple(clock_warnings(described, system.links, triggers)),

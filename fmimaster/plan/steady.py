@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.system.model import DataType, Initial, Model
+from fmimaster.system.notes import listed
 from fmimaster.system.resolve import ResolvedComponent, ResolvedSystem
 
 
@@ -72,6 +73,16 @@ def with_start_values(system: ResolvedSystem, steady: Iterable[SteadyState]) -> 
         for i, c in enumerate(system.components)
     )
     return replace(system, components=components)
+
+
+def steady_notes(
+    components: Sequence[ResolvedComponent], steady: Sequence[SteadyState]
+) -> Iterator[str]:
+    """What is searched at the start."""
+    if steady:
+        names = listed(f"'{components[s.instance].name}.{s.state}'" for s in steady)
+        verb = "starts" if len(steady) == 1 else "start"
+        yield f"{names} {verb} in a steady state: the value is searched with which the time derivative is 0"
 
 
 def _derivatives(model: Model) -> dict[str, str]:

@@ -24,6 +24,9 @@ INSTRUCTIONS = (
 AGREEMENT = (*INSTRUCTIONS, "tests/agreement/test_real_fmus.py")
 """The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
 
+LOOPS = "tests/unit/test_loops_at_the_start.py"
+"""The solver of algebraic loops, which is no instruction."""
+
 
 @pytest.fixture(scope="module")
 def quick_build(tmp_path_factory: pytest.TempPathFactory) -> Build:
@@ -148,6 +151,26 @@ def test_one_wrong_instruction_is_noticed(
     assert "1 failed" in run.output
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("upper[p][used] = product;", "upper[p][used] = -product;"),
+        ("memmove(steps + n, steps,", "memmove(steps, steps,"),
+        ("allowed += d->relative[i] * fabs(d->x[i]);", ""),
+        ("size < d->sizes[BEST]", "size > d->sizes[BEST]"),
+        ("d->counts[SWEEPS] == d->most;", "d->counts[SWEEPS] == d->most - 1;"),
+        ("d->x[i] = *single;", ""),
+    ],
+)
+def test_a_wrong_solver_of_loops_is_noticed(
+    right: str, wrong: str, quick_build: Build, server: TestServer, tmp_path: Path
+) -> None:
+    kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
+    run = server.run(kernel, LOOPS, "-k", "executors")
+    assert run.status == 1, run.output[-2000:]
+    assert "1 failed" in run.output
+
+
 def test_every_instruction_is_made_wrong_once() -> None:
     names = {operation.__name__.upper() for operation in OPERATIONS}
     assert names <= set(WRONG)
@@ -164,7 +187,7 @@ def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
     # Python itself leaks at its end; the sanitizer must be there before everything else
     environment = {"LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0"}
     server = TestServer(environment)
-    run = server.run(kernel, *AGREEMENT, "-k", "not reference")
+    run = server.run(kernel, *AGREEMENT, LOOPS, "-k", "not reference")
     server.close()
     assert run.status == 0, run.output[-6000:]
     assert "passed" in run.output

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from loop_cases import CASES, MORE, MOST_SWEEPS, LoopCase, Unit, names_of
 from pytest import approx
@@ -141,6 +142,77 @@ def test_both_executors_make_the_same_calls_with_the_same_values(
             logs.append(str(error))
         logs.append(str([i.log for i in bench.instances.values()]))
     assert logs[: len(logs) // 2] == logs[len(logs) // 2 :]
+
+
+def random_ring(seed: int) -> dict[str, PythonFmu]:
+    """Arrays of 4 in double and of 3 in single precision around a ring of two, not linear."""
+    rng = np.random.default_rng(seed)
+    n, m = 4, 3
+    matrices = [rng.normal(size=shape) for shape in ((n, n), (n, m), (m, n), (m, m))]
+    shift = rng.normal(size=n + m)
+
+    def first(v: Any) -> list[float]:
+        return list(matrices[0] @ np.sin(v.u) + matrices[1] @ v.s + shift[:n])
+
+    def second(v: Any) -> list[float]:
+        return list(matrices[2] @ v.u + 0.3 * matrices[3] @ np.tanh(v.s) + shift[n:])
+
+    single = {"type": DataType.FLOAT32, "shape": (m,)}
+    attributes: dict[str, dict[str, Any]] = {
+        "u": {"shape": (n,), "nominal": 3.0, "has_nominal": True},
+        "s": single,
+        "y": {"shape": (n,)},
+        "z": single,
+    }
+    a = PythonFmu(
+        inputs={"u": 0.0, "s": 0.0},
+        outputs={"y": first, "z": second},
+        depends={"y": ["u", "s"], "z": ["u", "s"]},
+        attributes=attributes,
+    )
+    b = PythonFmu(
+        inputs={"u": 0.0, "s": 0.0},
+        outputs={"y": lambda v: v.u, "z": lambda v: v.s},
+        depends={"y": ["u"], "z": ["s"]},
+        attributes=attributes,
+    )
+    return {"a": a, "b": b}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_both_executors_solve_random_loops_by_the_same_calls(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """loops.md 7: several unknowns, more than Anderson acceleration remembers, double and single precision."""
+    logs = []
+    for backend in (Backend.REFERENCE, Backend.FASTEST):
+        monkeypatch.setattr(Bench, "backend", backend)
+        connections = [f"{s}.{y} -> {t}.{u}" for s, t in ("ab", "ba") for y, u in ("yu", "zs")]
+        bench = Bench(random_ring(seed), connections)
+        try:
+            bench.initialize()
+            ended = ""
+        except LoopError as error:
+            ended = str(error)
+        logs.append((ended, str([i.log for i in bench.instances.values()]), sweeps(bench)))
+    assert logs[0] == logs[1]
+    assert logs[0][2] > 5
+
+
+def test_a_loop_with_noise_is_given_up_with_an_error_of_its_own(simulate: Simulate) -> None:
+    """The search ends before the REPEAT does, whatever the number of unknowns."""
+    rng = np.random.default_rng(1)
+
+    def noise(v: Any) -> list[float]:
+        return list(np.asarray(v.u) + 1.0 + rng.random(5))
+
+    wide = {"u": {"shape": (5,)}, "y": {"shape": (5,)}}
+    units = {
+        name: PythonFmu(inputs={"u": 0.0}, outputs={"y": f}, depends={"y": ["u"]}, attributes=wide)
+        for name, f in (("a", noise), ("b", lambda v: v.u))
+    }
+    with pytest.raises(LoopError):
+        simulate(units, RING, stop_time=1)
 
 
 # With directional derivatives ---------------------------------------------------------------------------------------

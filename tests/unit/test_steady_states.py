@@ -52,6 +52,7 @@ def test_a_state_starts_where_its_derivative_is_zero(simulate: Simulate) -> None
     (loop,) = results.statistics.loops
     assert loop.variables == ("a.x",)
     assert loop.sweeps <= 4
+    assert any("'a.x' starts in a steady state" in note for note in results.statistics.notes)
 
 
 def test_a_nonlinear_steady_state_is_found_from_the_start_value(simulate: Simulate) -> None:
