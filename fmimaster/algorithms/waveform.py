@@ -95,8 +95,10 @@ class Waveform(Algorithm):
 
     def restart(self) -> Waveform:
         """The algorithm of a step without history."""
-        sweeps = self.restart_sweeps
-        return replace(self, base=self.base.restart(), sweeps=sweeps)
+        base, sweeps = self.base.restart(), self.restart_sweeps
+        if base is self.base and (sweeps == self.sweeps or self.solver is not None):
+            return self
+        return replace(self, base=base, sweeps=sweeps)
 
     def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Waveform:
         """Loops are solved by the sweeps if these converge, else within each sweep."""

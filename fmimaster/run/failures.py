@@ -17,7 +17,8 @@ def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> Simulatio
     if stop.reason is Reason.NOT_CONVERGED:
         return ConvergenceError(
             f"An iteration did not converge in the step from t = {begin:.12g} s (size {size:.6g} s): outputs "
-            f"still change by {stop.change:.3g} (relative). Use a smaller step size.",
+            f"still change by {stop.change:.3g} (relative). Use a smaller step size, or a solver: "
+            "Waveform(..., solver=LoopSolver()) (--sweeps solver).",
             time=begin,
         )
     name = plan.instances[stop.instance].name

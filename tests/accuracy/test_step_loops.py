@@ -1,7 +1,8 @@
-"""Algebraic loops of FMUs in Step Mode, solved by going back: loops.md 7.2 and 7.4."""
+"""Algebraic loops of FMUs in Step Mode, solved by going back: loops.md 7.2 and 7.5."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from loop_fmus import loop_system
 from pytest import approx
 
 from fmimaster import (
+    AccuracyError,
+    AccuracyWarning,
     Backend,
     GaussSeidel,
     LoopSolver,
@@ -112,3 +115,24 @@ def test_an_fmu_that_interpolates_no_input_is_given_the_end_of_the_step(
     results = run(system, backend)
     assert results["b.y"] == approx(1.0 - 2.0 * results["a.y"], abs=1e-9)
     assert results["a.y"] == approx(results["a.z"] + 0.5 * results["b.y"], abs=1e-9)
+
+
+def test_a_real_fmu_without_rollback_is_a_warning_and_with_strict_an_error(
+    version: str, backend: Backend, tmp_path: Path
+) -> None:
+    """loops.md 7.5 with FMUs: the run continues with a warning that names the input; with strict it is an error."""
+    loop_system("L1", tmp_path, version)
+    edited_fmu(tmp_path / "a.fmu", tmp_path / "c.fmu", capabilities={"canGetAndSetFMUState": None})
+    system = SystemBuilder("stuck")
+    system.add("a", tmp_path / "c.fmu")
+    system.add("b", tmp_path / "b.fmu")
+    system.connect("a.y", "b.u")
+    system.connect("b.y", "a.u")
+    made = Simulation(system.build(), stop_time=1, step_size=0.1, backend=backend)
+    with pytest.warns(
+        AccuracyWarning, match=r"'a' cannot get and set its FMU state.*Instead the input"
+    ):
+        results = made.run()
+    assert results["a.y"][-1] == approx(2.5)  # a loop gain of 0.2, and nothing that drives it
+    with pytest.raises(AccuracyError, match="'a' cannot get and set its FMU state"):
+        replace(made, strict=True).run()
