@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import html
+import io
 import math
 import os
 import re
@@ -100,6 +101,9 @@ def main() -> None:
         write_archive(arguments.output / "systems" / f"{name}.ssp", files)
         name = f"four-units-{version}"
         files = build_four_units(name, version, archives)
+        write_archive(arguments.output / "systems" / f"{name}.ssp", files)
+        name = f"rigid-link-{version}"
+        files = build_rigid_link(name, version, archives)
         write_archive(arguments.output / "systems" / f"{name}.ssp", files)
     for kind, system in bodies.ALL.items():
         for version in system.versions:
@@ -312,6 +316,20 @@ def build_four_units(name: str, version: str, archives: Mapping[tuple[str, str],
     }
 
 
+def build_rigid_link(name: str, version: str, archives: Mapping[tuple[str, str], bytes]) -> Files:
+    """The files of the SSP archive of the two masses with a rigid link."""
+    template = string.Template((HERE / "systems" / "rigid-link.ssd").read_text(encoding="utf-8"))
+    with zipfile.ZipFile(io.BytesIO(archives[version, LINEAR])) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    return {
+        "SystemStructure.ssd": template.substitute(name=name, ssp=ssp_version([version])).encode(),
+        **{
+            f"resources/{mass}.fmu": archive_bytes(linear_system.fmu_files(system, files))
+            for mass, system in linear_system.RIGID_LINK.items()
+        },
+    }
+
+
 def parameter_binding(name: str, values: Mapping[str, str]) -> str:
     """The element of a component that gives its Real parameters values; nothing for no values."""
     if not values:
@@ -333,17 +351,24 @@ def parameter_binding(name: str, values: Mapping[str, str]) -> str:
 
 
 def write_archive(path: Path, files: Files) -> None:
-    """Write a zip archive that depends on nothing but `files`, and put it in place as a whole."""
+    """Write a zip archive, and put it in place as a whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".unfinished")
-    with zipfile.ZipFile(unfinished, "w") as archive:
+    unfinished.write_bytes(archive_bytes(files))
+    unfinished.replace(path)
+
+
+def archive_bytes(files: Files) -> bytes:
+    """A zip archive that depends on nothing but `files`."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
         for name in sorted(files):
             info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
             info.create_system = 3  # Unix, wherever it is made: external_attr is its file mode
             info.external_attr = (0o755 if name.startswith("binaries/") else 0o644) << 16
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, files[name])
-    unfinished.replace(path)
+    return written.getvalue()
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from description import fmi2_description, xml_bytes
@@ -108,10 +109,32 @@ EXAMPLE = LinearSystem(
 """The system of the FMU that build.py makes."""
 
 
+_ENDS: Mapping[str, Any] = {
+    "c": np.eye(2),
+    "inputs": ["F"],
+    "outputs": ["x", "v"],
+    "states": ["position", "velocity"],
+}
+RIGID_LINK = {
+    "mass1": LinearSystem(a=[[0, 1], [-1, -1]], b=[[0], [1]], x0=[1, 0], **_ENDS),
+    "mass3": LinearSystem(a=[[0, 1], [-0.5, 0]], b=[[0], [0.5]], x0=[1, 0], **_ENDS),
+}
+"""1 kg on a spring with a damper, and 2 kg on a spring: Gomes et al. (2017), Co-simulation: state of the art, eq. (26)."""
+
+
 def write_fmu(path: Path, system: LinearSystem, template: Path) -> Path:
     """Write the FMU of a system; of the FMI version of `template`, the LinearSystem.fmu that build.py has made."""
     with zipfile.ZipFile(template) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in fmu_files(system, contents).items():
+            archive.writestr(name, content)
+    return path
+
+
+def fmu_files(system: LinearSystem, template: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files of the FMU of a system, by those of the template."""
+    contents = dict(template)
     built = ET.fromstring(contents["modelDescription.xml"])
     root = description(system)
     root.set("instantiationToken", built.get("instantiationToken") or built.attrib["guid"])
@@ -120,11 +143,7 @@ def write_fmu(path: Path, system: LinearSystem, template: Path) -> Path:
     if built.attrib["fmiVersion"] == "2.0":
         sources = [f.attrib["name"] for f in built.iterfind("CoSimulation/SourceFiles/File")]
         root = fmi2_description(root, sources)
-    contents |= {"modelDescription.xml": xml_bytes(root), DATA: data(system)}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in contents.items():
-            archive.writestr(name, content)
-    return path
+    return contents | {"modelDescription.xml": xml_bytes(root), DATA: data(system)}
 
 
 def data(system: LinearSystem) -> bytes:

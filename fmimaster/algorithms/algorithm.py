@@ -39,6 +39,11 @@ class Algorithm(ABC):
         return False
 
     @property
+    def solves_constraints(self) -> bool:
+        """Whether it finds the forces of constraints itself; else it must be one with :meth:`with_loops`."""
+        return False
+
+    @property
     def finds_events_for_others(self) -> bool:
         """Whether one instance stops at events and the others ignore theirs: then it has :meth:`policies`, and needs the
         event clock ``Check``."""

@@ -129,7 +129,7 @@ def _with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[A
     """
     wrapped, hindrance = _wrapped(plan, algorithm, solver)
     constraints = [i.name for i in plan.instances if i.model.residuals]
-    if constraints and hindrance:
+    if constraints and hindrance and not algorithm.solves_constraints:
         raise OptionError(f"The constraint '{constraints[0]}' cannot be solved: {hindrance}")
     return wrapped, hindrance
 

@@ -80,6 +80,11 @@ class Waveform(Algorithm):
         """Whether sweeps go on until outputs no longer change."""
         return self.solver is not None or self.tolerance < inf
 
+    @property
+    def solves_constraints(self) -> bool:
+        """Whether its sweeps have a solver; sweeps alone find no force."""
+        return self.solver is not None
+
     def goes_back(self, plan: Plan) -> Sequence[int]:
         """All members, in each sweep."""
         return plan.members

@@ -59,7 +59,7 @@ def constraint_component(
             )
     if not all(_compared(constraint)[constraint.level]):
         raise DescriptionError(
-            f"Constraint '{name}' is to make {constraint.level.value}s equal, but names none. Name an output of each end."
+            f"Constraint '{name}' is on the level of {constraint.level.value}, but names none. Name an output of each end."
         )
     if not all(end.factor for end in constraint.ends):
         raise DescriptionError(

@@ -24,7 +24,9 @@ BUILD = Path(__file__).parents[2] / "fmus" / "build.py"
 SYSTEMS = [f"two-mass-{b}-{v}" for b in ("b1", "b2", "b3") for v in ("fmi2", "fmi3", "mixed")]
 THERMOSTATS = ["thermostat-fmi2", "thermostat-fmi3"]
 FOUR_UNITS = ["four-units-fmi2", "four-units-fmi3"]
+RIGID_LINKS = ["rigid-link-fmi2", "rigid-link-fmi3"]
 BODIES = [f"{s}-{v}" for s in ("cradle", "rope") for v in ("fmi2", "fmi3", "mixed")]
+ALL_SYSTEMS = [*SYSTEMS, *THERMOSTATS, *FOUR_UNITS, *RIGID_LINKS, *BODIES]
 ARRAYS_OF = {
     "TwoMassUpper": ["u_poly"],
     "TwoMassLower": ["u_poly"],
@@ -240,7 +242,7 @@ def test_the_same_sources_make_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("first", "second"):
         subprocess.run([sys.executable, BUILD, tmp_path / folder], check=True)
     built = sorted(p.relative_to(tmp_path / "first") for p in (tmp_path / "first").rglob("*.*"))
-    assert len(built) == 2 * len(MODELS) + 1 + len(SYSTEMS + THERMOSTATS + FOUR_UNITS + BODIES)
+    assert len(built) == 2 * len(MODELS) + 1 + len(ALL_SYSTEMS)
     for path in built:
         first, second = ((tmp_path / folder / path).read_bytes() for folder in ("first", "second"))
         assert first == second, path
@@ -257,7 +259,7 @@ def test_without_a_compiler_the_build_says_so(tmp_path: Path) -> None:
     assert "No C compiler: none of no-such-compiler was found." in result.stderr
 
 
-@pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS + FOUR_UNITS + BODIES)
+@pytest.mark.parametrize("name", ALL_SYSTEMS)
 def test_a_system_is_valid_by_the_schema_of_ssp(reference: Path, name: str) -> None:
     schema = Path(fmpy.ssp.__file__).parent / "schema" / "SystemStructureDescription.xsd"
     if not schema.exists():
@@ -268,7 +270,7 @@ def test_a_system_is_valid_by_the_schema_of_ssp(reference: Path, name: str) -> N
     etree.XMLSchema(file=str(schema)).assertValid(document)
 
 
-@pytest.mark.parametrize("name", SYSTEMS + THERMOSTATS + FOUR_UNITS + BODIES)
+@pytest.mark.parametrize("name", ALL_SYSTEMS)
 def test_a_system_with_fmi3_is_of_ssp2(reference: Path, name: str) -> None:
     """SSP 1.0 knows FMI 1.0 and 2.0 only."""
     with zipfile.ZipFile(reference / "systems" / f"{name}.ssp") as archive:
