@@ -117,7 +117,7 @@ _ENDS: Mapping[str, Any] = {
 }
 RIGID_LINK = {
     "mass1": LinearSystem(a=[[0, 1], [-1, -1]], b=[[0], [1]], x0=[1, 0], **_ENDS),
-    "mass3": LinearSystem(a=[[0, 1], [-0.5, 0]], b=[[0], [0.5]], x0=[1, 0], **_ENDS),
+    "mass3": LinearSystem(a=[[0.0, 1.0], [-0.5, 0.0]], b=[[0.0], [0.5]], x0=[1, 0], **_ENDS),
 }
 """1 kg on a spring with a damper, and 2 kg on a spring: Gomes et al. (2017), Co-simulation: state of the art, eq. (26)."""
 
