@@ -37,6 +37,7 @@ def connected(case: Mapping[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_loops_between_variables_are_those_of_the_case(name: str) -> None:
+    """loops.md 7.1, G1 to G6."""
     plan = plan_of_case(CASES[name])
     expected = sorted(map(sorted, CASES[name]["expected_variable_loops"]))
     assert sorted(named(loop.variables, plan) for loop in plan.step_loops) == expected
@@ -45,6 +46,7 @@ def test_loops_between_variables_are_those_of_the_case(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_loops_between_units_are_those_of_the_case(name: str) -> None:
+    """loops.md 7.1, G1 to G6."""
     plan = plan_of_case(CASES[name])
     feeds: dict[Node, list[Node]] = {(i, ""): [] for i in range(len(plan.instances))}
     for link in plan.links:
@@ -55,6 +57,7 @@ def test_loops_between_units_are_those_of_the_case(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_parts_of_the_graph_are_those_of_the_case(name: str) -> None:
+    """loops.md 7.1, G1 to G6."""
     case = CASES[name]
     plan = plan_of_case(case)
     models = [instance.model for instance in plan.instances]
