@@ -188,7 +188,7 @@ class Emitter:
 
     def is_ahead(self, instance: int) -> bool:
         """Whether the outputs of an instance were, or may have been, read after the start of the present interval."""
-        return self._trace.outputs().are_ahead((instance,), self._intervals[-1].begin)
+        return self._trace.is_ahead(instance, self._intervals[-1].begin)
 
     def interpolate(
         self,

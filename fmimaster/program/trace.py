@@ -57,6 +57,10 @@ class Trace:
         """The outputs here."""
         return Outputs(self._number, dict(self._read), self._otherwise)
 
+    def is_ahead(self, instance: int, fraction: float) -> bool:
+        """Whether the outputs of an instance here were read after a fraction of the interval."""
+        return self._read.get(instance, self._otherwise) > fraction + AHEAD
+
     def change(self) -> None:
         """The outputs, or what else KEEP keeps, may be others from here on."""
         self._last += 1

@@ -15,11 +15,13 @@ from python_fmu import PythonFmu, parse, plan_of
 
 from fmimaster.algorithms import (
     ALGORITHMS,
+    LINEAR,
     Algorithm,
     Aligned,
     GaussSeidel,
     Jacobi,
     Sequential,
+    Subsequence,
     Waveform,
     assemble,
 )
@@ -104,6 +106,8 @@ LISTED: dict[str, Algorithm] = {
     "jacobi-quadratic": Jacobi(Polynomial(3, 0)),
     "gauss-seidel": GaussSeidel(),
     "gauss-seidel-linear": GaussSeidel(Polynomial(2, 0)),
+    "gauss-seidel-lin-levels": GaussSeidel(mode=LINEAR, levels=True),
+    "gauss-seidel-sub": GaussSeidel(mode=Subsequence(2)),
 }
 
 
