@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from fmimaster.errors import OptionError
-from fmimaster.plan.sequence import feedback
+from fmimaster.plan.sequence import cycles, feedback
 from fmimaster.plan.sequence.acyclic import AcyclicGraph
 from fmimaster.plan.sequence.cycles import cut_cycles
 from fmimaster.plan.sequence.feedback import feedback_arcs
 from fmimaster.plan.sequence.graph import UnitGraph, stale_connections
+from fmimaster.plan.sequence.greedy import greedy
 from fmimaster.plan.sequence.insertion import improved
 from fmimaster.plan.sequence.levels import bounded_levels, cost_of_levels, levels_of
 from fmimaster.plan.sequence.makespan import makespan, pareto_front, start_times
@@ -276,6 +277,21 @@ def test_the_linear_programme_is_a_lower_bound_and_what_is_whole_is_optimal(seed
     assert not whole or bound == approx(least)
 
 
+def test_a_programme_that_needs_too_many_cycles_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = random_graph(3, 40, 3.0)
+    best = graph.cost(least_stale(graph))
+    monkeypatch.setattr(cycles, "MOST_CYCLES", 1)
+    assert cut_cycles(graph.weights)[1] is False
+    assert best <= graph.cost(least_stale(graph)) <= 1.05 * best
+
+
+def test_units_that_only_give_step_first_and_those_that_only_take_last() -> None:
+    arcs = {(3, 1): 1.0, (1, 2): 2.0, (2, 1): 1.0, (2, 0): 1.0}
+    assert greedy(arcs) == [3, 1, 2, 0]
+
+
 def test_moves_of_single_units_find_the_optimum_of_small_systems() -> None:
     for seed in range(5):
         graph = random_graph(seed, 12, 3.0)
@@ -284,10 +300,12 @@ def test_moves_of_single_units_find_the_optimum_of_small_systems() -> None:
         assert sum(graph.weights[arc] for arc in cut) == approx(expected)
 
 
-def test_more_units_than_the_programme_takes_are_ordered_by_moves(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("limit", ["MOST_ARCS", "MOST_ROUNDED"])
+def test_more_arcs_than_the_programme_takes_are_ordered_by_weight_or_greedily_and_by_moves(
+    limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feedback, "MOST_ARCS", 10)
+    """sequence.md 5.5: without a linear programme."""
+    monkeypatch.setattr(feedback, limit, 10)
     graph = random_graph(3, 40, 2.0)
     quick = graph.cost(least_stale(graph))
     monkeypatch.undo()

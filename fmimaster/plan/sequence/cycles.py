@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,12 @@ Arc = tuple[int, int]
 
 MOST_ARCS = 5000
 """With more arcs the linear programme takes too long."""
+
+MOST_CYCLES = 2500
+"""With more cycles it is not solved again: each solution takes seconds then, and none is likely to be whole."""
+
+MOST_SOLUTIONS = 8
+"""So many times it is solved; if cycles are violated even then, they are many."""
 
 TOLERANCE = 1e-6
 """A cycle is cut if the shares of its arcs sum up to 1 but for so much; a share is whole if it differs by so little."""
@@ -24,7 +31,7 @@ def cut_cycles(arcs: Mapping[Arc, float]) -> tuple[dict[Arc, float], bool]:
     """How much of each arc is cut, so that the shares along each cycle sum up to at least 1, and the weight is least.
 
     ``min sum w x`` with ``0 <= x <= 1`` and ``sum x >= 1`` over each cycle. Cycles that are violated are added until there
-    are none: the shortest one through each arc, by lengths x.
+    are none, or too many: the shortest one through each arc, by lengths x.
 
     Parameters
     ----------
@@ -33,7 +40,8 @@ def cut_cycles(arcs: Mapping[Arc, float]) -> tuple[dict[Arc, float], bool]:
 
     Returns
     -------
-    Arc → share from 0 to 1; and whether all are 0 or 1: then it is the best solution, else its weight is a lower bound.
+    Arc → share from 0 to 1, whose weight is a lower bound; and whether it is the best solution: no cycle is violated, and
+    all shares are 0 or 1.
 
     Source: Grötschel, Jünger and Reinelt (1985), On the acyclic subgraph polytope.
     """
@@ -41,17 +49,18 @@ def cut_cycles(arcs: Mapping[Arc, float]) -> tuple[dict[Arc, float], bool]:
     from scipy.sparse import csr_array
 
     order = sorted(arcs)
-    number = {arc: k for k, arc in enumerate(order)}
     units = sorted({unit for arc in order for unit in arc})
     place = {unit: k for k, unit in enumerate(units)}
     ends = np.array([(place[a], place[b]) for a, b in order])
     weights = np.array([arcs[arc] for arc in order])
     x = np.zeros(len(order))
     cycles: dict[tuple[int, ...], None] = {}
-    while True:
+    for solutions in count():
         new = [c for c in _violated(ends, x, len(units)) if c not in cycles]
         if not new:
             break
+        if solutions == MOST_SOLUTIONS or (solutions and len(cycles) + len(new) > MOST_CYCLES):
+            return _shares(order, x), False
         cycles.update(dict.fromkeys(new))
         rows = [k for k, cycle in enumerate(cycles) for _ in cycle]
         columns = [k for cycle in cycles for k in cycle]
@@ -59,11 +68,16 @@ def cut_cycles(arcs: Mapping[Arc, float]) -> tuple[dict[Arc, float], bool]:
         solution = linprog(
             weights, matrix, -np.ones(len(cycles)), bounds=(0.0, 1.0), method="highs-ds"
         )
-        if solution.x is None:
-            raise RuntimeError(f"the linear programme of cycles was not solved: {solution.message}")
+        if (
+            solution.x is None
+        ):  # numerical trouble: what was found before is as good a start for a search
+            return _shares(order, x), False
         x = np.clip(solution.x, 0.0, 1.0)
-    whole = bool(np.all(np.minimum(x, 1.0 - x) <= TOLERANCE))
-    return {arc: float(x[number[arc]]) for arc in order}, whole
+    return _shares(order, x), bool(np.all(np.minimum(x, 1.0 - x) <= TOLERANCE))
+
+
+def _shares(order: Sequence[Arc], x: NDArray[np.float64]) -> dict[Arc, float]:
+    return dict(zip(order, x.tolist(), strict=True))
 
 
 def _violated(ends: NDArray[np.intp], x: NDArray[np.float64], n: int) -> Iterator[tuple[int, ...]]:

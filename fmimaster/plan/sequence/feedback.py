@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from fmimaster.plan.sequence.cycles import MOST_ARCS, cut_cycles
+from fmimaster.plan.sequence.greedy import greedy
 from fmimaster.plan.sequence.insertion import improved, rounded
 from fmimaster.plan.sequence.reductions import Kernel
 from fmimaster.plan.sequence.structure import blocks, strong_components
@@ -21,6 +22,9 @@ Arcs = Mapping[Arc, float]
 
 AT_ONCE = 12
 """Components of so many units are solved by subsets as they are, in some milliseconds."""
+
+MOST_ROUNDED = 15_000
+"""More arcs are not taken one after the other: that takes longer than in proportion to their number."""
 
 BEFORE_CYCLES = 15
 """So many units are solved by subsets; a linear programme takes as long for more."""
@@ -83,14 +87,14 @@ def _solved(arcs: Arcs) -> list[Arc]:
     n = len({unit for arc in arcs for unit in arc})
     if n <= BEFORE_CYCLES:
         return _by_subsets(arcs)
-    shares: Mapping[Arc, float] = {}
-    if len(arcs) <= MOST_ARCS:
-        shares, whole = cut_cycles(arcs)
-        if whole:
-            return [arc for arc, share in shares.items() if share > 0.5]
-    if n <= MOST_UNITS:
-        return _by_subsets(arcs)
-    return improved(arcs, rounded(arcs, shares))
+    if len(arcs) > MOST_ROUNDED:
+        return improved(arcs, greedy(arcs))
+    if len(arcs) > MOST_ARCS:
+        return improved(arcs, rounded(arcs, dict.fromkeys(arcs, 0.0)))
+    shares, whole = cut_cycles(arcs)
+    if whole:
+        return [arc for arc, share in shares.items() if share > 0.5]
+    return _by_subsets(arcs) if n <= MOST_UNITS else improved(arcs, rounded(arcs, shares))
 
 
 def _by_subsets(arcs: Arcs) -> list[Arc]:

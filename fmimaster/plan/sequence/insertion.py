@@ -14,8 +14,15 @@ Arcs = Mapping[Arc, float]
 SEED = 1
 """Of the shuffles: the same system has the same sequence in each run."""
 
-ROUNDS = 3000
-"""So many times a part of the sequence is shuffled and improved again."""
+MOST_ROUNDS = 3000
+"""So many times at most a part of the sequence is shuffled and improved again."""
+
+LEAST_ROUNDS = 20
+"""And so many times at least."""
+
+WORK_OF_UNITS, WORK_OF_ALL = 14_000, 6_000_000
+"""The rounds times the mean number of arcs of a unit, and times the number of all units and arcs: so a search takes some
+seconds, and the same on each machine."""
 
 WINDOW = (2, 40)
 """Least and most units that are shuffled."""
@@ -30,12 +37,18 @@ def rounded(arcs: Arcs, shares: Mapping[Arc, float]) -> list[int]:
     Of equal shares the heavier arc comes first, then names decide.
     """
     kept = AcyclicGraph({unit for arc in arcs for unit in arc})
-    for arc in sorted(arcs, key=lambda arc: (shares.get(arc, 0.0), -arcs[arc], arc)):
+    for arc in sorted(arcs, key=lambda arc: (shares[arc], -arcs[arc], arc)):
         kept.add(*arc)
     return kept.ordered()
 
 
-def improved(arcs: Arcs, sequence: Sequence[int], rounds: int = ROUNDS) -> list[Arc]:
+def rounds_for(units: int, arcs: int) -> int:
+    """How many rounds a search of so many units and arcs has."""
+    by_unit = WORK_OF_UNITS * units // (2 * arcs)
+    return max(LEAST_ROUNDS, min(MOST_ROUNDS, by_unit, WORK_OF_ALL // (units + arcs)))
+
+
+def improved(arcs: Arcs, sequence: Sequence[int], rounds: int | None = None) -> list[Arc]:
     """The arcs that are stale in the best sequence that a local search finds.
 
     A unit moves to the place where its stale arcs weigh least, until no unit gains. Then, again and again, a random part of
@@ -45,7 +58,7 @@ def improved(arcs: Arcs, sequence: Sequence[int], rounds: int = ROUNDS) -> list[
     search.improve(sequence)
     chance = random.Random(SEED)
     best = search.cost()
-    for _ in range(rounds):
+    for _ in range(rounds_for(len(sequence), len(arcs)) if rounds is None else rounds):
         order = search.order()
         size = min(chance.randint(*WINDOW), len(order))
         start = chance.randrange(len(order) - size + 1)

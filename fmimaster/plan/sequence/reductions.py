@@ -60,11 +60,9 @@ class Kernel:
             if not into and not out:
                 continue
             if not into or not out:
-                ends = [(a, unit) for a in into] + [(unit, b) for b in out]
-                for arc in ends:
-                    self._drop(arc, before, after)
                 touched = into | out
-                before[unit], after[unit] = set(), set()
+                for arc in [(a, unit) for a in into] + [(unit, b) for b in out]:
+                    self._drop(arc, before, after)
             elif len(into) == 1 and self._weight((a, unit) for a in into) >= self._weight(
                 (unit, b) for b in sorted(out)
             ):
@@ -86,8 +84,8 @@ class Kernel:
     def _drop(self, arc: Arc, before: dict[int, set[int]], after: dict[int, set[int]]) -> None:
         a, b = arc
         del self.arcs[arc], self._origin[arc]
-        after[a] = after[a] - {b}
-        before[b] = before[b] - {a}
+        after[a].discard(b)
+        before[b].discard(a)
 
     def _merge(
         self,
@@ -116,6 +114,6 @@ class Kernel:
                 self._origin[new] = self._origin[new] + origin
             else:
                 self.arcs[new], self._origin[new] = weight, origin
-                after[new[0]] = after[new[0]] | {new[1]}
-                before[new[1]] = before[new[1]] | {new[0]}
+                after[new[0]].add(new[1])
+                before[new[1]].add(new[0])
         return touched
