@@ -11,8 +11,10 @@ import pytest
 from command_line import Outcome, command, reference
 
 from fmimaster import Interrupted, Results, Simulation, SimulationError, read_system
+from fmimaster.commands.compare import page
 
 SHORT = ("--stop-time", "0.02", "--step-size", "1/1000", "--no-progress")
+FEW = ("--json", "--verify", "0")
 CHOSEN = ("S3", "S4", "S1", "S2")
 
 
@@ -25,19 +27,23 @@ def optimize(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     return run
 
 
-def test_the_page_has_the_sequence_its_errors_and_the_options_that_set_it(
-    optimize: Callable[..., Outcome],
+def test_the_page_has_the_sequence_and_the_options_and_the_copy_sets_it(
+    optimize: Callable[..., Outcome], capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    outcome = optimize()
+    copy = tmp_path / "better.ssp"
+    outcome = optimize("--write", copy)
     assert outcome.status == 0
     assert f"Sequence\n  {', '.join(CHOSEN)}\n" in outcome.out
     assert "predicted" in outcome.out
     assert f"--algorithm gauss-seidel --mode lin --sequence {','.join(CHOSEN)}" in outcome.out
+    assert read_system(copy).sequence == CHOSEN
+    plan = command(capfd, "plan", copy, "--algorithm", "gauss-seidel", "--json", *SHORT[:4])
+    assert json.loads(plan.out)["order"] == list(CHOSEN)
 
 
 def test_the_options_have_the_settings_of_the_algorithm(optimize: Callable[..., Outcome]) -> None:
     found = json.loads(
-        optimize("--json", "--mode", "lin:sub_steps=7", "--inputs", "2,0", "--verify", "1").out
+        optimize("--json", "--mode", "lin:sub_steps=7", "--inputs", "2,0", "--verify", "0").out
     )
     words = ["--algorithm", "gauss-seidel", "--mode", "lin:sub_steps=7", "--inputs", "2,0"]
     assert found["options"][:-1] == [*words, "--sequence"]
@@ -60,17 +66,6 @@ def test_methods_by_weights(optimize: Callable[..., Outcome], method: str) -> No
     assert found["cost"] < found["baseCost"] or found["base"] == found["sequence"]
 
 
-def test_the_copy_has_the_sequence_which_later_runs_use(
-    optimize: Callable[..., Outcome], capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    copy = tmp_path / "better.ssp"
-    outcome = optimize("--write", copy)
-    assert outcome.status == 0
-    assert read_system(copy).sequence == CHOSEN
-    plan = command(capfd, "plan", copy, "--algorithm", "gauss-seidel", "--json", *SHORT[:4])
-    assert json.loads(plan.out)["order"] == list(CHOSEN)
-
-
 def test_a_copy_over_the_system_or_in_no_folder_is_refused_before_any_run(
     optimize: Callable[..., Outcome], tmp_path: Path
 ) -> None:
@@ -86,25 +81,25 @@ def test_runs_that_are_kept_are_not_made_again(
     optimize: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cancelled search loses nothing that was computed: issue 10, Command."""
-    whole, made = json.loads(optimize("--json").out), 0
+    whole, made = json.loads(optimize(*FEW).out), 0
     run = Simulation.run
 
     def cancelled(self: Simulation, *arguments: Any, **more: Any) -> Results:
         nonlocal made
         made += 1
-        if made == 8:
+        if made == 7:
             raise Interrupted("Interrupted.")
         return run(self, *arguments, **more)
 
     monkeypatch.setattr(Simulation, "run", cancelled)
-    outcome = optimize("--json", "--keep-runs", tmp_path / "runs")
+    outcome = optimize(*FEW, "--keep-runs", tmp_path / "runs")
     assert outcome.status == 130
     assert "the search was broken off; this is what the runs until then tell:" in outcome.err
     assert "Connections about which nothing is known" in outcome.err
-    again = json.loads(optimize("--json", "--keep-runs", tmp_path / "runs").out)
+    again = json.loads(optimize(*FEW, "--keep-runs", tmp_path / "runs").out)
     assert again == whole
     done = made
-    assert json.loads(optimize("--json", "--keep-runs", tmp_path / "runs").out) == whole
+    assert json.loads(optimize(*FEW, "--keep-runs", tmp_path / "runs").out) == whole
     assert made == done
 
 
@@ -132,7 +127,7 @@ def test_a_run_that_fails_costs_one_connection_only(
         return run(self, *arguments, **more)
 
     monkeypatch.setattr(Simulation, "run", fails_once)
-    outcome = optimize("--json")
+    outcome = optimize(*FEW)
     assert outcome.status == 0
     found = json.loads(outcome.out)
     assert len(found["unknown"]) == 1
@@ -167,10 +162,10 @@ def test_plan_compares_sequences_by_prediction_and_simulation(
 ) -> None:
     """Issue 10, ``plan --compare``."""
     system = reference("systems/four-units-fmi2.ssp")
-    outcome = command(capfd, "plan", system, "--compare", *SHORT[:4])
-    assert "Sequences compared (Gauss-Seidel, mode lin)" in outcome.out
     outcome = command(capfd, "plan", system, "--compare", "--json", *SHORT[:4])
-    rows = json.loads(outcome.out)["comparison"]["sequences"]
+    compared = json.loads(outcome.out)["comparison"]
+    assert page(compared)[1] == "Sequences compared (Gauss-Seidel, mode lin)"
+    rows = compared["sequences"]
     by_method = {method: row for row in rows for method in row["methods"]}
     assert by_method["settings"] is by_method["automatic"]
     assert by_method["settings"]["difference"] == 0
