@@ -91,8 +91,8 @@ PARTLY_CORRECTED = Treatment(
 )
 NOT_INTERPOLATED = Treatment(
     "inputs are held at the value at the end of the source's step instead of being interpolated: the FMU takes no "
-    "polynomials, its outputs cannot be corrected, and its step cannot be divided. The results are less accurate by an "
-    "order; use a smaller step size, or choose the trigger sequence by simulations (fmimaster optimize)",
+    "polynomials, its outputs cannot be corrected, and its step cannot be divided. So they lead by half a step on average. "
+    "Use a smaller step size, or choose the trigger sequence by simulations (fmimaster optimize)",
     is_end=True,
     is_fallback=True,
 )
