@@ -1,4 +1,7 @@
-"""Whether an FMU repeats a step exactly after its state was restored: measured before a method relies on it."""
+"""Whether an FMU repeats a step exactly after its state was restored: measured before a method relies on it.
+
+So is whether it follows the inputs that it is given as polynomials: see :mod:`fmimaster.algorithms.slopes`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from fmimaster.algorithms.modes import takes_lines
+from fmimaster.algorithms.slopes import emit_slopes
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
@@ -38,6 +43,9 @@ def emit_replay(plan: Plan, p: Emitter, instances: Sequence[int]) -> Replay:
     p.recall(start)
     _step(p, chosen)
     p.call(ReplayedOutputs(plan, tuple(chosen), first))
+    followers = tuple(i for i in chosen if i in p.polynomial_inputs and takes_lines(plan, i))
+    if followers:
+        emit_slopes(plan, p, followers, places, start, first)
     twice = p.program("replay")
     p.restore(places)
     p.recall(start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import LoopError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.plan.step_groups import Loops
+from fmimaster.program.polynomial import Polynomial
 from fmimaster.run.registers import Counted
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
@@ -358,3 +360,34 @@ def test_where_fmus_stop_at_events_a_loop_is_a_warning(simulation: Simulate) -> 
         in warning
     )
     assert "Use Waveform(Aligned(GaussSeidel(Polynomial(2, 0))), solver=LoopSolver())" in warning
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_an_fmu_that_ignores_derivatives_of_its_inputs_is_found(simulation: Simulate) -> None:
+    """With lines it computes with the inputs at the start of the step, and the loop would be wrong without a sign of it."""
+    ignoring = affine(-2.0, max_input_derivative_order=1)
+    units = {**beside(), "a": ignoring}
+    made = simulation(units, BESIDE, stop_time=0.2, step_size=0.1)
+    assert made.run()["a.y"][-1] == pytest.approx(
+        1.2 / 4, rel=1e-9
+    )  # held inputs need no derivatives
+
+    lines = replace(made, algorithm=GaussSeidel(Polynomial(2, 0)))
+    with pytest.warns(
+        AccuracyWarning, match=r"'a' accepts derivatives of its inputs .* but ignores them"
+    ):
+        assert lines.run()["a.y"][-1] != pytest.approx(1.2 / 4, rel=1e-2)
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_an_fmu_that_follows_its_inputs_solves_the_loop_with_lines(simulation: Simulate) -> None:
+    following = PythonFmu(
+        inputs={"u": 0.0, "w": 0.0},
+        outputs={"y": lambda v: -2.0 * v.course("u", v.t) + v.course("w", v.t)},
+        depends={"y": ["u", "w"]},
+        max_input_derivative_order=1,
+    )
+    units = {**beside(), "a": following}
+    algorithm = GaussSeidel(Polynomial(2, 0))
+    made = simulation(units, BESIDE, algorithm=algorithm, stop_time=0.2, step_size=0.1, strict=True)
+    assert made.run()["a.y"][-1] == pytest.approx(1.2 / 4, rel=1e-9)

@@ -1,0 +1,111 @@
+"""Whether FMUs that take derivatives of inputs use them: measured before sweeps rely on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.hook import Hook
+from fmimaster.program.polynomial import HOLD, Polynomial
+from fmimaster.program.store import ValueStore
+from fmimaster.system.model import DataType
+
+RISE = 1e-3
+"""By so much inputs rise over the step, relative to their magnitude, at least 1."""
+
+
+def emit_slopes(
+    plan: Plan,
+    p: Emitter,
+    instances: tuple[int, ...],
+    places: Mapping[int, int],
+    start: int,
+    held: int,
+) -> None:
+    """Write a step with inputs that are held at a larger value, and one with inputs that rise to it.
+
+    Parameters
+    ----------
+    places, start
+        FMU states at the start of the step, and the buffer of the outputs.
+    held
+        Buffer of the outputs after a step with inputs as they are.
+    """
+    raised = Raised(plan, instances)
+    buffers = []
+    for course in (HOLD, Polynomial(2, 0, history=False)):
+        p.restore({i: places[i] for i in instances})
+        p.recall(start)
+        p.call(raised)
+        for i in instances:
+            p.inputs(i, course)
+        for i in instances:
+            p.step(i)
+            p.get(i)
+        buffers.append(p.keep())
+    larger, rising = buffers
+    p.call(IgnoredSlopes(plan, instances, (held, larger, rising)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Raised(Hook):
+    """The outputs that feed these instances are larger at the end of the step."""
+
+    plan: Plan
+    instances: tuple[int, ...]
+    name: ClassVar[str] = "raised outputs"  # type: ignore[misc]
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Change the outputs, and when they were read."""
+        routes = [r for i in self.instances for r in self.plan.routes[i, Group.CONTINUOUS]]
+        outputs = store.outputs[DataType.FLOAT64]
+        for slot in {
+            r.source.start: r.source for r in routes if r.source_type is DataType.FLOAT64
+        }.values():
+            outputs[slot] += RISE * np.maximum(np.abs(outputs[slot]), 1.0)
+        for source in {r.link.source for r in routes}:
+            store.read[source] = store.interval[1]
+        return False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IgnoredSlopes(Hook):
+    """Finds the instances whose outputs depend on the inputs of a step, but not on how these rise over it."""
+
+    plan: Plan
+    instances: tuple[int, ...]
+    buffers: tuple[int, int, int]
+    """Outputs after a step with held inputs, with larger ones, and with rising ones."""
+    found: list[str] = field(default_factory=list)
+    name: ClassVar[str] = "outputs by rising inputs"  # type: ignore[misc]
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Note which they are."""
+        self.found.clear()
+        held, larger, rising = (store.buffers[k][0] for k in self.buffers)
+        for i in self.instances:
+            slots = [
+                (kind, slot)
+                for (k, group, _), (kind, slot) in self.plan.layout.slots.items()
+                if k == i and group is Group.OUTPUTS and kind is DataType.FLOAT64
+            ]
+            moved = any((larger[t][s] != held[t][s]).any() for t, s in slots)
+            if moved and all((rising[t][s] == held[t][s]).all() for t, s in slots):
+                self.found.append(self.plan.instances[i].name)
+        return False
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Which they are, in words."""
+        return tuple(
+            f"'{name}' accepts derivatives of its inputs (canInterpolateInputs), but ignores them: with inputs that rise "
+            "over a step its outputs are those of inputs that do not. Loops and sweeps with it use the values of the start "
+            "of the step. Take an algorithm with held inputs (HOLD, --inputs hold)."
+            for name in self.found
+        )
