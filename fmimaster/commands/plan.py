@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,22 +42,29 @@ def run(arguments: Namespace) -> int:
     facts = plan_facts(simulation, simulation.prepare(), programs=programs)
     if arguments.compare:
         facts["comparison"] = compare.comparison(simulation)
-    if arguments.figure is not None:
-        _draw(facts, given_path(arguments.figure))
+    keep = None if arguments.figure is None else _figure(facts, given_path(arguments.figure))
     if arguments.json:
         write_json(facts)
     else:
         write(_page(facts))
+    if keep is not None:
+        keep()
     return 0
 
 
-def _draw(facts: dict[str, Any], path: Path) -> None:
+def _figure(facts: dict[str, Any], path: Path) -> Callable[[], None]:
+    """Draw the plan; what is returned writes the figure."""
     from fmimaster.commands.plan_figure import plan_figure  # matplotlib is slow to import
     from fmimaster.results.plot import check_format, save_figure
 
     check_format(path)
-    save_figure(plan_figure(facts), path)
-    tell([f"figure written to {path}"])
+    figure = plan_figure(facts)
+
+    def keep() -> None:
+        save_figure(figure, path)
+        tell([f"figure written to {path}"])
+
+    return keep
 
 
 def plan_facts(

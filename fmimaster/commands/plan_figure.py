@@ -29,7 +29,9 @@ from fmimaster.commands.plan_layout import (
 )
 from fmimaster.commands.text import count
 
-_FRESH, _STALE, _LOOP, _GREY = "#0072B2", "#D55E00", "#F7E6EF", "0.35"
+_FRESH, _STALE, _GREY = "#0072B2", "#D55E00", "0.35"
+_LOOPS = {False: "#F7E6EF", True: "0.94"}
+"""Assumed or not → the colour of the area of a loop."""
 _FILL, _EDGE = "#F4F6F8", "0.25"
 _TEXT = 8.0
 """[pt] Size of the text."""
@@ -64,11 +66,13 @@ def plan_figure(facts: Mapping[str, Any]) -> Figure:
     drawn = layout(facts["sequence"]["levels"], boxes, arcs)
     width, height = drawn.width, drawn.height
     wide = max(width + 2 * MARGIN, _LEAST_WIDTH)
-    figure = Figure(figsize=(wide / POINTS, (height + _HEAD + _LEGEND) / POINTS))
+    key = _key(arcs, facts["stepLoops"])
+    below = _LEGEND if _columns(key) == len(key) else 1.6 * _LEGEND
+    figure = Figure(figsize=(wide / POINTS, (height + _HEAD + below) / POINTS))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set_xlim((width - wide) / 2, (width + wide) / 2)
-    axes.set_ylim(-_LEGEND, height + _HEAD)
+    axes.set_ylim(-below, height + _HEAD)
     for loop in facts["stepLoops"]:
         _draw_loop(axes, loop, drawn, boxes)
     for k, arc in enumerate(arcs):
@@ -84,7 +88,7 @@ def plan_figure(facts: Mapping[str, Any]) -> Figure:
         ha="center",
         va="top",
     )
-    _draw_key(axes, arcs, bool(facts["stepLoops"]))
+    _draw_key(axes, key)
     return figure
 
 
@@ -168,8 +172,8 @@ def _draw_loop(
     axes.add_patch(
         Polygon(
             _hull(corners),
-            facecolor=_LOOP,
-            edgecolor=_LOOP,
+            facecolor=_LOOPS[loop["assumed"]],
+            edgecolor=_LOOPS[loop["assumed"]],
             linewidth=14,
             joinstyle="round",
             zorder=0.5,
@@ -221,7 +225,8 @@ def _draw_levels(axes: Axes, levels: Sequence[Sequence[str]], drawn: Layout) -> 
         )
 
 
-def _draw_key(axes: Axes, arcs: Sequence[Arc], loops: bool) -> None:
+def _key(arcs: Sequence[Arc], loops: Sequence[Mapping[str, Any]]) -> list[tuple[str, Line2D]]:
+    """Label and line of all that there is in the figure."""
     words = {
         True: "fresh: the value of the end of the step",
         False: "stale: from an earlier time",
@@ -231,17 +236,29 @@ def _draw_key(axes: Axes, arcs: Sequence[Arc], loops: bool) -> None:
         for fresh in (True, False)
         if any(arc.fresh is fresh for arc in arcs)
     ]
-    if loops:
-        key.append(("algebraic loop (thick lines)", Line2D([], [], color=_LOOP, linewidth=8)))
+    for assumed, label in ((False, "algebraic loop"), (True, "assumed loop")):
+        if any(loop["assumed"] is assumed for loop in loops):
+            key.append(
+                (f"{label} (thick lines)", Line2D([], [], color=_LOOPS[assumed], linewidth=8))
+            )
+    return key
+
+
+def _draw_key(axes: Axes, key: Sequence[tuple[str, Line2D]]) -> None:
     axes.legend(
         [line for _, line in key],
         [label for label, _ in key],
         loc="lower center",
-        ncols=len(key),
+        ncols=_columns(key),
         fontsize=_TEXT,
         frameon=False,
         handlelength=2.4,
     )
+
+
+def _columns(key: Sequence[object]) -> int:
+    """Of the legend: three labels fit into a row."""
+    return len(key) if len(key) < 4 else 2
 
 
 def _plain(text: str) -> str:
