@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fmimaster.commands import compare, plan_events, plan_loops, plan_sequence, settings
+from fmimaster.commands import (
+    compare,
+    plan_constraints,
+    plan_events,
+    plan_loops,
+    plan_sequence,
+    settings,
+)
 from fmimaster.commands.text import aligned, in_short, section, tell, write, write_json
 from fmimaster.given_path import given_path
 from fmimaster.plan.plan import Plan
@@ -108,6 +115,7 @@ def plan_facts(
         "sequence": plan_sequence.sequence(plan, late, simulation.sequence),
         "initialLoops": plan_loops.initial_loops(plan),
         "stepLoops": step_loops,
+        "constraints": plan_constraints.constraints(plan),
         "possible": plan_loops.possible(plan, step_loops),
         "connections": [_connection(d, plan, programs) for d in late],
         "events": plan_events.events(plan, fires),
@@ -179,6 +187,7 @@ def _page(facts: dict[str, Any]) -> list[str]:
     lines += section("Components", aligned(made))
     lines += plan_sequence.page(facts)
     lines += plan_loops.page(facts)
+    lines += plan_constraints.page(facts)
     lines += plan_loops.possible_page(facts)
     of_lines = " (in brackets: lines of the program 'attempt')"
     lines += section(

@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import ConstraintError
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
-from fmimaster.system.constraints import FORCE, GAP, POSITIONS, SLIP, VELOCITIES
+from fmimaster.system.constraints import FORCE, GAP, INPUTS, SLIP
 from fmimaster.system.model import DataType, Model
-
-_COMPARED = {GAP: POSITIONS, SLIP: VELOCITIES}
 
 
 class ConstraintInstance(Instance):
@@ -42,7 +40,7 @@ class ConstraintInstance(Instance):
 
         def read() -> None:
             for k, name in enumerate(names):
-                if name in _COMPARED:
+                if name in INPUTS:
                     values[k] = self._difference(name)
                 elif name != FORCE or not self._is_started:
                     values[k] = self._values[name]
@@ -60,7 +58,7 @@ class ConstraintInstance(Instance):
         return write
 
     def _difference(self, name: str) -> float:
-        first, second = _COMPARED[name]
+        first, second = INPUTS[name]
         return self._values[first] - self._values[second]
 
     def enter_step_mode(self) -> None:
@@ -72,7 +70,7 @@ class ConstraintInstance(Instance):
             If they do not.
         """
         self._is_started = True
-        known = [name for name in _COMPARED if self.model.variable(name) is not None]
+        known = [name for name in INPUTS if self.model.variable(name) is not None]
         differences = {name: self._difference(name) for name in known}
         if all(abs(d) <= self._tolerance for d in differences.values()):
             return

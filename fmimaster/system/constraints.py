@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 
 from fmimaster.errors import DescriptionError
@@ -36,8 +37,8 @@ from fmimaster.system.model import (
 
 FORCE, GAP, SLIP = "force", "gap", "der(gap)"
 """Outputs of a constraint: the force at the first end, and the differences of positions and of velocities."""
-POSITIONS, VELOCITIES = ("x1", "x2"), ("v1", "v2")
-"""Inputs of a constraint: what it compares, of the first and of the second end."""
+INPUTS = {GAP: ("x1", "x2"), SLIP: ("v1", "v2")}
+"""Each difference → what it compares, of the first and of the second end."""
 
 _NO_FILE = Source(Path("(constraint)"))
 
@@ -61,14 +62,21 @@ def constraint_component(
         raise DescriptionError(
             f"Constraint '{name}' is on the level of {constraint.level.value}, but names none. Name an output of each end."
         )
-    if not all(end.factor for end in constraint.ends):
+    for end in constraint.ends:
+        if not end.factor or not isfinite(end.factor):
+            raise DescriptionError(
+                f"Constraint '{name}': the force is multiplied by {end.factor:g}. Expected another factor."
+            )
+    if not constraint.tolerance > 0.0:
         raise DescriptionError(
-            f"Constraint '{name}': the force is multiplied by 0. Expected another factor for each end."
+            f"Constraint '{name}': the tolerance is {constraint.tolerance:g}. It must be positive."
         )
     into = [
         Connection(Endpoint(end.element, output), Endpoint(name, target))
         for level, outputs in _compared(constraint).items()
-        for end, output, target in zip(constraint.ends, outputs, _INPUTS[level], strict=True)
+        for end, output, target in zip(
+            constraint.ends, outputs, INPUTS[_DIFFERENCES[level]], strict=True
+        )
         if output
     ]
     out_of = [
@@ -87,7 +95,6 @@ def usual_level(first: ConstraintEnd, second: ConstraintEnd) -> Level:
     return Level.VELOCITY if first.velocity and second.velocity else Level.POSITION
 
 
-_INPUTS = {Level.POSITION: POSITIONS, Level.VELOCITY: VELOCITIES}
 _DIFFERENCES = {Level.POSITION: GAP, Level.VELOCITY: SLIP}
 
 
@@ -103,8 +110,8 @@ def _compared(constraint: Constraint) -> Mapping[Level, tuple[str, str]]:
 def constraint_model(name: str, constraint: Constraint) -> Model:
     """The model of a constraint. The force does not change within a step."""
     known = [level for level, outputs in _compared(constraint).items() if all(outputs)]
-    inputs = [n for level in known for n in _INPUTS[level]]
-    differences = {_DIFFERENCES[level]: frozenset(_INPUTS[level]) for level in known}
+    inputs = [n for level in known for n in INPUTS[_DIFFERENCES[level]]]
+    differences = {_DIFFERENCES[level]: frozenset(INPUTS[_DIFFERENCES[level]]) for level in known}
     variables = [_variable(n, k, Causality.INPUT, start=0.0) for k, n in enumerate(inputs)]
     force = _variable(FORCE, len(variables), Causality.OUTPUT, start=0.0)
     variables.append(replace(force, initial=Initial.EXACT))
@@ -155,7 +162,7 @@ def with_units_of_ends(
         units: dict[str, Unit | None] = {}
         for level, (output, _) in _compared(component.constraint).items():
             unit = _unit(model, output)
-            units |= dict.fromkeys((*_INPUTS[level], _DIFFERENCES[level]), unit)
+            units |= dict.fromkeys((*INPUTS[_DIFFERENCES[level]], _DIFFERENCES[level]), unit)
         units[FORCE] = _unit(model, first.force)
         variables = (replace(v, unit=units.get(v.name)) for v in models[name].variables)
         found[name] = replace(models[name], variables=tuple(variables))

@@ -16,10 +16,12 @@ from python_fmu import Bench
 from ssd_text import annotated, component, elements, read, ssd
 
 from fmimaster import (
+    Algorithm,
     ConstraintEnd,
     DescriptionError,
     FileError,
     GaussSeidel,
+    Jacobi,
     Level,
     Loops,
     LoopSolver,
@@ -81,6 +83,7 @@ def test_its_model_has_what_is_known(
             "is on the level of velocity, but names none",
         ),
         ({}, {"factor": 0.0}, None, "the force is multiplied by 0."),
+        ({}, {"factor": float("inf")}, None, "the force is multiplied by inf."),
         ({}, {"element": "c"}, None, "there is no component 'c'."),
     ],
 )
@@ -95,6 +98,11 @@ def test_a_constraint_without_sense_is_refused(
             "link", replace(ENDS[0], **first), replace(ENDS[1], **second), level=level
         )
     assert message in str(caught.value)
+
+
+def test_a_tolerance_that_is_not_positive_is_refused() -> None:
+    with pytest.raises(DescriptionError, match="the tolerance is nan"):
+        constraint_component("link", replace(BOTH, tolerance=float("nan")))
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
@@ -262,6 +270,24 @@ def test_the_force_holds_where_other_inputs_are_polynomials(carts: Carts) -> Non
         for inputs in (Polynomial(1, 0), Polynomial(2, 0))
     )
     assert fitted["rear.x"] == approx(held["rear.x"], abs=1e-13)
+
+
+@pytest.mark.parametrize("algorithm", [Jacobi, GaussSeidel])
+@pytest.mark.usefixtures("each_executor")
+def test_components_outside_keep_their_algorithm(
+    carts: Carts, tmp_path: Path, algorithm: Callable[[Polynomial], Algorithm]
+) -> None:
+    """The pull rises by 3 N/s, so that v = t^2 / 2. Interpolated it is exact; the force is constant over a step."""
+    system = carts()
+    ramp = linear_fmu(tmp_path / "ramp.fmu", "fmi2", a=[[0]], c=[[1]], e=[3.0])
+    system.add("engine", ramp)
+    system.connect("engine.y1", "front.pull")
+    results = run(system, algorithm=algorithm(Polynomial(2, 0)))
+    for name in ("front", "rear"):
+        assert results[f"{name}.v"] == approx(results.time**2 / 2, abs=1e-12)
+    assert results["engine.y1"] == approx(3.0 * results.time, abs=1e-12)
+    middle = results.time[1:] - 0.05
+    assert results["joint.force"][1:] == approx(-2.0 * middle, abs=1e-10)
 
 
 def test_the_start_value_of_the_force_can_be_given(carts: Carts) -> None:
