@@ -155,6 +155,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "sequence",
         "initialLoops",
         "stepLoops",
+        "constraints",
         "possible",
         "connections",
         "events",

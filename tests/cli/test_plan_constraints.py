@@ -40,7 +40,11 @@ def test_the_facts_of_a_constraint(run: Run) -> None:
 
 def test_ends_that_do_not_meet_end_a_run_with_a_message(run: Run) -> None:
     outcome = run(
-        "simulate", reference("systems/rigid-link-fmi3.ssp"), "--start-value", "mass3.position=1.1"
+        "simulate",
+        reference("systems/rigid-link-fmi3.ssp"),
+        "--start-value",
+        "mass3.position",
+        "1.1",
     )
     assert outcome.status != 0
     assert (
