@@ -11,9 +11,10 @@ from math import inf
 
 from fmimaster.algorithms.differences import emit_differences
 from fmimaster.control.discrete_loop import DiscreteLoop, GivenStartValues
-from fmimaster.control.loop_hook import LoopHooks, StartValues
+from fmimaster.control.loop_hook import LoopHooks
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.sweep_derivatives import sweep_derivatives
+from fmimaster.control.unknowns import StartValues
 from fmimaster.errors import OptionError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group

@@ -1,7 +1,7 @@
 """Anderson acceleration: the next iterate of a fixed-point iteration from the last ones.
 
 The kernel does the same operations in the same order (``kernel/loop.c``), so that both give the same bits. That is why
-there is neither NumPy nor BLAS here.
+sums are written out, without NumPy and BLAS.
 
 Source: Anderson (1965), Iterative procedures for nonlinear integral equations; in the form of Walker and Ni (2011),
 Anderson acceleration for fixed-point iterations, section 2, with the QR factorization by modified Gram-Schmidt.
@@ -9,8 +9,14 @@ Anderson acceleration for fixed-point iterations, section 2, with the QR factori
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import sqrt
+from collections.abc import Generator, Sequence
+from math import inf, isfinite
+
+import numpy as np
+
+from fmimaster.control.loop_search import Attempts, Solution, Sweep, Trial, norm
+
+ANDERSON = "Anderson acceleration"
 
 DEPENDENT = 1e-12
 """A difference of residuals of which relatively less than this is independent of the newer ones adds nothing."""
@@ -98,9 +104,42 @@ def least_squares(
     return chosen, gamma
 
 
-def norm(values: Sequence[float]) -> float:
-    """Euclidean norm."""
-    total = 0.0
-    for value in values:
-        total += value * value
-    return sqrt(total)
+BLOWN_UP = 1e8
+"""A residual so many times the first one is not going to shrink: Anderson acceleration is given up."""
+
+
+def anderson(
+    attempts: Attempts, *, depth: int, most: int, bounded: bool
+) -> Generator[Trial, Sweep, Solution | None]:
+    """Anderson acceleration from the start values; None if it has not converged. The kernel has the same in C.
+
+    Parameters
+    ----------
+    depth : int
+        Differences of sweeps that are remembered.
+    most : int
+        Sweeps.
+    bounded : bool
+        Whether the last of them counts as the solution.
+    """
+    problem = attempts.problem
+    attempts.methods[ANDERSON] = None
+    nominal, u = problem.nominal.tolist(), problem.u
+    history, first = Anderson(depth), inf
+    for k in range(most):
+        u, residual, _ = yield from attempts.sweep(u)
+        if problem.is_solved(u, residual):
+            return Solution(inf, None)
+        r = residual.tolist()
+        size = norm(r)
+        first = size if k == 0 else first
+        if k + 1 == most:
+            return Solution(inf, None) if bounded else None
+        if not isfinite(size) or size > BLOWN_UP * (1.0 + first):
+            attempts.has_overflowed = True
+            return None
+        if k <= problem.plain:
+            history = Anderson(depth)
+        scaled = history.next([x / m for x, m in zip(u.tolist(), nominal, strict=True)], r)
+        u = np.array([s * m for s, m in zip(scaled, nominal, strict=True)])
+    return None

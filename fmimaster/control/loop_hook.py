@@ -14,28 +14,26 @@ other value, and take from there what the sweep gave. After the last sweep the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.loop_solver import (
-    DOUBLE,
-    SINGULAR,
-    LoopSolver,
+from fmimaster.control.loop_messages import doubtful, not_solved
+from fmimaster.control.loop_search import (
     Matrix,
     NoSolution,
     Problem,
-    Reasons,
     Search,
     Sweep,
     Trial,
     Vector,
 )
+from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.sweep_derivatives import SweepDerivatives
+from fmimaster.control.unknowns import constraints, precision, unknowns_of
 from fmimaster.errors import LoopError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
@@ -45,9 +43,6 @@ from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
 
-NEARLY_SINGULAR = 1e-3
-"""Below this smallest singular value of the Jacobian the error of the unknowns can be a thousand times the residual."""
-
 NO_CONSTRAINTS: Mapping[Node, Node] = {}
 
 MOST_REMEMBERED = 16
@@ -55,156 +50,6 @@ MOST_REMEMBERED = 16
 
 ROUNDINGS = 4
 """A relative tolerance is at least so many times the rounding error of the least precise type in the loop."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unknowns:
-    """The unknowns of a loop as places in the value store, those of type Float64 first, each part in the order of names.
-
-    Parameters
-    ----------
-    names : tuple of str
-        ``"instance.output"``, with an index for an element of an array.
-    slots : shape (n,), integers
-        Among the values of their type.
-    doubles : int
-        How many of them have the type Float64; the others have Float32.
-    nominal, start : shape (n,)
-        Nominal values, and start values by those of the inputs that they feed.
-    """
-
-    names: tuple[str, ...]
-    slots: NDArray[np.int64]
-    doubles: int
-    nominal: Vector
-    start: Vector
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return len(self.slots)
-
-    def get(self, store: ValueStore) -> Vector:
-        """Their values in the store."""
-        found = np.empty(self.size)
-        for kind, part in self._parts():
-            if part.start < part.stop:
-                found[part] = store.values[kind][self.slots[part]]
-        return found
-
-    def put(self, store: ValueStore, values: Vector) -> None:
-        """Values → store."""
-        for kind, part in self._parts():
-            if part.start < part.stop:
-                store.values[kind][self.slots[part]] = values[part]
-
-    def _parts(self) -> tuple[tuple[DataType, slice], ...]:
-        cut = self.doubles
-        return (DataType.FLOAT64, slice(0, cut)), (DataType.FLOAT32, slice(cut, self.size))
-
-
-def unknowns_of(
-    plan: Plan,
-    outputs: Iterable[Node],
-    *,
-    variables: Iterable[Node] | None = None,
-    group: Group = Group.OUTPUTS,
-) -> Unknowns:
-    """The elements of these outputs, or of variables of another group.
-
-    Parameters
-    ----------
-    outputs
-        Of type Float64 or Float32; in any order.
-    variables
-        Those of the loop: what the outputs feed among them gives nominal and start values; all if left out.
-    """
-    inside = None if variables is None else set(variables)
-    chosen = [
-        (kind is not DataType.FLOAT64, f"{plan.instances[i].name}.{name}", (i, name), slot)
-        for i, name in outputs
-        for kind, slot in [plan.layout.slots[i, group, name]]
-    ]
-    names, slots, nominal, start = list[str](), list[int](), list[float](), list[float]()
-    doubles = 0
-    for is_single, name, node, slot in sorted(chosen, key=lambda c: c[:2]):
-        size = slot.stop - slot.start
-        names += [name] if size == 1 else [f"{name}[{k + 1}]" for k in range(size)]
-        slots += range(slot.start, slot.stop)
-        doubles += 0 if is_single else size
-        starts = _start(plan, node, inside, size)
-        start += starts
-        nominal += _nominals(plan, node, inside, starts)
-    return Unknowns(
-        tuple(names),
-        np.array(slots, np.int64),
-        doubles,
-        np.array(nominal),
-        np.array(start),
-    )
-
-
-def _precision(plan: Plan, variables: Iterable[Node]) -> float:
-    """Relative rounding error of the least precise type among these variables."""
-    found = (plan.instances[i].model.variable(name) for i, name in variables)
-    is_single = any(v is not None and v.type is DataType.FLOAT32 for v in found)
-    return float(np.finfo(np.float32).eps) if is_single else DOUBLE
-
-
-def _fed(plan: Plan, node: Node, inside: set[Node] | None) -> list[tuple[str, float, float, Node]]:
-    """Inputs that an output feeds: name, factor and offset of the connection, and the input; in the order of names."""
-    return sorted(
-        (f"{plan.instances[k.target].name}.{k.input.name}", k.transformation.factor,
-         k.transformation.offset, (k.target, k.input.name))
-        for k in plan.links
-        if (k.source, k.output.name) == node
-        and k.transformation.factor
-        and (inside is None or (k.target, k.input.name) in inside)
-    )  # fmt: skip
-
-
-def _start(plan: Plan, node: Node, inside: set[Node] | None, size: int) -> list[float]:
-    """Start values of an output, by those of the first input that it feeds; one that the user has given comes first."""
-    found: tuple[tuple[float, ...], float, float] | None = None
-    for _, factor, offset, (i, name) in _fed(plan, node, inside):
-        given = plan.instances[i].start_values.get(name)
-        variable = plan.instances[i].model.variable(name)
-        start = given or (variable.start if variable else None)
-        if start is not None and (found is None or given):
-            found = tuple(map(float, start)), factor, offset
-            if given:
-                break
-    if found is None:
-        return [0.0] * size
-    values, factor, offset = found
-    values = values if len(values) == size else (values[0],) * size
-    return [(value - offset) / factor for value in values]
-
-
-def _nominals(
-    plan: Plan, node: Node, inside: set[Node] | None, starts: Sequence[float]
-) -> list[float]:
-    """Nominal values of the elements: that of an input that the output feeds, else its own, else by the start values."""
-    for _, factor, _, (i, name) in _fed(plan, node, inside):
-        variable = plan.instances[i].model.variable(name)
-        if variable is not None and variable.has_nominal:
-            return [abs(variable.nominal / factor)] * len(starts)
-    output = plan.instances[node[0]].model.variable(node[1])
-    if output is not None and output.has_nominal:
-        return [abs(output.nominal)] * len(starts)
-    return [max(1.0, abs(start)) for start in starts]
-
-
-def _constraints(
-    plan: Plan, unknowns: Unknowns, residuals: Mapping[Node, Node], group: Group
-) -> dict[int, int]:
-    """Number of an unknown → slot of the output that must be 0."""
-    slots, found = plan.layout.slots, dict[int, int]()
-    for (i, unknown), (j, output) in residuals.items():
-        at, zero = slots[i, group, unknown][1], slots[j, Group.OUTPUTS, output][1]
-        first = unknowns.slots[: unknowns.doubles].tolist().index(at.start)
-        found |= {first + k: zero.start + k for k in range(at.stop - at.start)}
-    return found
 
 
 class _At(IntEnum):
@@ -281,14 +126,14 @@ class LoopHooks:
         self.what = what or f"algebraic loop of {listed(self.variables)}"
         self.assumed = assumed
         self.derivatives = derivatives
-        self.residuals = _constraints(plan, u, residuals, group)
+        self.residuals = constraints(plan, u, residuals, group)
         self.most = solver.most_passes(u.size)
         n, depth = u.size, solver.remembered(u.size)
         self.counts = np.zeros(len(_At), np.int64)
         self.x, self.u0 = np.zeros(n), np.zeros(n)
         self.best_u, self.best_residual = np.zeros(n), np.zeros(n)
         self.plain = u.size + 1 if assumed else 0
-        self._precision = _precision(plan, [*(variables or ()), *outputs])
+        self._precision = precision(plan, [*(variables or ()), *outputs])
         self.relative = np.full(n, max(solver.relative, ROUNDINGS * self._precision))
         self.sizes = np.full(2, inf)
         self.work = np.zeros((4 + 3 * depth) * n)
@@ -445,69 +290,22 @@ class LoopHooks:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What makes solutions so far doubtful."""
-        loop = self.what[:1].upper() + self.what[1:]
-        if self.smallest < SINGULAR:
-            return (
-                f"{loop}: solution not unique (loop gain 1). The one reached from the start values was taken; give start "
-                "values, or check the model",
-            )
-        if self.smallest < NEARLY_SINGULAR:
-            return (
-                f"{loop}: loop gain near 1 (smallest singular value {self.smallest:.2g}). The error of the solution can be "
-                f"{1 / self.smallest:.0e} times its residual; use a smaller tolerance",
-            )
-        return ()
+        return doubtful(self.what, self.smallest)
 
     def _error(self, failure: NoSolution, store: ValueStore) -> LoopError:
         residuals = failure.residual * self.unknowns.nominal
         for k in self.residuals:
             residuals[k] = failure.residual[k]
-        values = dict(zip(self.unknowns.names, failure.u.tolist(), strict=True))
-        sweeps, time = int(self.counts[_At.SWEEPS]), store.interval[1]
-        best = [
-            f"{name} = {value:.9g} (residual {residual:.3g})"
-            for (name, value), residual in zip(values.items(), residuals.tolist(), strict=True)
-        ]
-        about = (
-            " It may be no loop: an FMU does not declare on which inputs its outputs depend (ModelStructure)."
-            if self.assumed
-            else ""
+        return not_solved(
+            self.what,
+            failure,
+            loop=self.variables,
+            values=dict(zip(self.unknowns.names, failure.u.tolist(), strict=True)),
+            residuals=dict(zip(self.unknowns.names, residuals.tolist(), strict=True)),
+            sweeps=int(self.counts[_At.SWEEPS]),
+            time=store.interval[1],
+            assumed=self.assumed,
         )
-        return LoopError(
-            f"The {self.what} was not solved at t = {time:.12g} s: {failure.reason}. "
-            f"Method: {failure.method}; {sweeps} sweeps. Best attempt: {listed(best)}.{about} {_advice(failure.reason)}",
-            loop=tuple(self.variables),
-            reason=failure.reason,
-            method=failure.method,
-            sweeps=sweeps,
-            values=values,
-            residuals=dict(zip(values, residuals.tolist(), strict=True)),
-            time=time,
-        )
-
-
-def _advice(reason: str) -> str:
-    if reason == Reasons.SINGULAR:
-        return "Check signs, and whether the equations contradict each other or one follows from the others."
-    if reason in (Reasons.DIVERGED, Reasons.NOT_CONVERGED):
-        return "Give start values nearer to the solution, or break the loop by a component with a delay."
-    return "There may be no solution: check parameters, or give other start values."
-
-
-class StartValues(Hook):
-    """Outputs in the store ← the start values of the inputs that they feed, so that a loop is solved from there.
-
-    Where they feed several inputs of the loop, a start value that the user has given comes first, then the order of names.
-    """
-
-    def __init__(self, plan: Plan, outputs: Sequence[Node], variables: Sequence[Node]) -> None:
-        self.unknowns = unknowns_of(plan, outputs, variables=variables)
-        self.name = f"start values of {listed(self.unknowns.names, 3)}"
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Put them into the store."""
-        self.unknowns.put(store, self.unknowns.start)
-        return False
 
 
 class _Begin(Hook):
