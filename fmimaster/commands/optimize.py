@@ -70,12 +70,19 @@ def run(arguments: Namespace) -> int:
         folder=None if arguments.keep_runs is None else given_path(arguments.keep_runs),
         tell=_ignore if arguments.no_progress else told(),
     )
+    if isinstance(method, Signature) and not arguments.no_progress:
+        tell([f"at most {count(method.trials(search.groups.arcs), 'simulation')}"])
     found = searched(search, search.run)
     _show(found, search, arguments.json)
     if arguments.write:
         text = write_sequence(found.components)
         copy = copy_with_annotation(arguments.system, arguments.write, ANNOTATION, text)
         tell([f"the sequence is in an annotation of {copy}"])
+        folder = search.prepared.description.source
+        if copy.suffix.lower() == ".ssd" and folder is not None:
+            folder = folder if folder.is_dir() else folder.parent
+            if copy.absolute().parent != folder.absolute():
+                tell([f"it names its components relative to its folder: move it to {folder}"])
     return 0
 
 
@@ -90,7 +97,7 @@ def searched(search: SequenceSearch, run: Callable[[], T]) -> T:
     try:
         with fmu_output_to_log(), _each_message_once():
             return run()
-    except FmimasterError:
+    except (FmimasterError, KeyboardInterrupt):
         with _each_message_once():
             found = search.so_far()
         if found is not None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite, log10
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import OptionError
+from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.optimization.alone import Alone
 from fmimaster.optimization.responses import StepResponse, mean_rate
 from fmimaster.optimization.trial import rms
@@ -92,6 +92,14 @@ class Fuzzy(Weighting):
         for name, size in self.micro_steps.items():
             if not 0 < size < inf:
                 raise OptionError(f"Micro step of '{name}': {size}, expected a number above 0.")
+
+    def check(self, components: Collection[str]) -> None:
+        """Refuse micro steps of components that are not there."""
+        for name in self.micro_steps:
+            if name not in components:
+                raise OptionError(
+                    f"Micro step of '{name}': there is no component '{name}'.{did_you_mean(name, components)}"
+                )
 
     def weights(self, component: Alone) -> Iterable[tuple[Input, float]]:
         """The weight of each input of a component."""

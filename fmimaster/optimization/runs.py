@@ -7,12 +7,13 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.algorithms import GaussSeidel
+from fmimaster.control.instant import exact
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import (
     AccuracyWarning,
@@ -81,7 +82,7 @@ class Runs:
         self._simulation, self.algorithm, self._size = simulation, algorithm, rule.exact_size
         self._system = prepared.description
         start, stop = prepared.schedule.start, prepared.schedule.stop
-        self._times = grid(start, stop, self._size)
+        self._times = grid(start, stop, self._size, simulation.output_interval)
         self._groups, self._kept, self._tell = groups, kept, tell
         self._rows: dict[Trial, NDArray[np.float64]] = {}
         self.failures: dict[Trial, FmimasterError] = {}
@@ -157,10 +158,15 @@ def is_compared(values: NDArray[np.generic]) -> bool:
     return values.dtype.kind == "f" and not np.ma.is_masked(values)
 
 
-def grid(start: Fraction, stop: Fraction, size: Fraction) -> NDArray[np.float64]:
-    """The points of a fixed step, and the stop time."""
+def grid(
+    start: Fraction, stop: Fraction, size: Fraction, interval: float | None = None
+) -> NDArray[np.float64]:
+    """The points of a fixed step and the stop time, in s; with an interval only the first one at or after each multiple of
+    it."""
     count = floor((stop - start) / size)
-    times = [start + k * size for k in range(count + 1)]
+    every = max(Fraction(1), exact(interval or 0) / size)
+    steps = sorted({ceil(k * every) for k in range(floor(count / every) + 1)})
+    times = [start + k * size for k in steps]
     if times[-1] != stop:
         times.append(stop)
     return np.array([float(t) for t in times])

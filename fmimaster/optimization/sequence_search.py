@@ -74,7 +74,8 @@ class SequenceSearch:
     method : Signature, Propagated or Fuzzy
         Signature, if left out.
     folder : path, optional
-        Where runs are kept. A search with the same settings reads them from there, and makes the others only.
+        Where runs of the signature method are kept. A search with the same settings reads them from there, and makes the
+        others only.
     tell
         Is called with a text before each simulation.
 
@@ -113,6 +114,13 @@ class SequenceSearch:
                 f"System '{self.prepared.description.system.name}' has no two components that are connected, so that every "
                 "sequence gives the same results. There is nothing to optimize."
             )
+        if isinstance(self.method, Weighting):
+            self.method.check([i.name for i in self.prepared.plan.instances])
+            if folder is not None:
+                raise OptionError(
+                    "Runs are kept (--keep-runs) for the signature method only: other methods simulate the system once. "
+                    "Leave the folder out."
+                )
         kept = None if folder is None else KeptRuns(folder, _facts(simulation, self.prepared))
         self.runs = Runs(simulation, self.prepared, self.groups, kept=kept, tell=self._tell)
         self.weights: dict[Input, float] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from fmimaster.optimization.alone import Alone
 
@@ -15,6 +15,15 @@ class Weighting(ABC):
     """How much it costs that an input is stale."""
 
     __slots__ = ()
+
+    def check(self, components: Collection[str]) -> None:
+        """Refuse settings that do not fit to these components; by default there are none.
+
+        Raises
+        ------
+        OptionError
+        """
+        del components
 
     @abstractmethod
     def weights(self, component: Alone) -> Iterable[tuple[Input, float]]:
