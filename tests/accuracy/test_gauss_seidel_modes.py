@@ -158,12 +158,13 @@ def orientation(sequence: str) -> frozenset[tuple[str, str]]:
     return frozenset((first, second) for first, second in ordered)
 
 
-def test_14_results_are_distinct_and_equal_inside_an_orientation_class() -> None:
+@pytest.mark.parametrize("mode", FOUR_MODES)
+def test_14_results_are_distinct_and_equal_inside_an_orientation_class(mode: str) -> None:
     """sequence.md 7, 5."""
     classes: dict[frozenset[tuple[str, str]], set[bytes]] = {}
     for sequence in SEQUENCES:
         found = classes.setdefault(orientation(sequence), set())
-        found.add(simulated(sequence, "lin").tobytes())
+        found.add(simulated(sequence, mode).tobytes())
     assert [len(results) for results in classes.values()] == [1] * 14
     assert len(set().union(*classes.values())) == 14
 
