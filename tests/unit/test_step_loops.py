@@ -117,6 +117,46 @@ def test_values_do_not_depend_on_the_order_of_listing(name: str) -> None:
     assert len(found) == 1
 
 
+def row(factors: Mapping[str, float], offset: float) -> PythonFmu:
+    """y = offset + the sum of factors times inputs; 0 before the first step."""
+    return PythonFmu(
+        inputs=dict.fromkeys(factors, 0.0),
+        outputs={
+            "y": lambda v: v.t and offset + sum(f * getattr(v, u) for u, f in factors.items())
+        },
+        depends={"y": tuple(factors)},
+        initial_depends={"y": ()},
+    )
+
+
+@pytest.mark.usefixtures("each_executor")
+@pytest.mark.parametrize("seed", range(4))
+def test_random_affine_loops_are_solved_in_any_order_of_listing(seed: int) -> None:
+    """loops.md 7.4, in Step Mode: several loops that share units are one group, and all bits stay."""
+    random = np.random.default_rng(seed)
+    n = 6
+    matrix = random.normal(size=(n, n)) * (random.random((n, n)) < 0.35)
+    offset = random.normal(size=n)
+    names = [f"u{k}" for k in range(n)]
+    links = [(j, i) for i in range(n) for j in range(n) if matrix[i, j]]
+    found = set()
+    for _ in range(4):
+        units = {
+            names[i]: row({names[j]: matrix[i, j] for j in range(n) if (j, i) in links}, offset[i])
+            for i in random.permutation(n)
+        }
+        random.shuffle(links)
+        connections = [f"{names[j]}.y -> {names[i]}.{names[j]}" for j, i in links]
+        b = Bench(units, connections, settling=Settling(EXACT))
+        b.initialize()
+        for k in range(n):  # units outside of loops see new values from step to step
+            b.run(b.programs.attempt, 0.1 * k, 0.1 * (k + 1))
+        values = [float(b.value(f"{name}.y")) for name in names]
+        assert values == pytest.approx(np.linalg.solve(np.eye(n) - matrix, offset), rel=1e-7)
+        found.add(tuple(value.hex() for value in values))
+    assert len(found) == 1
+
+
 def test_nothing_is_read_between_setting_and_stepping() -> None:
     """loops.md 2: in Step Mode FMI forbids to read after setting without a step."""
     b = stepped(CASES["L1"])
