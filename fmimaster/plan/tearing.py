@@ -102,15 +102,15 @@ def _small(heads: Sequence[set[int]]) -> list[int]:
     """
     graph = _Reducible(heads)
     chosen: list[int] = []
-    waiting: list[int] = []
-    busiest: list[tuple[int, int]] = []
+    waiting = list(range(len(heads)))
+    busiest = [(-graph.paths_over(k), k) for k in waiting]
+    heapq.heapify(busiest)
 
     def look_at(changed: Iterable[int]) -> None:
         for k in changed:
             heapq.heappush(waiting, k)
             heapq.heappush(busiest, (-graph.paths_over(k), k))
 
-    look_at(range(len(heads)))
     while waiting or busiest:
         while waiting:
             k = heapq.heappop(waiting)

@@ -64,6 +64,8 @@ def _cut(graph: DependencyGraph, arcs: Arcs, candidates: frozenset[Node]) -> tup
 
 def _next_ones(start: Node, arcs: Arcs, candidates: Collection[Node]) -> set[Node]:
     """Candidates that are reached over no other candidate."""
+    if all(head in candidates for head in arcs[start]):
+        return set(arcs[start])
     found, seen, waiting = set[Node](), set[Node](), [start]
     while waiting:
         for head in arcs[waiting.pop()]:
@@ -77,12 +79,12 @@ def _next_ones(start: Node, arcs: Arcs, candidates: Collection[Node]) -> set[Nod
 
 def _preference(graph: DependencyGraph, output: Node, arcs: Arcs) -> Preference:
     """A value can best be assumed for an output if it is known what its inputs are likely to be."""
-    ends = {output, *arcs[output]}
+    ends = (output, *arcs[output])
     return Preference(
         (
-            int(not ends.isdisjoint(graph.set_once)),
-            int(ends.isdisjoint(graph.started)),
-            int(ends.isdisjoint(graph.scaled)),
+            int(not graph.set_once.isdisjoint(ends)),
+            int(graph.started.isdisjoint(ends)),
+            int(graph.scaled.isdisjoint(ends)),
         ),
         graph.name(output),
     )

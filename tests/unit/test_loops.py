@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from graph_cases import CASES, plan_of_case
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from python_fmu import PythonFmu, plan_of
 
@@ -318,6 +318,7 @@ def sweep(values: Values, loop: AlgebraicLoop, outer: Mapping[Node, Any]) -> dic
     return assumed
 
 
+@settings(max_examples=60)
 @given(graphs_of_units())
 def test_a_sweep_computes_what_is_cut_from_assumed_values_only(graph: DependencyGraph) -> None:
     """loops.md 1: one sweep G(u) is a function of u, whatever was in the store before."""
@@ -335,6 +336,7 @@ def test_a_sweep_computes_what_is_cut_from_assumed_values_only(graph: Dependency
             assert values.store[node] == (node, tuple(expected))
 
 
+@settings(max_examples=60)
 @given(graphs_of_units())
 def test_loops_are_cut_at_discrete_outputs_and_those_inside_at_continuous_ones(
     graph: DependencyGraph,
