@@ -31,6 +31,9 @@ HELP = "Search the trigger sequence with the smallest error, by simulations with
 
 T = TypeVar("T")
 
+LARGE = 0.1
+"""A relative error above which no prediction can be trusted."""
+
 _METHODS: Mapping[str, type[Method]] = {
     "signature": Signature,
     "propagated": Propagated,
@@ -235,6 +238,11 @@ def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
         lines += section(
             "Errors, relative to the size of the outputs", aligned(_candidate_rows(found))
         )
+    least = found.candidates[0].measured
+    if least is not None and least > LARGE:
+        lines += [
+            "  Even the best of these errors is large. Predictions hold for small ones: use a smaller step size."
+        ]
     chosen = stale_arcs(found.candidates[0].sequence, found.weights)
     label = found.groups.label
     weights = [

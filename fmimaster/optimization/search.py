@@ -38,7 +38,7 @@ def best_predicted(
     stale = np.array([[a in o for a in prediction.arcs] for o in orientations], bool)
     errors = prediction.errors(stale)
     ranked = sorted(
-        (_rounded(error), canonical(units, prediction.arcs, orientation))
+        (rounded(error), canonical(units, prediction.arcs, orientation))
         for error, orientation in zip(errors.tolist(), orientations, strict=True)
         if np.isfinite(error)
     )
@@ -68,14 +68,15 @@ def canonical(units: Iterable[str], arcs: Iterable[Arc], stale: frozenset[Arc]) 
     return tuple(order)
 
 
-def _rounded(error: float) -> float:
+def rounded(error: float) -> float:
+    """An error with the digits that count in comparisons."""
     return float(f"{error:.{_DIGITS}g}")
 
 
 def _local_search(prediction: Prediction, start: tuple[str, ...]) -> Iterator[frozenset[Arc]]:
     """Orientations on the way from a sequence to one that no unit's move to another place improves."""
     current = start
-    least = _rounded(prediction.error(stale_arcs(current, prediction.arcs)))
+    least = rounded(prediction.error(stale_arcs(current, prediction.arcs)))
     yield stale_arcs(current, prediction.arcs)
     improved = True
     while improved:
@@ -86,7 +87,7 @@ def _local_search(prediction: Prediction, start: tuple[str, ...]) -> Iterator[fr
             marks = [[a in s for a in prediction.arcs] for s in stale]
             errors = prediction.errors(np.array(marks, bool).reshape(-1, len(prediction.arcs)))
             yield from stale
-            for error, move in zip(map(_rounded, errors.tolist()), moves, strict=True):
+            for error, move in zip(map(rounded, errors.tolist()), moves, strict=True):
                 if error < least:
                     least, current, improved = error, move, True
 

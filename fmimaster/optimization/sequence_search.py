@@ -107,12 +107,15 @@ class SequenceSearch:
         self.simulation, self.method = simulation, method or Signature()
         self.simulations, self._told = 0, tell
         self.prepared = simulation.prepare()
-        count = len(self.prepared.plan.instances) - (simulation.input_file is not None)
-        self.groups = groups_of(self.prepared.plan, range(count))
+        described = dict(self.prepared.description.components())
+        instances = enumerate(self.prepared.plan.instances)
+        self.groups = groups_of(
+            self.prepared.plan, [i for i, p in instances if p.name in described]
+        )
         if not self.groups.arcs:
             raise OptionError(
-                f"System '{self.prepared.description.system.name}' has no two components that are connected, so that every "
-                "sequence gives the same results. There is nothing to optimize."
+                f"System '{self.prepared.description.system.name}' has no two components that are connected and not solved "
+                "together, so that every sequence gives the same results. There is nothing to optimize."
             )
         if isinstance(self.method, Weighting):
             self.method.check([i.name for i in self.prepared.plan.instances])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError
 from fmimaster.optimization.prediction import Prediction, predict
-from fmimaster.optimization.search import best_predicted
+from fmimaster.optimization.search import best_predicted, rounded
 from fmimaster.optimization.trial import Arc, Trial, Trials, relative_error, rms, stale_arcs
 
 
@@ -211,7 +211,7 @@ def _optimum(
                 None if rows is None else relative_error(rows, known, scale),
             )
         )
-    candidates.sort(key=_merit)
+    candidates.sort(key=lambda c: (*_merit(c), c.sequence != base, c.sequence))
     unknown = tuple(a for a, k in zip(prediction.arcs, prediction.known, strict=True) if not k)
     return Optimum(
         base, tuple(candidates), prediction.weights(), unknown, prediction, reference is not None
@@ -222,12 +222,12 @@ def _if_known(number: float) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def _merit(candidate: Candidate) -> tuple[bool, float, bool, float, tuple[str, ...]]:
+def _merit(candidate: Candidate) -> tuple[bool, float, bool, float]:
+    """Less is better; errors that agree but for rounding are equal."""
     measured, predicted = candidate.measured, candidate.predicted
     return (
         measured is None,
-        measured or 0.0,
+        rounded(measured or 0.0),
         predicted is None,
-        predicted or 0.0,
-        candidate.sequence,
+        rounded(predicted or 0.0),
     )
