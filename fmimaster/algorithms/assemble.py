@@ -21,6 +21,7 @@ from fmimaster.plan.policy import Policy, stops_at_events
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
+from fmimaster.program.fits import wanted_derivatives
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Fit, Program
 from fmimaster.program.programs import Programs, Variant
@@ -78,7 +79,7 @@ def assemble(
     ]
     again = None if restart is algorithm else _attempt(plan, restart, p, undoes)
     p.history = history = max(history, p.wanted_history)
-    p.derivatives = p.wanted_derivatives()
+    p.derivatives = wanted_derivatives(plan, p.polynomial_inputs)
     every = [*attempts, *([] if again is None else [again])]
     for attempt in every:
         _check_attempt(attempt, undoes, history)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from fmimaster.errors import OptionError
 from fmimaster.plan.corrections import passes
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.fits import HELD, LINE, one_or_each, points_of, refuse_too_many_coefficients
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
@@ -38,7 +38,7 @@ from fmimaster.program.instructions import (
     Until,
     Update,
 )
-from fmimaster.program.polynomial import MOST_COEFFICIENTS, Polynomial
+from fmimaster.program.polynomial import Polynomial
 from fmimaster.program.trace import Interval, Trace
 from fmimaster.system.states import State
 
@@ -102,29 +102,6 @@ class Emitter:
         self.means: set[int] = set()
         self._enter(0.0, 1.0)
 
-    def wanted_derivatives(self) -> dict[int, int]:
-        """Instance → derivatives that are known of those inputs that it takes as coefficients, if any was fitted."""
-        found = {}
-        for i in sorted(self.polynomial_inputs):
-            taken = {p.input: p for p in self.plan.instances[i].model.input_polynomials}
-            known = [
-                min(len(route.derivatives), self.most_coefficients(i) - 1)
-                for route in self.plan.routes[i, Group.CONTINUOUS]
-                if route.link.input.name in taken
-            ]
-            if known:
-                found[i] = min(known)
-        return found
-
-    def most_coefficients(self, instance: int) -> int:
-        """How many coefficients an instance takes, if it takes polynomials in that way."""
-        model = self.plan.instances[instance].model
-        sizes = [
-            sum(v.size for name in p.coefficients if (v := model.variable(name)) is not None)
-            for p in model.input_polynomials
-        ]
-        return min(sizes, default=MOST_COEFFICIENTS)
-
     def program(self, name: str) -> Program:
         """Program of what has been written since the last one."""
         written = tuple(i for i in self._instructions if i is not None)
@@ -160,31 +137,19 @@ class Emitter:
         held."""
         if self._has(instance, Group.CONTINUOUS):
             takes = self.plan.instances[instance].takes_polynomials
-            points = self._points(instance, polynomial.of)
-            means = self._points(instance, polynomial.mean_of)
+            points = points_of(self.plan, instance, lambda r: polynomial.of(len(r.derivatives)))
+            means = points_of(self.plan, instance, lambda r: polynomial.mean_of(len(r.derivatives)))
             if polynomial.degree == 0:
                 self._write(Move(instance, Group.CONTINUOUS))
             elif polynomial.is_constant or takes:
-                self._refuse_too_many_coefficients(instance, polynomial)
+                refuse_too_many_coefficients(self.plan, instance, polynomial)
                 self._fit(instance, polynomial, points)
-            elif {*means} == {(1, 0)}:
+            elif {*means} == {HELD}:
                 self._write(Move(instance, Group.CONTINUOUS))
             else:
                 self._fit(instance, replace(polynomial, mean=True, adaptive=False), means)
         self._discrete_inputs(instance)
         self.set_inputs(instance)
-
-    def _points(self, instance: int, of: Callable[[int], tuple[int, int]]) -> list[tuple[int, int]]:
-        """Points and derivatives for each route to an instance, by the number of derivatives that its source publishes.
-
-        What a solver finds for a constraint holds over the whole step: it goes through no value of the past.
-        """
-        return [
-            (1, 0)
-            if route.link.output.name in self.plan.instances[route.link.source].model.residuals
-            else of(len(route.derivatives))
-            for route in self.plan.routes[instance, Group.CONTINUOUS]
-        ]
 
     def is_ahead(self, instance: int) -> bool:
         """Whether the outputs of an instance were, or may have been, read after the start of the present interval."""
@@ -212,11 +177,14 @@ class Emitter:
             the polynomials.
         """
         if self._has(instance, Group.CONTINUOUS):
-            numbers = [
-                _LINE if self.is_ahead(route.link.source) else otherwise.of(len(route.derivatives))
-                for route in self.plan.routes[instance, Group.CONTINUOUS]
-            ]
-            if {*numbers} == {(1, 0)}:
+            numbers = points_of(
+                self.plan,
+                instance,
+                lambda r: (
+                    LINE if self.is_ahead(r.link.source) else otherwise.of(len(r.derivatives))
+                ),
+            )
+            if {*numbers} == {HELD}:
                 self._write(Move(instance, Group.CONTINUOUS))
             else:
                 self._fit_lines(instance, numbers, otherwise.history, since, held)
@@ -233,32 +201,23 @@ class Emitter:
     ) -> None:
         """Write a FIT with these numbers of points and derivatives for the routes to the instance."""
         interval = self._intervals[-1]
-        most = max((n[0] for n in numbers if n != _LINE), default=1)
+        most = max((n[0] for n in numbers if n != LINE), default=1)
         history = history and most > 1
         if history:
             self.wanted_history = max(self.wanted_history, most + 1)
         if held is None:
             for polynomial in (Polynomial(*n) for n in numbers):
-                self._refuse_too_many_coefficients(instance, polynomial)
+                refuse_too_many_coefficients(self.plan, instance, polynomial)
             self.polynomial_inputs.add(instance)
         else:
             held = interval.begin + held * (interval.end - interval.begin)
-        points, derivatives = (_one_or_each(n) for n in zip(*numbers, strict=True))
+        points, derivatives = (one_or_each(n) for n in zip(*numbers, strict=True))
         self._write(Fit(instance, interval.begin, points, derivatives, since, history, held))
 
     def _discrete_inputs(self, instance: int) -> None:
         """Move discrete inputs, unless they change in Event Mode only."""
         if self._has(instance, Group.DISCRETE) and not self.plan.instances[instance].event_mode:
             self._write(Move(instance, Group.DISCRETE))
-
-    def _refuse_too_many_coefficients(self, instance: int, polynomial: Polynomial) -> None:
-        most = self.most_coefficients(instance)
-        if polynomial.degree >= most and not polynomial.is_constant:
-            raise OptionError(
-                f"'{self.plan.instances[instance].name}' takes polynomials with {most} coefficients, but "
-                f"Polynomial({polynomial.points}, {polynomial.derivatives}) has {polynomial.degree + 1}. Take "
-                "fewer points or derivatives."
-            )
 
     def _fit(self, instance: int, polynomial: Polynomial, numbers: list[tuple[int, int]]) -> None:
         """Write a FIT with these numbers of points and derivatives for the routes to the instance."""
@@ -281,7 +240,7 @@ class Emitter:
         elif polynomial.mean:
             self.means.add(instance)
             self.held.add(instance)
-        points, derivatives = (_one_or_each(n) for n in zip(*numbers, strict=True))
+        points, derivatives = (one_or_each(n) for n in zip(*numbers, strict=True))
         mean = interval.end if polynomial.mean else None
         self._write(
             Fit(instance, begin, points, derivatives, buffers, history, held, mean, adaptive)
@@ -534,12 +493,3 @@ class Emitter:
 
     def _has(self, instance: int, group: Group) -> bool:
         return bool(self.plan.layout.segments(instance, group))
-
-
-_LINE = (2, 0)
-"""Points and derivatives of a straight line."""
-
-
-def _one_or_each(numbers: tuple[int, ...]) -> int | tuple[int, ...]:
-    """One number, if it is the same for all routes."""
-    return numbers[0] if len(set(numbers)) == 1 else numbers
