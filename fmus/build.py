@@ -12,27 +12,25 @@ from __future__ import annotations
 import argparse
 import hashlib
 import html
-import io
-import math
 import os
 import re
 import shlex
 import shutil
-import string
 import subprocess
 import sys
 import tempfile
 import uuid
 import xml.etree.ElementTree as ET
-import zipfile
-from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import bodies
 import fmpy
 import linear_system
-from description import c_header, c_source, fmi2_description, fmi3_description, xml_bytes
+import linear_writer
+import reference_systems
+from archives import Files, write_archive
+from c_code import c_header, c_source
+from description import fmi2_description, fmi3_description, xml_bytes
 
 HERE = Path(__file__).resolve().parent
 INTERFACE = HERE / "interface"
@@ -57,18 +55,6 @@ MANIFEST_PATH = "extra/org.fmimaster.fmi-ls-events/fmi-ls-manifest.xml"
 ONLY_FMI3 = {"Superdense"}
 """Models that are nothing without Event Mode."""
 
-LINEAR = "LinearSystem"
-"""The model whose description and data linear_system.py makes."""
-
-STOP_TIMES = {"b1": "7", "b2": "7", "b3": "20"}  # [s] benchmarks of the two masses
-# b2: c(t) = -0.554 (1 - cos(4.255 t)), f(t) = -13.823 + 1.024 sin(3.462 t + 2.9)
-CEILINGS = {"b2": {"c0": "-0.554", "ca": "0.554", "cw": "4.255", "cp": repr(math.pi / 2)}}
-FLOORS = {"b2": {"f0": "-13.823", "fa": "1.024", "fw": "3.462", "fp": "2.9"}}
-FMI_VERSIONS = {"fmi2": ("fmi2", "fmi2"), "fmi3": ("fmi3", "fmi3"), "mixed": ("fmi2", "fmi3")}
-
-Files = dict[str, bytes]
-"""What is in an archive: contents by path."""
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build the reference FMUs and systems.")
@@ -90,26 +76,8 @@ def main() -> None:
         path = arguments.output / version / f"{model.name}.fmu"
         write_archive(path, files)
         archives[version, model.name] = path.read_bytes()
-    for benchmark in STOP_TIMES:
-        for versions in FMI_VERSIONS:
-            name = f"two-mass-{benchmark}-{versions}"
-            files = build_two_mass(name, benchmark, versions, archives)
-            write_archive(arguments.output / "systems" / f"{name}.ssp", files)
-    for version in ("fmi2", "fmi3"):
-        name = f"thermostat-{version}"
-        files = build_thermostat(name, version, archives)
+    for name, files in reference_systems.all_systems(archives):
         write_archive(arguments.output / "systems" / f"{name}.ssp", files)
-        name = f"four-units-{version}"
-        files = build_four_units(name, version, archives)
-        write_archive(arguments.output / "systems" / f"{name}.ssp", files)
-        name = f"rigid-link-{version}"
-        files = build_rigid_link(name, version, archives)
-        write_archive(arguments.output / "systems" / f"{name}.ssp", files)
-    for kind, system in bodies.ALL.items():
-        for version in system.versions:
-            name = f"{kind}-{version}"
-            files = build_bodies(name, system, version, archives)
-            write_archive(arguments.output / "systems" / f"{name}.ssp", files)
 
 
 def find_compiler(command: str | None) -> list[str]:
@@ -132,11 +100,11 @@ def find_compiler(command: str | None) -> list[str]:
 
 def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
     """The files of one FMU; `version` is fmi2 or fmi3."""
-    is_linear = model.name == LINEAR
+    is_linear = model.name == linear_writer.MODEL
     if is_linear:
         description, of_binary = (
-            linear_system.description(linear_system.EXAMPLE),
-            linear_system.largest(),
+            linear_writer.description(linear_system.EXAMPLE),
+            linear_writer.largest(),
         )
     else:
         description = of_binary = ET.parse(model / "modelDescription.xml").getroot()
@@ -169,16 +137,16 @@ def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
     if has_manifest:
         files[MANIFEST_PATH] = manifest.read_bytes()
     if is_linear:
-        files[linear_system.DATA] = linear_system.data(linear_system.EXAMPLE)
+        files[linear_writer.DATA] = linear_writer.data(linear_system.EXAMPLE)
     return files | {f"sources/{name}": content for name, content in sources.items()}
 
 
 def token(model: Path) -> str:
     """A UUID that changes with the sources: XML, binary and saved FMU states belong together."""
-    paths = [HERE / "description.py", *model.glob("*.c"), *model.glob("*.xml")]
+    paths = [HERE / "description.py", HERE / "c_code.py", *model.glob("*.c"), *model.glob("*.xml")]
     paths += INTERFACE.glob("*.[ch]")
-    if model.name == LINEAR:
-        paths.append(HERE / "linear_system.py")
+    if model.name == linear_writer.MODEL:
+        paths += HERE.glob("linear_*.py")
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(path.name.encode() + path.read_bytes())
@@ -207,7 +175,7 @@ def source_files(
     other = "fmi3.c" if version == "fmi2" else "fmi2.c"
     paths = [*model.glob("*.c"), *INTERFACE.glob("*.[ch]")]
     sources = {path.name: path.read_bytes() for path in paths if path.name != other}
-    is_linear = model.name == LINEAR
+    is_linear = model.name == linear_writer.MODEL
     sources["variables.h"] = c_header(
         description, manifest, external_names(), has_resources=is_linear
     ).encode()
@@ -242,133 +210,6 @@ def documentation(model: Path) -> bytes:
     text = html.escape((model / "readme.md").read_text(encoding="utf-8"), quote=False)
     head = f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{model.name}</title>'
     return f"{head}\n<pre>\n{text}</pre>\n</html>\n".encode()
-
-
-# Systems
-
-
-def ssp_version(fmi_versions: Iterable[str]) -> str:
-    """SSP 1.0 knows FMI 1.0 and 2.0 only."""
-    return "2.0" if "fmi3" in fmi_versions else "1.0"
-
-
-def build_two_mass(
-    name: str, benchmark: str, versions: str, archives: Mapping[tuple[str, str], bytes]
-) -> Files:
-    """The files of one SSP archive of the two masses."""
-    template = string.Template((HERE / "systems" / "two-mass.ssd").read_text(encoding="utf-8"))
-    text = template.substitute(
-        name=name,
-        ssp=ssp_version(FMI_VERSIONS[versions]),
-        stop_time=STOP_TIMES[benchmark],
-        ceiling=parameter_binding("ceiling", CEILINGS.get(benchmark, {})),
-        floor=parameter_binding("floor", FLOORS.get(benchmark, {})),
-    )
-    upper, lower = FMI_VERSIONS[versions]
-    return {
-        "SystemStructure.ssd": text.encode(),
-        "resources/TwoMassUpper.fmu": archives[upper, "TwoMassUpper"],
-        "resources/TwoMassLower.fmu": archives[lower, "TwoMassLower"],
-    }
-
-
-def build_bodies(
-    name: str, system: bodies.Bodies, version: str, archives: Mapping[tuple[str, str], bytes]
-) -> Files:
-    """The files of the SSP archive of some bodies of one kind."""
-    versions = system.versions[version]
-    text = bodies.ssd(name, system, versions, ssp_version(versions), parameter_binding)
-    fmus = {
-        f"resources/{system.model}-{v}.fmu": archives[v, system.model]
-        for v in sorted(set(versions))
-    }
-    return {"SystemStructure.ssd": text.encode(), **fmus}
-
-
-CLOCK_IN_SSD = {
-    "clock_output": '\n          <ssd:Connector name="crossing.out" kind="output"/>',
-    "clock_input": '\n          <ssd:Connector name="sample" kind="input"/>',
-    "clock_connection": '\n      <ssd:Connection startElement="room" startConnector="crossing.out"'
-    ' endElement="controller" endConnector="sample"/>',
-}
-
-
-def build_thermostat(name: str, version: str, archives: Mapping[tuple[str, str], bytes]) -> Files:
-    """The files of the SSP archive of the thermostat; FMI 2.0 has no clocks to connect."""
-    template = string.Template((HERE / "systems" / "thermostat.ssd").read_text(encoding="utf-8"))
-    clock = CLOCK_IN_SSD if version == "fmi3" else dict.fromkeys(CLOCK_IN_SSD, "")
-    return {
-        "SystemStructure.ssd": template.substitute(
-            name=name, ssp=ssp_version([version]), **clock
-        ).encode(),
-        "resources/ThermostatRoom.fmu": archives[version, "ThermostatRoom"],
-        "resources/ThermostatController.fmu": archives[version, "ThermostatController"],
-    }
-
-
-def build_four_units(name: str, version: str, archives: Mapping[tuple[str, str], bytes]) -> Files:
-    """The files of the SSP archive of the four units."""
-    template = string.Template((HERE / "systems" / "four-units.ssd").read_text(encoding="utf-8"))
-    models = [f"FourUnitsS{k}" for k in range(1, 5)]
-    return {
-        "SystemStructure.ssd": template.substitute(name=name, ssp=ssp_version([version])).encode(),
-        **{f"resources/{model}.fmu": archives[version, model] for model in models},
-    }
-
-
-def build_rigid_link(name: str, version: str, archives: Mapping[tuple[str, str], bytes]) -> Files:
-    """The files of the SSP archive of the two masses with a rigid link."""
-    template = string.Template((HERE / "systems" / "rigid-link.ssd").read_text(encoding="utf-8"))
-    with zipfile.ZipFile(io.BytesIO(archives[version, LINEAR])) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    return {
-        "SystemStructure.ssd": template.substitute(name=name, ssp=ssp_version([version])).encode(),
-        **{
-            f"resources/{mass}.fmu": archive_bytes(linear_system.fmu_files(system, files))
-            for mass, system in linear_system.RIGID_LINK.items()
-        },
-    }
-
-
-def parameter_binding(name: str, values: Mapping[str, str]) -> str:
-    """The element of a component that gives its Real parameters values; nothing for no values."""
-    if not values:
-        return ""
-    lines = [
-        "<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues>",
-        f'  <ssv:ParameterSet version="1.0" name="{name}"><ssv:Parameters>',
-        *(
-            f'    <ssv:Parameter name="{key}"><ssv:Real value="{value}"/></ssv:Parameter>'
-            for key, value in values.items()
-        ),
-        "  </ssv:Parameters></ssv:ParameterSet>",
-        "</ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>",
-    ]
-    return "".join(f"\n        {line}" for line in lines)
-
-
-# Files
-
-
-def write_archive(path: Path, files: Files) -> None:
-    """Write a zip archive, and put it in place as a whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_bytes(archive_bytes(files))
-    unfinished.replace(path)
-
-
-def archive_bytes(files: Files) -> bytes:
-    """A zip archive that depends on nothing but `files`."""
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w") as archive:
-        for name in sorted(files):
-            info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-            info.create_system = 3  # Unix, wherever it is made: external_attr is its file mode
-            info.external_attr = (0o755 if name.startswith("binaries/") else 0o644) << 16
-            info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, files[name])
-    return written.getvalue()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What build.py derives from a model's FMI 3.0 modelDescription.xml: FMI 2.0's, and C declarations.
+"""What build.py derives from a model's FMI 3.0 modelDescription.xml: that of FMI 2.0, and facts for c_code.py.
 
 The file of FMI 3.0 is the only one that is written by hand, with fmi-ls-manifest.xml for a model with events.
 
@@ -13,24 +13,6 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-C_TYPES = {
-    "Float32": "float",
-    "Float64": "double",
-    "Int8": "int8_t",
-    "UInt8": "uint8_t",
-    "Int16": "int16_t",
-    "UInt16": "uint16_t",
-    "Int32": "int32_t",
-    "UInt32": "uint32_t",
-    "Int64": "int64_t",
-    "UInt64": "uint64_t",
-    "Boolean": "bool",
-    "String": "fm_String",
-    "Binary": "fm_Binary",
-    "Enumeration": "int64_t",
-    "Clock": "fm_Clock",
-}
 
 # FMI 2.0 has no other types, and no arrays.
 FMI2_TYPES = {
@@ -220,13 +202,13 @@ def fmi2_description(
     ):
         root.set(name, description.attrib[name])
     root.set("guid", description.attrib["instantiationToken"])
-    root.append(_co_simulation(_child(description, "CoSimulation"), source_files))
-    root.append(_child(description, "UnitDefinitions"))
+    root.append(_co_simulation(child(description, "CoSimulation"), source_files))
+    root.append(child(description, "UnitDefinitions"))
     types = description.find("TypeDefinitions")
     if types is not None:
         root.append(_type_definitions(types))
-    root.append(_child(description, "LogCategories"))
-    root.append(_child(description, "DefaultExperiment"))
+    root.append(child(description, "LogCategories"))
+    root.append(child(description, "DefaultExperiment"))
     if manifest_path is not None:
         tool = ET.SubElement(
             ET.SubElement(root, "VendorAnnotations"), "Tool", name=manifest_path.split("/")[1]
@@ -279,7 +261,7 @@ def _elements(array: Variable) -> list[Variable]:
     return scalars
 
 
-def _child(parent: ET.Element, name: str) -> ET.Element:
+def child(parent: ET.Element, name: str) -> ET.Element:
     child = parent.find(name)
     if child is None:
         raise SystemExit(f"modelDescription.xml has no element {name}, which build.py needs.")
@@ -364,7 +346,7 @@ def _model_structure(
 
 
 def _provides_directional_derivatives(description: ET.Element) -> bool:
-    return _child(description, "CoSimulation").get("providesDirectionalDerivatives") == "true"
+    return child(description, "CoSimulation").get("providesDirectionalDerivatives") == "true"
 
 
 def _state_derivatives(description: ET.Element) -> list[Variable]:
@@ -414,166 +396,3 @@ def _unknown(
         dependencies=" ".join(number for number, _ in pairs),
         dependenciesKind=" ".join(kind for _, kind in pairs),
     )
-
-
-# C
-
-
-def c_header(
-    description: ET.Element,
-    manifest: ET.Element | None,
-    external_names: Iterable[str],
-    *,
-    has_resources: bool = False,
-) -> str:
-    """variables.h: facts of the FMU, its events, struct Variables, and the value references.
-
-    `external_names` are functions and objects that the C sources share. `has_resources`: the model has the function
-    model_load.
-    """
-    co_simulation = _child(description, "CoSimulation")
-
-    def flag(name: str) -> str:
-        return "1" if co_simulation.get(name) == "true" else "0"
-
-    identifier = co_simulation.attrib["modelIdentifier"]
-
-    members = [f"    {_declaration(v)};" for v in variables(description)]
-    members += [
-        f"    double {_array(v.member + '_slope', v)};   /* time derivative of {v.member} in the next step */"
-        for v in variables(description)
-        if v.is_interpolated
-    ]
-    references = [f"    VR_{v.member} = {v.reference}," for v in variables(description)]
-    names = [f"EVENT_{c_name(event.name)}" for event in events(manifest)]
-    most_payload = max([1, *(len(event.payload) for event in events(manifest))])
-    return "\n".join(
-        [
-            "/* Made by build.py from modelDescription.xml and fmi-ls-manifest.xml; included by model.h. */",
-            f'#define FM_MODEL_IDENTIFIER "{identifier}"',
-            f'#define FM_INSTANTIATION_TOKEN "{description.attrib["instantiationToken"]}"',
-            f"#define FM_CAN_GET_AND_SET_FMU_STATE {flag('canGetAndSetFMUState')}",
-            f"#define FM_PROVIDES_DIRECTIONAL_DERIVATIVES {flag('providesDirectionalDerivatives')}",
-            f"#define FM_HAS_EVENT_MODE {flag('hasEventMode')}",
-            f"#define FM_HAS_RESOURCES {int(has_resources)}",
-            "",
-            "/* Several of these FMUs can be linked into one program. FMI functions have a prefix too. */",
-            *(f"#define {name} {identifier}_{name}" for name in external_names),
-            f"#define FMI2_FUNCTION_PREFIX {identifier}_",
-            f"#define FMI3_FUNCTION_PREFIX {identifier}_",
-            "",
-            f"enum {{ {', '.join([*names, 'FM_EVENT_COUNT'])} }};",
-            f"enum {{ FM_MOST_PAYLOAD = {most_payload} }};",
-            '#include "event_memory.h"',
-            "",
-            "typedef struct {",
-            *members,
-            "    fm_Memory memory;",
-            "} Variables;",
-            "",
-            "enum {",
-            *references,
-            "};",
-            "",
-        ]
-    )
-
-
-def c_source(
-    description: ET.Element, manifest: ET.Element | None, version: str, *, by_element: bool = False
-) -> str:
-    """variables.c: the table of the variables, their start values, and the events.
-
-    `by_element`: in FMI 3.0 too, arrays are scalars in the description of the FMU.
-    """
-    ordered = sorted(variables(description), key=lambda v: v.reference)
-    starts = [f"    .{v.member} = {_c_start(v)}," for v in ordered if v.start is not None]
-    clocks = {v.reference: v.member for v in ordered if v.type == "Clock"}
-    has_arrays = version == "fmi3" and not by_element
-    rows = [_c_row(v, clocks) for v in ordered] if has_arrays else _scalar_rows(description)
-    return "\n".join(
-        [
-            "/* Made by build.py from modelDescription.xml and fmi-ls-manifest.xml. */",
-            '#include "instance.h"',
-            "",
-            "const Variables fm_start_values = {",
-            *starts,
-            "};",
-            "",
-            "const fm_Variable fm_variables[] = {",
-            *(f"    {row}," for row in rows),
-            "};",
-            "",
-            "const size_t fm_variable_count = sizeof fm_variables / sizeof *fm_variables;",
-            "",
-            "const fm_Event fm_events[] = {",
-            *(f"    {_c_event(event)}," for event in events(manifest)),
-            "    {0}",
-            "};",
-            "",
-        ]
-    )
-
-
-def _declaration(variable: Variable) -> str:
-    return f"{C_TYPES[variable.type]} {_array(variable.member, variable)}"
-
-
-def _array(member: str, variable: Variable) -> str:
-    """The declarator of a member with as many elements as a variable."""
-    return f"{member}[{variable.length}]" if variable.length > 1 else member
-
-
-def _c_start(variable: Variable) -> str:
-    start = variable.start or ""
-    if variable.type == "String":
-        return '{"' + re.sub(r'(["\\])', r"\\\1", start) + '"}'
-    if variable.type == "Binary":
-        values = bytes.fromhex(start)
-        return f"{{{len(values)}, {{{', '.join(map(str, values))}}}}}"
-    return f"{{{', '.join(start.split())}}}" if variable.length > 1 else start
-
-
-def _c_row(variable: Variable, clocks: dict[int, str]) -> str:
-    clock = "0" if variable.clock is None else _offset(clocks[variable.clock])
-    return _row(variable, variable.member, clock)
-
-
-def _scalar_rows(description: ET.Element) -> list[str]:
-    """FMI 2.0 sees the count of a clock and the elements of an array; it does not know clocked variables."""
-    whole = {v.reference: v for v in variables(description)}
-    rows, array = [], None
-    for v in sorted(fmi2_variables(description), key=lambda v: v.reference):
-        array = whole.get(v.reference, array)
-        assert array is not None
-        part = ""
-        if array.type == "Clock":
-            part = ".count"
-        elif array.length > v.length:
-            part = f"[{v.reference - array.reference}]"
-        rows.append(_row(v, array.member, "0", part, array.role))
-    return rows
-
-
-def _row(
-    variable: Variable, member: str, clock: str, part: str = "", role: str | None = None
-) -> str:
-    """The row of a variable that is a member of Variables, or a part of it such as [0]."""
-    slope = _offset(f"{member}_slope{part}") if variable.is_interpolated else "0"
-    is_discrete = variable.is_changing and variable.variability != "continuous"
-    return (
-        f"{{{variable.reference}, FM_{variable.type.upper()}, {' | '.join(variable.settable) or '0'}, "
-        f"{variable.length}, {_offset(member + part)}, {slope}, {role or variable.role}, "
-        f'{"true" if is_discrete else "false"}, {clock}, "{variable.name}"}}'
-    )
-
-
-def _c_event(event: Event) -> str:
-    shared = "true" if event.is_shared else "false"
-    offsets = [_offset(m) if m else "0" for m in (event.announce, event.trigger)]
-    payload = ", ".join(map(_offset, event.payload)) or "0"
-    return f'{{"{event.name}", {shared}, {", ".join(offsets)}, {{{payload}}}}}'
-
-
-def _offset(member: str) -> str:
-    return f"offsetof(Variables, {member})"

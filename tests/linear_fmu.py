@@ -1,4 +1,4 @@
-"""FMUs of linear systems with given matrices, for tests: see ``fmus/linear_system.py``.
+"""FMUs of linear systems with given matrices, for tests: see ``fmus/linear_writer.py``.
 
 path = linear_fmu(folder / "a.fmu", "fmi3", a=[[-1.0]], b=[[1.0]], c=[[1.0]], inputs=["u"], outputs=["y"])
 """
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from linear_system import LinearSystem, write_fmu
+from linear_system import LinearSystem
+from linear_writer import write_fmu
 
 from fmimaster.errors import FileError
 from fmimaster.reference_files import reference_path

@@ -1,4 +1,4 @@
-/* x' = A x + B u + e, y = C x + D u + f, with matrices from a file. See readme.md and linear_system.py. */
+/* x' = A x + B u + e, y = C x + D u + f, with matrices from a file. See readme.md and linear_writer.py. */
 enum { MOST = 16, STATES = MOST, INPUTS = MOST };   /* as MOST of linear_system.py */
 #include "state_space.h"
 
@@ -119,7 +119,7 @@ double model_partial(const Variables *v, uint32_t unknown, uint32_t known)
     return NAN;
 }
 
-/* The file of linear_system.py: numbers of states, inputs and outputs, microStep, A, B, C, D, e, f, x(0), u(0) */
+/* The file of linear_writer.py: numbers of states, inputs and outputs, microStep, A, B, C, D, e, f, x(0), u(0) */
 enum { HEAD = 4, LONGEST_FILE = HEAD + 4 * MOST * MOST + 4 * MOST, LONGEST_PATH = 4096 };
 
 static const double *take(const double *from, double *to, int count)

@@ -13,7 +13,8 @@ from edited_fmu import edited_fmu
 from fmpy.fmi1 import FMICallException
 from fmpy.validation import validate_fmu
 from linear_fmu import linear_fmu
-from linear_system import DATA, MOST, LinearSystem
+from linear_system import MOST, LinearSystem
+from linear_writer import DATA
 from numpy.typing import NDArray
 from pytest import approx
 from reference_instance import Instance
