@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import cos, exp, hypot, inf, sin
+from math import cos, exp, hypot, sin
 from typing import Any
 
-import numpy as np
 import pytest
 from python_fmu import PythonFmu
 
@@ -391,76 +390,3 @@ def test_an_algorithm_that_tries_a_step_twice_around_early_returns_finds_twelve_
     assert [e.name for e in twice.events] == [e.name for e in once.events]
     times = [[e.time for e in r.events] for r in (once, twice)]
     assert times[1] == pytest.approx(times[0], abs=1e-3)
-
-
-# A solver for algebraic loops -----------------------------------------------------------------------------------------
-
-
-@dataclass
-class Anderson(Hook):
-    """Anderson's method with one point before, for a single torn output; asks for passes until it is at rest."""
-
-    slot: int
-    name: str = "Anderson"
-    guess: float | None = None
-    before: tuple[float, float] | None = None
-
-    def __call__(self, store: ValueStore) -> bool:
-        outputs = store.outputs[DataType.FLOAT64]
-        if self.guess is None:  # at the start of a step: from a bad guess
-            self.guess = outputs[self.slot] = 0.0
-            return False
-        new = float(outputs[self.slot])
-        residual = new - self.guess
-        if abs(residual) <= 1e-12 * abs(new):
-            self.guess = self.before = None
-            return False
-        mixed = new
-        if self.before is not None:
-            old, old_residual = self.before
-            mixed = new - residual / (residual - old_residual) * (new - old)
-        self.before = new, residual
-        self.guess = outputs[self.slot] = mixed
-        return True
-
-
-@dataclass(frozen=True)
-class Solved(Algorithm):
-    """The base again and again, until a solver is content with its torn output."""
-
-    base: Algorithm
-    torn: tuple[int, str]
-
-    def emit(self, plan: Plan, p: Emitter) -> None:
-        places = p.save(plan.members)
-        i, name = self.torn
-        solver = Anderson(plan.layout.slots[i, Group.OUTPUTS, name][1].start)
-        p.call(solver)
-        with p.repeat(least=1, most=20, tolerance=inf):
-            p.restore(places)
-            self.base.emit(plan, p)
-            p.call(solver)
-
-
-def test_a_hook_solves_a_loop_of_two_feedthrough_fmus(backend: Backend) -> None:
-    u, y = "Float64_continuous_input", "Float64_continuous_output"
-    system = SystemBuilder("loop")
-    for name in "ab":
-        system.add(name, reference_path("fmi3/Feedthrough.fmu"))
-    system.connect(f"b.{y}", f"a.{u}", factor=-0.75, offset=1.0)
-    system.connect(f"a.{y}", f"b.{u}", factor=1.0, offset=2.0)
-    simulation = Simulation(
-        system.build(),
-        algorithm=Solved(GaussSeidel(), (1, y)),
-        stop_time=1,
-        step_size=0.25,
-        output_variables=[f"?.{y}"],
-        backend=backend,
-    )
-    results = simulation.run()
-    # a = 1 - 0.75 b, b = a + 2
-    assert results[f"a.{y}"][1:] == pytest.approx(np.full(4, -2 / 7), rel=1e-12)
-    assert results[f"b.{y}"][1:] == pytest.approx(np.full(4, 12 / 7), rel=1e-12)
-    assert results.statistics is not None
-    # three passes: two to know the slope of the loop, one to see that the solution is one; fixed points would take 90
-    assert {i.calls for i in results.statistics.instances} == {4 * 3}
