@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from fmimaster.commands.optimize import algorithm_words, candidate_facts, number, searched, told
 from fmimaster.commands.text import aligned, section
 from fmimaster.optimization.comparison import PRESENT, ComparedSequence, compare
+from fmimaster.optimization.compromises import compromises
 from fmimaster.optimization.sequence_search import SequenceSearch
 from fmimaster.optimization.signature import Signature
 from fmimaster.simulation import Simulation
@@ -17,9 +19,17 @@ def comparison(simulation: Simulation) -> dict[str, Any]:
     """Simulate sequences, and what came out as plain data."""
     search = SequenceSearch(simulation, Signature(), tell=told())
     rows = searched(search, lambda: compare(search))
+    cores = simulation.threads or os.cpu_count() or 1
+    seconds = search.runs.seconds
+    found = compromises(search.prepared.plan, search.groups, seconds, cores) if cores > 1 else ()
     return {
         "algorithm": algorithm_words(search.runs.algorithm),
         "sequences": [_facts(row) for row in rows],
+        "threads": cores,
+        "compromises": [
+            {"levels": [list(k) for k in c.levels], "cost": c.cost, "seconds": c.seconds}
+            for c in found
+        ],
     }
 
 
@@ -51,6 +61,22 @@ def page(facts: Mapping[str, Any]) -> list[str]:
         *section(f"Sequences compared ({facts['algorithm']})", aligned([heads, below, *rows])),
         "  errors are distances from results extrapolated to the step size 0, differences those from the results with the",
         f"  present sequence ('{PRESENT}'); both are relative to the size of the outputs",
+        *_compromises(facts),
+    ]
+
+
+def _compromises(facts: Mapping[str, Any]) -> list[str]:
+    if not facts["compromises"]:
+        return []
+    rows = [
+        ("; ".join(map(", ".join, c["levels"])), f"{c['cost']:.4g}", f"{c['seconds'] * 1e6:.4g} us")
+        for c in facts["compromises"]
+    ]
+    title = f"Compromises of stale inputs and speed on {facts['threads']} threads, as measured"
+    heads = ("levels (--levels)", "feed-through", "FMUs, per step")
+    return [
+        *section(title, aligned([heads, *rows])),
+        "  no other sequence has both fewer stale inputs and faster steps",
     ]
 
 

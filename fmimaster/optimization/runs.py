@@ -54,6 +54,9 @@ class Runs:
     ----------
     failures : trial → error
         Those that failed.
+    seconds : name of the component → s
+        Wall time of one communication step, all its sweeps included, in the first simulation that was made; empty before
+        that.
     algorithm : GaussSeidel
     closed : bool
         Whether no more simulations are made: trials that were not made before have no rows then.
@@ -86,6 +89,7 @@ class Runs:
         self._groups, self._kept, self._tell = groups, kept, tell
         self._rows: dict[Trial, NDArray[np.float64]] = {}
         self.failures: dict[Trial, FmimasterError] = {}
+        self.seconds: dict[str, float] = {}
         self.closed = False
 
     @property
@@ -128,6 +132,9 @@ class Runs:
             if self._rows:  # all runs would give the same
                 warnings.simplefilter("ignore", AccuracyWarning)
             results = simulation.run()
+        if not self.seconds:
+            steps = max(1, results.statistics.steps)
+            self.seconds = {one.name: one.seconds / steps for one in results.statistics.instances}
         if self._kept is not None:
             self._kept.put(trial, results)
         return results

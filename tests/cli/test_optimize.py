@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -158,6 +159,25 @@ def test_what_means_nothing_is_refused(
 def test_a_single_fmu_has_no_sequence(capfd: pytest.CaptureFixture[str]) -> None:
     message = command(capfd, "optimize", reference("fmi3/Dahlquist.fmu")).error
     assert "There is nothing to optimize" in message
+
+
+def test_plan_compares_compromises_of_cost_and_speed_if_there_are_threads(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """sequence.md 3: the compromise of the makespan, with measured run times, and the cost."""
+    system = reference("systems/four-units-fmi3.ssp")
+    outcome = command(capfd, "plan", system, "--compare", "--json", "--threads", "2", *SHORT[:4])
+    compared = json.loads(outcome.out)["comparison"]
+    first, *others = compared["compromises"]
+    assert first["levels"] == [["S3"], ["S4"], ["S1"], ["S2"]]
+    assert first["cost"] == pytest.approx(0.03)
+    assert others
+    for one, faster in itertools.pairwise(compared["compromises"]):
+        assert one["cost"] < faster["cost"]
+        assert one["seconds"] > faster["seconds"] > 0
+    lines = page(compared)
+    assert "Compromises of stale inputs and speed on 2 threads, as measured" in lines
+    assert any(line.split()[:4] == ["S3;", "S4;", "S1;", "S2"] for line in lines)
 
 
 def test_plan_compares_sequences_by_prediction_and_simulation(
