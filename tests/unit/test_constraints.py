@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_line import changed
 from edited_fmu import edited_fmu
@@ -325,3 +326,66 @@ def test_an_fmu_that_cannot_go_back_is_refused(carts: Carts) -> None:
 def test_an_algorithm_that_steps_whole_systems_only_is_refused(carts: Carts) -> None:
     with pytest.raises(OptionError, match="The constraint 'joint' cannot be solved: "):
         run(carts(), algorithm=Waveform(GaussSeidel(), sweeps=2, tolerance=1e-8))
+
+
+# Several at once
+
+
+def cart(path: Path, mass: float, **more: Any) -> Path:
+    """m v' = F - D u: two forces, and a damper to something with the speed u."""
+    return linear_fmu(
+        path,
+        "fmi3",
+        a=[[0, 1], [0, 0]],
+        b=[[0, 0, 0], [1 / mass, 1 / mass, -2.0 / mass]],
+        c=[[1, 0], [0, 1]],
+        inputs=["F", "G", "u"],
+        outputs=["x", "v"],
+        **more,
+    )
+
+
+@pytest.mark.parametrize("level", Level)
+@pytest.mark.usefixtures("each_executor")
+def test_constraints_that_share_a_component_are_solved_together(
+    tmp_path: Path, level: Level
+) -> None:
+    """Three carts of 1, 2 and 3 kg in a row, the first pulled by 12 N: a = 2 m/s2, and joints with 10 N and 6 N."""
+    system = SystemBuilder("train")
+    for k, mass in enumerate((1.0, 2.0, 3.0), start=1):
+        system.add(f"c{k}", cart(tmp_path / f"c{k}.fmu", mass))
+    system.set("c1.G", 12.0)
+    system.constrain(
+        "j1", ConstraintEnd("c1", "F", "x", "v"), ConstraintEnd("c2", "F", "x", "v"), level=level
+    )
+    system.constrain(
+        "j2", ConstraintEnd("c2", "G", "x", "v"), ConstraintEnd("c3", "F", "x", "v"), level=level
+    )
+    results = run(system)
+    for k in (1, 2, 3):
+        assert results[f"c{k}.x"] == approx(results.time**2, abs=1e-12)
+    assert results["j1.force"][1:] == approx([-10.0] * 10, abs=1e-9)
+    assert results["j2.force"][1:] == approx([-6.0] * 10, abs=1e-9)
+    [loop] = results.statistics.loops
+    assert (loop.solutions, loop.most_sweeps) == (10, 4)  # a trial for each force, and the solution
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_a_constraint_and_other_couplings_of_its_ends_are_solved_together(tmp_path: Path) -> None:
+    """Each cart damps the other's motion: m1 v' = F - 2 v, m2 v' = -F - 2 v; (m1 + m2) v' = -4 v.
+
+    Inputs are held at the value of the end of a step: v(t + H) = v(t) / (1 + 4 H / 3), by implicit Euler.
+    """
+    system = SystemBuilder("dampers")
+    for name, mass in (("a", 1.0), ("b", 2.0)):
+        system.add(name, cart(tmp_path / f"{name}.fmu", mass, x0=[0.0, 1.0]))
+    system.connect("a.v", "b.u")
+    system.connect("b.v", "a.u")
+    system.constrain(
+        "j", ConstraintEnd("a", "F", velocity="v"), ConstraintEnd("b", "F", velocity="v")
+    )
+    results = run(system)
+    v = (1 + 4 * 0.1 / 3) ** -np.arange(11.0)
+    for name in ("a", "b"):
+        assert results[f"{name}.v"] == approx(v, rel=1e-8)
+    assert results["j.force"][1:] == approx(np.diff(v) / 0.1 + 2 * v[1:], abs=1e-7)
