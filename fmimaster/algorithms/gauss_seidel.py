@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Mode, Steps
+from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Mode, Order
 from fmimaster.algorithms.subsequence import SUBSEQUENCE, Subsequence
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Group
@@ -85,7 +85,7 @@ class GaussSeidel(Algorithm):
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
-        self.mode.emit(self._steps(plan), self.inputs, plan, p)
+        self.mode.emit(self._order(plan), self.inputs, plan, p)
 
     def notes(self, plan: Plan) -> tuple[str, ...]:
         """What each instance is given in this mode, by the capabilities of its FMU."""
@@ -114,23 +114,15 @@ class GaussSeidel(Algorithm):
                     f"GaussSeidel: connections from '{source}' to components that are solved together are stale, but not "
                     f"those to '{other}', which is one of them. Give all of them."
                 )
-        sources = [k for k in sources if p.is_ahead(k)]
-        if not sources:
+        with p.reverted({k: p.keep_begin() for k in sources if p.is_ahead(k)}):
             yield
-            return
-        begin, now = p.keep_begin(), p.keep()
-        for k in sources:
-            p.revert(k, begin)
-        yield
-        for k in sources:
-            p.revert(k, now)
 
     def _treatments(self, plan: Plan, is_fallback: bool) -> Iterator[str]:
-        steps = self._steps(plan)
-        group_of = {i: n for n, group in enumerate(steps.groups) for i in group}
+        order = self._order(plan)
+        group_of = {i: n for n, group in enumerate(order.groups) for i in group}
         found: dict[str, list[str]] = {}
         for i in plan.members:
-            older = {*steps.later.get(i, ()), *steps.stale.get(i, ())}
+            older = {*order.later.get(i, ()), *order.stale.get(i, ())}
             fresh = any(
                 group_of.get(route.link.source, -1) < group_of[i] and route.link.source not in older
                 for route in plan.routes.get((i, Group.CONTINUOUS), ())
@@ -141,7 +133,7 @@ class GaussSeidel(Algorithm):
         for what, names in found.items():
             yield f"{listed(names)}: {what}"
 
-    def _steps(self, plan: Plan) -> Steps:
+    def _order(self, plan: Plan) -> Order:
         """The groups of instances that step at the same time, and which of their sources count as not yet stepped."""
         sequence, stale = plan.trigger_sequence, self._stale(plan)
         arcs = [(k, i) for i in sequence for k in plan.sources[i]]
@@ -163,14 +155,14 @@ class GaussSeidel(Algorithm):
             for i in sequence
         }
         old = {i: tuple(k for k in sorted(plan.sources[i]) if (k, i) in stale) for i in sequence}
-        return Steps(groups, _not_empty(later), _not_empty(old))
+        return Order(groups, _not_empty(later), _not_empty(old))
 
     def _bounded(self, plan: Plan, most: int) -> tuple[tuple[int, ...], ...]:
         """At most so many levels, whatever the sequence."""
-        order = plan.sequence_chosen_by
-        if order in GIVEN:
+        chooser = plan.sequence_chosen_by
+        if chooser in GIVEN:
             raise OptionError(
-                f"most_levels={most}: which component is on which level is chosen, but {order} has given a sequence. "
+                f"most_levels={most}: which component is on which level is chosen, but {chooser} has given a sequence. "
                 "Leave the sequence out (--sequence automatic), or use levels without a bound."
             )
         names = [plan.instances[i].name for i in plan.members]

@@ -23,7 +23,7 @@ MIDDLE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Order:
     """The instances of a trigger sequence in the groups that step at the same time."""
 
     groups: tuple[tuple[int, ...], ...]
@@ -49,12 +49,8 @@ class Steps:
         """
         older = dict.fromkeys(self.later.get(instance, ()), start)
         older |= {k: begin for k in self.stale.get(instance, ()) if p.is_ahead(k)}
-        now = p.keep() if older else start
-        for source, buffer in older.items():
-            p.revert(source, buffer)
-        yield
-        for source in older:
-            p.revert(source, now)
+        with p.reverted(older):
+            yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +120,13 @@ class Mode(ABC):
     def treatment(self, plan: Plan, instance: int) -> Treatment:
         """What is done for an instance, by the capabilities of its FMU."""
 
-    def emit(self, steps: Steps, inputs: Polynomial, plan: Plan, p: Emitter) -> None:
+    def emit(self, order: Order, inputs: Polynomial, plan: Plan, p: Emitter) -> None:
         """Write the steps of all groups; ``inputs`` are those whose source has not stepped."""
-        start = p.keep() if steps.later else 0
-        begin = p.keep_begin() if steps.stale else 0
-        for group in steps.groups:
+        start = p.keep() if order.later else 0
+        begin = p.keep_begin() if order.stale else 0
+        for group in order.groups:
             treatments = {
-                i: self.treatment(plan, i) if steps.is_behind(i, plan, p) else AT_THE_END
+                i: self.treatment(plan, i) if order.is_behind(i, plan, p) else AT_THE_END
                 for i in group
             }
             for parts in sorted({t.parts for t in treatments.values()}):
@@ -139,14 +135,14 @@ class Mode(ABC):
                 for k in range(parts):
                     with p.over(k / parts, (k + 1) / parts) if parts > 1 else nullcontext():
                         for i in chosen:
-                            with steps.sources_of(i, p, start, begin):
+                            with order.sources_of(i, p, start, begin):
                                 give(i, treatments[i], inputs, since.get(i, ()), p)
                         p.step_all(chosen)
             for i in group:
                 p.get(i)
             for i in group:
                 if treatments[i].is_corrected:
-                    with steps.sources_of(i, p, start, begin):
+                    with order.sources_of(i, p, start, begin):
                         correct(i, plan, p)
 
 

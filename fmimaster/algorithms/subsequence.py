@@ -9,7 +9,7 @@ from typing import ClassVar
 from fmimaster.algorithms.modes import (
     LINEAR,
     Mode,
-    Steps,
+    Order,
     Treatment,
     can_be_divided,
     correct,
@@ -62,7 +62,7 @@ class Subsequence(Mode):
         can_be_corrected = correction is not None and correction.means is not None
         return Treatment(what, self.parts, is_held=is_held, is_corrected=can_be_corrected)
 
-    def emit(self, steps: Steps, inputs: Polynomial, plan: Plan, p: Emitter) -> None:
+    def emit(self, order: Order, inputs: Polynomial, plan: Plan, p: Emitter) -> None:
         """Write the steps of all groups; each buffer holds all outputs after one part."""
         if any(plan.instances[i].may_return_early for i in plan.trigger_sequence):
             raise OptionError(
@@ -73,8 +73,8 @@ class Subsequence(Mode):
         points = [p.new_buffer() for _ in range(self.parts + 1)]
         for point in points:
             p.keep_in(point)
-        writing = _Writing(steps, inputs, plan, p, points, start, begin)
-        for group in steps.groups:
+        writing = _Writing(order, inputs, plan, p, points, start, begin)
+        for group in order.groups:
             treatments = {i: self.treatment(plan, i) for i in group}
             divided = {i: t for i, t in treatments.items() if t.parts == self.parts}
             whole = {i: t for i, t in treatments.items() if i not in divided}
@@ -87,7 +87,7 @@ class Subsequence(Mode):
 class _Writing:
     """Writes the steps of one group after the other."""
 
-    steps: Steps
+    order: Order
     inputs: Polynomial
     plan: Plan
     p: Emitter
@@ -106,7 +106,7 @@ class _Writing:
             return
         p.recall(self.points[0])
         for i in chosen:
-            with self.steps.sources_of(i, p, self.start, self.begin):
+            with self.order.sources_of(i, p, self.start, self.begin):
                 correct(i, self.plan, p)
         p.keep_in(self.points[0])
 
@@ -118,13 +118,13 @@ class _Writing:
             since = tuple(dict.fromkeys((self.points[k], self.points[0], self.begin)))
             with p.over(k / parts, (k + 1) / parts):
                 for i, treatment in group.items():
-                    with self.steps.sources_of(i, p, self.start, self.begin):
+                    with self.order.sources_of(i, p, self.start, self.begin):
                         give(i, treatment, self.inputs, since, p)
                 p.step_all(group)
             for i in group:
                 p.get(i)
             for i, treatment in group.items():
-                with self.steps.sources_of(i, p, self.start, self.begin):
+                with self.order.sources_of(i, p, self.start, self.begin):
                     if treatment.is_corrected and treatment.is_held:
                         correct(i, self.plan, p)
                     elif treatment.is_corrected and k + 1 == parts:
@@ -138,14 +138,14 @@ class _Writing:
             return
         p.recall(self.points[-1])
         for i, treatment in group.items():
-            with self.steps.sources_of(i, p, self.start, self.begin):
+            with self.order.sources_of(i, p, self.start, self.begin):
                 give(i, treatment, self.inputs, (self.points[0], self.begin), p)
         p.step_all(group)
         for i in group:
             p.get(i)
         for i, treatment in group.items():
             if treatment.is_corrected:
-                with self.steps.sources_of(i, p, self.start, self.begin):
+                with self.order.sources_of(i, p, self.start, self.begin):
                     correct(i, self.plan, p)
         end = p.keep()
         for point in self.points[1:]:

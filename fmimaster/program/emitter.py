@@ -405,6 +405,16 @@ class Emitter:
         yield
         self._wants_begin = outer
 
+    @contextmanager
+    def reverted(self, instances: Mapping[int, int]) -> Iterator[None]:
+        """What is written inside finds the outputs of these instances as they are in a buffer: instance → buffer."""
+        now = self.keep() if instances else 0
+        for instance, buffer in instances.items():
+            self.revert(instance, buffer)
+        yield
+        for instance in instances:
+            self.revert(instance, now)
+
     def revert(self, instance: int, buffer: int) -> None:
         """Outputs of one instance, and when they were read ← buffer."""
         self._write(Revert(instance, buffer))
