@@ -69,20 +69,21 @@ def loop_notes(
             notes.append(f"{what}, as the settings say (loops). {instead}")
         elif unsolved.loop.assumed and loops is Loops.REAL:
             notes.append(
-                f"{what}, because it may be no loop: {_names(undeclared, plan)} does not declare on which inputs its "
-                f"outputs depend. {instead} To solve it: loops=Loops.ALL (--loops all)."
+                f"{what}, because it may be no loop: {_names(undeclared, plan)} {_do(undeclared)} not declare on "
+                f"which inputs {_their(undeclared)} outputs depend. {instead} To solve it: loops=Loops.ALL (--loops all)."
             )
         elif stuck:
             warnings.append(
-                f"{what}: {_names(stuck, plan)} cannot get and set its FMU state (canGetAndSetFMUState is false). "
-                f"{instead} Take short steps, or an FMU that can."
+                f"{what}: {_names(stuck, plan)} cannot get and set {_their(stuck)} FMU state "
+                f"(canGetAndSetFMUState is false). {instead} Take short steps, or an FMU that can."
             )
         elif hindrance:
             warnings.append(f"{what}: {hindrance} {instead}")
         else:
             notes.append(
-                f"{what} as a whole, because a part of it may be no loop: {_names(undeclared, plan)} does not declare on "
-                f"which inputs its outputs depend. {instead} To solve it: loops=Loops.ALL (--loops all)."
+                f"{what} as a whole, because a part of it may be no loop: {_names(undeclared, plan)} "
+                f"{_do(undeclared)} not declare on which inputs {_their(undeclared)} outputs depend. {instead} To solve "
+                "it: loops=Loops.ALL (--loops all)."
             )
     return notes, warnings
 
@@ -115,3 +116,11 @@ def _undeclared(unsolved: UnsolvedLoop, plan: Plan) -> list[int]:
 
 def _names(instances: list[int], plan: Plan) -> str:
     return " and ".join(sorted(f"'{plan.instances[i].name}'" for i in instances))
+
+
+def _do(instances: list[int]) -> str:
+    return "does" if len(instances) == 1 else "do"
+
+
+def _their(instances: list[int]) -> str:
+    return "its" if len(instances) == 1 else "their"
