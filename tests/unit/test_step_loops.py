@@ -431,3 +431,35 @@ def test_an_fmu_that_follows_its_inputs_solves_the_loop_with_lines(simulation: S
     algorithm = GaussSeidel(Polynomial(2, 0))
     made = simulation(units, BESIDE, algorithm=algorithm, stop_time=0.2, step_size=0.1, strict=True)
     assert made.run()["a.y"][-1] == pytest.approx(1.2 / 4, rel=1e-9)
+
+
+@pytest.mark.usefixtures("each_executor")
+@pytest.mark.parametrize("undeclared", [(), ("y1", "y2")], ids=["G1", "G3"])
+def test_a_loop_that_is_only_assumed_gives_the_values_of_no_loop(
+    simulation: Simulate, undeclared: tuple[str, ...]
+) -> None:
+    """loops.md 1, G1 and G3, in Step Mode: y1 = 2 u1, y = 3 u, y2 = u2 + 1; u1 = 1 + t."""
+    a = PythonFmu(
+        inputs={"u1": 0.0, "u2": 0.0},
+        outputs={"y1": lambda v: 2 * v.u1, "y2": lambda v: v.u2 + 1},
+        depends={"y1": ["u1"], "y2": ["u2"]},
+        undeclared=undeclared,
+    )
+    b = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: 3 * v.u}, depends={"y": ["u"]})
+    connections = ["s.y -> a.u1", "a.y1 -> b.u", "b.y -> a.u2"]
+    made = simulation(
+        {"a": a, "b": b, "s": source()},
+        connections,
+        algorithm=GaussSeidel(),
+        loops=Loops.ALL,
+        stop_time=0.2,
+        step_size=0.1,
+    )
+    results = made.run()
+    u1 = 1 + results.time
+    assert results["a.y1"] == pytest.approx(2 * u1, rel=1e-12)
+    if undeclared:  # solved; without a loop the last output is late by a step
+        assert results["b.y"] == pytest.approx(6 * u1, rel=1e-12)
+        assert results["a.y2"] == pytest.approx(6 * u1 + 1, rel=1e-12)
+    else:
+        assert not made.prepare().plan.step_groups
