@@ -24,7 +24,7 @@ INSTRUCTIONS = (
 AGREEMENT = (*INSTRUCTIONS, "tests/agreement/test_real_fmus.py")
 """The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
 
-LOOPS = "tests/unit/test_loops_at_the_start.py"
+LOOPS = "tests/unit/test_loops_in_c.py"
 """The solver of algebraic loops, which is no instruction."""
 
 
@@ -157,15 +157,13 @@ def test_one_wrong_instruction_is_noticed(
         ("upper[p][used] = product;", "upper[p][used] = -product;"),
         ("memmove(steps + n, steps,", "memmove(steps, steps,"),
         ("allowed += d->relative[i] * fabs(d->x[i]);", ""),
-        ("d->counts[SWEEPS] == d->most;", "d->counts[SWEEPS] == d->most - 1;"),
-        ("d->x[i] = *single;", ""),
     ],
 )
 def test_a_wrong_solver_of_loops_is_noticed(
     right: str, wrong: str, quick_build: Build, server: TestServer, tmp_path: Path
 ) -> None:
     kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
-    run = server.run(kernel, LOOPS, "-k", "random_loops and native")
+    run = server.run(kernel, LOOPS, "-k", "random_loops")
     assert run.status == 1, run.output[-2000:]
     assert "1 failed" in run.output
 

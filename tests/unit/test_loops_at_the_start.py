@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loop_cases import CASES, MORE, MOST_SWEEPS, LoopCase, Unit, names_of
+from loop_benches import bench_of, fmu_of, sweeps, units_of
+from loop_cases import CASES, MORE, MOST_SWEEPS, Unit
 from pytest import approx
 from python_fmu import Bench, PythonFmu
 
-from fmimaster.algorithms.settling import Settling
-from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import AccuracyWarning, LoopError
 from fmimaster.results.results import Results
-from fmimaster.run.choice import Backend
 from fmimaster.system.model import DataType, DependencyKind
 from fmimaster.system.states import Call
 
@@ -29,44 +27,6 @@ RING = ["a.y -> b.u", "b.y -> a.u"]
 
 CLOSE = 1e-8
 """loops.md, section 4: "to reach the values to 1e-8 relative"; the reference runs have a tolerance of 1e-10."""
-
-SOLVER = LoopSolver(relative=1e-10)
-
-
-def fmu_of(unit: Unit, *, derivatives: bool = False) -> PythonFmu:
-    names = names_of(unit)
-
-    def values(v: Any) -> list[float]:
-        return [getattr(v, name) for name in names]
-
-    def partial_of(k: int) -> Callable[[Any], float]:
-        return lambda v: unit.partials(*values(v))[k]
-
-    nominal = {} if unit.nominal is None else {"nominal": unit.nominal, "has_nominal": True}
-    return PythonFmu(
-        inputs=dict(zip(names, unit.start, strict=True)),
-        outputs={"y": lambda v: unit.function(*values(v))},
-        depends={"y": names},
-        attributes={"y": nominal},
-        partials={"y": {name: partial_of(k) for k, name in enumerate(names)}}
-        if derivatives
-        else None,
-    )
-
-
-def units_of(case: LoopCase, *, derivatives: bool = False) -> dict[str, PythonFmu]:
-    return {name: fmu_of(unit, derivatives=derivatives) for name, unit in case.units.items()}
-
-
-def bench_of(case: LoopCase, **options: Any) -> Bench:
-    units = units_of(case, **options)
-    return Bench(units, case.connections, case.start, settling=Settling(SOLVER))
-
-
-def sweeps(bench: Bench) -> int:
-    """Sweeps over all loops."""
-    return sum(h.solutions.sweeps for h in bench.programs.hooks if h.solutions)
-
 
 SOLVED = [name for name, case in CASES.items() if case.solution]
 FAILING = [name for name, case in CASES.items() if case.reason]
@@ -125,78 +85,6 @@ def test_the_order_of_listing_changes_no_bit(name: str) -> None:
         found.append({f"{unit}.y": bench.value(f"{unit}.y") for unit in case.units})
     assert found[1] == found[0]
     assert found[2] == found[0]
-
-
-@pytest.mark.parametrize("derivatives", [False, True])
-@pytest.mark.parametrize("name", [*SOLVED, *FAILING])
-def test_both_executors_make_the_same_calls_with_the_same_values(
-    monkeypatch: pytest.MonkeyPatch, name: str, derivatives: bool
-) -> None:
-    logs = []
-    for backend in (Backend.REFERENCE, Backend.FASTEST):
-        monkeypatch.setattr(Bench, "backend", backend)
-        bench = bench_of(CASES[name], derivatives=derivatives)
-        try:
-            bench.initialize()
-        except LoopError as error:
-            logs.append(str(error))
-        logs.append(str([i.log for i in bench.instances.values()]))
-    assert logs[: len(logs) // 2] == logs[len(logs) // 2 :]
-
-
-def random_ring(seed: int) -> dict[str, PythonFmu]:
-    """Arrays of 3 in double and of 2 in single precision around a ring of two, nearly linear."""
-    rng = np.random.default_rng(seed)
-    n, m = 3, 2
-    matrices = [0.4 * rng.normal(size=shape) for shape in ((n, n), (n, m), (m, n), (m, m))]
-    shift = rng.normal(size=n + m)
-
-    def first(v: Any) -> list[float]:
-        return list(matrices[0] @ (v.u + 0.1 * np.sin(v.u)) + matrices[1] @ v.s + shift[:n])
-
-    def second(v: Any) -> list[float]:
-        return list(matrices[2] @ v.u + matrices[3] @ v.s + shift[n:])
-
-    single = {"type": DataType.FLOAT32, "shape": (m,)}
-    attributes: dict[str, dict[str, Any]] = {
-        "u": {"shape": (n,), "nominal": 3.0, "has_nominal": True},
-        "s": single,
-        "y": {"shape": (n,)},
-        "z": single,
-    }
-    a = PythonFmu(
-        inputs={"u": 0.0, "s": 0.0},
-        outputs={"y": first, "z": second},
-        depends={"y": ["u", "s"], "z": ["u", "s"]},
-        attributes=attributes,
-    )
-    b = PythonFmu(
-        inputs={"u": 0.0, "s": 0.0},
-        outputs={"y": lambda v: v.u, "z": lambda v: v.s},
-        depends={"y": ["u"], "z": ["s"]},
-        attributes=attributes,
-    )
-    return {"a": a, "b": b}
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_both_executors_solve_random_loops_by_the_same_calls(
-    monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """loops.md 7: several unknowns, more than Anderson acceleration remembers, double and single precision."""
-    logs = []
-    for backend in (Backend.REFERENCE, Backend.FASTEST):
-        monkeypatch.setattr(Bench, "backend", backend)
-        connections = [f"{s}.{y} -> {t}.{u}" for s, t in ("ab", "ba") for y, u in ("yu", "zs")]
-        bench = Bench(random_ring(seed), connections)
-        try:
-            bench.initialize()
-            ended = ""
-        except LoopError as error:
-            ended = str(error)
-        logs.append((ended, str([i.log for i in bench.instances.values()]), sweeps(bench)))
-    assert logs[0] == logs[1]
-    assert logs[0][2] > 5
 
 
 def test_a_loop_with_noise_is_given_up_with_an_error_of_its_own(simulate: Simulate) -> None:

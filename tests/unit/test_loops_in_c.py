@@ -1,0 +1,89 @@
+"""The solver of algebraic loops in C does what the one in Python does: the same calls, with the same bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from loop_benches import bench_of, sweeps
+from loop_cases import CASES
+from python_fmu import Bench, PythonFmu
+
+from fmimaster.errors import LoopError
+from fmimaster.run.choice import Backend, native_executor
+from fmimaster.system.model import DataType
+
+pytestmark = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")
+
+
+@pytest.mark.parametrize("derivatives", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_both_executors_make_the_same_calls_with_the_same_values(
+    monkeypatch: pytest.MonkeyPatch, name: str, derivatives: bool
+) -> None:
+    logs = []
+    for backend in (Backend.REFERENCE, Backend.NATIVE):
+        monkeypatch.setattr(Bench, "backend", backend)
+        bench = bench_of(CASES[name], derivatives=derivatives)
+        try:
+            bench.initialize()
+        except LoopError as error:
+            logs.append(str(error))
+        logs.append(str([i.log for i in bench.instances.values()]))
+    assert logs[: len(logs) // 2] == logs[len(logs) // 2 :]
+
+
+def random_ring(seed: int) -> dict[str, PythonFmu]:
+    """Arrays of 3 in double and of 2 in single precision around a ring of two, nearly linear."""
+    rng = np.random.default_rng(seed)
+    n, m = 3, 2
+    matrices = [0.4 * rng.normal(size=shape) for shape in ((n, n), (n, m), (m, n), (m, m))]
+    shift = rng.normal(size=n + m)
+
+    def first(v: Any) -> list[float]:
+        return list(matrices[0] @ (v.u + 0.1 * np.sin(v.u)) + matrices[1] @ v.s + shift[:n])
+
+    def second(v: Any) -> list[float]:
+        return list(matrices[2] @ v.u + matrices[3] @ v.s + shift[n:])
+
+    single = {"type": DataType.FLOAT32, "shape": (m,)}
+    attributes: dict[str, dict[str, Any]] = {
+        "u": {"shape": (n,), "nominal": 3.0, "has_nominal": True},
+        "s": single,
+        "y": {"shape": (n,)},
+        "z": single,
+    }
+    a = PythonFmu(
+        inputs={"u": 0.0, "s": 0.0},
+        outputs={"y": first, "z": second},
+        depends={"y": ["u", "s"], "z": ["u", "s"]},
+        attributes=attributes,
+    )
+    b = PythonFmu(
+        inputs={"u": 0.0, "s": 0.0},
+        outputs={"y": lambda v: v.u, "z": lambda v: v.s},
+        depends={"y": ["u"], "z": ["s"]},
+        attributes=attributes,
+    )
+    return {"a": a, "b": b}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_both_executors_solve_random_loops_by_the_same_calls(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """loops.md 7: several unknowns, more than Anderson acceleration remembers, double and single precision."""
+    logs = []
+    for backend in (Backend.REFERENCE, Backend.NATIVE):
+        monkeypatch.setattr(Bench, "backend", backend)
+        connections = [f"{s}.{y} -> {t}.{u}" for s, t in ("ab", "ba") for y, u in ("yu", "zs")]
+        bench = Bench(random_ring(seed), connections)
+        try:
+            bench.initialize()
+            ended = ""
+        except LoopError as error:
+            ended = str(error)
+        logs.append((ended, str([i.log for i in bench.instances.values()]), sweeps(bench)))
+    assert logs[0] == logs[1]
+    assert logs[0][2] > 5
