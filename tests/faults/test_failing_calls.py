@@ -33,6 +33,7 @@ from fmimaster.system.states import Call
 
 STEPS = 3
 SETTINGS: dict[str, Any] = {"algorithm": Jacobi(), "stop_time": 1.5, "step_size": 0.5}
+RING_SETTINGS: dict[str, Any] = {**SETTINGS, "sequence": ["tank", "pump", "pipe"]}
 
 needs_kernel = pytest.mark.skipif(native_executor() is None, reason="the kernel is not built")
 EXECUTORS = [Backend.REFERENCE, pytest.param(Backend.NATIVE, marks=needs_kernel)]
@@ -75,7 +76,7 @@ class Failure:
         self.error: SimulationError | None = None
         self.results: Results | None = None
         try:
-            run = simulation(self.units, RING, START, backend=backend, **SETTINGS)
+            run = simulation(self.units, RING, START, backend=backend, **RING_SETTINGS)
             self.results = run.run()
         except SimulationError as error:
             self.error = error
@@ -246,7 +247,7 @@ def test_if_one_instance_cannot_be_made_the_others_are_freed(
 
     monkeypatch.setattr(made["pump"], "instantiate", refuse)
     with pytest.raises(ModelError, match="'pump' refuses"):
-        simulation(made, RING, **SETTINGS).run()
+        simulation(made, RING, **RING_SETTINGS).run()
     assert [i.frees for i in made["tank"].instances] == [1]
     assert made["pipe"].instances == []
 

@@ -82,7 +82,7 @@ def choose_sequence(
 def _named(
     names: Sequence[str], where: str, units: Units, unnamed: Collection[str]
 ) -> tuple[str, ...]:
-    known = [name for name in units.names if name not in unnamed]
+    known = dict.fromkeys(name for name in units.names if name not in unnamed)
     for name in names:
         if name not in known:
             raise OptionError(
