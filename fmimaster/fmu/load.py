@@ -45,7 +45,7 @@ class Loader:
             If its source is neither an FMU nor a table, or cannot be used.
         """
         if component.constraint is not None:
-            return constraint_model(component.name, component.constraint)
+            return constraint_model(component.constraint)
         if _is_table(component.source):
             return self.table(component).model
         return self.file(component.source, component.interface).model

@@ -107,7 +107,7 @@ def _compared(constraint: Constraint) -> Mapping[Level, tuple[str, str]]:
     }
 
 
-def constraint_model(name: str, constraint: Constraint) -> Model:
+def constraint_model(constraint: Constraint) -> Model:
     """The model of a constraint. The force does not change within a step."""
     known = [level for level, outputs in _compared(constraint).items() if all(outputs)]
     inputs = [n for level in known for n in INPUTS[_DIFFERENCES[level]]]
@@ -121,9 +121,9 @@ def constraint_model(name: str, constraint: Constraint) -> Model:
         variables.append(replace(made, initial=Initial.CALCULATED, derivative_of=of))
     dependencies = {FORCE: frozenset[str](), **differences}
     return Model(
-        name=name,
+        name="constraint",
         fmi_version=Version("none (a constraint)"),
-        model_identifier=name,
+        model_identifier="constraint",
         instantiation_token="",
         variables=tuple(variables),
         dependencies=dependencies,

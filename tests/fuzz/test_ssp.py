@@ -25,6 +25,7 @@ from ssd_text import (
 
 from fmimaster.control.schedule import make_schedule
 from fmimaster.plan.make import make_plan
+from fmimaster.system.constraints import constraint_model
 from fmimaster.system.model import Causality, DataType, Unit
 from fmimaster.system.resolve import resolve
 from fmimaster.system.ssp import read_system
@@ -89,6 +90,16 @@ AFTER = f"""{UNITS}<ssd:DefaultExperiment startTime="0" stopTime="1">
 {annotated('<ssc:Annotation type="org.fmimaster"><Simulation stepSize="0.5"/></ssc:Annotation>')}</ssd:DefaultExperiment>"""
 
 OLDER, NEWER = ssd(SYSTEM, AFTER).encode(), as_version_2(ssd(SYSTEM, AFTER)).encode()
+CONSTRAINED = ssd(
+    elements(component("a"), component("b"))
+    + annotated(
+        """<ssc:Annotation type="org.fmimaster.constraints">
+<Constraints xmlns="https://fmimaster.org/constraints" version="1.0"><Constraint name="c" level="position" tolerance="1e-3">
+<End element="a" force="u" position="y"/><End element="b" force="u" position="y" factor="2.5"/>
+</Constraint></Constraints></ssc:Annotation>"""
+    ),
+    AFTER,
+).encode()
 FILES = bindings(
     '<ssd:ParameterBinding source="v.ssv"><ssd:ParameterMapping source="m.ssm"/></ssd:ParameterBinding>',
     '<ssd:ParameterBinding source="v.ssv"/>',
@@ -106,7 +117,10 @@ def planned(folder: Path, document: bytes) -> None:
     path = folder / "s.ssd"
     path.write_bytes(document)
     description = read_system(path)
-    models = {name: MODEL for name, _ in description.components()}
+    models = {
+        name: MODEL if c.constraint is None else constraint_model(c.constraint)
+        for name, c in description.components()
+    }
     system = resolve(description, models)
     make_plan(system)
     make_schedule(models, description.experiment)
@@ -116,16 +130,16 @@ def planned(folder: Path, document: bytes) -> None:
 def test_the_documents_are_right_as_they_are(folder: Path) -> None:
     (folder / "v.ssv").write_text(PARAMETERS)
     (folder / "m.ssm").write_text(MAPPING)
-    for document in (OLDER, NEWER, REFERRING):
+    for document in (OLDER, NEWER, REFERRING, CONSTRAINED):
         planned(folder, document)
 
 
-@given(document=edited_xml([OLDER, NEWER]))
+@given(document=edited_xml([OLDER, NEWER, CONSTRAINED]))
 def test_descriptions(folder: Path, document: bytes) -> None:
     survives(planned, folder, document)
 
 
-@given(document=edited_bytes([OLDER, NEWER]))
+@given(document=edited_bytes([OLDER, NEWER, CONSTRAINED]))
 def test_bytes_of_descriptions(folder: Path, document: bytes) -> None:
     survives(planned, folder, document)
 

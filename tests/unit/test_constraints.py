@@ -67,7 +67,7 @@ def test_its_model_has_what_is_known(
     level: Level, given: dict[str, Any], outputs: list[str], residual: str
 ) -> None:
     ends = tuple(replace(end, **given) for end in ENDS)
-    model = constraint_model("link", Constraint(ends, level))  # type: ignore[arg-type]
+    model = constraint_model(Constraint(ends, level))  # type: ignore[arg-type]
     assert list(model.dependencies) == outputs
     assert model.dependencies["force"] == frozenset()
     assert model.residuals == {"force": residual}
