@@ -129,12 +129,17 @@ class Signature:
         Raises
         ------
         OptionError
-            If the base sequence itself cannot be simulated.
+            If the base sequence itself cannot be simulated, or gives nothing but zeros.
         """
         known = trials(Trial(base))
         if known is None:
             raise OptionError(
                 f"The base sequence {', '.join(base)} cannot be simulated. Give another one, or a smaller step size."
+            )
+        if not np.any(rms(known) > 0):
+            raise OptionError(
+                "All recorded outputs are 0 in the whole run, so that sequences cannot be compared. Give the system an input, "
+                "other start values or a later stop time, or record other outputs."
             )
         half = trials(Trial(base, halved=True))
         factor = 2.0**order

@@ -135,6 +135,13 @@ def test_a_base_that_cannot_be_simulated_is_an_error() -> None:
         search(MadeUp(RING, fails=lambda _: True), "abcd")
 
 
+def test_outputs_that_are_always_0_cannot_be_compared() -> None:
+    trials = MadeUp(RING)
+    trials.rows[Trial(tuple("abcd"))] = np.zeros((30, 3))
+    with pytest.raises(OptionError, match="All recorded outputs are 0"):
+        search(trials, "abcd")
+
+
 def test_of_many_units_no_move_of_one_unit_is_better() -> None:
     """sequence.md 4.3, step 5: insertion local search above 8 units."""
     units = "abcdefghij"
