@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fmimaster.algorithms import LINEAR, GaussSeidel
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.errors import AccuracyWarning, OptionError
-from fmimaster.optimization.runs import is_compared
+from fmimaster.optimization.runs import is_number
 from fmimaster.preparation import Prepared
 from fmimaster.results.results import Results
 from fmimaster.results.table import Table
@@ -29,7 +29,7 @@ from fmimaster.system.description import (
     System,
     SystemDescription,
 )
-from fmimaster.system.model import Causality, DataType, Variability
+from fmimaster.system.model import Causality, Variability
 from fmimaster.system.resolve import Link
 
 _OUTPUT = "y"
@@ -56,15 +56,13 @@ class Alone:
     ----------
     links : input → Link
         What feeds the component.
-    outputs : tuple of str
-        Its floating-point outputs, as columns of ``recorded``.
     step_size : float
         Of the system, in s.
 
     Raises
     ------
     OptionError
-        If an array, a text or a binary value feeds it.
+        If an array, a text, a binary value or a clock feeds it.
     """
 
     def __init__(
@@ -82,16 +80,13 @@ class Alone:
         self._sources = {
             n: f"{plan.instances[k.source].name}.{k.output.name}" for n, k in self.links.items()
         }
-        for link in self.links.values():
-            if link.output.shape or link.output.type in (DataType.STRING, DataType.BINARY):
+        for source in self._sources.values():
+            # arrays, texts, binary values and clocks have no column of their own that is a number
+            if source not in recorded or not is_number(recorded[source]):
                 raise OptionError(
-                    f"'{self._sources[link.input.name]}' is no number, so that '{self.name}' cannot be simulated alone "
+                    f"'{source}' is not a number at each point, so that '{self.name}' cannot be simulated alone "
                     "with recorded inputs. Use the signature method, which needs no such runs (--method signature)."
                 )
-        prefix = f"{self.name}."
-        self.outputs = tuple(
-            sorted(n for n in recorded.names if n.startswith(prefix) and is_compared(recorded[n]))
-        )
         schedule = prepared.schedule
         self.step_size = float(schedule.rule.exact_size)
         self._simulation = replace(
@@ -122,30 +117,45 @@ class Alone:
         shifted
             Input → what is added to the recorded values of the output that feeds it.
         """
+        return self._outputs_of(self._simulated(stale, shifted or {}))
+
+    @cached_property
+    def fresh(self) -> NDArray[np.float64]:
+        """Its outputs with the recorded inputs, shape (points, outputs)."""
+        return self._outputs_of(self._unchanged)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """Its outputs that are numbers or truth values, and that it has in the system and alone; as columns."""
+        alone = self._unchanged
+        return tuple(n for n in alone.names if n in self._recorded and is_number(self._recorded[n]))
+
+    @cached_property
+    def _unchanged(self) -> Table:
+        return self._simulated(None, {})
+
+    def _simulated(self, stale: str | None, shifted: Mapping[str, float]) -> Table:
         late = frozenset({(self._table(stale), self.name)}) if stale is not None else frozenset()
         simulation = replace(
             self._simulation,
-            system=self._system(shifted or {}),
+            system=self._system(shifted),
             algorithm=GaussSeidel(mode=LINEAR, stale=late),
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)  # the run of the system has told
             results = simulation.run().expand()
         rows = np.searchsorted(results.time, self._recorded.time, "right") - 1
-        return self._outputs_of(results, rows)
-
-    @cached_property
-    def fresh(self) -> NDArray[np.float64]:
-        """Its outputs with the recorded inputs, shape (points, outputs)."""
-        return self.run()
+        prefix = f"{self.name}."
+        names = sorted(n for n in results.names if n.startswith(prefix))
+        return Table(time=self._recorded.time, columns={n: results[n][rows] for n in names})
 
     def recorded_outputs(self) -> NDArray[np.float64]:
         """Its outputs in the run of the system, shape (points, outputs)."""
-        return self._outputs_of(self._recorded, np.arange(len(self._recorded)))
+        return self._outputs_of(self._recorded)
 
-    def _outputs_of(self, table: Table, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        columns = [table[name][rows].astype(float) for name in self.outputs]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0))
+    def _outputs_of(self, table: Table) -> NDArray[np.float64]:
+        columns = [table[name].astype(float) for name in self.outputs]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(table), 0))
 
     def recorded_input(self, name: str) -> NDArray[np.float64]:
         """An input in the run of the system, shape (points,)."""

@@ -22,8 +22,6 @@ class Propagated(Weighting):
 
     def weights(self, component: Alone) -> Iterable[tuple[Input, float]]:
         """The weight of each input of a component."""
-        if not component.outputs or not component.links:
-            return
         scale = rms(component.recorded_outputs())
         counted = scale > 0
         for name in sorted(component.links):

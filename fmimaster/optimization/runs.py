@@ -161,8 +161,13 @@ class Runs:
 
 
 def is_compared(values: NDArray[np.generic]) -> bool:
-    """Whether values of a column tell how accurate a run is: numbers that are always there."""
-    return values.dtype.kind == "f" and not np.ma.is_masked(values)
+    """Whether values of a column tell how accurate a run is: floating-point numbers that are always there."""
+    return values.dtype.kind == "f" and is_number(values)
+
+
+def is_number(values: NDArray[np.generic]) -> bool:
+    """Whether a column has a number or a truth value in each row."""
+    return values.dtype.kind in "fiub" and not np.ma.is_masked(values)
 
 
 def grid(

@@ -138,8 +138,8 @@ class Signature:
             )
         if not np.any(rms(known) > 0):
             raise OptionError(
-                "All recorded outputs are 0 in the whole run, so that sequences cannot be compared. Give the system an input, "
-                "other start values or a later stop time, or record other outputs."
+                "All recorded outputs are 0 in the whole run, so that sequences cannot be compared. Give the system an "
+                "input, other start values or a later stop time, or record other outputs."
             )
         half = trials(Trial(base, halved=True))
         factor = 2.0**order

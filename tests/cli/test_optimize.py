@@ -156,6 +156,15 @@ def test_what_means_nothing_is_refused(
     assert message in optimize(*arguments).error
 
 
+def test_a_component_with_a_clock_cannot_be_simulated_alone(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    system = reference("systems/thermostat-fmi3.ssp")
+    message = command(capfd, "optimize", system, "--method", "fuzzy", "--step-size", "0.5").error
+    assert "'controller' cannot be simulated alone" in message
+    assert "--method signature" in message
+
+
 def test_a_single_fmu_has_no_sequence(capfd: pytest.CaptureFixture[str]) -> None:
     message = command(capfd, "optimize", reference("fmi3/Dahlquist.fmu")).error
     assert "There is nothing to optimize" in message

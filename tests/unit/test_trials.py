@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fmimaster.optimization.runs import grid, is_compared
+from fmimaster.optimization.runs import grid, is_compared, is_number
 from fmimaster.optimization.trial import relative_error, rms
 
 
@@ -32,4 +32,6 @@ def test_errors_are_relative_to_each_output_and_their_mean_counts() -> None:
 def test_columns_that_are_no_numbers_or_not_always_there_do_not_count() -> None:
     assert is_compared(np.ones(3))
     assert not is_compared(np.ones(3, int))
+    assert is_number(np.ones(3, bool))
+    assert not is_number(np.array(["a", "b"], object))
     assert not is_compared(np.ma.masked_array(np.ones(3), [False, True, False]))
