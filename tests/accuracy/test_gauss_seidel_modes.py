@@ -222,7 +222,8 @@ def test_the_published_optimum_is_the_best_sequence_if_inputs_are_interpolated(
 def held_units(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
-    """Two systems of units that cannot interpolate; those of the second can neither be corrected."""
+    """Systems of units that cannot interpolate: with directional derivatives, with a declared linear dependence, and with
+    neither, so that they cannot be corrected."""
     folder, version = tmp_path_factory.mktemp("units"), request.param
     cannot: dict[str, str | None] = {
         "canHandleVariableCommunicationStepSize": "true",
@@ -230,12 +231,12 @@ def held_units(
         "canInterpolateInputs": None,
         "providesIntermediateUpdate": None,
     }
-    kept = dict(cannot)
     lost = cannot | {"providesDirectionalDerivatives": None}
     files = {}
-    for name, capabilities in (("corrected", kept), ("divided", lost)):
+    for name, capabilities in (("derivatives", cannot), ("linear", lost), ("neither", lost)):
         for k in range(1, 5):
-            unknowns = {o: {"dependenciesKind": None} for o in OUTPUTS if o[1] == str(k)}
+            kind: dict[str, str | None] = {} if name == "linear" else {"dependenciesKind": None}
+            unknowns = {o: kind for o in OUTPUTS if o[1] == str(k)}
             edited_fmu(
                 reference_path(f"{version}/FourUnitsS{k}.fmu"),
                 folder / f"{name}{k}.fmu",
@@ -262,16 +263,17 @@ def test_sub_steps_in_place_of_interpolated_inputs(
     held_units: dict[str, Path], sub_steps: int, error: float
 ) -> None:
     """sequence.md 6.3: the error of S1 with the sequence 3412; one micro step of 10 in each part at most."""
-    system = of_files(held_units["divided"])
+    system = of_files(held_units["neither"])
     found = errors(run("3412", Linear(sub_steps), system=system))
     assert found["S1"] == pytest.approx(error, abs=6e-6)
 
 
+@pytest.mark.parametrize("means", ["derivatives", "linear"])
 def test_held_inputs_and_corrected_outputs_in_place_of_interpolated_inputs(
-    held_units: dict[str, Path],
+    held_units: dict[str, Path], means: str
 ) -> None:
     """sequence.md 6.3: 0.01703, as good as lin without any sub-step."""
-    found = errors(run("3412", Linear(), system=of_files(held_units["corrected"])))
+    found = errors(run("3412", Linear(), system=of_files(held_units[means])))
     assert found["S1"] == pytest.approx(0.01703, abs=6e-6)
 
 

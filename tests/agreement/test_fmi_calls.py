@@ -27,7 +27,7 @@ from fmimaster import (
     reference_path,
     simulate,
 )
-from fmimaster.algorithms import Algorithm, Aligned, Sequential, Waveform
+from fmimaster.algorithms import MODES, Algorithm, Aligned, Mode, Sequential, Waveform
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.locate import Locate
 from fmimaster.control.predictive import Predictive
@@ -73,6 +73,14 @@ def test_steps_and_inputs(algorithm: Any, inputs: Polynomial, versions: tuple[st
     if inputs is not HOLD and versions == ("fmi2", "fmi2"):
         among |= {"fmi2SetRealInputDerivatives"}
     assert_same_calls(system, algorithm=algorithm(inputs), among=among)
+
+
+@pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+def test_modes_of_gauss_seidel(mode: Mode, versions: tuple[str, str]) -> None:
+    system = pair(*versions).build(start_time=0, stop_time=0.1, step_size=1 / 60)
+    among = {f"{version}DoStep" for version in versions}
+    assert_same_calls(system, algorithm=GaussSeidel(mode=mode, levels=True), among=among)
 
 
 ENTERS = {"fmi2": "fmi2SetupExperiment", "fmi3": "fmi3EnterInitializationMode"}
