@@ -100,7 +100,7 @@ def emit_updates(
         for i in instances
         if plan.instances[i].event_mode or plan.layout.segments(i, Group.TRIGGERS)
     ]
-    tolerance = settling.tolerance_of_updates(plan)
+    tolerance = settling.tolerance_of_updates(plan, settled)
     with p.at_an_event(), p.repeat(least=1, most=MOST_UPDATES, tolerance=tolerance):
         for i in modes:
             p.get_clocks(i)

@@ -27,6 +27,9 @@ from fmimaster.system.states import State
 LOOSER = 10.0
 """Outputs of a loop change by so many times the tolerance of its residual, if it is solved again."""
 
+SWEPT = 1e-10
+"""Relative change of outputs in a loop that is only swept, once for each update, below which they have converged."""
+
 NO_LOOPS: Mapping[Node, LoopHooks | DiscreteLoop] = {}
 
 
@@ -107,10 +110,14 @@ class Settling:
                     if i in instances:
                         p.exchange(i)
 
-    def tolerance_of_updates(self, plan: Plan) -> float:
-        """By how much outputs may still change from one update of discrete states to the next, relatively: a loop that was
-        solved before is solved again, from its solution."""
-        return LOOSER * self.solver.relative if plan.step_loops else 0.0
+    def tolerance_of_updates(self, plan: Plan, instances: Collection[int]) -> float:
+        """By how much outputs may still change from one update of discrete states of these instances to the next.
+
+        Relative to nominal value or magnitude: a loop that was solved before is solved again, from its solution.
+        """
+        if any(set(loop.instances) <= set(instances) for loop in plan.step_loops):
+            return LOOSER * self.solver.relative
+        return SWEPT if plan.step_loops else 0.0
 
     def _take_start_values(self, loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:
         for inner in loops_in(loop):

@@ -251,8 +251,7 @@ class LoopHooks:
     def twin(self, name: str) -> Twin | None:
         """The same in C, as far as Anderson acceleration goes; then the hook in Python is called."""
         solver, u = self.solver, self.unknowns
-        in_python = bool(self.residuals) or (self.derivatives is not None and not self.plain)
-        if in_python or solver.remembered(u.size) > MOST_REMEMBERED:
+        if self._problem().newton_comes_first or solver.remembered(u.size) > MOST_REMEMBERED:
             return None
         return Twin(
             name,

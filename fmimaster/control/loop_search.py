@@ -72,6 +72,9 @@ class Reasons:
     STATIONARY = "no solution found (stationary residual {residual} at {u})"
 
 
+FEW_UNKNOWNS = 50
+"""Up to so many, directional derivatives are asked for in the first sweep already."""
+
 DOUBLE = float(np.finfo(np.float64).eps)
 """Relative rounding error of Float64."""
 
@@ -110,6 +113,12 @@ class Problem:
     jacobian: Matrix | None = None
     plain: int = 0
     precision: float = DOUBLE
+
+    @property
+    def newton_comes_first(self) -> bool:
+        """Whether the search begins with Newton's method."""
+        derives = self.has_derivatives and not self.plain and len(self.u) <= FEW_UNKNOWNS
+        return derives or bool(self.constrained)
 
     def is_solved(self, u: Vector, residual: Vector) -> bool:
         """Whether the residual is as small as it must be."""

@@ -98,11 +98,12 @@ class LoopSolver:
         """Search a solution from the start values of a problem.
 
         Without partial derivatives: Anderson acceleration, then Newton's method with differences, then again from other
-        start values. With them Newton's method comes first. A constraint is left to Newton's method.
+        start values. With them Newton's method comes first, unless there are many unknowns. A constraint is left to
+        Newton's method.
         """
         attempts = Attempts(problem)
-        newton_first = bool(problem.constrained) or (problem.has_derivatives and not problem.plain)
-        if newton_first and self.bounded is None:
+        newton_first = problem.newton_comes_first and self.bounded is None
+        if newton_first:
             found = yield from self._newton(attempts, problem.u)
             if found is not None:
                 return found

@@ -110,6 +110,13 @@ def test_a_loop_is_solved_at_the_start(
     assert found[0].statistics.loops == found[1].statistics.loops
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_loop_that_is_declared_linear_takes_two_sweeps(folder: Path, version: str) -> None:
+    """loops.md 3: one Newton step with the directional derivatives of the FMUs, of FMI 2.0 and 3.0."""
+    (loop,) = run(system(folder, "L5", version)).statistics.loops
+    assert (loop.solutions, loop.sweeps) == (1, 2)
+
+
 @pytest.mark.filterwarnings("ignore:.*solution not unique")
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.solution])
 def test_a_loop_is_solved_in_event_mode(folder: Path, name: str) -> None:
