@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from fmimaster.commands.optimize import algorithm_words, candidate_facts, number, searched, told
+from fmimaster.commands.optimize import searched, told
+from fmimaster.commands.optimize_page import algorithm_words, candidate_facts, number
 from fmimaster.commands.text import aligned, section
 from fmimaster.optimization.comparison import PRESENT, ComparedSequence, compare
 from fmimaster.optimization.compromises import compromises
