@@ -12,9 +12,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
+from matplotlib.patches import FancyBboxPatch, Patch, PathPatch, Polygon
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
+from matplotlib.text import Text
 
 from fmimaster.commands.plan_layout import (
     LINE,
@@ -41,6 +42,8 @@ _LEGEND = 30.0
 """[pt] Below the graph."""
 _LEAST_WIDTH = 520.0
 """[pt] Of the figure: the legend has room."""
+_LARGEST = 100.0
+"""[in] Side of a figure; a larger graph is drawn smaller, to be magnified."""
 _STYLES: Mapping[bool, Mapping[str, Any]] = {
     True: {"color": _FRESH, "linestyle": "-"},
     False: {"color": _STALE, "linestyle": (0, (4, 2))},
@@ -68,7 +71,9 @@ def plan_figure(facts: Mapping[str, Any]) -> Figure:
     wide = max(width + 2 * MARGIN, _LEAST_WIDTH)
     key = _key(arcs, facts["stepLoops"])
     below = _LEGEND if _columns(key) == len(key) else 1.6 * _LEGEND
-    figure = Figure(figsize=(wide / POINTS, (height + _HEAD + below) / POINTS))
+    size = np.array([wide, height + _HEAD + below]) / POINTS
+    scale = min(1.0, _LARGEST / size.max())
+    figure = Figure(figsize=tuple(scale * size))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set_xlim((width - wide) / 2, (width + wide) / 2)
@@ -89,6 +94,8 @@ def plan_figure(facts: Mapping[str, Any]) -> Figure:
         va="top",
     )
     _draw_key(axes, key)
+    if scale < 1.0:
+        _shrink(axes, scale)
     return figure
 
 
@@ -254,6 +261,19 @@ def _draw_key(axes: Axes, key: Sequence[tuple[str, Line2D]]) -> None:
         frameon=False,
         handlelength=2.4,
     )
+
+
+def _shrink(axes: Axes, scale: float) -> None:
+    """Make text, lines and heads of arrows smaller, as all places are."""
+    for text in axes.findobj(Text):
+        text.set_fontsize(scale * float(text.get_fontsize()))
+        text.set_path_effects([])
+        arrow = getattr(text, "arrow_patch", None)
+        if arrow is not None:
+            arrow.set_mutation_scale(scale * arrow.get_mutation_scale())
+            arrow.set_linewidth(scale * arrow.get_linewidth())
+    for patch in axes.findobj(Patch):
+        patch.set_linewidth(scale * patch.get_linewidth())
 
 
 def _columns(key: Sequence[object]) -> int:

@@ -82,6 +82,13 @@ def test_lines_within_a_level_and_from_a_component_to_itself_are_drawn() -> None
     assert {"y → u", "y → v"} <= set(texts(facts([["a", "b"], ["c"]], arcs)))
 
 
+def test_a_large_graph_is_drawn_smaller() -> None:
+    names = [f"c{k}" for k in range(300)]
+    figure = plan_figure(facts([names, ["z"]], [(f"{name}.y", "z.u", True) for name in names]))
+    assert max(figure.get_size_inches()) == pytest.approx(100)
+    assert max(float(text.get_fontsize()) for text in figure.axes[0].texts) < 10
+
+
 def test_the_same_plan_gives_the_same_figure(tmp_path: Path, run: Run) -> None:
     fmus = {n: declared_fmu(tmp_path / f"{n}.fmu", ["u"], {"y": ["u"]}) for n in "ab"}
     path = system(tmp_path / "s", fmus, ["a.y -> b.u", "b.y -> a.u"])
