@@ -36,6 +36,8 @@ class LateOutputs:
     plan: Plan
     outputs: tuple[Node, ...]
     """Sorted by the names of instance and variable, so that the order of listing does not matter."""
+    variables: tuple[Node, ...] = ()
+    """They, the inputs that take them, and all variables of the algebraic loops in which they are."""
 
     @classmethod
     def of(cls, base: Algorithm, plan: Plan, p: Emitter) -> LateOutputs:
@@ -43,14 +45,21 @@ class LateOutputs:
         trial, inside = Emitter(plan, p.history), set(plan.members)
         with trial.through_begin():
             base.emit(plan, trial)
-        found = set[Node]()
+        found, inputs = set[Node](), set[Node]()
         for delay in delays(trial.program("trial"), plan):
             link = delay.route.link
             if delay.steps > 0 and link.source in inside:
                 taken = 0 if delay.is_held else delay.derivatives
                 found.add((link.source, link.output.name))
+                inputs.add((link.target, link.input.name))
                 found.update(islice(_derivatives(plan, link.source, link.output.name), taken))
-        return cls(plan, tuple(sorted(found, key=lambda n: (plan.instances[n[0]].name, n[1]))))
+        around = (set(loop.variables) for loop in plan.step_loops)
+        variables = (found | inputs).union(*(loop for loop in around if loop & found))
+        return cls(
+            plan,
+            _by_name(plan, found),
+            _by_name(plan, {node for node in variables if node[0] in inside}),
+        )
 
     @contextmanager
     def solved(self, p: Emitter, solver: LoopSolver) -> Iterator[None]:
@@ -65,12 +74,18 @@ class LateOutputs:
         continuous = [node for node in self.outputs if self._is_float(node)]
         instances = np.array(sorted({i for i, _ in self.outputs}), np.int64)
         p.call(Assumed(instances, p.end))
-        loop = DiscreteLoop(self.plan, discrete, self.outputs)
+        loop = DiscreteLoop(self.plan, discrete, self.variables)
         with ExitStack() as around:
             if discrete:
                 around.enter_context(_swept(p, loop))
             if continuous:
-                hooks = LoopHooks(self.plan, continuous, solver, residuals=self._residuals())
+                hooks = LoopHooks(
+                    self.plan,
+                    continuous,
+                    solver,
+                    variables=self.variables,
+                    residuals=self._residuals(),
+                )
                 around.enter_context(_swept(p, hooks))
             if continuous and discrete:
                 p.call(loop.holding(discrete))
@@ -90,6 +105,10 @@ class LateOutputs:
             if residual is not None:
                 found[i, name] = (i, residual)
         return found
+
+
+def _by_name(plan: Plan, nodes: set[Node]) -> tuple[Node, ...]:
+    return tuple(sorted(nodes, key=lambda n: (plan.instances[n[0]].name, n[1])))
 
 
 @contextmanager

@@ -96,6 +96,7 @@ def test_loops_without_solution_fail_with_their_class(name: str) -> None:
     assert failed.value.reason == case.reason
     assert failed.value.sweeps == sweeps(b) <= MOST_SWEEPS
     assert failed.value.time == 0.1
+    assert failed.value.loop == ("a.u", "a.y", "b.u", "b.y")
     if name == "L6a":
         assert list(failed.value.values.values()) == pytest.approx([0.5], abs=1e-3)
         assert list(failed.value.residuals.values()) == pytest.approx([0.75], abs=1e-6)
