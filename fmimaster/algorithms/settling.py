@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from math import inf
 
 from fmimaster.algorithms.differences import emit_differences
-from fmimaster.control.discrete_loop import DiscreteLoop, GivenStartValues
+from fmimaster.control.discrete_loop import DiscreteLoop
+from fmimaster.control.given_start_values import GivenStartValues
 from fmimaster.control.loop_hook import LoopHooks
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.sweep_derivatives import sweep_derivatives
@@ -170,7 +171,9 @@ class Settling:
     def _hooks(self, loop: AlgebraicLoop, plan: Plan, *, initial: bool) -> LoopHooks | DiscreteLoop:
         """What solves a loop, by what it is cut at."""
         if not loop.torn:
-            return DiscreteLoop(plan, loop.discrete, loop.variables, assumed=loop.assumed)
+            return DiscreteLoop(
+                plan, loop.discrete, loop.variables, assumed=loop.assumed, solver=self.solver
+            )
         return LoopHooks(
             plan,
             loop.torn,

@@ -1,5 +1,8 @@
 """Algebraic loops with discrete variables: swept until nothing changes, which is found by comparing exactly.
 
+Floating point numbers that an FMU declares as discrete are compared so, too. Where they alone do not settle, they are
+unknowns of the solver of continuous loops: a tool may declare all of its variables as discrete.
+
 What was assumed for the outputs at which the loop is cut is the *state* of a sweep, what they are after it is the next one.
 A loop is solved if a state is followed by itself. If it is followed by an earlier one the loop oscillates for ever.
 """
@@ -7,52 +10,34 @@ A loop is solved if a state is followed by itself. If it is followed by an earli
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.control.given_start_values import outputs_of
+from fmimaster.control.loop_hook import LoopHooks
+from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import LoopError
 from fmimaster.plan.graph import Node
-from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import MAY_BE_NONE
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
-from fmimaster.system.model import DataType
 from fmimaster.system.notes import listed
 
 MOST_SWEEPS = 100
 """A loop that takes more can only be one with many states: of n Booleans there are 2**n."""
+
+MOST_OF_NUMBERS = 10
+"""Sweeps after which the solver tries a loop that is cut at numbers only, before the sweeps go on."""
 
 MOST_SHOWN = 6
 """States of an oscillation in a message."""
 
 State = tuple[NDArray[Any], ...]
 """The values of each output at which the loop is cut."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """An output at which a loop is cut, as a place in the value store."""
-
-    name: str
-    node: Node
-    type: DataType
-    slot: slice
-
-
-def _outputs(plan: Plan, nodes: Iterable[Node]) -> tuple[_Output, ...]:
-    """Those of these variables that are outputs, by name."""
-    found = []
-    for i, name in nodes:
-        place = plan.layout.slots.get((i, Group.OUTPUTS, name))
-        if place is None:
-            continue
-        kind, slot = place
-        found.append(_Output(f"{plan.instances[i].name}.{name}", (i, name), kind, slot))
-    return tuple(sorted(found, key=lambda output: output.name))
 
 
 class DiscreteLoop:
@@ -70,6 +55,8 @@ class DiscreteLoop:
     assumed : bool
         Whether the loop exists only because an FMU does not declare on what its outputs depend. If there is none, the
         outputs are right after as many sweeps as there are of them.
+    solver : LoopSolver
+        Of outputs that are numbers.
 
     Attributes
     ----------
@@ -85,14 +72,27 @@ class DiscreteLoop:
         variables: Sequence[Node],
         *,
         assumed: bool = False,
+        solver: LoopSolver | None = None,
     ) -> None:
-        self.outputs = _outputs(plan, outputs)
+        self.outputs = outputs_of(plan, outputs)
         self.assumed = assumed
         self.most_sweeps = max(MOST_SWEEPS, len(self.outputs) + 1 if assumed else 0)
-        self.most = self.most_sweeps + 1
+        numbers = [o.node for o in self.outputs if o.type.is_float]
+        self.numbers = (
+            LoopHooks(plan, numbers, solver or LoopSolver(), variables=variables)
+            if numbers
+            else None
+        )
+        self.most = self.most_sweeps + 1 + (self.numbers.most if self.numbers else 0)
+        self._is_searching = False
+        self._failure: LoopError | None = None
+        """Why the sweeps have ended, while the solver searches or after it has failed."""
+        self._was_searched = False
         self.variables = sorted(f"{plan.instances[i].name}.{name}" for i, name in variables)
         self._states: list[State] = []
         self._known: dict[tuple[Any, ...], int] = {}
+        self._assumed: State = ()
+        """What the present sweep has started with."""
         self.begin: Hook = _Begin(self)
         self.sweep: Hook = _Sweep(self)
 
@@ -108,13 +108,14 @@ class DiscreteLoop:
     def start(self, store: ValueStore) -> None:
         """Begin with the state that is in the store."""
         self._states, self._known = [], {}
+        self._is_searching, self._failure, self._was_searched = False, None, False
         self._add(store)
 
     def hold(self, store: ValueStore, chosen: Iterable[int]) -> None:
         """Put back what was assumed."""
         for k in chosen:
             output = self.outputs[k]
-            store.values[output.type][output.slot] = self._states[-1][k]
+            store.values[output.type][output.slot] = self._assumed[k]
 
     def swept(self, store: ValueStore) -> bool:
         """Note the state that the sweep gave; whether another sweep is needed.
@@ -124,21 +125,89 @@ class DiscreteLoop:
         LoopError
             If it was there before, but is not the last one, or after ``MOST_SWEEPS``.
         """
+        if self._is_searching:
+            return self._searched(store)
         before = self._add(store)
         if before is None:
             if len(self._states) > self.most_sweeps:
-                raise self._error(store, "discrete loop not solved", self._states[-MOST_SHOWN:])
+                last = self._states[-MOST_SHOWN:]
+                return self._give_up(store, self._error(store, "discrete loop not solved", last), 1)
+            if len(self._states) == MOST_OF_NUMBERS and self._has_numbers_only(0):
+                self._search(store)
             return True
         period = len(self._states) - before
         if period == 1:
             return False
-        raise self._error(
-            store, f"discrete loop oscillates, period {period}", self._states[before:]
+        reason = f"discrete loop oscillates, period {period}"
+        return self._give_up(store, self._error(store, reason, self._states[before:]), period)
+
+    def _give_up(self, store: ValueStore, failure: LoopError, last: int) -> bool:
+        """Raise the failure, unless only numbers differ in the last states, which the solver can try."""
+        if self._was_searched or not self._has_numbers_only(len(self._states) - 1 - last):
+            raise failure
+        self._failure = failure
+        self._search(store)
+        return True
+
+    def _has_numbers_only(self, first: int) -> bool:
+        """Whether there are numbers, and the states from this one on differ in numbers only."""
+        return self.numbers is not None and all(
+            o.type.is_float or np.array_equal(state[k], self._states[-1][k])
+            for state in self._states[max(first, 0) :]
+            for k, o in enumerate(self.outputs)
         )
+
+    def _search(self, store: ValueStore) -> None:
+        """Let the solver search numbers, from the first state or from the last one, whichever changes less."""
+        assert self.numbers is not None
+        changes = [self._change(0), self._change(len(self._states) - 2)]
+        self._assumed = self._states[0 if changes[0] <= changes[1] else -1]
+        self.hold(store, range(len(self.outputs)))
+        self.numbers.start(store)
+        self._assumed = self._state(store)
+        self._is_searching = self._was_searched = True
+
+    def _change(self, k: int) -> float:
+        """Largest change of a number from one state to the next; infinite if one overflows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            changes = [
+                np.abs(np.asarray(after - before, np.float64))
+                for o, before, after in zip(
+                    self.outputs, self._states[k], self._states[k + 1], strict=True
+                )
+                if o.type.is_float
+            ]
+        largest = float(np.concatenate(changes).max(initial=0.0))
+        return largest if isfinite(largest) else inf
+
+    def _searched(self, store: ValueStore) -> bool:
+        """What the solver makes of a sweep; if it fails, the sweeps go on where they were, or have failed already."""
+        assert self.numbers is not None
+        others = [k for k, o in enumerate(self.outputs) if not o.type.is_float]
+        found = self._state(store)
+        try:
+            again = self.numbers.swept(store)
+        except LoopError:
+            if self._failure is not None:
+                raise self._failure from None
+            self._is_searching, self._assumed = False, self._states[-1]
+            self.hold(store, range(len(self.outputs)))
+            return True
+        if again:
+            self.hold(store, others)
+            self._assumed = self._state(store)
+            return True
+        self._is_searching = False
+        if all(np.array_equal(found[k], self._assumed[k]) for k in others):
+            self.start(store)
+            return False
+        if self._failure is not None:
+            raise self._failure
+        return True
 
     def _add(self, store: ValueStore) -> int | None:
         """Note the present state; its number if it was there before."""
-        state = tuple(store.values[o.type][o.slot].copy() for o in self.outputs)
+        state = self._assumed = self._state(store)
         key = tuple(
             tuple(values.tolist()) if values.dtype == object else values.tobytes()
             for values in state
@@ -148,6 +217,9 @@ class DiscreteLoop:
             return before
         self._states.append(state)
         return None
+
+    def _state(self, store: ValueStore) -> State:
+        return tuple(store.values[o.type][o.slot].copy() for o in self.outputs)
 
     def _error(self, store: ValueStore, reason: str, states: Sequence[State]) -> LoopError:
         sweeps, time = len(self._states), store.interval[1]
@@ -178,47 +250,6 @@ def _plain(values: NDArray[Any]) -> Any:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-class GivenStartValues(Hook):
-    """Outputs in the store ← the start values that the user or the system has given to inputs which they feed.
-
-    An output of which no such input has one stays as it was read.
-    """
-
-    def __init__(self, plan: Plan, outputs: Sequence[Node], variables: Sequence[Node]) -> None:
-        self.given = [
-            (output, start)
-            for output in _outputs(plan, outputs)
-            if (start := _start(plan, output, frozenset(variables))) is not None
-        ]
-        self.name = f"start values of {listed([o.name for o, _ in self.given], 3)}"
-
-    def __call__(self, store: ValueStore) -> bool:
-        """Put them into the store."""
-        for output, start in self.given:
-            store.values[output.type][output.slot] = start
-        return False
-
-
-def _start(plan: Plan, output: _Output, variables: frozenset[Node]) -> NDArray[Any] | None:
-    """The start value of the first input, by name, that has one; as the output would have to be for it."""
-    fed = sorted(
-        (f"{plan.instances[k.target].name}.{k.input.name}", k.target, k.input.name)
-        for k in plan.links
-        if (k.source, k.output.name) == output.node and (k.target, k.input.name) in variables
-    )
-    for _, i, name in fed:
-        given = plan.instances[i].start_values.get(name)
-        if given is not None:
-            (link,) = (k for k in plan.links if (k.target, k.input.name) == (i, name))
-            values = np.array(given, link.input.type.dtype)
-            if not link.transformation.is_identity:
-                values = (values - link.transformation.offset) / link.transformation.factor
-            if output.type.is_integer:
-                values = np.rint(values)
-            return values.astype(output.type.dtype)
-    return None
 
 
 class _Begin(Hook):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from edited_fmu import edited_fmu
 from pytest import approx
 
 from fmimaster import Backend, Results, SystemBuilder, reference_path, simulate
@@ -76,6 +77,25 @@ def test_a_mixed_loop_without_solution(version: str, backend: Backend) -> None:
     with pytest.raises(LoopError, match="discrete loop oscillates, period 2") as caught:
         run(builder, backend)
     assert "a.step = 1.0; a.step = 0.0" in str(caught.value)
+
+
+@versions
+@pytest.mark.parametrize("event_mode", [False, True])
+def test_a_loop_of_numbers_that_are_declared_as_discrete(
+    version: str, event_mode: bool, tmp_path: Path, backend: Backend
+) -> None:
+    """loops.md 4, L2, at the start, in Event Mode or in Step Mode; plain sweeps diverge."""
+    path = tmp_path / "discrete.fmu"
+    discrete = {name: {"variability": "discrete"} for name in "uy"}
+    edited_fmu(reference_path(f"{version}/LoopFunction.fmu"), path, variables=discrete)
+    builder = SystemBuilder("ring")
+    builder.add("a", path, {"c0": 3.0, "c1": -2.0})
+    builder.add("b", path, {"c0": 1.0, "c1": 1.5})
+    builder.connect("a.y", "b.u")
+    builder.connect("b.y", "a.u")
+    rows = run(builder, backend, event_mode=event_mode and version == "fmi3")
+    assert rows["a.y"].tolist() == approx([0.25] * 3, rel=1e-7)
+    assert rows["b.y"].tolist() == approx([1.375] * 3, rel=1e-7)
 
 
 # Step Mode ------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.plan.policy import EventUse
 from fmimaster.program.instructions import Save
 from fmimaster.results.results import Results
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Variability
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -352,3 +352,63 @@ def test_the_message_of_an_assumed_loop_tells_that_it_is_one() -> None:
     )
     error = failure({"a": unit, "b": INITIALIZATION.unit(same)})
     assert "It may be no loop: an FMU does not declare" in str(error)
+
+
+# Numbers that are declared as discrete --------------------------------------------------------------------------------
+
+
+DISCRETE = {"variability": Variability.DISCRETE}
+
+
+def affine(mode: Mode, gain: float, constant: float) -> PythonFmu:
+    """Some tools declare all variables as discrete."""
+    return PythonFmu(
+        inputs={"u": 0.0},
+        outputs={"y": lambda v: gain * v.u + constant},
+        depends={"y": ["u"]},
+        attributes=dict.fromkeys("uy", DISCRETE),
+        **mode.options,
+    )
+
+
+@pytest.mark.parametrize("gain", [-3.0, 0.9, -1.0, -0.999], ids=str)
+def test_numbers_that_are_declared_as_discrete_are_solved_for(gain: float, mode: Mode) -> None:
+    """Plain sweeps diverge, converge slowly, oscillate for ever, oscillate slowly."""
+    units = {"a": affine(mode, gain, 1.0), "b": affine(mode, 1.0, 0.0)}
+    bench = solved(units, mode=mode)
+    (loop,) = bench.plan.step_loops
+    assert loop.discrete
+    assert bench.value("a.y") == pytest.approx(1 / (1 - gain), rel=1e-7)
+    assert bench.value("b.y") == pytest.approx(1 / (1 - gain), rel=1e-7)
+
+
+def test_numbers_beside_a_boolean_are_solved_for_as_soon_as_it_settles(mode: Mode) -> None:
+    """y = 1 - 3 y + s is 1/4 + s/4. With s = y < 0.6, s = 1 is a solution; with s = y < 0.4 there is none."""
+    for threshold, y in ((0.6, 0.5), (0.4, None)):
+        pair = PythonFmu(
+            inputs={"u": 0.0, "s": False},
+            outputs={"y": lambda v: 1 - 3 * v.u + v.s},
+            depends={"y": ["u", "s"]},
+            attributes={**dict.fromkeys("uy", DISCRETE), "s": BOOLEAN},
+            **mode.options,
+        )
+        units = {
+            "a": pair,
+            "b": affine(mode, 1.0, 0.0),
+            "c": PythonFmu(
+                parameters={"at": threshold},
+                inputs={"u": 0.0},
+                outputs={"y": lambda v: v.u < v.at},
+                depends={"y": ["u"]},
+                attributes={"u": DISCRETE, "y": BOOLEAN},
+                **mode.options,
+            ),
+        }
+        connections = ["a.y -> b.u", "b.y -> a.u", "b.y -> c.u", "c.y -> a.s"]
+        if y is None:
+            with pytest.raises(LoopError):
+                Bench(units, connections, use=mode.use).initialize()
+        else:
+            start = dict.fromkeys(["a.u", "b.u", "c.u"], y) | {"a.s": True}
+            bench = solved(units, start, mode, connections)
+            assert (bench.value("a.y"), bench.value("c.y")) == (pytest.approx(y), True)
