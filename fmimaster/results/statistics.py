@@ -48,10 +48,8 @@ class LoopStatistics:
         more = len(self.variables) - MOST_NAMES
         shown += f" and {more} more" if more > 0 else ""
         times = f"{self.solutions} time{'' if self.solutions == 1 else 's'}"
-        return (
-            f"loop of {in_a_line(shown)}: solved {times} in {self.sweeps} sweeps, at most {self.most_sweeps} "
-            "for one solution"
-        )
+        sweeps = f"{self.sweeps} sweep{'' if self.sweeps == 1 else 's'}"
+        return f"loop of {in_a_line(shown)}: solved {times} in {sweeps}, at most {self.most_sweeps} for one solution"
 
 
 MOST_NAMES = 8

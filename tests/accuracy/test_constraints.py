@@ -157,4 +157,5 @@ def test_a_linear_constraint_takes_three_sweeps_for_each_step(link: Any) -> None
     results = link("fmi2", Level.VELOCITY)
     assert [i.calls for i in results.statistics.instances if i.name != "link"] == [300, 300]
     [loop] = results.statistics.loops
-    assert (loop.variables, loop.solutions, loop.sweeps) == (("link.force",), 100, 300)
+    assert "link.force" in loop.variables
+    assert (loop.solutions, loop.sweeps) == (100, 300)
