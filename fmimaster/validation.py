@@ -18,7 +18,7 @@ from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.given_path import given_path
 from fmimaster.plan.loops import AlgebraicLoop
-from fmimaster.plan.make import make_plan
+from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan
 from fmimaster.system.description import (
     Component,
@@ -195,7 +195,7 @@ def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iter
         yield from (Finding(place, Severity.ERROR, error) for error in errors)
         return
     try:
-        plan = make_plan(resolved)
+        plan = make_plan(resolved, order=step_order(resolved, described=description.sequence))
         assemble(plan, Jacobi())
     except InputError as error:
         yield Finding(place, Severity.ERROR, str(error))

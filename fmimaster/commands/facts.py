@@ -77,6 +77,7 @@ def system_facts(description: SystemDescription, loader: Loader) -> dict[str, An
         "connections": list(_connections(description.system, "")),
         "parameters": list(_parameters(description.system, "")),
         "sharedEvents": [_shared_event(e) for e in description.shared_events()],
+        "sequence": list(description.sequence),
         "warnings": list(description.warnings),
         "notes": list(description.notes),
     }

@@ -247,6 +247,8 @@ def _system_page(facts: dict[str, Any], most: int | None) -> list[str]:
         for e in facts["sharedEvents"]
     ]
     lines += section("Shared events", shortened(aligned(shared), most))
+    if facts["sequence"]:
+        lines += section("Sequence of stepping", [f"  {', '.join(facts['sequence'])}"])
     parameters = [
         (p["name"], "=", f"{p['value']} {p['unit'] or ''}".strip()) for p in facts["parameters"]
     ]

@@ -277,6 +277,7 @@ def test_the_json_of_a_system_is_stable(run: Run, upper: Path, tmp_path: Path) -
         "connections",
         "parameters",
         "sharedEvents",
+        "sequence",
         "warnings",
         "notes",
     ]

@@ -38,6 +38,7 @@ def test_the_page_has_the_sequence_and_the_options_and_the_copy_sets_it(
     assert "predicted" in outcome.out
     assert f"--algorithm gauss-seidel --mode lin --sequence {','.join(CHOSEN)}" in outcome.out
     assert read_system(copy).sequence == CHOSEN
+    assert f"Sequence of stepping\n  {', '.join(CHOSEN)}\n" in command(capfd, "info", copy).out
     plan = command(capfd, "plan", copy, "--algorithm", "gauss-seidel", "--json", *SHORT[:4])
     assert json.loads(plan.out)["order"] == list(CHOSEN)
 

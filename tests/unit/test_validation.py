@@ -11,6 +11,8 @@ import pytest
 from command_line import changed, reference, system
 
 from fmimaster.system.resolve import resolve
+from fmimaster.system.ssp_copy import copy_with_annotation
+from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
 from fmimaster.validation import Finding, Severity, validate
 
 
@@ -47,6 +49,18 @@ def test_the_reference_fmus_have_neither_errors_nor_warnings(version: str, name:
 
 def test_a_system_without_doubts_has_no_findings() -> None:
     assert validate(reference("systems/two-mass-b3-mixed.ssp")) == ()
+
+
+def test_a_sequence_that_does_not_name_the_components_is_an_error(tmp_path: Path) -> None:
+    source, copy = reference("systems/two-mass-b3-mixed.ssp"), tmp_path / "copy.ssp"
+    for names, what in (
+        (("upper", "louwer"), "there is no component 'louwer'. Did you mean 'lower'?"),
+        (("upper",), "'lower' is missing"),
+        (("upper", "lower", "upper"), "'upper' is named more than once"),
+    ):
+        copy_with_annotation(source, copy, ANNOTATION, write_sequence(names))
+        [error] = errors(validate(copy))
+        assert what in error
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
