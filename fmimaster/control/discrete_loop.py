@@ -272,6 +272,11 @@ class _Sweep(Hook):
         """Compare what the sweep gave."""
         return self.loop.swept(store)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Of the solver."""
+        return self.loop.numbers.warnings if self.loop.numbers else ()
+
 
 class _Holding(Hook):
     def __init__(self, loop: DiscreteLoop, chosen: Sequence[int]) -> None:
