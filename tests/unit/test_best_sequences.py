@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from fmimaster.errors import OptionError
-from fmimaster.plan.sequence import cycles, feedback
+from fmimaster.plan.sequence import cycles, feedback, levels
 from fmimaster.plan.sequence.acyclic import AcyclicGraph
 from fmimaster.plan.sequence.cycles import cut_cycles
 from fmimaster.plan.sequence.feedback import feedback_arcs
@@ -438,24 +438,33 @@ def test_a_bound_on_levels_costs_stale_inputs() -> None:
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_bounded_levels_are_the_best_of_all(seed: int, most: int) -> None:
     graph = random_graph(seed, 5, 2.0)
-    levels = bounded_levels(graph, most)
-    assert sorted(unit for units in levels for unit in units) == list(range(5))
-    assert len(levels) <= most
+    found = bounded_levels(graph, most)
+    assert sorted(unit for units in found for unit in units) == list(range(5))
+    assert len(found) <= most
     every = []
     for assignment in itertools.product(range(most), repeat=5):
         sets = tuple(tuple(u for u in range(5) if assignment[u] == k) for k in range(most))
         every.append(cost_of_levels(graph, sets))
-    assert cost_of_levels(graph, levels) == approx(min(every), abs=1e-9)
+    assert cost_of_levels(graph, found) == approx(min(every), abs=1e-9)
+
+
+@pytest.mark.parametrize("most", [2, 4])
+def test_a_search_of_levels_finds_the_best(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = random_graph(1, 8, 3.0)
+    assert len(levels_of(graph, least_stale(graph))) > most
+    exact = cost_of_levels(graph, bounded_levels(graph, most))
+    monkeypatch.setattr(levels, "MOST_EXACT", 0)
+    assert cost_of_levels(graph, bounded_levels(graph, most)) == approx(exact)
 
 
 def test_many_units_keep_the_bound_on_levels() -> None:
     graph = random_graph(1, 24, 2.0)
     costs = []
     for most in (1, 2, 4, 8):
-        levels = bounded_levels(graph, most)
-        assert len(levels) <= most
-        assert sorted(unit for units in levels for unit in units) == list(range(24))
-        costs.append(cost_of_levels(graph, levels))
+        found = bounded_levels(graph, most)
+        assert len(found) <= most
+        assert sorted(unit for units in found for unit in units) == list(range(24))
+        costs.append(cost_of_levels(graph, found))
     assert costs == sorted(costs, reverse=True)
     assert costs[0] == approx(sum(graph.weights.values()))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterable, Sequence
 from math import inf
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from fmimaster.errors import OptionError
 from fmimaster.plan.levels import level_sets
 from fmimaster.plan.sequence.graph import UnitGraph
+from fmimaster.plan.sequence.insertion import SEED, SMALLEST_GAIN, rounds_for
 from fmimaster.plan.sequence.search import least_stale
 
 Levels = tuple[tuple[int, ...], ...]
@@ -34,7 +36,7 @@ def cost_of_levels(graph: UnitGraph, levels: Levels) -> float:
 def bounded_levels(graph: UnitGraph, most: int) -> Levels:
     """At most so many levels, such that the stale inputs weigh least.
 
-    Exact for up to 8 units; for more, units move between levels until no move of one unit is better.
+    Exact for up to 8 units; for more, as good as a local search finds.
 
     Raises
     ------
@@ -87,34 +89,77 @@ def _exact(d: NDArray[np.float64], most: int) -> Levels:
 
 
 def _improved(graph: UnitGraph, levels: Levels, most: int) -> Levels:
-    """Levels put together to so many, of which no move of one unit to another level is better."""
+    """Levels put together to so many, and the best that a local search finds from there."""
     level = [0] * graph.size
     for k, units in enumerate(levels):
         for unit in units:
             level[unit] = k * most // len(levels)
-    before: list[list[tuple[int, float]]] = [[] for _ in graph.names]
-    after: list[list[tuple[int, float]]] = [[] for _ in graph.names]
-    for (a, b), w in graph.weights.items():
-        after[a].append((b, w))
-        before[b].append((a, w))
-    waiting = dict.fromkeys(range(graph.size))
-    while waiting:
-        unit = next(iter(waiting))
-        del waiting[unit]
-        costs = [
-            sum(w for a, w in before[unit] if level[a] >= k)
-            + sum(w for b, w in after[unit] if level[b] <= k)
-            for k in range(most)
-        ]
-        best = min(costs)
-        if best < costs[level[unit]] - _SMALLEST_GAIN * (costs[level[unit]] or 1.0):
-            level[unit] = costs.index(best)
-            waiting.update(dict.fromkeys(other for other, _ in (*before[unit], *after[unit])))
-    found: list[list[int]] = [[] for _ in range(most)]
-    for unit, k in enumerate(level):
-        found[k].append(unit)
-    return tuple(tuple(units) for units in found if units)
+    search = _Search(graph, level, most)
+    search.improve(range(graph.size))
+    chance = random.Random(SEED)
+    best, level = search.cost(), list(search.level)
+    for _ in range(rounds_for(graph.size, len(graph.weights))):
+        moved = chance.sample(range(graph.size), min(graph.size, chance.randint(*MOVED)))
+        for unit in moved:
+            search.level[unit] = chance.randrange(most)
+        search.improve(moved)
+        cost = search.cost()
+        if cost <= best:
+            best, level = cost, list(search.level)
+        else:
+            search.level = list(level)
+    return tuple(
+        units
+        for k in range(most)
+        if (units := tuple(u for u in range(graph.size) if level[u] == k))
+    )
 
 
-_SMALLEST_GAIN = 1e-12
-"""Of the cost of one unit: a move that gains less is none, so that moves end."""
+class _Search:
+    """A level for each unit, which single units leave for a better one."""
+
+    def __init__(self, graph: UnitGraph, level: Sequence[int], most: int):
+        self.level, self._most, self._weights = list(level), most, graph.weights
+        self._before: list[list[tuple[int, float]]] = [[] for _ in level]
+        self._after: list[list[tuple[int, float]]] = [[] for _ in level]
+        for (a, b), w in graph.weights.items():
+            self._after[a].append((b, w))
+            self._before[b].append((a, w))
+        self._least = SMALLEST_GAIN * sum(graph.weights.values())
+
+    def cost(self) -> float:
+        level = self.level
+        return sum(w for (a, b), w in self._weights.items() if level[a] >= level[b])
+
+    def improve(self, units: Iterable[int]) -> None:
+        """Move units, and those that are connected with moved ones, until no move of one unit gains."""
+        waiting = dict.fromkeys(units)
+        while waiting:
+            unit = next(iter(waiting))
+            del waiting[unit]
+            costs = self._costs(unit)
+            best = min(costs)
+            if best < costs[self.level[unit]] - self._least:
+                self.level[unit] = costs.index(best)
+                near = (*self._before[unit], *self._after[unit])
+                waiting.update(dict.fromkeys(other for other, _ in near))
+
+    def _costs(self, unit: int) -> list[float]:
+        """Weight of the stale arcs of a unit on each level."""
+        costs = [0.0] * self._most
+        for a, w in self._before[unit]:  # stale on its level and those before
+            costs[self.level[a]] += w
+        for k in range(self._most - 2, -1, -1):
+            costs[k] += costs[k + 1]
+        late = [0.0] * self._most
+        for b, w in self._after[unit]:  # stale on its level and those behind
+            late[self.level[b]] += w
+        total = 0.0
+        for k, w in enumerate(late):
+            total += w
+            costs[k] += total
+        return costs
+
+
+MOVED = (1, 6)
+"""Least and most units that are moved at random before a search goes on."""
