@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
+
+from fmimaster.plan.sequence.structure import topological_order
 
 
 class AcyclicGraph:
@@ -46,15 +47,4 @@ class AcyclicGraph:
 
     def ordered(self) -> list[int]:
         """The topological order that comes first by numbers of units."""
-        waits = {unit: len(before) for unit, before in self._before.items()}
-        ready = [unit for unit, count in waits.items() if count == 0]
-        heapq.heapify(ready)
-        order: list[int] = []
-        while ready:
-            a = heapq.heappop(ready)
-            order.append(a)
-            for b in self._after[a]:
-                waits[b] -= 1
-                if waits[b] == 0:
-                    heapq.heappush(ready, b)
-        return order
+        return topological_order(self._after)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Arc = tuple[int, int]
+from fmimaster.plan.sequence.graph import Arc
 
 MOST_ARCS = 5000
 """With more arcs the linear programme takes too long."""

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from fmimaster.plan.sequence.cycles import MOST_ARCS, cut_cycles
+from fmimaster.plan.sequence.graph import Arc
 from fmimaster.plan.sequence.greedy import greedy
 from fmimaster.plan.sequence.insertion import improved, rounded
 from fmimaster.plan.sequence.reductions import Kernel
 from fmimaster.plan.sequence.structure import blocks, strong_components
 from fmimaster.plan.sequence.subsets import MOST_UNITS, best_by_subsets
 
-Arc = tuple[int, int]
 Arcs = Mapping[Arc, float]
 
 AT_ONCE = 12

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError
+from fmimaster.plan.sequence.structure import topological_order
 from fmimaster.plan.sequence.units import UnitConnection, Units
 from fmimaster.plan.sequence.weights import Weights
 
@@ -130,24 +130,11 @@ class UnitGraph:
             If the arcs that are left have a cycle.
         """
         left_out = frozenset(without)
-        waits = [0] * self.size
-        followers: list[list[int]] = [[] for _ in self.names]
+        followers: dict[int, list[int]] = {k: [] for k in range(self.size)}
         for (a, b), weight in self.weights.items():
             if weight > 0 and (a, b) not in left_out:
                 followers[a].append(b)
-                waits[b] += 1
-        ready = [k for k, count in enumerate(waits) if count == 0]
-        order: list[int] = []
-        while ready:
-            a = heapq.heappop(ready)
-            order.append(a)
-            for b in followers[a]:
-                waits[b] -= 1
-                if waits[b] == 0:
-                    heapq.heappush(ready, b)
-        if len(order) < self.size:
-            raise ValueError("the arcs that are left have a cycle")
-        return tuple(order)
+        return tuple(topological_order(followers))
 
 
 def stale_connections(units: Units, sequence: Sequence[str]) -> list[UnitConnection]:

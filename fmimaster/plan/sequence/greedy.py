@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 
-Arc = tuple[int, int]
+from fmimaster.plan.sequence.graph import Arc
 
 
 def greedy(arcs: Mapping[Arc, float]) -> list[int]:

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from fmimaster.plan.sequence.acyclic import AcyclicGraph
+from fmimaster.plan.sequence.graph import Arc
 
-Arc = tuple[int, int]
 Arcs = Mapping[Arc, float]
 
 SEED = 1

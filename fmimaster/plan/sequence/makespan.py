@@ -9,6 +9,7 @@ from math import isfinite
 
 from fmimaster.errors import OptionError
 from fmimaster.plan.sequence.graph import UnitGraph
+from fmimaster.plan.sequence.insertion import SMALLEST_GAIN
 from fmimaster.plan.sequence.orientation import canonical, orientations
 from fmimaster.plan.sequence.search import least_stale
 
@@ -119,7 +120,7 @@ def pareto_front(
     )
     front: list[Compromise] = []
     for c in found:
-        if not front or c.makespan < front[-1].makespan * (1 - _SMALLEST_GAIN):
+        if not front or c.makespan < front[-1].makespan * (1 - SMALLEST_GAIN):
             front.append(c)
     return tuple(front)
 
@@ -144,12 +145,8 @@ def _searched(graph: UnitGraph, times: Sequence[float], cores: int) -> set[tuple
                 places = [0, *(k + 1 for k, u in enumerate(others) if u in near)]
                 for place in places:
                     tried = (*others[:place], unit, *others[place:])
-                    if (v := value(tried)) < best * (1 - _SMALLEST_GAIN):
+                    if (v := value(tried)) < best * (1 - SMALLEST_GAIN):
                         order, best, better = tried, v, True
         order = canonical(graph, order)
         found.add(order)
     return found
-
-
-_SMALLEST_GAIN = 1e-12
-"""Relative: a move that gains less is none, so that moves end."""

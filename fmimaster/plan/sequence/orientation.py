@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Sequence
 
 from fmimaster.plan.sequence.graph import UnitGraph
+from fmimaster.plan.sequence.structure import topological_order
 
 
 def canonical(graph: UnitGraph, sequence: Sequence[int]) -> tuple[int, ...]:
     """Of all sequences that order every connected pair as this one, the first one by names."""
     position = {unit: k for k, unit in enumerate(sequence)}
-    waits = [0] * graph.size
-    followers: list[list[int]] = [[] for _ in graph.names]
-    for a, near in enumerate(graph.neighbours):
-        for b in near:
-            if position[a] < position[b]:
-                followers[a].append(b)
-                waits[b] += 1
-    ready = [k for k, count in enumerate(waits) if count == 0]
-    order: list[int] = []
-    while ready:
-        a = heapq.heappop(ready)
-        order.append(a)
-        for b in followers[a]:
-            waits[b] -= 1
-            if waits[b] == 0:
-                heapq.heappush(ready, b)
-    return tuple(order)
+    behind = {
+        a: [b for b in near if position[a] < position[b]] for a, near in enumerate(graph.neighbours)
+    }
+    return tuple(topological_order(behind))
 
 
 def orientations(graph: UnitGraph) -> Iterator[tuple[int, ...]]:

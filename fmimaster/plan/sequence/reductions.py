@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-Arc = tuple[int, int]
+from fmimaster.plan.sequence.graph import Arc
 
 
 class Kernel:

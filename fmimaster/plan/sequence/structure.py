@@ -1,7 +1,8 @@
-"""Parts of a graph that can be ordered on their own: strong components, and the blocks inside them. Linear time."""
+"""Topological orders, and parts of a graph that can be ordered on their own: strong components, and blocks inside them."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping
 
 
@@ -89,3 +90,30 @@ def _cut_off(edges: list[tuple[int, int]], first: tuple[int, int]) -> list[int]:
         edge = edges.pop()
         units.update(edge)
     return sorted(units)
+
+
+def topological_order(successors: Mapping[int, Iterable[int]]) -> list[int]:
+    """All units, each before those to which its arcs lead; of several such orders the first one by numbers.
+
+    Raises
+    ------
+    ValueError
+        If the arcs have a cycle.
+    """
+    waits = dict.fromkeys(successors, 0)
+    for heads in successors.values():
+        for b in heads:
+            waits[b] += 1
+    ready = [unit for unit, count in waits.items() if count == 0]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        a = heapq.heappop(ready)
+        order.append(a)
+        for b in successors[a]:
+            waits[b] -= 1
+            if waits[b] == 0:
+                heapq.heappush(ready, b)
+    if len(order) < len(waits):
+        raise ValueError("the arcs have a cycle")
+    return order
