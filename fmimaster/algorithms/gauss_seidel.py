@@ -10,7 +10,7 @@ from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Mode, Order
 from fmimaster.algorithms.subsequence import SUBSEQUENCE, Subsequence
 from fmimaster.errors import OptionError, did_you_mean
-from fmimaster.plan.layout import Group
+from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.levels import level_sets
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.sequence.choice import GIVEN
@@ -93,7 +93,7 @@ class GaussSeidel(Algorithm):
 
     def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
         """Instances whose FMU cannot do what the mode means."""
-        return tuple(self._treatments(plan, True))
+        return (*self._treatments(plan, True), *self._never_interpolated(plan))
 
     @contextmanager
     def given_to_group(self, group: Plan, p: Emitter) -> Iterator[None]:
@@ -118,20 +118,37 @@ class GaussSeidel(Algorithm):
             yield
 
     def _treatments(self, plan: Plan, is_fallback: bool) -> Iterator[str]:
-        order = self._order(plan)
-        group_of = {i: n for n, group in enumerate(order.groups) for i in group}
         found: dict[str, list[str]] = {}
-        for i in plan.members:
-            older = {*order.later.get(i, ()), *order.stale.get(i, ())}
-            fresh = any(
-                group_of.get(route.link.source, -1) < group_of[i] and route.link.source not in older
-                for route in plan.routes.get((i, Group.CONTINUOUS), ())
-            )
+        for i in dict.fromkeys(i for i, _ in self._fresh(plan, Group.CONTINUOUS)):
             treatment = self.mode.treatment(plan, i)
-            if fresh and treatment.is_fallback == is_fallback:
+            if treatment.is_fallback == is_fallback:
                 found.setdefault(treatment.what, []).append(f"'{plan.instances[i].name}'")
         for what, names in found.items():
             yield f"{listed(names)}: {what}"
+
+    def _never_interpolated(self, plan: Plan) -> Iterator[str]:
+        """Continuous inputs that are no Float64: polynomials are for these alone."""
+        names = [
+            f"'{plan.instances[i].name}.{route.link.input.name}'"
+            for i, route in self._fresh(plan, Group.DISCRETE)
+            if route.link.input.is_continuous and self.mode != END
+        ]
+        if names:
+            yield (
+                f"{listed(names)}: held at the value at the end of the source's step, because only inputs of type Float64 "
+                "are interpolated. So they lead by half a step on average"
+            )
+
+    def _fresh(self, plan: Plan, group: Group) -> Iterator[tuple[int, Route]]:
+        """Instances with their routes from sources that have stepped before them."""
+        order = self._order(plan)
+        group_of = {i: n for n, instances in enumerate(order.groups) for i in instances}
+        for i in plan.members:
+            older = {*order.later.get(i, ()), *order.stale.get(i, ())}
+            for route in plan.routes.get((i, group), ()):
+                source = route.link.source
+                if group_of.get(source, -1) < group_of[i] and source not in older:
+                    yield i, route
 
     def _order(self, plan: Plan) -> Order:
         """The groups of instances that step at the same time, and which of their sources count as not yet stepped."""

@@ -29,6 +29,7 @@ from fmimaster.errors import OptionError
 from fmimaster.plan.levels import level_sets
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, Polynomial
 from fmimaster.results.results import Results
+from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
 
 pytestmark = pytest.mark.usefixtures("each_executor")
@@ -147,6 +148,16 @@ def test_an_fmu_that_can_do_none_of_these_is_given_the_end_and_a_warning_tells_i
     [warning] = [w for w in made.prepare().accuracy_warnings if "echo" in w]
     assert "instead of being interpolated" in warning
     assert made.run()["echo.y"][-1] == 11.0
+
+
+def test_continuous_inputs_of_another_type_are_never_interpolated_and_a_warning_tells_it() -> None:
+    single = {"u": {"type": DataType.FLOAT32}}
+    units = {"clock": clock(), "echo": PythonFmu(inputs={"u": 0.0}, attributes=single)}
+    plan = replace(plan_of(units, ["clock.y -> echo.u"]), trigger_sequence=(0, 1))
+    [warning] = GaussSeidel(mode=LINEAR).accuracy_warnings(plan)
+    assert warning.startswith("'echo.u': held at the value at the end")
+    assert GaussSeidel().accuracy_warnings(plan) == ()
+    assert GaussSeidel(mode=LINEAR).accuracy_warnings(replace(plan, trigger_sequence=(1, 0))) == ()
 
 
 # Subsequences ---------------------------------------------------------------------------------------------------------
