@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.errors import LoopError
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, Variability
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -60,6 +60,8 @@ def systems(draw: st.DrawFn) -> tuple[dict[str, Callable[[], PythonFmu]], list[s
             functions[f"y{k}"] = Sum(used, gain, draw(st.integers(-2, 2)), is_discrete[i, k])
             if is_discrete[i, k]:
                 attributes[f"y{k}"] = {"type": DataType.BOOLEAN}
+            elif draw(st.integers(0, 4)) == 0:  # a number that the tool declares so
+                attributes[f"y{k}"] = {"variability": Variability.DISCRETE}
         undeclared = draw(st.booleans()) and draw(st.booleans())
 
         def make(
