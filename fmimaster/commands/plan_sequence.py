@@ -43,6 +43,12 @@ def sequence(
     }
     stale = [_stale(d, plan, weight_of) for d in delays if not d.is_fresh]
     groups = levels(plan.trigger_sequence, delays)
+    solved = {i for level in groups for group in level if len(group) > 1 for i in group}
+    leading = [
+        f"{names[d.route.link.target]}.{d.route.link.input.name}"
+        for d in delays
+        if d.is_fresh and d.is_newest and d.route.link.target not in solved
+    ]
     return {
         "chosenBy": plan.sequence_chosen_by,
         "weights": _in_words(weights),
@@ -52,6 +58,7 @@ def sequence(
             [names[i] for i in group] for level in groups for group in level if len(group) > 1
         ],
         "stale": stale,
+        "leading": leading,
     }
 
 
@@ -166,6 +173,17 @@ def _stale_inputs(facts: Mapping[str, Any]) -> list[str]:
         "  The component steps before the one that feeds it, so the value is from an earlier time.",
         f"  The cost of the sequence is {about['cost']:.12g}: the sum of the weights, {about['weights']}.",
         *aligned(map(_row, stale)),
+        *_leading(about["leading"]),
+    ]
+
+
+def _leading(inputs: Sequence[str]) -> list[str]:
+    """What a cost does not count: fresh inputs that are early."""
+    if not inputs:
+        return []
+    return [
+        f"  Fresh: {named(inputs)}, but held at the value of the end over the whole step, half a step early on average.",
+        "  The cost counts that as exact. Use --mode lin, or let fmimaster optimize find a sequence by simulations.",
     ]
 
 

@@ -56,6 +56,12 @@ class Delay:
         return self.steps <= 0
 
     @property
+    def is_newest(self) -> bool:
+        """Whether the input keeps the newest value of its source over the step."""
+        newest = self.points * (self.derivatives + 1) == 1
+        return newest and not (self.is_constant or self.is_mean)
+
+    @property
     def is_held(self) -> bool:
         """Whether the input keeps its value over the step."""
         return self.is_constant or self.is_mean or self.points * (self.derivatives + 1) == 1

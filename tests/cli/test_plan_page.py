@@ -96,6 +96,17 @@ def test_stale_inputs_have_a_weight_and_name_the_outputs_that_they_delay(
     assert "Stale inputs: 3 of 3" in page
 
 
+@pytest.mark.parametrize(("mode", "leads"), [("end", True), ("mid", False), ("lin", False)])
+def test_it_warns_of_the_cost_where_fresh_inputs_are_held_at_the_end(
+    run: Run, mode: str, leads: bool
+) -> None:
+    """sequence.md 2.3: the objective must not be used in mode end."""
+    path = reference("systems/four-units-fmi3.ssp")
+    page, facts = plan(run, path, "--algorithm", "GaussSeidel", "--mode", mode)
+    assert facts["sequence"]["leading"] == (["S1.u11", "S2.u21", "S4.u42"] if leads else [])
+    assert any("half a step early" in line for line in page) is leads
+
+
 def test_a_real_loop_that_can_be_solved_is_told_with_the_way_and_the_reason(
     run: Run, tmp_path: Path
 ) -> None:
