@@ -85,6 +85,7 @@ class LateOutputs:
                     solver,
                     variables=self.variables,
                     residuals=self._residuals(),
+                    slope=self._slope(),
                 )
                 around.enter_context(_swept(p, hooks))
             if continuous and discrete:
@@ -103,8 +104,16 @@ class LateOutputs:
         for i, name in self.outputs:
             residual = self.plan.instances[i].model.residuals.get(name)
             if residual is not None:
-                found[i, name] = (i, residual)
+                found[i, name] = (i, residual.output)
         return found
+
+    def _slope(self) -> Node | None:
+        """Where the derivative of the residual is kept; one constraint alone has one."""
+        residuals = self._residuals()
+        if len(self.outputs) != 1 or not residuals:
+            return None
+        [(i, name)] = self.outputs
+        return i, self.plan.instances[i].model.residuals[name].slope
 
 
 def _by_name(plan: Plan, nodes: set[Node]) -> tuple[Node, ...]:

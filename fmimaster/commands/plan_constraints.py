@@ -16,7 +16,7 @@ def constraints(plan: Plan) -> list[dict[str, Any]]:
     for i, instance in enumerate(plan.instances):
         if not instance.model.residuals:
             continue
-        residual = instance.model.residuals[FORCE]
+        residual = instance.model.residuals[FORCE].output
         compared = {
             link.input.name: f"{plan.instances[link.source].name}.{link.output.name}"
             for link in plan.links

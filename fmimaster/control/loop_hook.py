@@ -88,6 +88,9 @@ class LoopHooks:
     residuals : unknown → (instance, output)
         For constraints: outputs of type Float64 that must become 0, with as many elements as their unknowns. A sweep
         gives all other unknowns anew.
+    slope : (instance, variable), or None
+        For one unknown with a residual: where the derivative of this by that is kept from solution to solution, 0 while
+        it is not known. It saves a sweep.
     derivatives : SweepDerivatives or None
         Those of a sweep, if the FMUs provide them; then DERIVE comes in front of the CALL that ends a sweep.
     group : Group
@@ -114,6 +117,7 @@ class LoopHooks:
         variables: Sequence[Node] | None = None,
         assumed: bool = False,
         residuals: Mapping[Node, Node] = NO_CONSTRAINTS,
+        slope: Node | None = None,
         derivatives: SweepDerivatives | None = None,
         group: Group = Group.OUTPUTS,
         what: str = "",
@@ -127,6 +131,9 @@ class LoopHooks:
         self.assumed = assumed
         self.derivatives = derivatives
         self.residuals = constraints(plan, u, residuals, group)
+        self._slope = (
+            None if slope is None else plan.layout.slots[slope[0], Group.OUTPUTS, slope[1]][1]
+        )
         self.most = solver.most_passes(u.size)
         n, depth = u.size, solver.remembered(u.size)
         self.counts = np.zeros(len(_At), np.int64)
@@ -160,7 +167,7 @@ class LoopHooks:
     def start(self, store: ValueStore) -> None:
         """A new solution begins."""
         self._from(self.unknowns.get(store))
-        self._search = self.solver.solve(self._problem())
+        self._search = self.solver.solve(self._problem(self._jacobian_before(store)))
         self._put_trial(store, next(self._search))
 
     def _from(self, values: Vector) -> None:
@@ -178,7 +185,7 @@ class LoopHooks:
             self._search = self._continued()
             return self._put_trial(store, next(self._search))
         if self._search is None:
-            self._search = self.solver.solve(self._problem())
+            self._search = self.solver.solve(self._problem(self._jacobian_before(store)))
             next(self._search)  # that is where the sweep has started
         given = self.unknowns.get(store)
         counts[_At.SWEEPS] += 1
@@ -190,13 +197,26 @@ class LoopHooks:
         try:
             trial = self._search.send(Sweep(self.x.copy(), residual, self._jacobian()))
         except StopIteration as end:
+            self._keep(store, end.value.jacobian)
             self._solved(given, end.value.singular_value)
             return False
         except NoSolution as failure:
             raise self._error(failure, store) from None
         return self._put_trial(store, trial)
 
-    def _problem(self) -> Problem:
+    def _jacobian_before(self, store: ValueStore) -> Matrix | None:
+        """That of the last solution, if it is kept and known."""
+        if self._slope is None:
+            return None
+        slope = store.values[DataType.FLOAT64][self._slope] * self.unknowns.nominal
+        return slope.reshape(1, 1) if slope[0] else None
+
+    def _keep(self, store: ValueStore, jacobian: Matrix | None) -> None:
+        """Keep the Jacobian for the next solution."""
+        if self._slope is not None and jacobian is not None:
+            store.values[DataType.FLOAT64][self._slope] = jacobian[0] / self.unknowns.nominal
+
+    def _problem(self, jacobian: Matrix | None = None) -> Problem:
         return Problem(
             self.u0.copy(),
             self.unknowns.nominal,
@@ -204,6 +224,7 @@ class LoopHooks:
             self.solver.absolute,
             has_derivatives=self.derivatives is not None,
             constrained=frozenset(self.residuals),
+            jacobian=jacobian,
             precision=self._precision,
             plain=self.plain,
         )

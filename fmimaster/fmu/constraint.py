@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import ConstraintError
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
-from fmimaster.system.constraints import FORCE, GAP, INPUTS, SLIP
+from fmimaster.system.constraints import FORCE, GAP, INPUTS, SLIP, SLOPE
 from fmimaster.system.model import DataType, Model
+
+_LEFT = {FORCE, SLOPE}
+"""What the solver puts into the value store, and reading leaves there."""
 
 
 class ConstraintInstance(Instance):
@@ -42,7 +45,7 @@ class ConstraintInstance(Instance):
             for k, name in enumerate(names):
                 if name in INPUTS:
                     values[k] = self._difference(name)
-                elif name != FORCE or not self._is_started:
+                elif name not in _LEFT or not self._is_started:
                     values[k] = self._values[name]
 
         return read

@@ -121,7 +121,7 @@ def make_plan(
         if entry.instance is not None:
             read[entry.instance].add(entry.variable)
     for i, model in enumerate(models):
-        read[i].update(model.residuals.values())
+        read[i].update(name for residual in model.residuals.values() for name in residual)
     sources = initial_sources(system, triggers)
     steady_ones = steady_states(system.components, steady)
     for s in steady_ones:

@@ -29,6 +29,7 @@ from fmimaster.system.model import (
     DataType,
     Initial,
     Model,
+    Residual,
     Unit,
     Variability,
     Variable,
@@ -37,6 +38,8 @@ from fmimaster.system.model import (
 
 FORCE, GAP, SLIP = "force", "gap", "der(gap)"
 """Outputs of a constraint: the force at the first end, and the differences of positions and of velocities."""
+SLOPE = "slope"
+"""Local variable of a constraint: by how much a difference changes with the force, over the last step."""
 INPUTS = {GAP: ("x1", "x2"), SLIP: ("v1", "v2")}
 """Each difference → what it compares, of the first and of the second end."""
 
@@ -119,6 +122,7 @@ def constraint_model(constraint: Constraint) -> Model:
         made = _variable(difference, len(variables), Causality.OUTPUT)
         of = GAP if difference == SLIP and GAP in differences else None
         variables.append(replace(made, initial=Initial.CALCULATED, derivative_of=of))
+    variables.append(_variable(SLOPE, len(variables), Causality.LOCAL, start=0.0))
     dependencies = {FORCE: frozenset[str](), **differences}
     return Model(
         name="constraint",
@@ -131,7 +135,7 @@ def constraint_model(constraint: Constraint) -> Model:
         capabilities=Capabilities(
             can_get_and_set_fmu_state=True, can_handle_variable_communication_step_size=True
         ),
-        residuals={FORCE: _DIFFERENCES[constraint.level]},
+        residuals={FORCE: Residual(_DIFFERENCES[constraint.level], SLOPE)},
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import prod
-from typing import Any, NewType
+from typing import Any, NamedTuple, NewType
 
 import numpy as np
 
@@ -336,6 +336,15 @@ class LayeredStandard:
         return self.problems[0] + (f" {there_are_more(more, 'problem')}" if more else "")
 
 
+class Residual(NamedTuple):
+    """What belongs to an output that a solver has to find."""
+
+    output: str
+    """The one that must be 0."""
+    slope: str
+    """The variable in which the solver keeps the derivative of that output by the unknown; 0 while it is not known."""
+
+
 @dataclass(frozen=True)
 class Model:
     """The model description of one FMU; that of FMI 2.0 in the words of FMI 3.0.
@@ -363,9 +372,8 @@ class Model:
         default_factory=dict
     )
     """The same in Initialization Mode, where only the factors of CONSTANT ones are known."""
-    residuals: Mapping[str, str] = field(default_factory=dict)
-    """Outputs whose values a solver has to find, each with the output that is 0 then: those of a constraint, which no
-    FMU has."""
+    residuals: Mapping[str, Residual] = field(default_factory=dict)
+    """Outputs whose values a solver has to find: those of a constraint, which no FMU has."""
     event_indicators: tuple[str, ...] = ()
     events: tuple[EventDeclaration, ...] = ()
     event_policy: EventPolicy | None = None

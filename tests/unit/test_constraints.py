@@ -28,6 +28,7 @@ from fmimaster import (
     LoopSolver,
     OptionError,
     Polynomial,
+    Ramp,
     Results,
     Simulation,
     SystemBuilder,
@@ -70,7 +71,7 @@ def test_its_model_has_what_is_known(
     model = constraint_model(Constraint(ends, level))  # type: ignore[arg-type]
     assert list(model.dependencies) == outputs
     assert model.dependencies["force"] == frozenset()
-    assert model.residuals == {"force": residual}
+    assert model.residuals == {"force": (residual, "slope")}
 
 
 @pytest.mark.parametrize(
@@ -295,6 +296,15 @@ def test_the_start_value_of_the_force_can_be_given(carts: Carts) -> None:
     system = carts()
     system.set("joint.force", -2.0)
     assert run(system)["joint.force"].tolist() == approx([-2.0] * 11, abs=1e-11)
+
+
+def test_the_step_size_may_change(carts: Carts) -> None:
+    """The derivative that is kept belongs to another step size then."""
+    description = carts(level=Level.POSITION).build(stop_time=1.0)
+    results = Simulation(description, step_size=Ramp(0.2, first=0.05)).run()
+    assert results["rear.x"] == approx(results.time**2 / 2, abs=1e-12)
+    [loop] = results.statistics.loops
+    assert loop.most_sweeps <= 5
 
 
 def test_ends_in_other_units_are_converted(carts: Carts) -> None:
