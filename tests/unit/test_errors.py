@@ -8,7 +8,14 @@ import re
 import pytest
 
 from fmimaster import errors
-from fmimaster.errors import CallError, ConvergenceError, Interrupted, SimulationError, did_you_mean
+from fmimaster.errors import (
+    CallError,
+    ConvergenceError,
+    Interrupted,
+    LoopError,
+    SimulationError,
+    did_you_mean,
+)
 
 CLASSES = {
     name: kind
@@ -76,7 +83,16 @@ def test_a_call_error_has_its_facts_as_attributes() -> None:
 
 def test_errors_come_through_pickle_with_their_facts() -> None:
     # a sweep over processes hands them back
-    for error in (ConvergenceError("no", time=2.0), call_error()):
+    loop = LoopError(
+        "not solved",
+        loop=["a.y"],
+        reason="diverged",
+        method="Newton",
+        sweeps=3,
+        values={"a.y": 1.0},
+        residuals={"a.y": 2.0},
+    )
+    for error in (ConvergenceError("no", time=2.0), call_error(), loop):
         copy = pickle.loads(pickle.dumps(error))
         assert type(copy) is type(error)
         assert (str(copy), vars(copy)) == (str(error), vars(error))
