@@ -326,6 +326,27 @@ def test_in_sweeps_all_inputs_are_interpolated_whatever_the_sequence(
         assert found[0][n] == pytest.approx(found[1][n], rel=1e-12), n
 
 
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+def test_the_mode_is_that_of_the_components_outside_of_loops_that_are_solved(
+    simulate: Simulate, mode: Mode
+) -> None:
+    """x = 0.5 y + u and y = x with u = t: the loop's x = 2 t is a line, which the echo behind it is given."""
+    first = PythonFmu(
+        inputs={"u": 0.0, "y": 0.0},
+        outputs={"x": lambda v: v.u + 0.5 * v.y},
+        depends={"x": ["u", "y"]},
+    )
+    second = PythonFmu(inputs={"x": 0.0}, outputs={"y": lambda v: v.x}, depends={"y": ["x"]})
+    last = echo(**(TAKES_LINES if mode != HELD else {"partials": {"y": {"u": 1.0}}}))
+    units = {**chain(clock(), last), "first": first, "second": second}
+    links = ["source.y -> first.u", "first.x -> second.x", "second.y -> first.y"]
+    links += ["first.x -> echo.u", "echo.y -> sink.u"]
+    results = simulate(units, links, algorithm=GaussSeidel(mode=mode), **ONE_STEP)
+    assert results["first.x"][-1] == pytest.approx(2.0, rel=1e-9)
+    expected = {"end": 2.0 + 10 * 2.0, "mid": 1.0 + 10 * 1.0}.get(mode.name, 2.0 + 10 * 1.0)
+    assert results["echo.y"][-1] == pytest.approx(expected, rel=1e-9)
+
+
 def test_a_subsequence_cannot_be_repeated_or_undone(simulate: Simulate) -> None:
     algorithm = GaussSeidel(mode=SUBSEQUENCE)
     with pytest.raises(OptionError, match="Sweeps cannot be done"):
