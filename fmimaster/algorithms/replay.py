@@ -26,28 +26,33 @@ ROUNDING = 1e-12
 
 
 def emit_replay(plan: Plan, p: Emitter, instances: Sequence[int]) -> Replay:
-    """Write the same step twice, from the start of the run; then all is as it was.
+    """Write a step, and then the same step twice; then all is as it was. The interval is two steps long.
 
-    FMUs that stop at events are left out: where they stop differs by their own search.
+    The first one gives solvers inside the FMUs a history, which many do not save. FMUs that stop at events are left out:
+    where they stop differs by their own search.
 
     Source: fmimaster; of 28 public FMUs that can get and set their state, 9 do not repeat a step exactly.
     """
     chosen = [i for i in instances if not plan.instances[i].may_return_early]
     if not chosen:
         return Replay()
-    places = p.save(chosen)
-    start = p.keep()
-    _step(p, chosen)
-    first = p.keep()
-    p.restore(places)
-    p.recall(start)
-    _step(p, chosen)
-    p.call(ReplayedOutputs(plan, tuple(chosen), first))
+    start_places, start = p.save(chosen), p.keep()
+    with p.over(0.0, 0.5):
+        _step(p, chosen)
+    places, middle = p.save(chosen), p.keep()
+    with p.over(0.5, 1.0):
+        _step(p, chosen)
+        first = p.keep()
+        p.restore(places)
+        p.recall(middle)
+        _step(p, chosen)
+        p.call(ReplayedOutputs(plan, tuple(chosen), first))
     followers = tuple(i for i in chosen if i in p.polynomial_inputs and takes_lines(plan, i))
     if followers:
-        emit_slopes(plan, p, followers, places, start, first)
+        with p.over(0.0, 0.5):
+            emit_slopes(plan, p, followers, start_places, start, middle)
     twice = p.program("replay")
-    p.restore(places)
+    p.restore(start_places)
     p.recall(start)
     return Replay(twice, p.program("back"))
 

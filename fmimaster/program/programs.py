@@ -50,7 +50,7 @@ class Replay:
     """Measures whether FMUs repeat a step exactly after their state was restored; empty if nothing relies on it."""
 
     twice: Program = Program("replay", ())
-    """The same step twice; a hook compares."""
+    """Over two steps: one, and then the next one twice; a hook compares."""
     back: Program = Program("back", ())
     """All as before."""
 

@@ -158,10 +158,10 @@ class Session:
     def _measure_replay(self) -> None:
         """Measure whether FMUs repeat a step exactly, if the algorithm relies on it; its calls are not counted."""
         replay, calls = self.programs.replay, self.executor.calls
-        if not replay.twice:
-            return
         counted, start = calls.copy(), self.start.seconds
-        end = min(start + float(self.prepared.schedule.rule.exact_size), self.stop.seconds)
+        end = start + 2 * float(self.prepared.schedule.rule.exact_size)
+        if not replay.twice or end > self.stop.seconds:
+            return
         self.executor.run(replay.twice, start, end)  # a step that fails here is left to the run
         self.executor.run(replay.back, start, start)
         calls[:] = counted

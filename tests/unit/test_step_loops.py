@@ -353,7 +353,7 @@ def test_the_measurement_leaves_nothing_behind(simulation: Simulate) -> None:
     results = simulation(units, BESIDE, stop_time=0.2, step_size=0.1).run()
     steps = {n: len(u.instances[0].called(Call.DO_STEP)) for n, u in units.items()}
     calls = {i.name: i.calls for i in results.statistics.instances}
-    assert steps == {n: count + (2 if n in "ab" else 0) for n, count in calls.items()}
+    assert steps == {n: count + (3 if n in "ab" else 0) for n, count in calls.items()}
     assert results["a.y"] == pytest.approx((1.0 + results.time) / 4, rel=1e-9)
 
 
