@@ -98,6 +98,11 @@ def test_what_is_repeated_is_indented() -> None:
     )
 
 
+def test_outputs_of_one_instance_that_are_as_they_were() -> None:
+    line = listing(parse("KEEP 1\nREVERT 0 1", plan := plan_of({"a": mass()})), plan)
+    assert line.splitlines()[1] == "1 REVERT  a  buffer 1  its outputs as they were kept"
+
+
 def test_of_many_variables_the_number_is_told() -> None:
     plan = plan_of({"a": PythonFmu(outputs={f"y{k}": lambda v: 0.0 for k in range(12)})})
     line = listing(parse("GET 0 OUTPUTS", plan), plan)
