@@ -44,10 +44,13 @@ class SweepDerivatives:
         self._rows: dict[Node, slice] = {}
         self._columns: dict[Node, slice] = {}
         self._inputs: dict[Node, tuple[Node, ...]] = {}
-        for i in sorted(loop.instances):
+        variables: dict[int, list[Node]] = {i: [] for i in sorted(loop.instances)}
+        for node in loop.variables:
+            variables[node[0]].append(node)
+        for i, nodes in variables.items():
             model = plan.instances[i].model
-            outputs = [n for n in loop.variables if n[0] == i and n not in self._feeds]
-            inputs = [n for n in loop.variables if n[0] == i and n in self._feeds]
+            outputs = [node for node in nodes if node not in self._feeds]
+            inputs = [node for node in nodes if node in self._feeds]
             dependencies = model.initial_dependencies if initial else model.dependencies
             kinds = model.initial_dependency_kinds if initial else model.dependency_kinds
             varying = set[str]()
@@ -70,7 +73,7 @@ class SweepDerivatives:
                     np.bool_,
                 ),
             )
-        self._torn = tuple(loop.torn)
+        self._torn = dict.fromkeys(loop.torn)
         self._order = self._in_order()
         self._are_known = False
 
@@ -110,7 +113,7 @@ class SweepDerivatives:
     def _in_order(self) -> tuple[Node, ...]:
         """All outputs, each after those that its inputs need; torn ones are known before."""
         open_ = {
-            output: {self._feeds[n][0] for n in inputs} - set(self._torn)
+            output: {self._feeds[n][0] for n in inputs} - self._torn.keys()
             for output, inputs in self._inputs.items()
         }
         followers: dict[Node, list[Node]] = {output: [] for output in open_}
