@@ -114,6 +114,28 @@ def test_the_signature_method_finds_the_best_sequence_of_the_four_units(
     assert spearmanr(predicted, real).statistic == pytest.approx(correlation, abs=5e-4)
 
 
+def listed_as(components: Iterable[str], connections: Iterable[str]) -> Simulation:
+    builder = SystemBuilder("four units")
+    for name in components:
+        builder.add(name, reference(f"fmi3/FourUnits{name}.fmu"))
+    for connection in connections:
+        builder.connect(*connection.split())
+    return Simulation(builder.build(stop_time=0.02), step_size="1/1000")
+
+
+def test_the_order_of_listing_changes_nothing() -> None:
+    """sequence.md 7, acceptance 9, for the methods by simulations: all numbers are the same, to the last bit."""
+    connections = ("S4.y42 S1.u11", "S1.y11 S2.u21", "S2.y21 S3.u31", "S4.y41 S3.u32")
+    connections += ("S1.y12 S4.u41", "S3.y31 S4.u42")
+    components = ("S1", "S2", "S3", "S4")
+    for method in (Signature(verified=1), Propagated()):
+        first = SequenceSearch(listed_as(components, connections), method).run()
+        other = SequenceSearch(listed_as(components[::-1], connections[::-1]), method).run()
+        assert other.components == first.components
+        assert other.candidates == first.candidates
+        assert other.weights == first.weights
+
+
 def random_system(system: dict[str, Any], version: str, folder: Path) -> Simulation:
     builder = SystemBuilder(f"random {system['seed']}")
     for unit in system["units"]:
