@@ -44,7 +44,8 @@ class Optimum:
     base : tuple of str
         The sequence from which signatures were measured.
     candidates : tuple of Candidate
-        The best one first: those that were simulated by their distance from the reference, then others by predictions.
+        The best one first, by the distance from the reference if it was simulated, else by the prediction; last those whose
+        simulation failed.
     signatures : arc → size
         Of the arcs whose signature is known.
     unknown : tuple of Arc
@@ -153,9 +154,10 @@ class Signature:
         same = {stale_arcs(s, arcs): s for s in (base[::-1], base)}
         best = [same.setdefault(stale_arcs(s, arcs), s) for s in best]
         others = [same.setdefault(stale_arcs(s, arcs), s) for s in others]
-        for sequence in (*(best[: self.verified] if reference is not None else ()), *others):
+        verified = best[: self.verified] if reference is not None else []
+        for sequence in (*verified, *others):
             trials(Trial(sequence))
-        return _optimum(trials, prediction, base, best, known, reference)
+        return _optimum(trials, prediction, base, best, verified, known, reference)
 
 
 def _signatures(
@@ -195,6 +197,7 @@ def _optimum(
     prediction: Prediction,
     base: tuple[str, ...],
     best: Sequence[tuple[str, ...]],
+    verified: Sequence[tuple[str, ...]],
     known: NDArray[np.float64],
     reference: NDArray[np.float64] | None,
 ) -> Optimum:
@@ -216,7 +219,10 @@ def _optimum(
                 None if rows is None else relative_error(rows, known, scale),
             )
         )
-    candidates.sort(key=lambda c: (*_merit(c), c.sequence != base, c.sequence))
+    failed = {s for s in verified if s not in simulated}
+    candidates.sort(
+        key=lambda c: (c.sequence in failed, *_merit(c), c.sequence != base, c.sequence)
+    )
     unknown = tuple(a for a, k in zip(prediction.arcs, prediction.known, strict=True) if not k)
     return Optimum(
         base, tuple(candidates), prediction.weights(), unknown, prediction, reference is not None
@@ -227,12 +233,7 @@ def _if_known(number: float) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def _merit(candidate: Candidate) -> tuple[bool, float, bool, float]:
-    """Less is better; errors that agree but for rounding are equal."""
-    measured, predicted = candidate.measured, candidate.predicted
-    return (
-        measured is None,
-        rounded(measured or 0.0),
-        predicted is None,
-        rounded(predicted or 0.0),
-    )
+def _merit(candidate: Candidate) -> tuple[bool, float]:
+    """Less is better: the error that was simulated, else the predicted one; those that agree but for rounding are equal."""
+    error = candidate.predicted if candidate.measured is None else candidate.measured
+    return error is None, rounded(error or 0.0)

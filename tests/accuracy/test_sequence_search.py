@@ -125,8 +125,8 @@ def listed_as(components: Iterable[str], connections: Iterable[str]) -> Simulati
 
 def test_the_order_of_listing_changes_nothing() -> None:
     """sequence.md 7, acceptance 9, for the methods by simulations: all numbers are the same, to the last bit."""
-    connections = ("S4.y42 S1.u11", "S1.y11 S2.u21", "S2.y21 S3.u31", "S4.y41 S3.u32")
-    connections += ("S1.y12 S4.u41", "S3.y31 S4.u42")
+    connections = ["S4.y42 S1.u11", "S1.y11 S2.u21", "S2.y21 S3.u31", "S4.y41 S3.u32"]
+    connections += ["S1.y12 S4.u41", "S3.y31 S4.u42"]
     components = ("S1", "S2", "S3", "S4")
     for method in (Signature(verified=1), Propagated()):
         first = SequenceSearch(listed_as(components, connections), method).run()

@@ -90,9 +90,23 @@ def test_as_many_runs_as_it_says() -> None:
     search(trials, "abcd")
     assert len(set(trials.asked)) <= Signature().trials(RING) == len(RING) + 3 + 5
     few = MadeUp(RING)
-    optimum = search(few, "abcd", Signature(verified=0))
+    search(few, "abcd", Signature(verified=0))
     assert len(set(few.asked)) == len(RING) + 3
-    assert optimum.sequence  # by predictions, or one of the two that were simulated
+
+
+def test_without_verification_the_best_predicted_sequence_is_chosen() -> None:
+    trials = MadeUp(RING)
+    optimum = search(trials, "abcd", Signature(verified=0))
+    best = min(permutations("abcd"), key=lambda s: trials.error(s, "abcd"))
+    assert stale_arcs(optimum.sequence, RING) == stale_arcs(best, RING)
+    assert optimum.candidates[0].measured is None
+
+
+def test_a_sequence_whose_verification_fails_is_not_chosen() -> None:
+    best = search(MadeUp(RING), "abcd").candidates[0].sequence
+    optimum = search(MadeUp(RING, fails=lambda t: t == Trial(best)), "abcd")
+    assert optimum.sequence != best
+    assert optimum.candidates[-1].sequence == best
 
 
 def test_an_arc_whose_run_fails_stays_as_it_is() -> None:
