@@ -28,7 +28,6 @@ from fmimaster.commands.plan_layout import (
     size_of,
     text_of,
 )
-from fmimaster.commands.text import count
 
 _FRESH, _STALE, _GREY = "#0072B2", "#D55E00", "0.35"
 _LOOPS = {False: "#F7E6EF", True: "0.94"}
@@ -101,7 +100,8 @@ def plan_figure(facts: Mapping[str, Any]) -> Figure:
 
 def _title(facts: Mapping[str, Any]) -> str:
     algorithm = str(facts["algorithm"]).partition("(")[0]
-    return f"{facts['system']}, {algorithm}: {count(len(facts['sequence']['levels']), 'level')}"
+    levels = len(facts["sequence"]["levels"])
+    return f"{facts['system']}, {algorithm}" + (f": {levels} levels" if levels > 1 else "")
 
 
 # How it is drawn ------------------------------------------------------------------------------------------------------

@@ -140,7 +140,7 @@ def _sequence(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _parallel(about: Mapping[str, Any]) -> list[str]:
-    groups = [f"  {named(group)} step together, until they agree." for group in about["together"]]
+    groups = [f"  {named(group)} step together, repeatedly." for group in about["together"]]
     levels = [_units(level, about["together"]) for level in about["levels"]]
     if all(len(level) < 2 for level in levels):
         return groups or ["  none: each component uses new values of the one before it"]

@@ -146,7 +146,7 @@ def test_components_that_are_solved_together_are_one_unit_of_their_level(
     page, facts = plan(run, path, "--algorithm", "GaussSeidel")
     assert facts["sequence"]["together"] == [["A", "B"]]
     assert "level 1 A + B, C" in page
-    assert "A and B step together, until they agree." in page
+    assert "A and B step together, repeatedly." in page
 
 
 def test_a_loop_that_branches_is_a_list_of_variables(run: Run, tmp_path: Path) -> None:
