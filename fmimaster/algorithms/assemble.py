@@ -10,11 +10,9 @@ from fmimaster.algorithms.aligned import Aligned
 from fmimaster.algorithms.event_update import Events
 from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
 from fmimaster.algorithms.initialization import Initialization
-from fmimaster.algorithms.parts import Parts
 from fmimaster.algorithms.replay import emit_replay
 from fmimaster.algorithms.settling import Settling
-from fmimaster.algorithms.solved import solved
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.algorithms.solved import with_loops
 from fmimaster.errors import OptionError, ProgramError
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy, stops_at_events
@@ -61,7 +59,7 @@ def assemble(
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
         algorithm = Aligned(algorithm)
     initialization = initialization or Initialization()
-    algorithm, hindrance = _with_loops(plan, algorithm, initialization.settling.solver)
+    algorithm, hindrance = with_loops(plan, algorithm, initialization.settling.solver)
     _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *_STOPPED)
     if undoes:
         _refuse_who_cannot_go_back(plan, plan.members, *_UNDONE)
@@ -118,40 +116,6 @@ def assemble(
         notes=(*settings[0].notes, *notes, *algorithm.notes(plan)),
         accuracy_warnings=(*warnings, *algorithm.accuracy_warnings(plan)),
     )
-
-
-def _with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:
-    """The algorithm with the loops of Step Mode solved; or why it solves none, and what to do instead.
-
-    Raises
-    ------
-    OptionError
-        If a constraint would not be solved.
-    """
-    wrapped, hindrance = _wrapped(plan, algorithm, solver)
-    constraints = [i.name for i in plan.instances if i.model.residuals]
-    if constraints and hindrance and not algorithm.solves_constraints:
-        raise OptionError(f"The constraint '{constraints[0]}' cannot be solved: {hindrance}")
-    return wrapped, hindrance
-
-
-def _wrapped(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:
-    if not plan.step_groups:
-        return algorithm, ""
-
-    def solving(base: Algorithm) -> Algorithm:
-        return Parts(base, solved(base.course, solver))
-
-    wrapped = algorithm.with_loops(solving)
-    if wrapped is algorithm:
-        name = type(algorithm).__name__
-        return algorithm, f"{name} steps a whole system only. Use Jacobi or GaussSeidel."
-    if stopping := [i.name for i in plan.instances if i.may_return_early]:
-        return algorithm, (
-            f"'{stopping[0]}' ends steps at its events, and a loop beside it would be solved up to another time. Use "
-            "Waveform(Aligned(GaussSeidel(Polynomial(2, 0))), solver=LoopSolver()), which repeats the whole system."
-        )
-    return wrapped, ""
 
 
 def _differ(plan: Plan, settings: Sequence[FmuSettings]) -> bool:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import takes_lines
+from fmimaster.algorithms.parts import Parts
 from fmimaster.algorithms.waveform import Waveform
 from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial
@@ -47,3 +49,37 @@ def solved(inputs: Polynomial, solver: LoopSolver) -> Waveform:
     Source: Gomes et al. (2017), Co-simulation: state of the art, sections 4.3.1 and 4.3.2; docs/loops.md.
     """
     return Waveform(Sweep(inputs), sweeps=1, solver=solver)
+
+
+def with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:
+    """The algorithm with the loops of Step Mode solved; or why it solves none, and what to do instead.
+
+    Raises
+    ------
+    OptionError
+        If a constraint would not be solved.
+    """
+    wrapped, hindrance = _wrapped(plan, algorithm, solver)
+    constraints = [i.name for i in plan.instances if i.model.residuals]
+    if constraints and hindrance and not algorithm.solves_constraints:
+        raise OptionError(f"The constraint '{constraints[0]}' cannot be solved: {hindrance}")
+    return wrapped, hindrance
+
+
+def _wrapped(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:
+    if not plan.step_groups:
+        return algorithm, ""
+
+    def solving(base: Algorithm) -> Algorithm:
+        return Parts(base, solved(base.course, solver))
+
+    wrapped = algorithm.with_loops(solving)
+    if wrapped is algorithm:
+        name = type(algorithm).__name__
+        return algorithm, f"{name} steps a whole system only. Use Jacobi or GaussSeidel."
+    if stopping := [i.name for i in plan.instances if i.may_return_early]:
+        return algorithm, (
+            f"'{stopping[0]}' ends steps at its events, and a loop beside it would be solved up to another time. Use "
+            "Waveform(Aligned(GaussSeidel(Polynomial(2, 0))), solver=LoopSolver()), which repeats the whole system."
+        )
+    return wrapped, ""
