@@ -336,6 +336,8 @@ def test_a_ring_and_a_chain_of_many_units_take_no_deep_recursion() -> None:
     chain = {(k, k + 1): 1.0 for k in range(n - 1)}
     assert feedback_arcs(chain) == set()
     assert feedback_arcs(chain | {(n - 1, 0): 0.5}) == {(n - 1, 0)}
+    # of equal connections the one into the first unit by name is stale
+    assert feedback_arcs(chain | {(n - 1, 0): 1.0}) == {(n - 1, 0)}
 
 
 def test_an_arc_without_weight_has_no_influence() -> None:

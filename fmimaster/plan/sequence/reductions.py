@@ -51,7 +51,8 @@ class Kernel:
             after[a].add(b)
             before[b].add(a)
         cut: list[Arc] = []
-        waiting = deque(sorted(before))
+        # the last by name first: of equal arcs in a ring, the one into its first unit is cut
+        waiting = deque(sorted(before, reverse=True))
         queued = set(waiting)
         while waiting:
             unit = waiting.popleft()
@@ -73,7 +74,7 @@ class Kernel:
                 touched = self._merge((unit, next(iter(out))), unit, before, after, cut)
             else:
                 continue
-            for other in sorted(touched - queued - {unit}):
+            for other in sorted(touched - queued - {unit}, reverse=True):
                 waiting.append(other)
                 queued.add(other)
         return cut
