@@ -148,7 +148,7 @@ def _graphviz() -> Any:
     except ImportError as error:
         raise OptionError(
             f"A figure of the plan needs pygraphviz, which cannot be imported: {error}."
-            " Install it (pip install pygraphviz), or leave --figure out."
+            " Install it (pip install fmimaster[graph]), or leave --figure out."
         ) from error
     return AGraph
 

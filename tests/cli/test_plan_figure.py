@@ -108,6 +108,7 @@ def test_without_the_library_the_message_says_what_to_install(
     path = system(tmp_path / "s", {"a": declared_fmu(tmp_path / "a.fmu", [], {"y": []})})
     error = run("plan", path, "--step-size", "0.1", "--figure", tmp_path / "p.png").error
     assert "needs pygraphviz" in error
+    assert "pip install fmimaster[graph]" in error
     assert "leave --figure out" in error
 
 

@@ -89,6 +89,7 @@ FMI3 = b"""<fmiModelDescription fmiVersion="3.0" modelName="m" instantiationToke
   </ModelVariables>
   <ModelStructure>
     <Output valueReference="4" dependencies="3 6" dependenciesKind="fixed dependent"/><Output valueReference="5"/>
+    <Output valueReference="8"/><Output valueReference="11"/><Output valueReference="14"/>
     <Output valueReference="13" dependencies=""/><ContinuousStateDerivative valueReference="4" dependencies="3"/>
     <InitialUnknown valueReference="4" dependencies="1"/><EventIndicator valueReference="5"/>
   </ModelStructure>
