@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,14 +102,14 @@ def test_an_fmu_that_interpolates_no_input_is_given_the_end_of_the_step(
         inputs=["u"],
         outputs=["y", "z"],
     )
-    edited = {"variables": {"u": {"intermediateUpdate": None}}}
+    edited: dict[str, Any] = {"variables": {"u": {"intermediateUpdate": None}}}
     if version == "fmi2":
         edited = {"capabilities": {"canInterpolateInputs": None}}
     other = linear_fmu(
         tmp_path / "b.fmu", version, d=[[-2.0]], f=[1.0], inputs=["u"], outputs=["y"]
     )
     system = SystemBuilder("ring")
-    system.add("a", edited_fmu(source, tmp_path / "a.fmu", **edited))  # type: ignore[arg-type]
+    system.add("a", edited_fmu(source, tmp_path / "a.fmu", **edited))
     system.add("b", other)
     system.connect("a.y", "b.u")
     system.connect("b.y", "a.u")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from python_fmu import PythonFmu, plan_of
@@ -34,7 +35,7 @@ def plan_of_case(name: str) -> Plan:
     return plan_of(units, [f"{a} -> {b}" for a, b in CASES[name]["connections"]])
 
 
-def direct(undeclared: Iterable[str] = (), **capabilities: bool) -> PythonFmu:
+def direct(undeclared: Iterable[str] = (), **capabilities: Any) -> PythonFmu:
     """A unit whose output depends directly on its input."""
     return PythonFmu(
         inputs={"u": 0.0},

@@ -33,7 +33,8 @@ EXACT = LoopSolver(relative=1e-10)
 def units_of(case: LoopCase) -> dict[str, PythonFmu]:
     """The units of a case without state. Before the first step an output has the start value of the input that it feeds,
     so that the loop is not solved yet."""
-    fed = dict(reversed(c.split(" -> ")) for c in case.connections)
+    pairs = [c.split(" -> ") for c in case.connections]
+    fed = {target: source for source, target in pairs}
     start = {source: case.start.get(target, 0.0) for target, source in fed.items()}
     units = {}
     for name, unit in case.units.items():
