@@ -13,9 +13,10 @@ from fmimaster.algorithms.differences import emit_differences
 from fmimaster.control.discrete_loop import DiscreteLoop
 from fmimaster.control.given_start_values import GivenStartValues
 from fmimaster.control.loop_hook import LoopHooks
+from fmimaster.control.loop_search import ROUNDINGS
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.sweep_derivatives import sweep_derivatives
-from fmimaster.control.unknowns import StartValues
+from fmimaster.control.unknowns import StartValues, precision
 from fmimaster.errors import OptionError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
@@ -116,8 +117,10 @@ class Settling:
 
         Relative to nominal value or magnitude: a loop that was solved before is solved again, from its solution.
         """
-        if any(set(loop.instances) <= set(instances) for loop in plan.step_loops):
-            return LOOSER * self.solver.relative
+        solved = [loop for loop in plan.step_loops if set(loop.instances) <= set(instances)]
+        if solved:
+            variables = (node for loop in solved for node in loop.variables)
+            return LOOSER * max(self.solver.relative, ROUNDINGS * precision(plan, variables))
         return SWEPT if plan.step_loops else 0.0
 
     def _take_start_values(self, loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:

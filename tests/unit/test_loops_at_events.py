@@ -16,6 +16,7 @@ from fmimaster.errors import LoopError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.plan.step_groups import Loops
 from fmimaster.results.results import Results
+from fmimaster.system.model import DataType
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -98,3 +99,31 @@ def test_a_loop_without_solution_ends_the_run_at_the_event(simulate: Simulate, n
     assert caught.value.time == EVENT
     assert caught.value.results is not None
     assert caught.value.results.time[-1] == EVENT
+
+
+@pytest.mark.parametrize("gain", [-50.0, 0.99])
+def test_a_loop_of_single_precision_settles_at_an_event(simulate: Simulate, gain: float) -> None:
+    """As closely as its rounding allows, and not in ever new updates."""
+    single = {name: {"type": DataType.FLOAT32} for name in "uy"}
+
+    def update(v: Any) -> UpdateAnswer:
+        v.on = v.on or v.t >= EVENT
+        return UpdateAnswer(next_event_time=EVENT if v.t < EVENT else float("inf"))
+
+    units = {
+        name: PythonFmu(
+            inputs={"u": 0.0},
+            states={"on": False},
+            outputs={"y": lambda v, f=f: f(v.u) if v.on else 0.0},
+            depends={"y": ["u"]},
+            attributes=single,
+            update=update,
+            has_event_mode=True,
+        )
+        for name, f in {"a": lambda u: gain * u + 1.2, "b": lambda u: u}.items()
+    }
+    results = simulate(
+        units, ["a.y -> b.u", "b.y -> a.u"], stop_time=1.0, step_size=0.25, event_mode=True
+    )
+    assert results["b.y"][-1] == approx(1.2 / (1 - gain), rel=1e-4)
+    assert np.count_nonzero(results.time == EVENT) <= 4  # left limit, event, what follows from it
