@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fmimaster.control.given_start_values import outputs_of
 from fmimaster.control.loop_hook import LoopHooks
+from fmimaster.control.loop_search import Reasons
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import LoopError
 from fmimaster.plan.graph import Node
@@ -123,7 +124,7 @@ class DiscreteLoop:
         Raises
         ------
         LoopError
-            If it was there before, but is not the last one, or after ``MOST_SWEEPS``.
+            If it was there before, but is not the last one, after ``MOST_SWEEPS``, or if numbers are not finite any more.
         """
         if self._is_searching:
             return self._searched(store)
@@ -137,6 +138,8 @@ class DiscreteLoop:
             return True
         period = len(self._states) - before
         if period == 1:
+            if any(map(self._has_diverged, range(len(self.outputs)))):
+                raise self._error(store, Reasons.DIVERGED, self._states[-MOST_SHOWN:])
             return False
         reason = f"discrete loop oscillates, period {period}"
         return self._give_up(store, self._error(store, reason, self._states[before:]), period)
@@ -148,6 +151,20 @@ class DiscreteLoop:
         self._failure = failure
         self._search(store)
         return True
+
+    def _has_diverged(self, k: int) -> bool:
+        """Whether an output has become NaN, or has grown over finite values until it was infinite.
+
+        An FMU may have infinite values of its own, as the time of an event that never happens.
+        """
+        if not self.outputs[k].type.is_float:
+            return False
+        history = np.array([state[k] for state in self._states], np.float64)
+        is_finite = np.isfinite(history)
+        passed = [len(np.unique(h[f])) for h, f in zip(history.T, is_finite.T, strict=True)]
+        has_grown = ~is_finite[-1] & (np.array(passed) > 1)
+        has_vanished = np.isnan(history[-1]) & ~np.isnan(history[0])
+        return bool((has_grown | has_vanished).any())
 
     def _has_numbers_only(self, first: int) -> bool:
         """Whether there are numbers, and the states from this one on differ in numbers only."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -412,3 +412,28 @@ def test_numbers_beside_a_boolean_are_solved_for_as_soon_as_it_settles(mode: Mod
             start = dict.fromkeys(["a.u", "b.u", "c.u"], y) | {"a.s": True}
             bench = solved(units, start, mode, connections)
             assert (bench.value("a.y"), bench.value("c.y")) == (pytest.approx(y), True)
+
+
+def function(f: Callable[[float], float]) -> PythonFmu:
+    return PythonFmu(
+        inputs={"u": 0.0},
+        outputs={"y": lambda v: f(v.u)},
+        depends={"y": ["u"]},
+        attributes=dict.fromkeys("uy", DISCRETE),
+    )
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda u: u * u + 1, lambda u: 1e200 * u * u + 1, lambda u: nan if u else 1.0],
+    ids=["slowly", "at once", "NaN"],
+)
+def test_numbers_that_become_infinite_are_no_solution(f: Callable[[float], float]) -> None:
+    error = failure({"a": function(f), "b": function(same)})
+    assert error.reason == "diverged"
+
+
+def test_an_infinite_number_of_an_fmu_itself_is_a_value() -> None:
+    """As the time of an event that never happens."""
+    bench = solved({"a": function(lambda u: u if u > 1.0 else inf), "b": function(same)})
+    assert bench.value("b.y") == inf
