@@ -134,7 +134,7 @@ def anderson(
         size = norm(r)
         first = size if k == 0 else first
         if k + 1 == most:
-            return Solution(inf, None) if bounded else None
+            return Solution(inf, None) if bounded and isfinite(size) else None
         if not isfinite(size) or size > BLOWN_UP * (1.0 + first):
             attempts.has_overflowed = True
             return None

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from fmimaster.control.loop_messages import doubtful, not_solved
 from fmimaster.control.loop_search import (
+    ROUNDINGS,
     Matrix,
     NoSolution,
     Problem,
@@ -47,9 +48,6 @@ NO_CONSTRAINTS: Mapping[Node, Node] = {}
 
 MOST_REMEMBERED = 16
 """Differences of sweeps for which the kernel has room."""
-
-ROUNDINGS = 4
-"""A relative tolerance is at least so many times the rounding error of the least precise type in the loop."""
 
 
 class _At(IntEnum):
@@ -179,26 +177,31 @@ class LoopHooks:
 
     def swept(self, store: ValueStore) -> bool:
         """Take what the sweep gave; whether another one is needed."""
-        counts = self.counts
-        if counts[_At.STAGE] == 1:  # the twin in C has done sweeps up to this one, in vain
-            counts[_At.STAGE] = 2
+        if self.counts[_At.STAGE] == 1:  # the twin in C has done sweeps up to this one, in vain
+            self.counts[_At.STAGE] = 2
             self._search = self._continued()
-            return self._put_trial(store, next(self._search))
+            return self._next(store, None)
         if self._search is None:
             self._search = self.solver.solve(self._problem(self._jacobian_before(store)))
             next(self._search)  # that is where the sweep has started
-        given = self.unknowns.get(store)
-        counts[_At.SWEEPS] += 1
-        counts[_At.TOTAL] += 1
+        self.counts[_At.SWEEPS] += 1
+        self.counts[_At.TOTAL] += 1
         with np.errstate(over="ignore", invalid="ignore"):
-            residual = (given - self.x) / self.unknowns.nominal
+            residual = (self.unknowns.get(store) - self.x) / self.unknowns.nominal
         for k, slot in self.residuals.items():
             residual[k] = store.values[DataType.FLOAT64][slot]
+        return self._next(store, Sweep(self.x.copy(), residual, self._jacobian()))
+
+    def _next(self, store: ValueStore, sweep: Sweep | None) -> bool:
+        """Let the search go on with what a sweep gave, or begin; whether another sweep is needed."""
+        assert self._search is not None
         try:
-            trial = self._search.send(Sweep(self.x.copy(), residual, self._jacobian()))
+            # the search itself looks for what is not finite
+            with np.errstate(over="ignore", invalid="ignore"):
+                trial = next(self._search) if sweep is None else self._search.send(sweep)
         except StopIteration as end:
             self._keep(store, end.value.jacobian)
-            self._solved(given, end.value.singular_value)
+            self._solved(self.unknowns.get(store), end.value.singular_value)
             return False
         except NoSolution as failure:
             raise self._error(failure, store) from None

@@ -78,6 +78,9 @@ FEW_UNKNOWNS = 50
 DOUBLE = float(np.finfo(np.float64).eps)
 """Relative rounding error of Float64."""
 
+ROUNDINGS = 4
+"""So many rounding errors of the least precise type in a loop are the most accurate that it can be solved."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
@@ -132,6 +135,22 @@ class Problem:
             if not abs(r) * nominal <= self.absolute * nominal + relative * abs(x):
                 return False
         return True
+
+    def is_within_rounding(self, u: Vector, residual: Vector, step: Vector) -> bool:
+        """Whether Newton's step is lost in the rounding of the unknowns, so that no other values are nearer.
+
+        Where outputs change by much with the unknowns, their residual stays above its tolerance even then. It must be small
+        all the same, so that a jump does not pass for a steep function.
+
+        Parameters
+        ----------
+        residual, step : shape (n,)
+            Relative to the nominal values.
+        """
+        size = np.abs(u)
+        is_lost = np.abs(step) * self.nominal <= ROUNDINGS * self.precision * size
+        most = sqrt(self.precision) * np.maximum(size, self.nominal)
+        return bool((is_lost & (np.abs(residual) * self.nominal <= most)).all())
 
     def scales(self, jacobian: Matrix | None) -> Vector:
         """What to divide the residuals by; NaN where it is not known without a Jacobian."""

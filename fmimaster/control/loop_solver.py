@@ -43,7 +43,8 @@ class LoopSolver:
     most_sweeps : int
         Of one solution, with all restarts; for each unknown beyond the first one, ``most_newton`` more.
     bounded : int or None
-        If given, only Anderson acceleration is used, and the last of so many sweeps counts even if its residual is larger.
+        If given, only Anderson acceleration is used (for constraints Newton's method), and the last of so many sweeps
+        counts even if its residual is larger, but not if it is infinite.
 
     Source: fmimaster (docs/loops.md). Anderson acceleration: Walker and Ni (2011). Newton's method with a line search, and
     steps where the Jacobian is singular: Nocedal and Wright (2006), Numerical Optimization, 11.1 and 10.3.
@@ -138,7 +139,9 @@ class LoopSolver:
         return (yield from self.restart(attempts, from_start=True))
 
     def restart(self, attempts: Attempts, *, from_start: bool) -> Search:
-        """Newton's method from the start values, if it was not tried yet, and from others."""
+        """Newton's method from the start values, if it was not tried yet, and from others; none with a bound."""
+        if self.bounded is not None and not attempts.problem.constrained:
+            raise attempts.failure()
         for shift in (*([0.0] if from_start else []), *RESTARTS):
             if attempts.count >= self.limit(len(attempts.problem.u)):
                 break

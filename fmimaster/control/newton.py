@@ -68,9 +68,11 @@ def newton(
             return None
         scales = problem.scales(jacobian)
         step = newton_step(attempts, jacobian / scales[:, None], residual / scales)
-        if step is None:
+        if step is None or not np.isfinite(step).all():
             return None
-        if problem.is_solved(u, residual / scales):  # but other values have been tried since then
+        if problem.is_solved(u, residual / scales) or problem.is_within_rounding(
+            u, residual / scales, step
+        ):  # but other values have been tried since then
             yield from attempts.sweep(u)
             return Solution(smallest_singular_value(jacobian, scales), jacobian)
         size, length = norm((residual / scales).tolist()), 1.0

@@ -18,7 +18,7 @@ enum { FIRST, BEST };
 /* Arrays of n in the work space; then the differences of iterates, those of residuals, and a basis, depth of each. */
 enum { BEFORE, RESIDUAL, RESIDUAL_BEFORE, LEFT, STEPS };
 
-/* BLOWN_UP of loop_solver.py, DEPENDENT of anderson.py. */
+/* BLOWN_UP and DEPENDENT of anderson.py. */
 static const double BLOWN_UP = 1e8, DEPENDENT = 1e-12;
 
 static double *work(const fm_loop_data *d, int which)
@@ -174,7 +174,7 @@ int fm_loop_sweep(void *self, fm_kernel *k)
     }
     if (d->counts[SWEEPS] == 1)
         d->sizes[FIRST] = size;
-    if (d->counts[SWEEPS] == d->most && d->bounded)
+    if (d->counts[SWEEPS] == d->most && d->bounded && isfinite(size))
         return solved(d, k);
     d->counts[STAGE] = d->counts[SWEEPS] == d->most;
     if (!d->counts[STAGE] && (!isfinite(size) || size > BLOWN_UP * (1.0 + d->sizes[FIRST])))

@@ -187,3 +187,21 @@ def test_anderson_forgets_what_is_older_than_its_depth() -> None:
 def test_numbers_without_meaning_are_refused(numbers: dict[str, float]) -> None:
     with pytest.raises(OptionError, match=next(iter(numbers))):
         LoopSolver(**numbers)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("gain", [-1e9, 1e9])
+def test_a_steep_loop_is_solved_where_no_other_value_is_nearer(gain: float) -> None:
+    """The rounding of u alone changes G(u) by more than the tolerance."""
+    found, _ = solve(lambda u: gain * (u - 0.1) + 0.1, [0.0])
+    assert found == approx([0.1], rel=1e-15)
+
+
+def test_a_jump_over_the_solution_is_none() -> None:
+    with pytest.raises(NoSolution):
+        solve(lambda u: np.where(u < 0.3, 0.3 + 1e-3, 0.3 - 1.0), [0.0])
+
+
+def test_a_bounded_solver_fails_where_the_last_sweep_is_infinite() -> None:
+    with pytest.raises(NoSolution, match="diverged") as caught, np.errstate(over="ignore"):
+        solve(lambda u: 1e200 * (u * u + 1), [0.0], LoopSolver(bounded=2))
+    assert caught.value.method == "Anderson acceleration"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from loop_benches import bench_of, sweeps
 from loop_cases import CASES
 from python_fmu import Bench, PythonFmu
 
+from fmimaster.algorithms.settling import Settling
+from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import LoopError
 from fmimaster.run.choice import Backend, native_executor
 from fmimaster.system.model import DataType
@@ -87,3 +90,28 @@ def test_both_executors_solve_random_loops_by_the_same_calls(
         logs.append((ended, str([i.log for i in bench.instances.values()]), sweeps(bench)))
     assert logs[0] == logs[1]
     assert logs[0][2] > 5
+
+
+def overflowing(u: float) -> float:
+    return 1e200 * (u * u + 1) if abs(u) < 1e50 else inf
+
+
+@pytest.mark.parametrize("solver", [LoopSolver(most_sweeps=3), LoopSolver(bounded=3)], ids=str)
+def test_both_executors_fail_alike_where_nothing_follows_anderson_acceleration(
+    monkeypatch: pytest.MonkeyPatch, solver: LoopSolver
+) -> None:
+    failures = []
+    for backend in (Backend.REFERENCE, Backend.NATIVE):
+        monkeypatch.setattr(Bench, "backend", backend)
+        units = {
+            name: PythonFmu(
+                inputs={"u": 0.0}, outputs={"y": lambda v: overflowing(v.u)}, depends={"y": ["u"]}
+            )
+            for name in "ab"
+        }
+        bench = Bench(units, ["a.y -> b.u", "b.y -> a.u"], settling=Settling(solver))
+        with pytest.raises(LoopError) as caught:
+            bench.initialize()
+        failures.append(str(caught.value))
+    assert failures[0] == failures[1]
+    assert "diverged" in failures[0]
