@@ -6,7 +6,7 @@ solver of algebraic loops, as the one for which a difference is 0 at the end of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -35,6 +35,7 @@ from fmimaster.system.model import (
     Variable,
     Version,
 )
+from fmimaster.system.wiring import Wiring
 
 FORCE, GAP, SLIP = "force", "gap", "der(gap)"
 """Outputs of a constraint: the force at the first end, and the differences of positions and of velocities."""
@@ -153,26 +154,30 @@ def _variable(
 
 
 def with_units_of_ends(
-    description: SystemDescription, models: Mapping[str, Model]
+    description: SystemDescription,
+    models: Mapping[str, Model],
+    wiring: Wiring,
+    unit: Callable[[Endpoint], Unit | None],
 ) -> dict[str, Model]:
-    """The models; those of constraints with the units of their first ends, to which the others are converted."""
+    """The models; those of constraints with the units of their first ends, to which the others are converted.
+
+    An end can be a connector of a nested system: positions and velocities have the unit of the output that feeds it.
+
+    Parameters
+    ----------
+    unit
+        The unit of a variable or of a connector that takes values.
+    """
     found = dict(models)
     for name, component in description.components():
         if component.constraint is None:
             continue
-        outer = name[: len(name) - len(component.name)]
-        first = component.constraint.ends[0]
-        model = models.get(outer + first.element)
         units: dict[str, Unit | None] = {}
-        for level, (output, _) in _compared(component.constraint).items():
-            unit = _unit(model, output)
-            units |= dict.fromkeys((*INPUTS[_DIFFERENCES[level]], _DIFFERENCES[level]), unit)
-        units[FORCE] = _unit(model, first.force)
+        for difference, (compared, other) in INPUTS.items():
+            of_output = unit(wiring.into(Endpoint(name, compared)).start)
+            units |= dict.fromkeys((compared, other, difference), of_output)
+        first, outer = component.constraint.ends[0], name[: len(name) - len(component.name)]
+        units[FORCE] = unit(Endpoint(outer + first.element, first.force))
         variables = (replace(v, unit=units.get(v.name)) for v in models[name].variables)
         found[name] = replace(models[name], variables=tuple(variables))
     return found
-
-
-def _unit(model: Model | None, name: str) -> Unit | None:
-    variable = None if model is None else model.variable(name)
-    return None if variable is None else variable.unit

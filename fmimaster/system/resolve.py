@@ -122,10 +122,12 @@ def resolve(
         raise DescriptionError(f"System '{description.system.name}' has no components. Add one.")
     parts = dict(description.components())
     models = {name: _with_declared_units(model, parts[name]) for name, model in models.items()}
-    models = with_units_of_ends(description, models)
     notes = Notes()
     check_time_units(models, notes)
     wiring = Wiring(description.system, models, notes)
+    models = with_units_of_ends(
+        description, models, wiring, Conversions(wiring, models, Notes()).unit
+    )
     conversions = Conversions(wiring, models, notes)
     given = start_values(description, models, wiring, conversions, overrides or {}, notes)
     components = []

@@ -36,7 +36,15 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.system.constraints import constraint_component, constraint_model
-from fmimaster.system.description import Constraint
+from fmimaster.system.description import (
+    Component,
+    Connection,
+    Connector,
+    Constraint,
+    Endpoint,
+    System,
+)
+from fmimaster.system.model import Causality
 from fmimaster.system.ssp_constraints import ANNOTATION, write_constraints
 
 ENDS = (ConstraintEnd("a", "F", "x", "v"), ConstraintEnd("b", "F", "x", "v", factor=2.0))
@@ -310,6 +318,37 @@ def test_the_step_size_may_change(carts: Carts) -> None:
 def test_ends_in_other_units_are_converted(carts: Carts) -> None:
     results = run(carts(units=("m", "mm"), level=Level.POSITION))
     assert results["rear.x"] == approx(500.0 * results.time**2, abs=1e-9)
+
+
+def test_ends_in_nested_systems_are_converted(carts: Carts) -> None:
+    """Their connectors have no units; those of the FMUs inside count."""
+    description = carts(units=("m", "mm"), level=Level.POSITION).build(stop_time=1.0, step_size=0.1)
+    flat = description.system
+    nested = [nest(component) for component in flat.components if component.constraint is None]
+    system = replace(flat, components=flat.components[-1:], systems=tuple(nested))
+    results = Simulation(replace(description, system=system)).run()
+    assert results["rear.cart.x"] == approx(500.0 * results.time**2, abs=1e-9)
+
+
+def nest(component: Component) -> System:
+    """A system with the name and the connectors of a cart, and the cart inside."""
+    outer, inner = (
+        {name: Endpoint(element, name) for name in ("F", "pull", "x", "v")}
+        for element in ("", "cart")
+    )
+    into, out_of = [("F", "pull"), ("x", "v")]
+    return System(
+        component.name,
+        components=(replace(component, name="cart"),),
+        connectors=(
+            *(Connector(name, Causality.INPUT) for name in into),
+            *(Connector(name, Causality.OUTPUT) for name in out_of),
+        ),
+        connections=(
+            *(Connection(outer[name], inner[name]) for name in into),
+            *(Connection(inner[name], outer[name]) for name in out_of),
+        ),
+    )
 
 
 def test_a_constraint_is_solved_although_loops_are_not(carts: Carts) -> None:
