@@ -163,11 +163,17 @@ class GaussSeidel(Algorithm):
             groups = tuple((i,) for i in sequence)
         position = {i: k for k, i in enumerate(sequence)}
         group_of = {i: n for n, group in enumerate(groups) for i in group}
+
+        def is_read_too_soon(k: int, i: int) -> bool:
+            if group_of[k] == group_of[i]:
+                return position[k] < position[i]
+            return group_of[k] < group_of[i] and position[k] > position[i]
+
         later = {
             i: tuple(
                 k
                 for k in sorted(plan.sources[i] & position.keys())
-                if group_of[k] < group_of[i] and position[k] > position[i]
+                if is_read_too_soon(k, i) and (k, i) not in stale
             )
             for i in sequence
         }

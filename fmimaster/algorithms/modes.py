@@ -28,8 +28,8 @@ class Order:
 
     groups: tuple[tuple[int, ...], ...]
     later: Mapping[int, tuple[int, ...]]
-    """Instance → sources that come later in the sequence, but are in a group before it: it is given their outputs as they
-    are before the first group."""
+    """Instance → sources that come later in the sequence, but are in a group before it, or that are in its own group and
+    read before it: it is given their outputs as they are before the first group."""
     stale: Mapping[int, tuple[int, ...]]
     """Instance → sources of which it is given the outputs at the start of the interval in any case."""
 
@@ -47,7 +47,7 @@ class Order:
         start, begin : int
             Buffers of the outputs before the first group, and at the start of the interval.
         """
-        older = dict.fromkeys(self.later.get(instance, ()), start)
+        older = {k: start for k in self.later.get(instance, ()) if p.is_ahead(k)}
         older |= {k: begin for k in self.stale.get(instance, ()) if p.is_ahead(k)}
         with p.reverted(older):
             yield
@@ -140,8 +140,7 @@ class Mode(ABC):
                         p.step_all(chosen)
             for i in group:
                 p.get(i)
-            for i in group:
-                if treatments[i].is_corrected:
+                if treatments[i].is_corrected:  # before the outputs of those behind it are read
                     with order.sources_of(i, p, start, begin):
                         correct(i, plan, p)
 

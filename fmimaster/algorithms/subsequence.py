@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import ClassVar
 
 from fmimaster.algorithms.modes import (
@@ -76,11 +77,14 @@ class Subsequence(Mode):
         writing = _Writing(order, inputs, plan, p, points, start, begin)
         for group in order.groups:
             treatments = {i: self.treatment(plan, i) for i in group}
-            divided = {i: t for i, t in treatments.items() if t.parts == self.parts}
-            whole = {i: t for i, t in treatments.items() if i not in divided}
-            writing.correct_the_start(divided)
-            writing.step_in_parts(divided)
-            writing.step_at_once(whole)
+            # in the order of the group: none of it is given new outputs of those behind it
+            for parts, run in groupby(treatments.items(), lambda item: item[1].parts):
+                alike = dict(run)
+                if parts == self.parts:
+                    writing.correct_the_start(alike)
+                    writing.step_in_parts(alike)
+                else:
+                    writing.step_at_once(alike)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +125,8 @@ class _Writing:
                     with self.order.sources_of(i, p, self.start, self.begin):
                         give(i, treatment, self.inputs, since, p)
                 p.step_all(group)
-            for i in group:
-                p.get(i)
             for i, treatment in group.items():
+                p.get(i)
                 with self.order.sources_of(i, p, self.start, self.begin):
                     if treatment.is_corrected and treatment.is_held:
                         correct(i, self.plan, p)
@@ -141,9 +144,8 @@ class _Writing:
             with self.order.sources_of(i, p, self.start, self.begin):
                 give(i, treatment, self.inputs, (self.points[0], self.begin), p)
         p.step_all(group)
-        for i in group:
-            p.get(i)
         for i, treatment in group.items():
+            p.get(i)
             if treatment.is_corrected:
                 with self.order.sources_of(i, p, self.start, self.begin):
                     correct(i, self.plan, p)

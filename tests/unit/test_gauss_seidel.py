@@ -193,8 +193,8 @@ def test_in_the_mode_sub_a_source_that_cannot_be_divided_is_a_line(simulate: Sim
 # Stale connections, levels --------------------------------------------------------------------------------------------
 
 
-def unit(gain: float, inputs: int, **options: Any) -> PythonFmu:
-    """A decay that is driven by its inputs, with a direct part."""
+def unit(gain: float, inputs: int, *, direct: int = 1, **options: Any) -> PythonFmu:
+    """A decay that is driven by its inputs, with a direct part from the first ones."""
     names = [f"u{k}" for k in range(inputs)]
 
     def driven(v: Any, time: float) -> float:
@@ -208,8 +208,8 @@ def unit(gain: float, inputs: int, **options: Any) -> PythonFmu:
     return PythonFmu(
         inputs=dict.fromkeys(names, 0.0),
         states={"x": gain},
-        outputs={"y": lambda v: v.x + 0.1 * gain * sum(getattr(v, n) for n in names[:1]), "z": lambda v: -v.x},
-        depends={"y": names[:1]},
+        outputs={"y": lambda v: v.x + 0.1 * gain * sum(getattr(v, n) for n in names[:direct]), "z": lambda v: -v.x},
+        depends={"y": names[:direct]},
         step=step,
         **options,
     )  # fmt: skip
@@ -286,6 +286,44 @@ def test_an_instance_on_a_lower_level_that_steps_later_in_the_sequence_gives_its
     assert text.index(f"STEP {c} 1.0") < text.index(f"REVERT {c} 0")
     assert text.index(f"REVERT {c} 0") < text.index(f"MOVE {b} continuous")
     assert text.index(f"REVERT {c} 1") < text.index(f"STEP {b} 1.0")
+
+
+def corrected(**options: Any) -> PythonFmu:
+    """A unit that takes no polynomials: its output is corrected."""
+    partials = {"y": {f"u{k}": 0.05 for k in range(3)}}
+    return unit(0.5, 3, direct=3, partials=partials, **options)
+
+
+@pytest.mark.parametrize("mode", [LINEAR, SUBSEQUENCE])
+@pytest.mark.parametrize(
+    ("b", "c"), [(DIVISIBLE, DIVISIBLE), (DIVISIBLE, INDIVISIBLE), (INDIVISIBLE, DIVISIBLE)]
+)
+def test_an_instance_is_given_nothing_new_of_those_on_its_own_level(
+    simulate: Simulate, mode: Mode, b: dict[str, Any], c: dict[str, Any]
+) -> None:
+    """sequence.md 7, 5: b is corrected, and c, which feeds it, steps after it but on the same level."""
+    units = {"a": unit(1.0, 1), "b": corrected(**b), "c": unit(-0.7, 1, **c, **TAKES_LINES)}
+    links = ["c.z -> b.u0", "a.z -> b.u1", "a.z -> c.u0", "b.y -> a.u0"]
+    settings: dict[str, Any] = {"sequence": ["a", "b", "c"], "stop_time": 1, "step_size": 0.1}
+    expected = simulate(units, links, algorithm=GaussSeidel(mode=mode), **settings)
+    found = simulate(units, links, algorithm=GaussSeidel(mode=mode, levels=True), **settings)
+    assert all(np.array_equal(found[n], expected[n]) for n in expected.names)
+
+
+@pytest.mark.parametrize("mode", [LINEAR, SUBSEQUENCE])
+@pytest.mark.parametrize("b", [DIVISIBLE, INDIVISIBLE])
+def test_connections_inside_a_bounded_level_are_stale(
+    simulate: Simulate, mode: Mode, b: dict[str, Any]
+) -> None:
+    units = {"a": unit(1.0, 1), "b": corrected(**b), "c": corrected(**DIVISIBLE)}
+    links = ["c.y -> b.u0", "a.z -> b.u1", "a.z -> b.u2", "b.z -> c.u0", "a.z -> c.u1", "a.z -> c.u2"]  # fmt: skip
+    links += ["b.y -> a.u0"]
+    settings: dict[str, Any] = {"stop_time": 1, "step_size": 0.1}
+    found = simulate(units, links, algorithm=GaussSeidel(mode=mode, most_levels=2), **settings)
+    one_by_one = GaussSeidel(mode=mode, stale=frozenset({("b", "c"), ("c", "b")}))
+    settings["sequence"] = ["a", "b", "c"]
+    expected = simulate(units, links, algorithm=one_by_one, **settings)
+    assert all(np.array_equal(found[n], expected[n]) for n in expected.names)
 
 
 def test_a_bound_on_levels_chooses_the_sequence(simulate: Simulate) -> None:
