@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -28,9 +29,11 @@ class Trial:
 class Trials(Protocol):
     """What makes trials, each once."""
 
+    @abstractmethod
     def __call__(self, trial: Trial) -> NDArray[np.float64] | None:
         """Outputs at the communication points of the usual step size, shape (points, outputs); None if the run failed."""
 
+    @abstractmethod
     def done(self) -> Iterable[Trial]:
         """Trials that have rows, in the order in which they were made."""
 
