@@ -8,6 +8,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from fmimaster.algorithms import MODES, GaussSeidel, Mode
+from fmimaster.commands.settings import polynomial_words
 from fmimaster.commands.text import aligned, count, section
 from fmimaster.optimization.sequence_search import FoundSequence, SequenceSearch
 from fmimaster.optimization.signature import Candidate, Signature
@@ -97,7 +98,7 @@ def options(algorithm: GaussSeidel, components: Iterable[str]) -> list[str]:
     words = ["--algorithm", "gauss-seidel", "--mode", _mode_words(algorithm.mode)]
     words += ["--levels"] * algorithm.levels
     if algorithm.inputs != HOLD:
-        words += ["--inputs", f"{algorithm.inputs.points},{algorithm.inputs.derivatives}"]
+        words += ["--inputs", polynomial_words(algorithm.inputs)]
     return [*words, "--sequence", ",".join(components)]
 
 
@@ -111,8 +112,7 @@ def _mode_words(mode: Mode) -> str:
 
 def algorithm_words(algorithm: GaussSeidel) -> str:
     """An algorithm in short words."""
-    inputs = algorithm.inputs
-    more = "" if inputs == HOLD else f", inputs {inputs.points},{inputs.derivatives}"
+    more = "" if algorithm.inputs == HOLD else f", inputs {polynomial_words(algorithm.inputs)}"
     return f"Gauss-Seidel, mode {_mode_words(algorithm.mode)}{more}"
 
 

@@ -189,6 +189,12 @@ def _polynomial(text: str) -> Polynomial:
     )
 
 
+def polynomial_words(polynomial: Polynomial) -> str:
+    """A polynomial as --inputs takes it."""
+    named = (name for name, known in _POLYNOMIALS.items() if known == polynomial)
+    return next(named, f"{polynomial.points},{polynomial.derivatives}")
+
+
 def _tolerance(text: str | None) -> float | Literal["none"] | None:
     if text is None:
         return None

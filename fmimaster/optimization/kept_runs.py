@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,8 @@ class KeptRuns:
 
     def put(self, trial: Trial, results: Results) -> None:
         """Keep the rows of a trial: first the rows, then the index, so that a broken end leaves no wrong entry."""
-        file = f"run-{len(self._files) + 1:04}.csv"
+        taken = set(self._files.values())  # a file may have been deleted
+        file = next(f for k in count(1) if (f := f"run-{k:04}.csv") not in taken)
         results.write_csv(self._folder / file)
         self._files[trial] = file
         content = {

@@ -35,6 +35,9 @@ log = logging.getLogger("fmimaster")
 Told = Callable[[str], None]
 """Is called with what is done next."""
 
+_LARGEST = 1e100
+"""Squares of larger values, and sums of them, may be infinite."""
+
 
 class Runs:
     """Simulations of one system that differ by the trigger sequence, each done once.
@@ -76,6 +79,11 @@ class Runs:
             raise OptionError(
                 f"A sequence is optimized for the algorithm GaussSeidel (gauss-seidel), not for {algorithm!r}, whose "
                 "results do not depend on it in the same way. Leave the algorithm out."
+            )
+        if algorithm.most_levels is not None:
+            raise OptionError(
+                "A sequence is optimized for components that step along it, but with most_levels (--most-levels) they are "
+                "put on levels whatever the sequence. Leave it out."
             )
         if not isinstance(rule, FixedStep):
             raise OptionError(
@@ -152,17 +160,26 @@ class Runs:
     def _compared(self, results: Table) -> NDArray[np.float64]:
         """The numbers that are compared, shape (points, outputs)."""
         table = self.at_grid(results)
-        columns = [table[n].astype(float) for n in table.names if is_compared(table[n])]
+        columns = {n: table[n].astype(float) for n in table.names if is_compared(table[n])}
         if not columns:
             raise OptionError(
                 "No floating-point output is recorded, so that results cannot be compared. Record some (--output-variable)."
             )
-        return np.stack(columns, axis=1)
+        for name, values in columns.items():
+            wrong = ~(np.abs(values) < _LARGEST)
+            if np.any(wrong):
+                k = int(np.argmax(wrong))
+                raise SimulationError(
+                    f"Output '{name}' is {values[k]:g} at t = {self._times[k]:g} s, so that the run cannot be compared "
+                    "with others. Use a smaller step size.",
+                    time=float(self._times[k]),
+                )
+        return np.stack(list(columns.values()), axis=1)
 
 
 def is_compared(values: NDArray[np.generic]) -> bool:
-    """Whether values of a column tell how accurate a run is: floating-point numbers that are always there."""
-    return values.dtype.kind == "f" and is_number(values)
+    """Whether values of a column tell how accurate a run is: floating-point numbers that are there from the start on."""
+    return values.dtype.kind == "f" and is_number(values) and bool(np.isfinite(values[0]))
 
 
 def is_number(values: NDArray[np.generic]) -> bool:

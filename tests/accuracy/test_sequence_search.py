@@ -16,6 +16,7 @@ from scipy.stats import spearmanr
 
 from fmimaster import Backend, GaussSeidel, Simulation, SystemBuilder
 from fmimaster.algorithms import LINEAR, MODES
+from fmimaster.errors import SimulationError
 from fmimaster.optimization.fuzzy import Fuzzy
 from fmimaster.optimization.propagated import Propagated
 from fmimaster.optimization.sequence_search import SequenceSearch
@@ -180,6 +181,22 @@ def test_the_signature_method_on_eight_random_systems(tmp_path: Path) -> None:
 def test_the_signature_method_on_a_random_system_of_fmi_2(tmp_path: Path) -> None:
     """sequence.md 7, acceptance 7, with FMI 2.0."""
     assert ranks("fmi2", tmp_path, range(101, 102)) == [1]
+
+
+def test_a_run_whose_outputs_grow_without_bounds_is_none(tmp_path: Path) -> None:
+    """Squares of its outputs are infinite, so that no error can be told."""
+    builder = SystemBuilder("unstable")
+    for name, d in (("A", 0.0), ("B", -1e3)):
+        path = linear_fmu(tmp_path / f"{name}.fmu", "fmi3", a=[[-1.0]], b=[[1.0]], c=[[1.0]], d=[[d]], e=[1.0])  # fmt: skip
+        builder.add(name, path)
+    builder.connect("A.y1", "B.u1")
+    builder.connect("B.y1", "A.u1")
+    system = builder.build(stop_time=100.0, step_size=1.0)
+    search = SequenceSearch(Simulation(system, algorithm=GaussSeidel()), Signature())
+    with pytest.raises(
+        SimulationError, match=r"is -?1\.\d+e\+1\d\d at t = \d+ s, so that the run cannot"
+    ):
+        search.run()
 
 
 def with_a_loop(folder: Path, version: str) -> SystemBuilder:

@@ -51,6 +51,17 @@ def test_the_options_have_the_settings_of_the_algorithm(optimize: Callable[..., 
     assert found["options"][:-1] == [*words, "--sequence"]
 
 
+def test_inputs_by_name_stay_what_they_are(optimize: Callable[..., Outcome]) -> None:
+    found = json.loads(optimize("--algorithm", "gauss-seidel", "--inputs", "adaptive", *FEW).out)
+    assert found["options"][4:6] == ["--inputs", "adaptive"]
+
+
+def test_a_bounded_number_of_levels_has_no_sequence(optimize: Callable[..., Outcome]) -> None:
+    outcome = optimize("--most-levels", "2")
+    assert outcome.status != 0
+    assert "whatever the sequence. Leave it out." in outcome.err
+
+
 def test_the_answer_as_json(optimize: Callable[..., Outcome]) -> None:
     found = json.loads(optimize("--json").out)
     assert found["sequence"] == list(CHOSEN)
@@ -103,6 +114,10 @@ def test_runs_that_are_kept_are_not_made_again(
     done = made
     assert json.loads(optimize(*FEW, "--keep-runs", tmp_path / "runs").out) == whole
     assert made == done
+    (tmp_path / "runs" / "run-0002.csv").unlink()
+    for _ in range(2):  # it is made again, in the place of no other one
+        assert json.loads(optimize(*FEW, "--keep-runs", tmp_path / "runs").out) == whole
+    assert made == done + 1
 
 
 def test_kept_runs_of_other_settings_are_refused(

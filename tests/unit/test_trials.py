@@ -35,3 +35,4 @@ def test_columns_that_are_no_numbers_or_not_always_there_do_not_count() -> None:
     assert is_number(np.ones(3, bool))
     assert not is_number(np.array(["a", "b"], object))
     assert not is_compared(np.ma.masked_array(np.ones(3), [False, True, False]))
+    assert not is_compared(np.array([np.nan, np.nan]))
