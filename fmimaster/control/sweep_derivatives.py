@@ -84,7 +84,8 @@ class SweepDerivatives:
     def ask(self) -> None:
         """Have the FMUs asked for them in the next sweep."""
         for partials in self.partials.values():
-            partials.wanted[0] = WHAT_VARIES if self._are_known else EVERYTHING
+            are_known = self._are_known and np.isfinite(partials.values).all()
+            partials.wanted[0] = WHAT_VARIES if are_known else EVERYTHING
         self._are_known = True
 
     def jacobian(self) -> Matrix:
@@ -105,7 +106,9 @@ class SweepDerivatives:
         change = np.zeros((rows.stop - rows.start, n))
         for node in self._inputs[output]:
             source, factor = self._feeds[node]
-            change += factor * (values[rows, self._columns[node]] @ known[source])
+            # an infinite slope times 0 is NaN: the search goes on elsewhere
+            with np.errstate(invalid="ignore"):
+                change += factor * (values[rows, self._columns[node]] @ known[source])
         if output not in self._torn:
             known[output] = change
         return change

@@ -1,6 +1,8 @@
 /* Partial derivatives of outputs. CORRECT: outputs that depend directly on held inputs, brought to the inputs of now. DERIVE:
  * the derivatives themselves, for a hook. */
 
+#include <math.h>
+#include <math.h>
 #include <stdint.h>
 #include <stddef.h>
 
@@ -45,6 +47,15 @@ int fm_derive(fm_kernel *k, const fm_instruction *c)
 {
     const fm_partials *p = c->partials;
     const fm_derivative *d = &p->derivative;
+    const double *outputs = k->outputs[FM_FLOAT64];
+    int are_finite = 1;
+    for (size_t o = 0; o < d->n_sensitivity; o++)
+        are_finite &= isfinite(outputs[p->slots[o]]) != 0;
+    if (*p->wanted != FM_NOTHING && !are_finite) {
+        for (size_t n = 0; n < d->n_sensitivity * d->n_seed; n++)
+            p->values[n] = NAN;
+        *p->wanted = FM_NOTHING;
+    }
     for (size_t u = 0; *p->wanted != FM_NOTHING && u < d->n_seed; u++) {
         if (*p->wanted != FM_EVERYTHING && !p->varies[u])
             continue;

@@ -173,11 +173,12 @@ typedef struct {
     size_t start, n;
 } fm_range;
 
-/* Partial derivatives that DERIVE computes if a hook has asked for them, one row for each output; the numbers of *wanted are
- * those of fmimaster/program/hook.py. */
+/* Partial derivatives that DERIVE computes if a hook has asked for them, one row for each output; NAN if an output is not
+ * finite. The numbers of *wanted are those of fmimaster/program/hook.py. */
 enum { FM_NOTHING, FM_WHAT_VARIES, FM_EVERYTHING };
 typedef struct {
     fm_derivative derivative;
+    const size_t *slots; /* of the outputs */
     double *values;
     const uint8_t *varies; /* per input */
     int *wanted;

@@ -102,6 +102,11 @@ class Layout:
         """Segments of a group of an instance; empty if it has no variables."""
         return self.groups[instance].get(group, ())
 
+    def elements(self, instance: int, outputs: Iterable[Variable]) -> list[int]:
+        """Where the elements of some outputs of an instance are in the array of their type."""
+        slots = (self.slots[instance, Group.OUTPUTS, v.name][1] for v in outputs)
+        return [k for slot in slots for k in range(slot.start, slot.stop)]
+
 
 def make_layout(
     members: Sequence[Mapping[Group, Iterable[Variable]]], signals: Sequence[Signal] = ()

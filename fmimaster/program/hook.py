@@ -48,7 +48,7 @@ class Partials:
     Attributes
     ----------
     values : shape (elements of the outputs, elements of the inputs)
-        The last ones.
+        The last ones; NaN where an output was not finite.
     wanted : shape (1,)
         What the next DERIVE has to compute: NOTHING, WHAT_VARIES or EVERYTHING; then it is NOTHING again.
     """

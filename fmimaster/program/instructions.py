@@ -154,7 +154,8 @@ class Derive(Instruction):
     """If the hook of that number has asked for them: partial derivatives of outputs by inputs of the instance → hook.
 
     They are directional derivatives of the FMU at the inputs that it has, one for each input; see
-    :class:`fmimaster.program.hook.Partials`.
+    :class:`fmimaster.program.hook.Partials`. Where an output is not finite, all are NaN and the FMU is not asked: it may
+    return an error there.
     """
 
     instance: int

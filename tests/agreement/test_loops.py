@@ -138,6 +138,21 @@ def test_a_loop_without_solution_is_an_error_of_its_class(
     assert caught.value.sweeps <= MOST_SWEEPS
 
 
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_root_of_a_negative_number_is_divergence(version: str, backend: Backend) -> None:
+    """Not an error of the FMU that is asked for a derivative there, and no warning of numpy."""
+    builder = SystemBuilder("root")
+    fmu = reference_path(f"{version}/LoopFunction.fmu")
+    builder.add("pump", fmu, {"c0": -10, "c1": 0, "c2": -1})
+    builder.add("pipe", fmu, {"function": 3})
+    builder.connect("pump.y", "pipe.u")
+    builder.connect("pipe.y", "pump.u")
+    with pytest.raises(LoopError) as caught:
+        run(builder, backend)
+    assert caught.value.reason == "diverged"
+
+
 @pytest.mark.parametrize("name", ["L5", "L8", "L9"])
 def test_the_order_of_listing_changes_no_bit(folder: Path, name: str) -> None:
     """loops.md 7.4, with FMUs."""

@@ -336,3 +336,21 @@ def test_derive_computes_the_partial_derivatives_that_are_wanted(
     bench.run("DERIVE a 0")
     assert hook.found.values.tolist() == expected
     assert hook.found.wanted[0] == NOTHING
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_derive_asks_no_fmu_whose_outputs_are_not_finite(value: float) -> None:
+    """Many return an error there, which would end the run in place of the attempt to solve the loop."""
+    unit = PythonFmu(
+        inputs={"u": value, "w": 0.0},
+        outputs={"y": lambda v: v.u, "z": lambda v: v.w},
+        depends={"y": ["u"], "z": ["w"]},
+        partials={"y": {"u": 1.0}, "z": {"w": 1.0}},
+    )
+    hook = Asking(unit.model, EVERYTHING)
+    bench = Bench({"a": unit}, hooks=[hook])
+    bench.initialize()
+    bench.run("DERIVE a 0")
+    assert np.isnan(hook.found.values).all()
+    assert hook.found.wanted[0] == NOTHING
+    assert not bench.instances["a"].called(Call.GET_DIRECTIONAL_DERIVATIVE)

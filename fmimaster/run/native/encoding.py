@@ -117,7 +117,7 @@ class Encoder:
             case Derive(i, hook):
                 partials = self._hooks[hook].partials(i)
                 assert partials is not None
-                record = self._lender.partials(self._entries[i], partials)
+                record = self._lender.partials(self._entries[i], i, partials)
                 return {"instance": i, "partials": record}
             case Step(i, end):
                 planned = self.plan.instances[i]

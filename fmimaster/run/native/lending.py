@@ -222,11 +222,13 @@ class Lender:
             entry.bind_derivative(call, correction.outputs, correction.inputs)
         return record
 
-    def partials(self, entry: Entry, partials: Partials) -> Any:
+    def partials(self, entry: Entry, i: int, partials: Partials) -> Any:
         """What DERIVE computes for a hook: an fm_partials."""
         record = self.lent(ffi.new("fm_partials *"))
         self._derivative(record.derivative, partials.outputs, partials.inputs)
         entry.bind_derivative(record.derivative, partials.outputs, partials.inputs)
+        slots = self.plan.layout.elements(i, partials.outputs)
+        record.slots = self.lent(ffi.new("size_t[]", slots))
         record.values, record.varies = self.doubles(partials.values), self.bytes(partials.varies)
         record.wanted = self.lent(ffi.from_buffer("int[]", partials.wanted))
         return record

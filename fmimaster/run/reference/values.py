@@ -215,8 +215,12 @@ def derive(m: Machine, instruction: Derive, _: int) -> Action:
         sensitivity,
     )
     wanted, values, varies = partials.wanted, partials.values, partials.varies.tolist()
+    slots, outputs = m.plan.layout.elements(i, partials.outputs), m.store.values[DataType.FLOAT64]
 
     def act() -> None:
+        if wanted[0] and not np.isfinite(outputs[slots]).all():
+            values[:] = np.nan
+            wanted[0] = NOTHING
         for k in range(n_inputs if wanted[0] else 0):
             if wanted[0] == EVERYTHING or varies[k]:
                 seed[k] = 1.0
