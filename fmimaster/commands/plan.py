@@ -87,9 +87,9 @@ def plan_facts(
     plan, schedule = prepared.plan, prepared.schedule
     clock = simulation.event_clock
     fires = clock is not None and clock.fires
-    names = [i.name for i in plan.instances]
     late = delays(prepared.programs.attempt, plan)
     step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)
+    sequence = plan_sequence.sequence(plan, late, simulation.sequence)
     return {
         "system": prepared.description.system.name,
         "algorithm": in_short(simulation.algorithm_used),
@@ -111,8 +111,8 @@ def plan_facts(
             }
             for i in plan.instances
         ],
-        "order": [names[i] for i in plan.trigger_sequence],
-        "sequence": plan_sequence.sequence(plan, late, simulation.sequence),
+        "order": sequence.pop("order"),
+        "sequence": sequence,
         "initialLoops": plan_loops.initial_loops(plan),
         "stepLoops": step_loops,
         "constraints": plan_constraints.constraints(plan),

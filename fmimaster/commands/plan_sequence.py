@@ -18,7 +18,7 @@ from fmimaster.plan.sequence import (
 from fmimaster.plan.sequence.choice import SequenceSetting
 from fmimaster.plan.sequence.units import units_of
 from fmimaster.program.delays import Delay, in_steps
-from fmimaster.program.levels import levels
+from fmimaster.program.levels import levels, order_of_steps
 
 _SHOWN = 4
 """Names in a sentence; of more, the rest is counted."""
@@ -27,7 +27,7 @@ _SHOWN = 4
 def sequence(
     plan: Plan, delays: Sequence[Delay], setting: SequenceSetting | None
 ) -> dict[str, Any]:
-    """Who chose the sequence, what steps at the same time, and the stale inputs with their weights.
+    """The order of stepping and who chose it, what steps at the same time, and the stale inputs with their weights.
 
     Parameters
     ----------
@@ -43,6 +43,7 @@ def sequence(
     }
     stale = [_stale(d, plan, weight_of) for d in delays if not d.is_fresh]
     groups = levels(plan.trigger_sequence, delays)
+    order = order_of_steps(plan.trigger_sequence, delays, groups)
     solved = {i for level in groups for group in level if len(group) > 1 for i in group}
     leading = [
         f"{names[d.route.link.target]}.{d.route.link.input.name}"
@@ -50,7 +51,10 @@ def sequence(
         if d.is_fresh and d.is_newest and d.route.link.target not in solved
     ]
     return {
-        "chosenBy": plan.sequence_chosen_by,
+        "chosenBy": plan.sequence_chosen_by
+        if order == plan.trigger_sequence
+        else "the algorithm, by levels",
+        "order": [names[i] for i in order],
         "weights": _in_words(weights),
         "cost": sum(s["weight"] for s in stale),
         "levels": [[names[i] for group in level for i in group] for level in groups],

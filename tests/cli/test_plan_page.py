@@ -165,3 +165,16 @@ def test_a_table_is_no_component_that_steps_late(run: Run, tmp_path: Path) -> No
     options = ("--input-file", str(tmp_path / "u.csv"))
     page, _ = plan(run, reference("fmi3/Dahlquist.fmu"), *options)
     assert any(line.startswith("Sequence of stepping") for line in page)
+
+
+def test_levels_that_are_chosen_stand_before_those_that_use_their_values(run: Run) -> None:
+    """The bound on levels is none on the sequence: S4 comes last in it, and steps first."""
+    path = reference("systems/four-units-fmi2.ssp")
+    lines, facts = plan(run, path, "--most-levels", "3", "--sequence", "upstream")
+    level_of = {name: k for k, level in enumerate(facts["sequence"]["levels"]) for name in level}
+    fresh = [c for c in facts["connections"] if c["fresh"]]
+    assert len(fresh) == 3
+    assert all(level_of[c["sourceComponent"]] < level_of[c["targetComponent"]] for c in fresh)
+    assert facts["order"][0] == "S4"
+    assert "Sequence of stepping, chosen by the algorithm, by levels" in lines
+    assert "1. S4 level 1" in lines
