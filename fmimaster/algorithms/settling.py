@@ -18,19 +18,17 @@ from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.control.sweep_derivatives import sweep_derivatives
 from fmimaster.control.unknowns import StartValues, precision
 from fmimaster.errors import OptionError
-from fmimaster.plan.graph import Node
+from fmimaster.plan.graph import Node, dependency_graph
 from fmimaster.plan.layout import Group
 from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.visits import visits
 from fmimaster.program.emitter import Emitter
 from fmimaster.system.notes import listed
 from fmimaster.system.states import State
 
 LOOSER = 10.0
 """Outputs of a loop change by so many times the tolerance of its residual, if it is solved again."""
-
-SWEPT = 1e-10
-"""Relative change of outputs in a loop that is only swept, once for each update, below which they have converged."""
 
 NO_LOOPS: Mapping[Node, LoopHooks | DiscreteLoop] = {}
 
@@ -100,28 +98,20 @@ class Settling:
             p.call(hooks.sweep)
 
     def at_an_event(self, plan: Plan, p: Emitter, instances: Collection[int]) -> None:
-        """Along the visits of these instances in Event Mode; the others are left alone.
-
-        Loops that lead over others are swept once.
-        """
-        for visit in plan.step_visits:
-            if set(visit.instances) <= set(instances):
-                self._visit(visit, plan, p, Group.OUTPUTS)
-            else:
-                for i in visit.instances:
-                    if i in instances:
-                        p.exchange(i)
+        """Along the visits of these instances in Event Mode; the others are left alone."""
+        for visit in visits_among(plan, instances):
+            self._visit(visit, plan, p, Group.OUTPUTS)
 
     def tolerance_of_updates(self, plan: Plan, instances: Collection[int]) -> float:
         """By how much outputs may still change from one update of discrete states of these instances to the next.
 
         Relative to nominal value or magnitude: a loop that was solved before is solved again, from its solution.
         """
-        solved = [loop for loop in plan.step_loops if set(loop.instances) <= set(instances)]
+        solved = [v.loop for v in visits_among(plan, instances) if v.loop is not None]
         if solved:
             variables = (node for loop in solved for node in loop.variables)
             return LOOSER * max(self.solver.relative, ROUNDINGS * precision(plan, variables))
-        return SWEPT if plan.step_loops else 0.0
+        return 0.0
 
     def _take_start_values(self, loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:
         for inner in loops_in(loop):
@@ -185,6 +175,25 @@ class Settling:
             assumed=loop.assumed,
             derivatives=sweep_derivatives(plan, loop, initial=initial),
         )
+
+
+def visits_among(plan: Plan, instances: Collection[int]) -> Iterator[Visit]:
+    """The visits of some instances by the dependencies of the run, while the outputs of all others stay as they are.
+
+    A loop that leads over others is none there, or what is left of it without them.
+    """
+    chosen = frozenset(instances)
+    for visit in plan.step_visits:
+        inside = chosen.intersection(visit.instances)
+        if inside == set(visit.instances):
+            yield visit
+        elif visit.loop is not None and inside:
+            links = [k for k in plan.links if inside.issuperset((k.source, k.target))]
+            graph = dependency_graph(plan.instances, links, initial=False)
+            left = visits(graph, plan.trigger_sequence)
+            fed_by_others = inside.difference(*(v.instances for v in left))
+            yield from (Visit((i,)) for i in visit.instances if i in fed_by_others)
+            yield from left
 
 
 def _leave(plan: Plan, p: Emitter, targets: Collection[int], left: set[int]) -> None:

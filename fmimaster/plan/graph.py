@@ -9,17 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from fmimaster.system.model import Causality, DependencyKind, Model
-from fmimaster.system.resolve import Link, ResolvedComponent
+from fmimaster.system.resolve import Link
 
 Node = tuple[int, str]
 """An input or output: instance index and variable name."""
 
 Arcs = Mapping[Node, Sequence[Node]]
 """Node → the nodes that depend on it directly."""
+
+
+class Component(Protocol):
+    """What is known of a component: before there is a plan, or in it."""
+
+    @property
+    def name(self) -> str:
+        """In the system."""
+
+    @property
+    def model(self) -> Model:
+        """Of its FMU."""
+
+    @property
+    def start_values(self) -> Mapping[str, object]:
+        """Variable → what the user or the system gives."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +70,7 @@ class DependencyGraph:
 
 
 def dependency_graph(
-    components: Sequence[ResolvedComponent],
+    components: Sequence[Component],
     links: Sequence[Link],
     *,
     initial: bool,

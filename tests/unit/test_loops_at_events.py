@@ -127,3 +127,41 @@ def test_a_loop_of_single_precision_settles_at_an_event(simulate: Simulate, gain
     )
     assert results["b.y"][-1] == approx(1.2 / (1 - gain), rel=1e-4)
     assert np.count_nonzero(results.time == EVENT) <= 4  # left limit, event, what follows from it
+
+
+def test_what_is_left_of_a_loop_among_those_in_event_mode_is_solved(simulate: Simulate) -> None:
+    """a = 1 - 3 b + c, b = a, where c = 2 a has no Event Mode: its value stays, while plain sweeps of a and b diverge."""
+
+    def update(v: Any) -> UpdateAnswer:
+        v.on = v.on or v.t >= EVENT
+        return UpdateAnswer(next_event_time=EVENT if v.t < EVENT else float("inf"))
+
+    events: dict[str, Any] = {"update": update, "has_event_mode": True}
+    units = {
+        "a": PythonFmu(
+            inputs={"b": 0.0, "c": 0.0},
+            states={"on": False},
+            outputs={"y": lambda v: 1 - 3 * v.b + v.c if v.on else 0.0},
+            depends={"y": ["b", "c"]},
+            **events,
+        ),
+        "b": PythonFmu(
+            inputs={"a": 0.0},
+            states={"on": False},
+            outputs={"y": lambda v: v.a},
+            depends={"y": ["a"]},
+            **events,
+        ),
+        "c": PythonFmu(inputs={"a": 0.0}, outputs={"y": lambda v: 2 * v.a}, depends={"y": ["a"]}),
+    }
+    results = simulate(
+        units,
+        ["b.y -> a.b", "c.y -> a.c", "a.y -> b.a", "a.y -> c.a"],
+        stop_time=EVENT,
+        step_size=0.25,
+        event_mode=True,
+        loops=Loops.NONE,
+    )
+    assert results["a.y"][-1] == approx(0.25, rel=1e-7)
+    assert results["b.y"][-1] == approx(0.25, rel=1e-7)
+    assert results["c.y"][-1] == 0.0
