@@ -81,13 +81,14 @@ def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
         for line, instruction in enumerate(attempt.instructions)
         if isinstance(instruction, Step)
     ]
+    uses_of: dict[int, list[_Use]] = {}
+    for use in walk.uses:
+        uses_of.setdefault(use.target, []).append(use)
     found = []
-    for (target, _), routes in sorted(plan.routes.items()):
-        for route in routes:
+    for target, group in sorted(key for key in plan.routes if key[0] in uses_of):
+        for route in plan.routes[target, group]:
             name = route.link.input.name
-            uses = [
-                (u.end, u.takes[name]) for u in walk.uses if u.target == target and name in u.takes
-            ]
+            uses = [(u.end, u.takes[name]) for u in uses_of[target] if name in u.takes]
             if uses:
                 end, take = max(uses, key=lambda use: use[0] - use[1].read)
                 found.append(_delay(route, end, take, steps))
