@@ -24,7 +24,7 @@ TESTS = Path(__file__).parent
 
 SERVER = """
 import importlib.util, json, os, sys, traceback
-import fmimaster, hypothesis, pytest
+import fmimaster.api, hypothesis, pytest
 
 BROKEN = 70  # no status of pytest
 NAME = "fmimaster.kernel._kernel"
@@ -50,7 +50,7 @@ for line in sys.stdin:
         os._exit(status)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""Imports the package once, and for each request forks a process that takes another kernel and runs tests on it."""
+"""Imports all of the package but its kernel once, and for each request forks a process that takes another kernel and runs tests on it."""
 
 
 @dataclass(frozen=True)
