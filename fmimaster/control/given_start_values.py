@@ -63,15 +63,16 @@ class GivenStartValues(Hook):
 
 def _start(plan: Plan, output: Output, variables: frozenset[Node]) -> NDArray[Any] | None:
     """The start value of the first input, by name, that has one; as the output would have to be for it."""
-    fed = sorted(
-        (f"{plan.instances[k.target].name}.{k.input.name}", k.target, k.input.name)
+    fed = {
+        f"{plan.instances[k.target].name}.{k.input.name}": k
         for k in plan.links
-        if (k.source, k.output.name) == output.node and (k.target, k.input.name) in variables
-    )
-    for _, i, name in fed:
-        given = plan.instances[i].start_values.get(name)
+        if (k.source, k.output.name) == output.node
+        and (k.target, k.input.name) in variables
+        and k.transformation.factor  # with 0 the input tells nothing of the output
+    }
+    for _, link in sorted(fed.items()):
+        given = plan.instances[link.target].start_values.get(link.input.name)
         if given is not None:
-            (link,) = (k for k in plan.links if (k.target, k.input.name) == (i, name))
             values = np.array(given, link.input.type.dtype)
             if not link.transformation.is_identity:
                 values = (values - link.transformation.offset) / link.transformation.factor

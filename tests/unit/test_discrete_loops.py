@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import inf, nan
 from typing import Any
 
 import pytest
-from python_fmu import Bench, PythonFmu
+from python_fmu import Bench, Connections, PythonFmu
 
 from fmimaster.control.discrete_loop import MOST_SWEEPS
 from fmimaster.errors import LoopError
@@ -70,7 +70,7 @@ def solved(
     units: Mapping[str, PythonFmu],
     start: Mapping[str, Any] | None = None,
     mode: Mode = INITIALIZATION,
-    connections: Sequence[str] = RING,
+    connections: Connections = RING,
 ) -> Bench:
     bench = Bench(units, connections, start, use=mode.use)
     assert bench.initialize().stopped is None
@@ -437,3 +437,11 @@ def test_an_infinite_number_of_an_fmu_itself_is_a_value() -> None:
     """As the time of an event that never happens."""
     bench = solved({"a": function(lambda u: u if u > 1.0 else inf), "b": function(same)})
     assert bench.value("b.y") == inf
+
+
+def test_a_start_value_behind_a_factor_of_zero_tells_nothing() -> None:
+    """y = u + 1, u <- 0 y + 2."""
+    units = {"a": function(lambda u: u + 1), "b": function(same)}
+    connections: Connections = ["a.y -> b.u", ("b.y -> a.u", {"factor": 0.0, "offset": 2.0})]
+    bench = solved(units, {"a.u": 1.0}, connections=connections)
+    assert bench.value("b.y") == 3.0

@@ -12,6 +12,7 @@ from loop_cases import CASES
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms.settling import Settling
+from fmimaster.control.loop_hook import MOST_REMEMBERED
 from fmimaster.control.loop_solver import LoopSolver
 from fmimaster.errors import LoopError
 from fmimaster.run.choice import Backend, native_executor
@@ -115,3 +116,34 @@ def test_both_executors_fail_alike_where_nothing_follows_anderson_acceleration(
         failures.append(str(caught.value))
     assert failures[0] == failures[1]
     assert "diverged" in failures[0]
+
+
+def test_the_kernel_has_room_for_what_is_remembered() -> None:
+    from fmimaster.kernel._kernel import lib
+
+    assert lib.FM_MOST_ANDERSON == MOST_REMEMBERED
+
+
+@pytest.mark.parametrize("depth", [0, 1, MOST_REMEMBERED, MOST_REMEMBERED + 1])
+def test_both_executors_solve_alike_whatever_is_remembered(
+    monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    """With more than the kernel has room for, all is done in Python."""
+    n = MOST_REMEMBERED + 2
+    matrix = 0.1 * np.random.default_rng(depth).normal(size=(n, n))
+    attributes: dict[str, dict[str, Any]] = {name: {"shape": (n,)} for name in "uy"}
+    functions: dict[str, Any] = {"a": lambda v: matrix @ v.u + 1.0, "b": lambda v: v.u}
+    found = []
+    for backend in (Backend.REFERENCE, Backend.NATIVE):
+        monkeypatch.setattr(Bench, "backend", backend)
+        units = {
+            name: PythonFmu(
+                inputs={"u": 0.0}, outputs={"y": f}, depends={"y": ["u"]}, attributes=attributes
+            )
+            for name, f in functions.items()
+        }
+        solver = LoopSolver(depth=depth, most_anderson=60)
+        bench = Bench(units, ["a.y -> b.u", "b.y -> a.u"], settling=Settling(solver))
+        bench.initialize()
+        found.append((str([i.log for i in bench.instances.values()]), sweeps(bench)))
+    assert found[0] == found[1]
