@@ -120,7 +120,14 @@ def _planned(
     refuse_settings(algorithm, clock)
     own = dict(description.components())
     unnamed = [c.name for c in resolved.components if c.name not in own]
-    order = step_order(resolved, settings.sequence, description.sequence, unnamed, settings.loops)
+    order = step_order(
+        resolved,
+        settings.sequence,
+        description.sequence,
+        unnamed,
+        settings.loops,
+        matters=not algorithm.is_parallel,
+    )
     plan = make_plan(
         resolved,
         outputs=settings.output_variables,

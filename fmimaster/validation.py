@@ -195,7 +195,8 @@ def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iter
         yield from (Finding(place, Severity.ERROR, error) for error in errors)
         return
     try:
-        plan = make_plan(resolved, order=step_order(resolved, described=description.sequence))
+        order = step_order(resolved, described=description.sequence, matters=False)
+        plan = make_plan(resolved, order=order)
         assemble(plan, Jacobi())
     except InputError as error:
         yield Finding(place, Severity.ERROR, str(error))

@@ -50,7 +50,8 @@ for line in sys.stdin:
         os._exit(status)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""Imports all of the package but its kernel once, and for each request forks a process that takes another kernel and runs tests on it."""
+"""Imports all of the package but its kernel once. For each request it forks a process that takes another kernel and runs
+tests on it."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ def step_order(
     described: Sequence[str] = (),
     unnamed: Collection[str] = (),
     loops: Loops = Loops.REAL,
+    *,
+    matters: bool = True,
 ) -> StepOrder:
     """Names and trigger sequence of a system: what an algorithm knows before there is a plan.
 
@@ -53,6 +55,8 @@ def step_order(
         Components that users do not name.
     loops
         Which algebraic loops are solved in Step Mode: their members follow each other directly, unless names are given.
+    matters
+        Whether the results depend on the sequence. If they do not, the best one of a large system is not searched for.
 
     Raises
     ------
@@ -63,7 +67,7 @@ def step_order(
     models = [c.model for c in system.components]
     groups = step_groups(models, system.links, loops)
     units = units_of(names, models, system.links, groups)
-    chosen, by = choose_sequence(units, sequence, described, unnamed)
+    chosen, by = choose_sequence(units, sequence, described, unnamed, matters=matters)
     index = {name: i for i, name in enumerate(names)}
     return StepOrder(names, tuple(index[name] for name in chosen), by)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster import GivenWeights, LeastStale
+from fmimaster import (
+    Algorithm,
+    Aligned,
+    GaussSeidel,
+    GivenWeights,
+    Jacobi,
+    LeastStale,
+    Simulation,
+)
 from fmimaster.errors import OptionError
+from fmimaster.fmu.load import Loader
 from fmimaster.plan.sequence import (
     METHODS,
     Count,
@@ -24,6 +33,7 @@ from fmimaster.plan.sequence import (
 )
 from fmimaster.plan.sequence.choice import check_sequence, choose_sequence
 from fmimaster.plan.sequence.units import units_of
+from fmimaster.preparation import prepare
 from fmimaster.settings import Settings
 from fmimaster.system.model import Variability
 
@@ -263,6 +273,31 @@ def upstream(units: dict[str, PythonFmu], connections: list[str]) -> str:
     names = [i.name for i in plan.instances]
     models = [i.model for i in plan.instances]
     return "".join(Upstream().choose(units_of(names, models, plan.links)))
+
+
+@pytest.mark.parametrize(
+    ("size", "algorithm", "method"),
+    [
+        (50, Jacobi(), "automatic"),
+        (51, Jacobi(), "nearest-neighbour"),
+        (51, Aligned(Jacobi()), "nearest-neighbour"),
+        (51, GaussSeidel(), "automatic"),
+    ],
+)
+def test_no_sequence_is_searched_for_a_large_system_where_it_has_no_influence(
+    simulation: Callable[..., Simulation], size: int, algorithm: Algorithm, method: str
+) -> None:
+    unit = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: 1.0})
+    ring = [f"i{k}.y -> i{(k + 1) % size}.u" for k in range(size)]
+    run = simulation(
+        {f"i{k}": unit for k in range(size)},
+        ring,
+        algorithm=algorithm,
+        stop_time=1.0,
+        step_size=1.0,
+    )
+    prepared = prepare(run, Loader())
+    assert prepared.plan.sequence_chosen_by == f"method {method}"
 
 
 def test_an_instance_steps_after_those_that_feed_it() -> None:

@@ -7,13 +7,17 @@ from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from fmimaster.errors import OptionError, did_you_mean
-from fmimaster.plan.sequence.methods import AUTOMATIC, METHODS, SequenceMethod
+from fmimaster.plan.sequence.methods import AUTOMATIC, METHODS, QUICK, SequenceMethod
 from fmimaster.plan.sequence.units import Units
 
 SequenceSetting: TypeAlias = SequenceMethod | Sequence[str] | str
 """A method, names of all components, or the name of a method."""
 
 THE_SYSTEM, THE_USER = "the system", "the user"
+AT_ANY_RATE = 50
+"""For so many units the best sequence is searched also where it has no influence, because the page of the plan tells what
+it would be good for. It takes a moment; for a thousand that are coupled in many ways, it takes ten seconds."""
+
 GIVEN = (THE_SYSTEM, THE_USER)
 """Who can have given a sequence, in words; else a method has chosen it."""
 
@@ -47,6 +51,8 @@ def choose_sequence(
     setting: SequenceSetting | None = None,
     described: Sequence[str] = (),
     unnamed: Collection[str] = (),
+    *,
+    matters: bool = True,
 ) -> tuple[tuple[str, ...], str]:
     """The sequence of a run.
 
@@ -58,6 +64,8 @@ def choose_sequence(
         The sequence in the system description; empty if there is none.
     unnamed
         Units that users do not name, such as the table of an input file. They step first.
+    matters
+        Whether the results depend on the sequence.
 
     Returns
     -------
@@ -71,7 +79,7 @@ def choose_sequence(
     if setting is None and described:
         return _named(described, "Sequence of the system", units, unnamed), THE_SYSTEM
     if setting is None:
-        setting = AUTOMATIC
+        setting = AUTOMATIC if matters or len(units.names) <= AT_ANY_RATE else QUICK
     if isinstance(setting, str):
         return METHODS[setting].choose(units), f"method {setting}"
     if isinstance(setting, SequenceMethod):

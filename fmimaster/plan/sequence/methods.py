@@ -101,10 +101,13 @@ def _rings(units: Units) -> list[list[str]]:
 AUTOMATIC = "automatic"
 """Name of the method that is used if nothing else is said."""
 
+QUICK = "nearest-neighbour"
+"""Name of the method for large systems whose results do not depend on the sequence."""
+
 METHODS: Mapping[str, SequenceMethod] = {
     AUTOMATIC: LeastStale(),
     "count": LeastStale(Count()),
-    "nearest-neighbour": NearestNeighbour(),
+    QUICK: NearestNeighbour(),
     "upstream": Upstream(),
 }
 """Name → method, for settings and the command line."""
