@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.plan.plan import Plan
+from fmimaster.plan.sequence.choice import GIVEN
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial
 
@@ -30,6 +31,15 @@ class Jacobi(Algorithm):
     def course(self) -> Polynomial:
         """The inputs."""
         return self.inputs
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """That a sequence was given in vain."""
+        if plan.sequence_chosen_by not in GIVEN or not plan.links:
+            return ()
+        return (
+            f"The trigger sequence given by {plan.sequence_chosen_by} has no influence on the results: Jacobi steps all "
+            "components from the same communication point. With GaussSeidel (--algorithm gauss-seidel) it has.",
+        )
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""

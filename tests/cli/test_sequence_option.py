@@ -47,6 +47,20 @@ def test_a_sequence_that_does_not_name_each_component_once_is_an_error(
     assert message in outcome.err
 
 
+@pytest.mark.parametrize(("algorithm", "is_noted"), [("jacobi", True), ("gauss-seidel", False)])
+def test_a_sequence_that_has_no_influence_is_noted(
+    run: Run, algorithm: str, is_noted: bool
+) -> None:
+    sequence = ["--sequence", "S1,S2,S3,S4", "--algorithm", algorithm]
+    outcome = run("simulate", FOUR_UNITS, "--stop-time", "0.01", *sequence)
+    noted = "note: The trigger sequence given by the user has no influence on the results: Jacobi"
+    assert (noted in outcome.err) == is_noted
+
+
+def test_no_influence_is_not_noted_of_an_automatic_sequence(run: Run) -> None:
+    assert "influence" not in run("simulate", FOUR_UNITS, "--stop-time", "0.01").err
+
+
 def test_the_sequence_decides_which_result_gauss_seidel_has() -> None:
     def last(sequence: list[str]) -> float:
         settings = {"algorithm": GaussSeidel(), "stop_time": 0.01, "sequence": sequence}
