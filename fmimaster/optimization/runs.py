@@ -77,8 +77,9 @@ class Runs:
         algorithm, rule = simulation.algorithm_used, prepared.schedule.rule
         if not isinstance(algorithm, GaussSeidel):
             raise OptionError(
-                f"A sequence is optimized for the algorithm GaussSeidel (gauss-seidel), not for {algorithm!r}, whose "
-                "results do not depend on it in the same way. Leave the algorithm out."
+                "A sequence is optimized for the algorithm GaussSeidel (gauss-seidel), not for "
+                f"{type(algorithm).__name__}, whose results do not depend on it in the same way. Leave the algorithm out, "
+                "and sweeps (--sweeps)."
             )
         if algorithm.most_levels is not None:
             raise OptionError(
@@ -87,8 +88,8 @@ class Runs:
             )
         if not isinstance(rule, FixedStep):
             raise OptionError(
-                f"Runs with different sequences are compared at the points of a fixed step, not of {rule!r}. Give the step "
-                "size as a number."
+                f"Runs with different sequences are compared at the points of a fixed step, not of "
+                f"{type(rule).__name__}. Leave the step rule out (--step-rule), and the event clock (--event-clock)."
             )
         self._simulation, self.algorithm, self._size = simulation, algorithm, rule.exact_size
         self._system = prepared.description

@@ -161,8 +161,9 @@ def test_a_run_that_fails_costs_one_connection_only(
         (("--method", "fuzzy", "--micro-step", "S9", "1"), "there is no component 'S9'"),
         (("--method", "fuzzy", "--micro-step", "S1", "x"), "--micro-step x: expected a number"),
         (("--method", "propagated", "--keep-runs", "runs"), "for the signature method only"),
-        (("--algorithm", "jacobi"), "optimized for the algorithm GaussSeidel"),
-        (("--step-rule", "ramp"), "at the points of a fixed step"),
+        (("--algorithm", "jacobi"), "algorithm GaussSeidel (gauss-seidel), not for Jacobi, whose"),
+        (("--sweeps", "2"), "not for Waveform, whose"),
+        (("--step-rule", "ramp"), "not of Ramp. Leave the step rule out (--step-rule)"),
         (("--output-variable", "none*"), "none*"),
     ],
 )
