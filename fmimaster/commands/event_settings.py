@@ -136,7 +136,7 @@ def settings_of(option: str, name: str, kind: type, text: str) -> dict[str, Any]
         if field not in defaults:
             raise OptionError(
                 f"{option} {name} has no setting '{key}'.{did_you_mean(field, defaults)} "
-                f"Its settings are {', '.join(defaults) or 'none'}."
+                + (f"Its settings are {', '.join(defaults)}." if defaults else "It has none.")
             )
         found[field] = _value(f"{option} {name}:{key}", value.strip(), defaults[field])
     return found

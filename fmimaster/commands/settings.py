@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import fields
+from math import inf
 from typing import Any, Literal
 
 from fmimaster.algorithms import (
@@ -104,7 +105,7 @@ def simulation(arguments: Namespace) -> Simulation:
         event_clock=event_settings.event_clock(arguments),
         event_mode=arguments.event_mode,
         loops=_loops(arguments.loops),
-        loop_solver=LoopSolver(relative=arguments.loop_tolerance),
+        loop_solver=_loop_solver(arguments.loop_tolerance),
         strict=arguments.strict,
         start_values=dict(arguments.start_value),
         steady_states=arguments.steady_state,
@@ -167,6 +168,12 @@ def _mode(text: str) -> Mode:
         )
     kind = type(MODES[name])
     return kind(**event_settings.settings_of("--mode", name, kind, settings))
+
+
+def _loop_solver(tolerance: float) -> LoopSolver:
+    if not 0.0 < tolerance < inf:
+        raise OptionError(f"--loop-tolerance {tolerance:g}: expected a number greater than 0.")
+    return LoopSolver(relative=tolerance)
 
 
 def _sequence(text: str | None) -> str | tuple[str, ...] | None:

@@ -201,6 +201,8 @@ def test_mode_and_levels_are_settings_of_gauss_seidel() -> None:
         (("--mode", "lin:sub_steps=2.5"), "expected a whole number, such as 5"),
         (("--mode", "lin:sub_steps=0"), "expected at least 1"),
         (("--mode", "lin:parts=2"), "--mode lin has no setting 'parts'"),
+        (("--mode", "end:parts=2"), "--mode end has no setting 'parts'. It has none."),
+        (("--loop-tolerance", "nan"), "--loop-tolerance nan: expected a number greater than 0."),
         (("--algorithm", "jacobi", "--levels"), "Algorithm Jacobi has no setting --levels"),
         (("--algorithm", "jacobi", "--mode", "lin"), "Algorithm Jacobi has no setting --mode"),
     ],

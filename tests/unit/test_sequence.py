@@ -85,7 +85,10 @@ def test_the_table_of_an_input_file_is_not_named() -> None:
             ["a", "b", "a", "c"],
             "sequence: 'a' is named more than once. Each component steps once: name it once.",
         ),
-        (["a", "b", "d"], "sequence: there is no component 'd'. Name each of the components once."),
+        (
+            ["a", "b", "d"],
+            "sequence: there is no component 'd'. There are 'a', 'b', 'c'. Name each of the components once.",
+        ),
         (
             ["C", "b", "a"],
             "sequence: there is no component 'C'. Did you mean 'c'? Name each of the components once.",

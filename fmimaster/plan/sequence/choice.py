@@ -77,7 +77,12 @@ def choose_sequence(
         If names are missing, repeated or unknown.
     """
     if setting is None and described:
-        return _named(described, "Sequence of the system", units, unnamed), THE_SYSTEM
+        try:
+            return _named(described, "Sequence of the system", units, unnamed), THE_SYSTEM
+        except OptionError as error:
+            raise OptionError(
+                f"{error} Correct it in the system description, or give another one (--sequence)."
+            ) from None
     if setting is None:
         setting = AUTOMATIC if matters or len(units.names) <= AT_ANY_RATE else QUICK
     if isinstance(setting, str):
@@ -93,8 +98,9 @@ def _named(
     known = dict.fromkeys(name for name in units.names if name not in unnamed)
     for name in names:
         if name not in known:
+            meant = did_you_mean(name, known) or f" There {_listed(tuple(known), is_last=False)}."
             raise OptionError(
-                f"{where}: there is no component '{name}'.{did_you_mean(name, known)} Name each of the components once."
+                f"{where}: there is no component '{name}'.{meant} Name each of the components once."
             )
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
@@ -108,11 +114,12 @@ def _named(
     return (*(name for name in units.names if name in unnamed), *names)
 
 
-def _listed(names: Sequence[str]) -> str:
-    """The first names, and how many there are besides, with the verb."""
+def _listed(names: Sequence[str], *, is_last: bool = True) -> str:
+    """The first names, and how many there are besides, with the verb behind or before them."""
     shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{shown}{more} {'is' if len(names) == 1 else 'are'}"
+    verb = "is" if len(names) == 1 else "are"
+    return f"{shown}{more} {verb}" if is_last else f"{verb} {shown}{more}"
 
 
 _SHOWN = 5
