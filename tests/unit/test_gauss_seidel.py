@@ -418,3 +418,16 @@ def test_settings_that_mean_nothing_are_refused_when_they_are_made() -> None:
         GaussSeidel(ADAPTIVE, mode=LINEAR)
     with pytest.raises(OptionError, match="expected inputs=HOLD"):
         GaussSeidel(FIRST_ORDER, mode=SUBSEQUENCE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mode": "lin"}, "expected a mode such as END"),
+        ({"stale": "a"}, "expected pairs of component names"),
+        ({"stale": {"a", "b"}}, "expected pairs of component names"),
+    ],
+)
+def test_names_in_place_of_objects_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        GaussSeidel(**settings)
