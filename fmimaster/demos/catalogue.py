@@ -166,7 +166,7 @@ class FourUnitsDemo:
         published = best.order == four_units.PUBLISHED
         stage.tell(
             [
-                f"The smallest error, {best.error:.5f}, has the sequence {' '.join(best.order)}"
+                f"The sequence {' '.join(best.order)} has the smallest error, {best.error:.5f}"
                 f"{', as published' if published else ''}.",
                 f"It is set by --algorithm GaussSeidel --mode lin --sequence {','.join(best.order)}",
                 f"{len(best.results)} rows of it written to {file}",

@@ -49,6 +49,6 @@ def test_the_demo_prints_all_sequences_and_names_the_published_one(
         # printed with five digits behind the point
         assert float(row[7]) == pytest.approx(float(expected["lin_all"]), abs=6e-6)
         assert float(row[9]) == pytest.approx(float(expected["lin_S1"]), abs=6e-6)
-    assert "The smallest error, 0.01807, has the sequence S3 S4 S1 S2, as published." in outcome.err
+    assert "The sequence S3 S4 S1 S2 has the smallest error, 0.01807, as published." in outcome.err
     files = {path.name for path in tmp_path.iterdir()}
     assert files == {"four-units.csv", "four-units.png", "four-units-objective.png"}
