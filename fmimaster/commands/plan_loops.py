@@ -87,8 +87,15 @@ def _at_start(loop: AlgebraicLoop, plan: Plan) -> tuple[str, str]:
             f"solved: values are exchanged until {cut} {'does' if len(loop.cut) == 1 else 'do'} not change any more",
             "the loop has discrete outputs, which are compared exactly",
         )
-    if loop.is_linear:
-        return f"solved in one Newton step for {cut}", "the FMUs declare it as linear"
+    derive = [
+        plan.instances[i].model.capabilities.provides_directional_derivatives
+        for i in loop.instances
+    ]
+    if loop.is_linear and all(derive):
+        return (
+            f"solved in one Newton step for {cut}",
+            "the FMUs declare it as linear and give derivatives",
+        )
     if loop.assumed:
         return (
             f"values are exchanged once, and once more as a check; if {cut} changes then, it is solved by iteration",

@@ -2,7 +2,6 @@
  * the derivatives themselves, for a hook. */
 
 #include <math.h>
-#include <math.h>
 #include <stdint.h>
 #include <stddef.h>
 

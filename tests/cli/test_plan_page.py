@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 from command_line import Outcome, declared_fmu, reference, system
+from python_fmu import PythonFmu, plan_of
+
+from fmimaster.commands.plan_loops import initial_loops
+from fmimaster.system.model import DependencyKind
 
 Run = Callable[..., Outcome]
 
