@@ -182,3 +182,24 @@ def test_levels_that_are_chosen_stand_before_those_that_use_their_values(run: Ru
     assert facts["order"][0] == "S4"
     assert "Sequence of stepping, chosen by the algorithm, by levels" in lines
     assert "1. S4 level 1" in lines
+
+
+@pytest.mark.parametrize(
+    ("derive", "treatment"),
+    [(True, "solved in one Newton step for a.y"), (False, "solved by iteration for a.y")],
+)
+def test_a_linear_loop_takes_one_newton_step_if_its_fmus_give_derivatives(
+    derive: bool, treatment: str
+) -> None:
+    units = {
+        name: PythonFmu(
+            inputs={"u": 0.0},
+            outputs={"y": lambda v: v.u},
+            depends={"y": ["u"]},
+            dependency_kinds={"y": {"u": DependencyKind.CONSTANT}},
+            partials={"y": {"u": 1.0}} if derive else None,
+        )
+        for name in "ab"
+    }
+    (loop,) = initial_loops(plan_of(units, ["a.y -> b.u", "b.y -> a.u"]))
+    assert loop["treatment"] == treatment
