@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,10 +197,12 @@ def test_a_linear_loop_takes_one_newton_step_if_its_fmus_give_derivatives(
             inputs={"u": 0.0},
             outputs={"y": lambda v: v.u},
             depends={"y": ["u"]},
-            dependency_kinds={"y": {"u": DependencyKind.CONSTANT}},
             partials={"y": {"u": 1.0}} if derive else None,
         )
         for name in "ab"
     }
+    for unit in units.values():
+        kinds = {"y": {"u": DependencyKind.CONSTANT}}
+        unit.model = replace(unit.model, initial_dependency_kinds=kinds)
     (loop,) = initial_loops(plan_of(units, ["a.y -> b.u", "b.y -> a.u"]))
     assert loop["treatment"] == treatment
