@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from fmimaster.control.step_context import StepContext
@@ -79,14 +79,20 @@ class Algorithm(ABC):
         """Whether an attempt that it has written can be undone or repeated."""
         return True
 
-    def notes(self, plan: Plan) -> tuple[str, ...]:
-        """What it does for an instance because of the capabilities of its FMU, in words."""
-        del plan
+    def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
+        """What it does for an instance because of the capabilities of its FMU, in words.
+
+        Parameters
+        ----------
+        before
+            Instances of other parts of the system that step before those of the plan.
+        """
+        del plan, before
         return ()
 
-    def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
-        """Where it does less than it means to, because of the capabilities of an FMU."""
-        del plan
+    def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
+        """Where it does less than it means to, because of the capabilities of an FMU; ``before`` as for :meth:`notes`."""
+        del plan, before
         return ()
 
     def restart(self) -> Algorithm:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -97,13 +97,13 @@ class GaussSeidel(Algorithm):
         """Write one attempt."""
         self.mode.emit(self._order(plan), self.inputs, plan, p)
 
-    def notes(self, plan: Plan) -> tuple[str, ...]:
+    def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """What each instance is given in this mode, by the capabilities of its FMU."""
-        return tuple(self._treatments(plan, False)) if self.mode != END else ()
+        return tuple(self._treatments(plan, before, False)) if self.mode != END else ()
 
-    def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
+    def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Instances whose FMU cannot do what the mode means."""
-        return (*self._treatments(plan, True), *self._never_interpolated(plan))
+        return (*self._treatments(plan, before, True), *self._never_interpolated(plan, before))
 
     @contextmanager
     def given_to_group(self, group: Plan, p: Emitter) -> Iterator[None]:
@@ -127,20 +127,20 @@ class GaussSeidel(Algorithm):
         with p.reverted({k: p.keep_begin() for k in sources if p.is_ahead(k)}):
             yield
 
-    def _treatments(self, plan: Plan, is_fallback: bool) -> Iterator[str]:
+    def _treatments(self, plan: Plan, before: Collection[int], is_fallback: bool) -> Iterator[str]:
         found: dict[str, list[str]] = {}
-        for i in dict.fromkeys(i for i, _ in self._fresh(plan, Group.CONTINUOUS)):
+        for i in dict.fromkeys(i for i, _ in self._fresh(plan, before, Group.CONTINUOUS)):
             treatment = self.mode.treatment(plan, i)
             if treatment.is_fallback == is_fallback:
                 found.setdefault(treatment.what, []).append(f"'{plan.instances[i].name}'")
         for what, names in found.items():
             yield f"{listed(names)}: {what}"
 
-    def _never_interpolated(self, plan: Plan) -> Iterator[str]:
+    def _never_interpolated(self, plan: Plan, before: Collection[int]) -> Iterator[str]:
         """Continuous inputs that are no Float64: polynomials are for these alone."""
         names = [
             f"'{plan.instances[i].name}.{route.link.input.name}'"
-            for i, route in self._fresh(plan, Group.DISCRETE)
+            for i, route in self._fresh(plan, before, Group.DISCRETE)
             if route.link.input.is_continuous and self.mode != END
         ]
         if names:
@@ -149,15 +149,18 @@ class GaussSeidel(Algorithm):
                 "are interpolated. So they lead by half a step on average"
             )
 
-    def _fresh(self, plan: Plan, group: Group) -> Iterator[tuple[int, Route]]:
+    def _fresh(
+        self, plan: Plan, before: Collection[int], group: Group
+    ) -> Iterator[tuple[int, Route]]:
         """Instances with their routes from sources that have stepped before them."""
         order = self._order(plan)
-        group_of = {i: n for n, instances in enumerate(order.groups) for i in instances}
+        group_of = dict.fromkeys(before, -1)
+        group_of |= {i: n for n, instances in enumerate(order.groups) for i in instances}
         for i in plan.members:
             older = {*order.later.get(i, ()), *order.stale.get(i, ())}
             for route in plan.routes.get((i, group), ()):
                 source = route.link.source
-                if group_of.get(source, -1) < group_of[i] and source not in older:
+                if group_of.get(source, len(order.groups)) < group_of[i] and source not in older:
                     yield i, route
 
     def _order(self, plan: Plan) -> Order:

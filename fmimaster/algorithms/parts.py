@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -58,18 +58,27 @@ class Parts(Algorithm):
         """Whether the others can; the groups go back by themselves."""
         return self.others.can_go_back
 
-    def notes(self, plan: Plan) -> tuple[str, ...]:
+    def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the others."""
-        return self.others.notes(self._without_groups(plan))
+        parts = self._by_others(plan, before)
+        return tuple(note for part, stepped in parts for note in self.others.notes(part, stepped))
 
-    def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
+    def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the others."""
-        return self.others.accuracy_warnings(self._without_groups(plan))
+        parts = self._by_others(plan, before)
+        return tuple(
+            w for part, stepped in parts for w in self.others.accuracy_warnings(part, stepped)
+        )
 
-    def _without_groups(self, plan: Plan) -> Plan:
-        inside = {i for group in plan.step_groups for i in group}
-        sequence = tuple(i for i in plan.trigger_sequence if i not in inside)
-        return replace(plan, trigger_sequence=sequence)
+    def _by_others(
+        self, plan: Plan, before: Collection[int]
+    ) -> Iterator[tuple[Plan, frozenset[int]]]:
+        """The parts that the others step, with all instances that step before them."""
+        stepped = frozenset(before)
+        for part, by in self.parts(plan):
+            if by is self.others:
+                yield part, stepped
+            stepped |= frozenset(part.trigger_sequence)
 
     def signals(self) -> tuple[Signal, ...]:
         """Those of both."""

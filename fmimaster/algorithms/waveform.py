@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -109,13 +109,13 @@ class Waveform(Algorithm):
         """Loops are solved by the sweeps if these converge, else within each sweep."""
         return self if self.converges else replace(self, base=self.base.with_loops(solved))
 
-    def notes(self, plan: Plan) -> tuple[str, ...]:
+    def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the base."""
-        return self.base.notes(plan)
+        return self.base.notes(plan, before)
 
-    def accuracy_warnings(self, plan: Plan) -> tuple[str, ...]:
+    def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the base."""
-        return self.base.accuracy_warnings(plan)
+        return self.base.accuracy_warnings(plan, before)
 
     def signals(self) -> tuple[Signal, ...]:
         """Those of the base."""

@@ -27,6 +27,7 @@ from fmimaster.algorithms import (
 )
 from fmimaster.errors import OptionError
 from fmimaster.plan.levels import level_sets
+from fmimaster.plan.step_groups import Loops
 from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, Polynomial
 from fmimaster.results.results import Results
 from fmimaster.system.model import DataType
@@ -383,6 +384,22 @@ def test_the_mode_is_that_of_the_components_outside_of_loops_that_are_solved(
     assert results["first.x"][-1] == pytest.approx(2.0, rel=1e-9)
     expected = {"end": 2.0 + 10 * 2.0, "mid": 1.0 + 10 * 1.0}.get(mode.name, 2.0 + 10 * 1.0)
     assert results["echo.y"][-1] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sequence", "warned"), [("echo first second", 0), ("first second echo", 1)]
+)
+def test_what_an_fmu_cannot_do_counts_only_if_the_loop_that_feeds_it_steps_before(
+    sequence: str, warned: int
+) -> None:
+    first = PythonFmu(inputs={"y": 0.0}, outputs={"x": lambda v: v.y}, depends={"x": ["y"]})
+    second = PythonFmu(inputs={"x": 0.0}, outputs={"y": lambda v: v.x}, depends={"y": ["x"]})
+    units = {"echo": echo(**INDIVISIBLE), "first": first, "second": second}
+    plan = plan_of(units, ["first.x -> second.x", "second.y -> first.y", "first.x -> echo.u"])
+    order = tuple(list(units).index(name) for name in sequence.split())
+    plan = replace(plan, trigger_sequence=order, step_groups=((1, 2),))
+    warnings = assemble(plan, GaussSeidel(mode=LINEAR), loops=Loops.ALL).accuracy_warnings
+    assert len([w for w in warnings if w.startswith("'echo'")]) == warned
 
 
 def test_a_subsequence_cannot_be_repeated_or_undone(simulate: Simulate) -> None:
