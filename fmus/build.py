@@ -60,9 +60,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build the reference FMUs and systems.")
     parser.add_argument("output", type=Path, metavar="OUTPUT", help="folder to build into")
     parser.add_argument("--cc", default=os.environ.get("CC"), help="C compiler, default: $CC or cc")
+    parser.add_argument("--only", nargs="+", metavar="MODEL", help="these FMUs, and no systems")
     arguments = parser.parse_args()
     compiler = find_compiler(arguments.cc)
     models = sorted(path.parent for path in HERE.glob("*/model.c"))
+    if arguments.only:
+        models = [model for model in models if model.name in arguments.only]
     jobs = [
         (model, version)
         for model in models
@@ -76,6 +79,8 @@ def main() -> None:
         path = arguments.output / version / f"{model.name}.fmu"
         write_archive(path, files)
         archives[version, model.name] = path.read_bytes()
+    if arguments.only:
+        return
     for name, files in reference_systems.all_systems(archives):
         write_archive(arguments.output / "systems" / f"{name}.ssp", files)
 
