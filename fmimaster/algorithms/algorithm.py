@@ -85,7 +85,7 @@ class Algorithm(ABC):
         Parameters
         ----------
         before
-            Instances of other parts of the system that step before those of the plan.
+            Instances that have stepped before those of the plan: of other parts of the system, or all in an earlier sweep.
         """
         del plan, before
         return ()

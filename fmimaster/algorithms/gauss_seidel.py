@@ -154,13 +154,13 @@ class GaussSeidel(Algorithm):
     ) -> Iterator[tuple[int, Route]]:
         """Instances with their routes from sources that have stepped before them."""
         order = self._order(plan)
-        group_of = dict.fromkeys(before, -1)
-        group_of |= {i: n for n, instances in enumerate(order.groups) for i in instances}
+        group_of = {i: n for n, instances in enumerate(order.groups) for i in instances}
+        stepped_in = group_of | dict.fromkeys(before, -1)
         for i in plan.members:
             older = {*order.later.get(i, ()), *order.stale.get(i, ())}
             for route in plan.routes.get((i, group), ()):
                 source = route.link.source
-                if group_of.get(source, len(order.groups)) < group_of[i] and source not in older:
+                if stepped_in.get(source, len(order.groups)) < group_of[i] and source not in older:
                     yield i, route
 
     def _order(self, plan: Plan) -> Order:

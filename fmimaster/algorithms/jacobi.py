@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from fmimaster.algorithms.algorithm import Algorithm
@@ -32,8 +33,9 @@ class Jacobi(Algorithm):
         """The inputs."""
         return self.inputs
 
-    def notes(self, plan: Plan) -> tuple[str, ...]:
+    def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """That a sequence was given in vain."""
+        del before
         if plan.sequence_chosen_by not in GIVEN or not plan.links:
             return ()
         return (

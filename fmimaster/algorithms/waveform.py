@@ -111,11 +111,15 @@ class Waveform(Algorithm):
 
     def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the base."""
-        return self.base.notes(plan, before)
+        return self.base.notes(plan, self._known(plan, before))
 
     def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the base."""
-        return self.base.accuracy_warnings(plan, before)
+        return self.base.accuracy_warnings(plan, self._known(plan, before))
+
+    def _known(self, plan: Plan, before: Collection[int]) -> Collection[int]:
+        """Instances of which a sweep knows outputs at the end of the step: after the first one, all."""
+        return {*before, *plan.members} if self.converges or self.sweeps > 1 else before
 
     def signals(self) -> tuple[Signal, ...]:
         """Those of the base."""

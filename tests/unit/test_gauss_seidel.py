@@ -402,6 +402,16 @@ def test_what_an_fmu_cannot_do_counts_only_if_the_loop_that_feeds_it_steps_befor
     assert len([w for w in warnings if w.startswith("'echo'")]) == warned
 
 
+@pytest.mark.parametrize(("sweeps", "warned"), [(1, 0), (2, 1)])
+def test_what_an_fmu_cannot_do_counts_in_sweeps_whatever_the_sequence(
+    sweeps: int, warned: int
+) -> None:
+    units = {"echo": echo(**INDIVISIBLE), "source": clock()}
+    plan = replace(plan_of(units, ["source.y -> echo.u"]), trigger_sequence=(0, 1))
+    algorithm = Waveform(GaussSeidel(mode=LINEAR), sweeps=sweeps)
+    assert len(assemble(plan, algorithm).accuracy_warnings) == warned
+
+
 def test_a_subsequence_cannot_be_repeated_or_undone(simulate: Simulate) -> None:
     algorithm = GaussSeidel(mode=SUBSEQUENCE)
     with pytest.raises(OptionError, match="Sweeps cannot be done"):
