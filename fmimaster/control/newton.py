@@ -67,14 +67,15 @@ def newton(
         if not np.isfinite(jacobian).all():
             return None
         scales = problem.scales(jacobian)
-        step = newton_step(attempts, jacobian / scales[:, None], residual / scales)
-        if step is None or not np.isfinite(step).all():
+        scaled = residual / scales
+        step = newton_step(attempts, jacobian / scales[:, None], scaled)
+        is_solved = problem.is_solved(u, scaled)  # also where the Jacobian is singular
+        if not is_solved and (step is None or not np.isfinite(step).all()):
             return None
-        if problem.is_solved(u, residual / scales) or problem.is_within_rounding(
-            u, residual / scales, step
-        ):  # but other values have been tried since then
-            yield from attempts.sweep(u)
+        if is_solved or (step is not None and problem.is_within_rounding(u, scaled, step)):
+            yield from attempts.sweep(u)  # other values have been tried since then
             return Solution(smallest_singular_value(jacobian, scales), jacobian)
+        assert step is not None
         size, length = norm((residual / scales).tolist()), 1.0
         for _ in range(MOST_HALVINGS + 1):
             moved = u + length * step * problem.nominal

@@ -9,7 +9,7 @@ import pytest
 from pytest import approx
 from python_fmu import PythonFmu
 
-from fmimaster.errors import LoopError, OptionError
+from fmimaster.errors import AccuracyWarning, LoopError, OptionError
 from fmimaster.results.results import Results
 from fmimaster.system.model import Initial
 
@@ -53,6 +53,15 @@ def test_a_state_starts_where_its_derivative_is_zero(simulate: Simulate) -> None
     assert loop.variables == ("a.x",)
     assert loop.sweeps <= 4
     assert any("'a.x' starts in a steady state" in note for note in results.statistics.notes)
+
+
+def test_a_state_that_is_steady_wherever_it_starts_keeps_its_start_value(
+    simulate: Simulate,
+) -> None:
+    units = {"a": lag(lambda v: v.u)}
+    with pytest.warns(AccuracyWarning, match="Steady state of a.x: solution not unique"):
+        results = simulate(units, start_values={"a.x": 3.0}, stop_time=1, steady_states=["a.x"])
+    assert results["a.y"].tolist() == [3.0] * len(results)
 
 
 def test_a_nonlinear_steady_state_is_found_from_the_start_value(simulate: Simulate) -> None:
