@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from fmimaster.errors import DescriptionError
@@ -17,6 +17,7 @@ from fmimaster.plan.corrections import find_corrections
 from fmimaster.plan.events import event_members, place_triggers, plan_events
 from fmimaster.plan.graph import dependency_graph
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
+from fmimaster.plan.link_notes import connected_parameters, other_programs, unread_outputs
 from fmimaster.plan.loops import Visit
 from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
@@ -30,7 +31,6 @@ from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.plan.used_events import with_used_events
 from fmimaster.plan.visits import visits
 from fmimaster.system.model import DataType, Scope
-from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 
 
@@ -166,10 +166,10 @@ def make_plan(
         rows=rows,
         notes=(
             *system.notes,
-            *_unread(system),
-            *_connected_parameters(system),
+            *unread_outputs(system),
+            *connected_parameters(system),
             *clock_notes(system.components, use, chosen),
-            *_other_programs(system),
+            *other_programs(system),
             *steady_notes(system.components, steady_ones),
             *([] if chosen else [NOTHING_RECORDED]),
         ),
@@ -245,33 +245,6 @@ def _instance(
         early_return and any(stops_at_events(model, policy) for policy in policies),
         policies,
     )
-
-
-def _other_programs(system: ResolvedSystem) -> Iterator[str]:
-    names = [f"'{c.name}'" for c in system.components if c.model.capabilities.needs_execution_tool]
-    if names:
-        need = "needs" if len(names) == 1 else "need"
-        yield (
-            f"{listed(names)} {need} another program to run (needsExecutionTool): it must be installed, with its licence"
-        )
-
-
-def _unread(system: ResolvedSystem) -> Iterator[str]:
-    for link in system.links:
-        if not link.output.get_in_initialization:
-            source, target = (system.components[i].name for i in (link.source, link.target))
-            yield (
-                f"'{source}.{link.output.name}' cannot be read in Initialization Mode: until the first step "
-                f"'{target}.{link.input.name}' gets its start value"
-            )
-
-
-def _connected_parameters(system: ResolvedSystem) -> Iterator[str]:
-    for link in system.parameter_links:
-        source, target = (system.components[i].name for i in (link.source, link.target))
-        yield (
-            f"parameter '{target}.{link.input.name}' takes its value from '{source}.{link.output.name}', once, at the start"
-        )
 
 
 def _routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tuple[Route, ...]]:
