@@ -17,6 +17,7 @@ from fmimaster.plan.sequence import (
 )
 from fmimaster.plan.sequence.choice import SequenceSetting
 from fmimaster.plan.sequence.units import units_of
+from fmimaster.plan.sequence.weights import NOT_DIRECT
 from fmimaster.program.delays import Delay, in_steps
 from fmimaster.program.levels import levels, order_of_steps
 
@@ -213,6 +214,8 @@ def _row(stale: Mapping[str, Any]) -> tuple[str, ...]:
     if stale["delays"]:
         assumed = " (assumed, since it is not declared)" if stale["assumed"] else ""
         effect = f"delays {named(stale['delays'])}{assumed}"
+    elif stale["weight"] > NOT_DIRECT:
+        effect = "no output depends on it directly, but discrete outputs change late by it"
     return (
         stale["target"],
         "<-",

@@ -101,6 +101,15 @@ def test_stale_inputs_have_a_weight_and_name_the_outputs_that_they_delay(
     assert "Stale inputs: 3 of 3" in page
 
 
+def test_a_stale_input_of_a_component_with_discrete_outputs_weighs_more_for_a_reason(
+    run: Run,
+) -> None:
+    options = ("--algorithm", "gauss-seidel", "--sequence", "controller,room")
+    page = run("plan", reference("systems/thermostat-fmi3.ssp"), *options).out
+    reason = "weight 1:  no output depends on it directly, but discrete outputs change late by it"
+    assert f"controller.x  <-  room.x  1 step late,  {reason}" in page
+
+
 @pytest.mark.parametrize(("mode", "leads"), [("end", True), ("mid", False), ("lin", False)])
 def test_it_warns_of_the_cost_where_fresh_inputs_are_held_at_the_end(
     run: Run, mode: str, leads: bool
