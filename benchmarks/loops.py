@@ -8,8 +8,8 @@ from math import inf
 from costs import Cost, medians
 
 from fmimaster import Simulation, SystemBuilder, reference_path
-from fmimaster.control.loop_hook import LoopHooks
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.hook import LoopHooks
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.fmu.instance import InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.layout import Group

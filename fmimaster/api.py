@@ -21,7 +21,7 @@ from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule

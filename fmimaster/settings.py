@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.control.event_clock import EventClock
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
 from fmimaster.plan.sequence.choice import SequenceSetting, check_sequence

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from math import inf
 
 from fmimaster.algorithms.differences import emit_differences
-from fmimaster.control.discrete_loop import DiscreteLoop
-from fmimaster.control.given_start_values import GivenStartValues
-from fmimaster.control.loop_hook import LoopHooks
-from fmimaster.control.loop_search import ROUNDINGS
-from fmimaster.control.loop_solver import LoopSolver
-from fmimaster.control.sweep_derivatives import sweep_derivatives
-from fmimaster.control.unknowns import StartValues, precision
+from fmimaster.control.loops.discrete import DiscreteLoop
+from fmimaster.control.loops.given_start_values import GivenStartValues
+from fmimaster.control.loops.hook import LoopHooks
+from fmimaster.control.loops.search import ROUNDINGS
+from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.control.loops.sweep_derivatives import sweep_derivatives
+from fmimaster.control.loops.unknowns import StartValues, precision
 from fmimaster.errors import OptionError
 from fmimaster.plan.graph import Node, dependency_graph
 from fmimaster.plan.layout import Group

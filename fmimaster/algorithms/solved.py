@@ -8,7 +8,7 @@ from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import takes_lines
 from fmimaster.algorithms.parts import Parts
 from fmimaster.algorithms.waveform import Waveform
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter

@@ -12,7 +12,7 @@ from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule, Time

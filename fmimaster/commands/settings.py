@@ -19,7 +19,7 @@ from fmimaster.algorithms import (
 )
 from fmimaster.commands import event_settings
 from fmimaster.commands.event_settings import plain_name
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.sequence import METHODS
 from fmimaster.plan.step_groups import Loops

@@ -16,7 +16,7 @@ from loop_cases import AFFINE, CASES, MORE, MOST_SWEEPS, PARAMETERS, LoopCase
 from pytest import approx
 
 from fmimaster import Backend, Results, SystemBuilder, reference_path, simulate
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import LoopError
 from fmimaster.plan.step_groups import Loops
 

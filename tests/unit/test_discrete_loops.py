@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from python_fmu import Bench, Connections, PythonFmu
 
-from fmimaster.control.discrete_loop import MOST_SWEEPS
+from fmimaster.control.loops.discrete import MOST_SWEEPS
 from fmimaster.errors import LoopError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.plan.policy import EventUse

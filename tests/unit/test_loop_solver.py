@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 from pytest import approx
 
-from fmimaster.control.anderson import Anderson, least_squares
-from fmimaster.control.loop_search import NoSolution, Problem, Sweep
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.anderson import Anderson, least_squares
+from fmimaster.control.loops.search import NoSolution, Problem, Sweep
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import OptionError
 
 Vector = NDArray[np.float64]

@@ -11,7 +11,7 @@ from loop_cases import CASES, MORE, MOST_SWEEPS, LoopCase, Unit, names_of
 from pytest import approx
 from python_fmu import PythonFmu
 
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import LoopError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.plan.step_groups import Loops
@@ -110,11 +110,14 @@ def test_a_loop_of_single_precision_settles_at_an_event(simulate: Simulate, gain
         v.on = v.on or v.t >= EVENT
         return UpdateAnswer(next_event_time=EVENT if v.t < EVENT else float("inf"))
 
+    def output(of: Callable[[float], float]) -> Callable[[Any], float]:
+        return lambda v: of(v.u) if v.on else 0.0
+
     units = {
         name: PythonFmu(
             inputs={"u": 0.0},
             states={"on": False},
-            outputs={"y": lambda v, f=f: f(v.u) if v.on else 0.0},
+            outputs={"y": output(f)},
             depends={"y": ["u"]},
             attributes=single,
             update=update,

@@ -10,7 +10,7 @@ import pytest
 from python_fmu import Bench, PythonFmu
 
 from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Waveform
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import OptionError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.plan.plan import Plan

@@ -9,7 +9,7 @@ import pytest
 from python_fmu import MOST_PLACES, Bench, PythonFmu, parse
 
 from fmimaster.algorithms import Algorithm, Aligned, GaussSeidel, Jacobi, Waveform
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.program.polynomial import FIRST_ORDER, Polynomial

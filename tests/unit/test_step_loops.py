@@ -17,7 +17,7 @@ from fmimaster.algorithms import Algorithm
 from fmimaster.algorithms.settling import Settling
 from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.locate import Locate
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import LoopError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.plan.step_groups import Loops

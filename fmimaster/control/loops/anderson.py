@@ -14,7 +14,7 @@ from math import inf, isfinite
 
 import numpy as np
 
-from fmimaster.control.loop_search import Attempts, Solution, Sweep, Trial, norm
+from fmimaster.control.loops.search import Attempts, Solution, Sweep, Trial, norm
 
 ANDERSON = "Anderson acceleration"
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.given_start_values import outputs_of
-from fmimaster.control.loop_hook import LoopHooks
-from fmimaster.control.loop_search import Reasons
-from fmimaster.control.loop_solver import LoopSolver
+from fmimaster.control.loops.given_start_values import outputs_of
+from fmimaster.control.loops.hook import LoopHooks
+from fmimaster.control.loops.search import Reasons
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import LoopError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.loops import MAY_BE_NONE

@@ -11,7 +11,7 @@ from math import inf, sqrt
 
 import numpy as np
 
-from fmimaster.control.loop_search import Attempts, Matrix, Solution, Sweep, Trial, Vector, norm
+from fmimaster.control.loops.search import Attempts, Matrix, Solution, Sweep, Trial, Vector, norm
 
 SINGULAR = 1e-7
 """Singular values below so much of the largest one, or of 1, count as 0: differences know a Jacobian to about 1e-8."""

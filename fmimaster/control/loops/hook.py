@@ -21,8 +21,8 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.loop_messages import doubtful, not_solved
-from fmimaster.control.loop_search import (
+from fmimaster.control.loops.messages import doubtful, not_solved
+from fmimaster.control.loops.search import (
     ROUNDINGS,
     Matrix,
     NoSolution,
@@ -32,9 +32,9 @@ from fmimaster.control.loop_search import (
     Trial,
     Vector,
 )
-from fmimaster.control.loop_solver import LoopSolver
-from fmimaster.control.sweep_derivatives import SweepDerivatives
-from fmimaster.control.unknowns import constraints, precision, unknowns_of
+from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.control.loops.sweep_derivatives import SweepDerivatives
+from fmimaster.control.loops.unknowns import constraints, precision, unknowns_of
 from fmimaster.errors import LoopError
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.control.loop_search import DOUBLE, Vector
+from fmimaster.control.loops.search import DOUBLE, Vector
 from fmimaster.plan.graph import Node
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan

@@ -4,7 +4,7 @@ The unknowns of a loop are ``u``, and one *sweep* over its instances is a functi
 the sweep gave minus ``u``, or, for a constraint, the value of a variable that must be 0. First comes Anderson acceleration,
 then Newton's method, also from other start values; see :meth:`LoopSolver.solve`.
 
-Nothing here knows FMUs or the value store: :mod:`fmimaster.control.loop_hook` brings values and sweeps together.
+Nothing here knows FMUs or the value store: :mod:`fmimaster.control.loops.hook` brings values and sweeps together.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from math import inf, isfinite
 
-from fmimaster.control.anderson import ANDERSON, anderson
-from fmimaster.control.loop_search import (
+from fmimaster.control.loops.anderson import ANDERSON, anderson
+from fmimaster.control.loops.newton import newton
+from fmimaster.control.loops.search import (
     Attempts,
     Problem,
     Search,
@@ -24,7 +25,6 @@ from fmimaster.control.loop_search import (
     Vector,
     norm,
 )
-from fmimaster.control.newton import newton
 from fmimaster.errors import OptionError
 
 

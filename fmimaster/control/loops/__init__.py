@@ -1,0 +1,1 @@
+"""Algebraic loops: how they are solved, as pure functions of what sweeps gave, and as hooks of programs."""
