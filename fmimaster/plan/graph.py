@@ -7,6 +7,7 @@ node are algebraic loops (Tarjan 1972; here by SciPy).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,14 +28,17 @@ class Component(Protocol):
     """What is known of a component: before there is a plan, or in it."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """In the system."""
 
     @property
+    @abstractmethod
     def model(self) -> Model:
         """Of its FMU."""
 
     @property
+    @abstractmethod
     def start_values(self) -> Mapping[str, object]:
         """Variable → what the user or the system gives."""
 
