@@ -173,6 +173,10 @@ class SystemBuilder:
                     f"{did_you_mean(end.element, self._components)}"
                 )
         chosen = usual_level(first, second) if level is None else level
+        if not isinstance(chosen, Level):
+            raise DescriptionError(
+                f"Constraint '{name}': level={level!r}, expected Level.POSITION or Level.VELOCITY."
+            )
         constraint = Constraint((first, second), chosen, tolerance)
         self._components[name], connections = constraint_component(name, constraint)
         self._connections += connections

@@ -115,6 +115,15 @@ def test_a_tolerance_that_is_not_positive_is_refused() -> None:
         constraint_component("link", replace(BOTH, tolerance=float("nan")))
 
 
+def test_a_level_that_is_a_text_is_refused() -> None:
+    system = SystemBuilder("s")
+    for end in ENDS:
+        system.add(end.element, f"{end.element}.fmu")
+    level: Any = "position"
+    with pytest.raises(DescriptionError, match=r"level='position', expected Level\.POSITION"):
+        system.constrain("link", *ENDS, level=level)
+
+
 def test_a_name_that_is_taken_is_refused() -> None:
     builder = SystemBuilder()
     builder.add("a", "a.fmu")

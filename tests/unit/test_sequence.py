@@ -145,6 +145,12 @@ def test_weights_that_are_negative_nan_or_infinite_are_refused(weight: float) ->
         UnitGraph.made("ab", [("a", "b", weight)])
 
 
+def test_a_weight_that_is_a_text_is_refused() -> None:
+    much: Any = "much"
+    with pytest.raises(OptionError, match=r"'b\.u0': 'much', expected a finite number"):
+        GivenWeights({"b.u0": much})
+
+
 def test_a_weight_for_an_input_that_nothing_feeds_is_refused() -> None:
     weights = GivenWeights({"b.u7": 1.0})
     with pytest.raises(

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
+from numbers import Real
 
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.sequence.units import UnitConnection
@@ -102,7 +103,7 @@ class GivenWeights(Weights):
 
 
 def _check(what: str, weight: float) -> None:
-    if not (isfinite(weight) and weight >= 0):
+    if not (isinstance(weight, Real) and isfinite(weight) and weight >= 0):
         raise OptionError(
             f"{what}: {weight!r}, expected a finite number that is not negative. Give a larger number to an input "
             "that must not be stale, and 0 to one that may."
