@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from math import inf
 from xml.sax.saxutils import quoteattr
 
-from fmimaster.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.errors import DescriptionError, did_you_mean
 from fmimaster.system.constraints import constraint_component, usual_level
 from fmimaster.system.description import (
     START_TOLERANCE,
@@ -17,17 +16,16 @@ from fmimaster.system.description import (
     ConstraintEnd,
     Level,
 )
+from fmimaster.system.ssp_annotation import VERSION, WITH_VERSION, check_annotation
 from fmimaster.system.ssp_document import Document
-from fmimaster.system.xml import Element, children, local_name, location, text_of, value_of
+from fmimaster.system.xml import Element, children, location, text_of, value_of
 from fmimaster.system.xml_form import (
     AT_LEAST_ONE,
     NAME,
     NUMBER,
     Form,
     Times,
-    Value,
     between,
-    faults,
     one_of,
 )
 
@@ -35,13 +33,10 @@ ANNOTATION = "org.fmimaster.constraints"
 """Type of the annotation."""
 NAMESPACE = "https://fmimaster.org/constraints"
 """Of all elements inside."""
-VERSION = "1.0"
-
-_VERSION = re.compile(r"1\.(0|[1-9][0-9]*)", re.ASCII)
 _LEVELS = {level.value: level for level in Level}
 _FORMS = {
     "Constraints": Form(
-        {"version": Value("a version 1.x", lambda t: _VERSION.fullmatch(t) is not None)},
+        WITH_VERSION,
         inside={"Constraint": AT_LEAST_ONE},
     ),
     "Constraint": Form(
@@ -77,7 +72,7 @@ def read_constraints(
             continue
         document.read_annotations.append(annotation)
         for element in annotation:
-            _check(element, document)
+            check_annotation(element, "Constraints", NAMESPACE, _FORMS, document)
             for below in children(element, "Constraint"):
                 try:
                     component, connected = constraint_component(
@@ -88,20 +83,6 @@ def read_constraints(
                 components.append(component)
                 connections += connected
     return components, connections
-
-
-def _check(element: Element, document: Document) -> None:
-    if element.tag != f"{{{NAMESPACE}}}Constraints":
-        name = local_name(element)
-        raise FileError(
-            f"{location(element)}: element {name} is not known here, expected Constraints in the namespace "
-            f"{NAMESPACE}.{did_you_mean(name, ['Constraints'])}"
-        )
-    is_later = element.get("version") not in (None, VERSION)
-    for fault in faults(element, _FORMS, NAMESPACE):
-        if not (fault.unknown and is_later):
-            raise FileError(f"{location(fault.element)}: {fault.text}.")
-        document.note(fault.element, f"{fault.text}; it is left aside")
 
 
 def _constraint(element: Element, known: Collection[str]) -> Constraint:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from xml.sax.saxutils import quoteattr
 
-from fmimaster.errors import FileError, did_you_mean
+from fmimaster.errors import FileError
+from fmimaster.system.ssp_annotation import VERSION, WITH_VERSION, check_annotation
 from fmimaster.system.ssp_document import Document
-from fmimaster.system.xml import Element, children, local_name, location, text_of
-from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, Form, Value, faults
+from fmimaster.system.xml import Element, children, location, text_of
+from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, Form
 
 ANNOTATION = "org.fmimaster.trigger-sequence"
 """Type of the annotation."""
 NAMESPACE = "https://fmimaster.org/trigger-sequence"
 """Of all elements inside."""
-VERSION = "1.0"
-
-_VERSION = re.compile(r"1\.(0|[1-9][0-9]*)", re.ASCII)
 _FORMS = {
     "TriggerSequence": Form(
-        {"version": Value("a version 1.x", lambda t: _VERSION.fullmatch(t) is not None)},
+        WITH_VERSION,
         inside={"Component": AT_LEAST_ONE},
     ),
     "Component": Form({"name": NAME}),
@@ -53,17 +50,7 @@ def read_sequence(system: Element, document: Document) -> tuple[str, ...]:
             f"{ANNOTATION}. Expected one."
         )
     element = elements[0]
-    if element.tag != f"{{{NAMESPACE}}}TriggerSequence":
-        name = local_name(element)
-        raise FileError(
-            f"{location(element)}: element {name} is not known here, expected TriggerSequence in the namespace "
-            f"{NAMESPACE}.{did_you_mean(name, ['TriggerSequence'])}"
-        )
-    is_later = element.get("version") not in (None, VERSION)
-    for fault in faults(element, _FORMS, NAMESPACE):
-        if not (fault.unknown and is_later):
-            raise FileError(f"{location(fault.element)}: {fault.text}.")
-        document.note(fault.element, f"{fault.text}; it is left aside")
+    check_annotation(element, "TriggerSequence", NAMESPACE, _FORMS, document)
     return tuple(text_of(component, "name") for component in children(element, "Component"))
 
 
