@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from fmimaster.optimization.prediction import Prediction
 from fmimaster.optimization.trial import Arc, stale_arcs
+from fmimaster.plan.sequence.structure import topological_order
 
 MOST_ENUMERATED = 8
 """Units of which all sequences are looked at."""
@@ -51,21 +51,7 @@ def canonical(units: Iterable[str], arcs: Iterable[Arc], stale: frozenset[Arc]) 
     for source, target in arcs:
         first, second = (target, source) if (source, target) in stale else (source, target)
         follows[first].add(second)
-    waits = dict.fromkeys(follows, 0)
-    for followers in follows.values():
-        for unit in followers:
-            waits[unit] += 1
-    ready = [unit for unit, count in waits.items() if count == 0]
-    heapq.heapify(ready)
-    order: list[str] = []
-    while ready:
-        unit = heapq.heappop(ready)
-        order.append(unit)
-        for follower in follows[unit]:
-            waits[follower] -= 1
-            if waits[follower] == 0:
-                heapq.heappush(ready, follower)
-    return tuple(order)
+    return tuple(topological_order(follows))
 
 
 def rounded(error: float) -> float:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+Unit = TypeVar("Unit", int, str)
+"""A unit by its number or its name."""
 
 
 def strong_components(successors: Mapping[int, Iterable[int]]) -> list[list[int]]:
@@ -92,8 +96,8 @@ def _cut_off(edges: list[tuple[int, int]], first: tuple[int, int]) -> list[int]:
     return sorted(units)
 
 
-def topological_order(successors: Mapping[int, Iterable[int]]) -> list[int]:
-    """All units, each before those to which its arcs lead; of several such orders the first one by numbers.
+def topological_order(successors: Mapping[Unit, Iterable[Unit]]) -> list[Unit]:
+    """All units, each before those to which its arcs lead; of several such orders the first one by numbers or names.
 
     Raises
     ------
@@ -106,7 +110,7 @@ def topological_order(successors: Mapping[int, Iterable[int]]) -> list[int]:
             waits[b] += 1
     ready = [unit for unit, count in waits.items() if count == 0]
     heapq.heapify(ready)
-    order: list[int] = []
+    order: list[Unit] = []
     while ready:
         a = heapq.heappop(ready)
         order.append(a)
