@@ -155,7 +155,7 @@ class SequenceSearch:
         return self._by_weights(self.method)
 
     def so_far(self) -> FoundSequence | None:
-        """What can be said by the runs that were made until now; None if that is nothing."""
+        """What the runs until now show; None if that is nothing."""
         self.runs.closed = True
         try:
             usable = isinstance(self.method, Signature) and self.runs(Trial(self.base)) is not None

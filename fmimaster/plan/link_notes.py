@@ -1,4 +1,4 @@
-"""What users are told of the components of a plan and of the links between them."""
+"""Notes about the components of a plan and the links between them."""
 
 from __future__ import annotations
 
