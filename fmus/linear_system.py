@@ -100,3 +100,18 @@ RIGID_LINK = {
     "mass3": LinearSystem(a=[[0.0, 1.0], [-0.5, 0.0]], b=[[0.0], [0.5]], x0=[1, 0], **_ENDS),
 }
 """1 kg on a spring with a damper, and 2 kg on a spring: Gomes et al. (2017), Co-simulation: state of the art, eq. (26)."""
+
+TWO_MASS = {
+    "mass1": LinearSystem(a=[[0, 1], [-1, -1]], b=[[0], [1]], x0=[1, 0], **_ENDS),
+    "mass2": LinearSystem(
+        a=[[0, 1], [-2, -1]],
+        b=[[0, 0], [1, 1]],
+        c=[[1, 1]],
+        d=[[-1, -1]],
+        inputs=["x_c", "v_c"],
+        outputs=["F"],
+        states=["position", "velocity"],
+    ),
+}
+"""1 kg on a spring with a damper, and 1 kg on a spring (d2 = 0); a spring and a damper of 1 between them are in the second:
+Gomes et al. (2017), Co-simulation: state of the art, eqs. (23) and (24)."""

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import bodies
+import quarter_car
 from archives import Files, archive_bytes
-from linear_system import RIGID_LINK
+from linear_system import RIGID_LINK, TWO_MASS, LinearSystem
 from linear_writer import MODEL, fmu_files
 
 SYSTEMS = Path(__file__).resolve().parent / "systems"
@@ -36,10 +37,15 @@ def all_systems(archives: Archives) -> Iterator[tuple[str, Files]]:
         for kind, build in (
             ("thermostat", build_thermostat),
             ("four-units", build_four_units),
-            ("rigid-link", build_rigid_link),
         ):
             name = f"{kind}-{version}"
             yield name, build(name, version, archives)
+        for kind, masses in (("rigid-link", RIGID_LINK), ("survey-two-mass", TWO_MASS)):
+            name = f"{kind}-{version}"
+            yield name, build_linear(name, kind, masses, version, archives)
+        for kind, car in quarter_car.ALL.items():
+            name = f"{kind}-{version}"
+            yield name, build_car(name, car, version, archives)
     for kind, system in bodies.ALL.items():
         for version in system.versions:
             name = f"{kind}-{version}"
@@ -111,17 +117,39 @@ def build_four_units(name: str, version: str, archives: Archives) -> Files:
     }
 
 
-def build_rigid_link(name: str, version: str, archives: Archives) -> Files:
-    """The files of the SSP archive of the two masses with a rigid link."""
-    template = string.Template((SYSTEMS / "rigid-link.ssd").read_text(encoding="utf-8"))
+def build_linear(
+    name: str,
+    template_name: str,
+    systems: Mapping[str, LinearSystem],
+    version: str,
+    archives: Archives,
+) -> Files:
+    """The files of the SSP archive of linear systems, each of which is a component of its name."""
+    template = string.Template((SYSTEMS / f"{template_name}.ssd").read_text(encoding="utf-8"))
     with zipfile.ZipFile(io.BytesIO(archives[version, MODEL])) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     return {
         "SystemStructure.ssd": template.substitute(name=name, ssp=ssp_version([version])).encode(),
         **{
-            f"resources/{mass}.fmu": archive_bytes(fmu_files(system, files))
-            for mass, system in RIGID_LINK.items()
+            f"resources/{component}.fmu": archive_bytes(fmu_files(system, files))
+            for component, system in systems.items()
         },
+    }
+
+
+def build_car(name: str, car: quarter_car.Car, version: str, archives: Archives) -> Files:
+    """The files of one SSP archive of quarter-car FMUs."""
+    template = string.Template((SYSTEMS / f"{car.template}.ssd").read_text(encoding="utf-8"))
+    text = template.substitute(
+        name=name,
+        ssp=ssp_version([version]),
+        stop_time=car.stop_time,
+        step_size=car.step_size,
+        **{c: parameter_binding(c, car.values.get(c, {})) for c in quarter_car.COMPONENTS},
+    )
+    return {
+        "SystemStructure.ssd": text.encode(),
+        **{f"resources/{model}.fmu": archives[version, model] for model in car.models},
     }
 
 

@@ -93,7 +93,7 @@ static States taylor(const Variables *v, States x, const Course *u, double lengt
 
 static States advance(const Variables *v, States x, const Course *u, double h)
 {
-    return v->microStep > 0.0 ? euler(v, x, u, h) : taylor(v, x, u, h);
+    return v->microStep > 0.0 ? euler(v, x, u, h, micro_steps_within(h, v->microStep)) : taylor(v, x, u, h);
 }
 
 fm_Status model_check(fm_Instance *self, const Variables *v)

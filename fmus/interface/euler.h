@@ -6,20 +6,13 @@
 
 static States advance(const Variables *v, States x, const Course *u, double h)
 {
-    return euler(v, x, u, h);
+    return euler(v, x, u, h, micro_steps_within(h, v->microStep));
 }
 
 static fm_Status check_micro_step(fm_Instance *self, const Variables *v)
 {
     if (v->microStep > 0.0) return FM_OK;
     return fm_report(self, FM_ERROR, "microStep is %g s. It must be positive.", v->microStep);
-}
-
-static inline bool is_positive(fm_Instance *self, const char *name, double value)
-{
-    if (value > 0.0) return true;
-    fm_report(self, FM_ERROR, "%s is %g. It must be positive.", name, value);
-    return false;
 }
 
 #endif

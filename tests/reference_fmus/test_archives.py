@@ -27,8 +27,16 @@ SYSTEMS = [f"two-mass-{b}-{v}" for b in ("b1", "b2", "b3") for v in ("fmi2", "fm
 THERMOSTATS = ["thermostat-fmi2", "thermostat-fmi3"]
 FOUR_UNITS = ["four-units-fmi2", "four-units-fmi3"]
 RIGID_LINKS = ["rigid-link-fmi2", "rigid-link-fmi3"]
+CARS = [
+    f"{s}-{v}"
+    for s in (
+        *(f"quarter-car-{split}{kind}" for split in "ab" for kind in ("", "-nonlinear")),
+        *("seat-chain", "survey-two-mass"),
+    )
+    for v in ("fmi2", "fmi3")
+]
 BODIES = [f"{s}-{v}" for s in ("cradle", "rope") for v in ("fmi2", "fmi3", "mixed")]
-ALL_SYSTEMS = [*SYSTEMS, *THERMOSTATS, *FOUR_UNITS, *RIGID_LINKS, *BODIES]
+ALL_SYSTEMS = [*SYSTEMS, *THERMOSTATS, *FOUR_UNITS, *RIGID_LINKS, *BODIES, *CARS]
 ARRAYS_OF = {
     "TwoMassUpper": ["u_poly"],
     "TwoMassLower": ["u_poly"],

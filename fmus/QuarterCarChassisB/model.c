@@ -1,0 +1,74 @@
+/* The chassis of a quarter car with its suspension, which takes the velocity of the wheel. See readme.md. */
+enum { STATES = 3, INPUTS = 1 };
+#include "micro_steps.h"
+#include "suspension.h"
+
+static States get_states(const Variables *v)
+{
+    return (States){{v->zc, v->vc, v->zw}};
+}
+
+static void set_states(Variables *v, States x)
+{
+    v->zc = x.of[0];
+    v->vc = x.of[1];
+    v->zw = x.of[2];
+}
+
+static Inputs get_inputs(const Variables *v)
+{
+    return (Inputs){{v->velocity}};
+}
+
+static Inputs get_slopes(const Variables *v)
+{
+    return (Inputs){{v->velocity_slope}};
+}
+
+static Suspension suspension(const Variables *v)
+{
+    return (Suspension){v->kc, v->dc, v->nd};
+}
+
+static double force(const Variables *v, States x, Inputs u)
+{
+    return suspension_force(suspension(v), x.of[0] - x.of[2], x.of[1] - u.of[0]);
+}
+
+static States rates(const Variables *v, States x, Inputs u)
+{
+    return (States){{x.of[1], -force(v, x, u) / v->mc, u.of[0]}};
+}
+
+static void calculate_outputs(Variables *v, States x, Inputs u)
+{
+    States slope = rates(v, x, u);
+    v->der_zc = slope.of[0];
+    v->der_vc = slope.of[1];
+    v->der_zw = slope.of[2];
+    v->force = force(v, x, u);
+}
+
+fm_Status model_check(fm_Instance *self, const Variables *v)
+{
+    if (!is_positive(self, "mc", v->mc)) return FM_ERROR;
+    fm_Status status = check_suspension(self, "suspension", suspension(v));
+    return status == FM_OK ? check_solver(self, v) : status;
+}
+
+double model_partial(const Variables *v, uint32_t unknown, uint32_t known)
+{
+    if (known != VR_zc && known != VR_vc && known != VR_zw && known != VR_velocity) return NAN;
+    double zc = known == VR_zc, vc = known == VR_vc, zw = known == VR_zw, vw = known == VR_velocity;
+    double force = v->kc * (zc - zw) + suspension_damping(suspension(v), v->vc - v->velocity) * (vc - vw);
+    switch (unknown) {
+    case VR_zc: return zc;
+    case VR_vc:
+    case VR_der_zc: return vc;
+    case VR_zw: return zw;
+    case VR_der_zw: return vw;
+    case VR_der_vc: return -force / v->mc;
+    case VR_force: return force;
+    default: return NAN;
+    }
+}
