@@ -15,13 +15,12 @@ from kernels import FOLDER, Build, TestServer, build, compiler
 from fmimaster.run.native.header import OPERATIONS
 
 HERE = Path(__file__).parent
-INSTRUCTIONS = (
-    "tests/unit/test_executors.py",
-    "tests/unit/test_executors_at_events.py",
-    "tests/unit/test_inputs.py",
-    "tests/unit/test_corrections.py",
-)
-AGREEMENT = (*INSTRUCTIONS, "tests/agreement/test_real_fmus.py")
+EXECUTORS = "tests/unit/test_executors.py"
+AT_EVENTS = "tests/unit/test_executors_at_events.py"
+INPUTS = "tests/unit/test_inputs.py"
+CORRECTIONS = "tests/unit/test_corrections.py"
+REAL_FMUS = "tests/agreement/test_real_fmus.py"
+AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, CORRECTIONS, REAL_FMUS)
 """The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
 
 LOOPS = "tests/unit/test_loops_in_c.py"
@@ -42,111 +41,148 @@ def server() -> Iterator[TestServer]:
 
 
 WRONG = {
-    "MOVE": ("value = m->factor * value + m->offset;", "value = m->factor * (value + m->offset);"),
-    "FIT": ("column[i + 1] - column[i]", "column[i] - column[i + 1]"),
-    "SET": ("return transfer(k, c);", "return FM_RAN;"),
-    "SET after MOVE": ("return set(k, c + 1);", "return FM_RAN;"),
-    "SET of polynomials": ("k->follows[i] = 1;", "k->follows[i] = 0;"),
-    "GET": ("k->read[c->instance] = k->at[c->instance];", "k->read[c->instance] = k->begin;"),
-    "STEP": ("return c->at == 1.0 ? k->end : ", "return "),
-    "STEP that ends early": ("k->terminate |= answer->terminate;", ""),
-    "SAVE": ("k->place_at[c->place] = k->at[c->instance];", "k->place_at[c->place] = k->end;"),
-    "RESTORE": ("k->at[c->instance] = k->place_at[c->place];", "k->at[c->instance] = k->begin;"),
-    "KEEP": ("    copy_to(k, &k->buffers[buffer]);", ""),
-    "RECALL": ("fm_copy_outputs(k, k->outputs, copy->outputs);", ""),
-    "REVERT": ("k->read[c->instance] = copy->read[c->instance];", ""),
-    "REMEMBER": ("for (int b = k->n_history - 1; b > 0; b--)", "for (int b = 1; b < 1; b++)"),
-    "FORGET": ("k->history[b].read[i] = NAN;", "k->history[b].read[i] = 0.0;"),
-    "REPEAT": ("p->count >= p->repeat->least &&", "p->count > p->repeat->least &&"),
-    "REPEAT bounded": ("p->repeat->group && p->count ==", "p->repeat->group && p->count >"),
-    "UNTIL": ("value > k->nominals[t][i] ? value", "value < k->nominals[t][i] ? value"),
-    "MODE": (
-        "instance->enter(instance->self, c->group,",
-        "instance->enter(instance->self, FM_STEP_MODE,",
-    ),
-    "SAMPLE": ("same = row > 0 && k->times[row - 1] == k->end;", "same = 0;"),
-    "PARALLEL": (
-        "status = parallel(k, c);\n                c += c->least;",
-        "status = parallel(k, c);",
-    ),
-    "STEP with a limit": ("fmin(end_of(k, c), k->limit)", "end_of(k, c)"),
-    "STEP that returns early": ("k->limit = k->at[i] = reached;", "k->at[i] = reached;"),
-    "STEP that asks for an event": ("if (answer->event && c->most)", "if (0)"),
-    "STEP that is discarded": (
-        "k->requests[i] = 1;\n    } else if",
-        "} else if",
-    ),
-    "STEP that stops outside": ("here - outside <= named", "here - 1e9 <= named"),
-    "STEP that stops at its start": ("named <= here + near ? here", "named < here - near ? here"),
-    "STEP that stops at its end": ("if (named >= there - near)", "if (named == there)"),
-    "STEP discarded at its end": ("fmin(reached, there - fm_same(there, there - here))", "reached"),
-    "STEP discarded in Event Mode": ("!c->least || c->most || isnan", "!c->least || isnan"),
-    "ALIGN": ("if (k->at[c->instance] <= k->limit)", "if (1)"),
-    "ALIGN that fails": ("if (k->at[c->instance] > k->limit) {", "if (0) {"),
-    "RESTORE of who has not moved": (
-        "if (k->stepped[c->instance] == k->place_stepped[c->place])",
-        "if (0)",
-    ),
-    "UNTIL with a limit": (
-        "p->limit_before) <= near",
-        "p->limit_before) <= 1e9 * near",
-    ),
-    "UNTIL with updates": ("&& !k->wants_another)", ")"),
-    "REPEAT with a limit": ("k->limit = p->limit_at_first;", "k->limit = k->end;"),
-    "REPEAT after a request": (
-        "memcpy(k->requests, p->requests_at_first, (size_t)k->n_instances);",
-        "memset(k->requests, 0, (size_t)k->n_instances);",
-    ),
-    "REPEAT in a REPEAT": ("k->wants_another = p->wanted_at_first;", ""),
-    "RECALL of a limit": ("k->limit = fmin(k->kept_limit[buffer], k->end);", "k->limit = k->end;"),
-    "RECALL in a later execution": ("fmin(k->kept_limit[buffer], k->end)", "k->kept_limit[buffer]"),
-    "RECALL of requests": ("memcpy(k->requests, k->kept_requests + (size_t)buffer * n, n);", ""),
-    "UPDATE": ("k->next_events[c->instance] = answer.next_event_time;", ""),
-    "UPDATE that wants another one": ("k->wants_another |= answer.wants_update;", ""),
-    "TICK": ("k->active[c->place] = 1;", "k->active[0] = 1;"),
-    "MOVE of triggers": ("*t->active |= *t->sources[s];", "*t->active = *t->sources[s];"),
-    "MOVE of what comes along": ("*t->active && m < t->n_moves", "m < t->n_moves"),
-    "SET of triggers": ("*t->active = 0;", ""),
-    "SET of counters": ("*t->counter + 1u", "*t->counter + 0u"),
-    "GET of clocks": (
-        "status = fm_get_clocks(k, c);",
-        "status = k->fits > 1 ? fm_get_clocks(k, c) : FM_RAN;",
-    ),
-    "CALL": ("c->hook->call(c->hook->self, k);", "FM_OK;"),
-    "CALL that asks for another pass": ("k->wants_another |= status == FM_AGAIN;", ""),
-    "FIT that is held": ("k->begin + f->held *", "k->end + f->held *"),
-    "FIT of a mean": ("coefficients[p * n + w] / (p + 1);", "coefficients[p * n + w] / (p + 2);"),
-    "FIT that is adaptive": (
-        "errors[c] : floor) < errors[best]",
-        "errors[c] : floor) > errors[best]",
-    ),
-    "CORRECT": ("d->seed[u] = *input - before;", "d->seed[u] = before - *input;"),
-    "CORRECT by differences": (
-        "d->sensitivity[o] += d->partials",
-        "d->sensitivity[o] -= d->partials",
-    ),
-    "DERIVE": ("d->seed[u] = 1.0;", "d->seed[u] = 2.0;"),
-    "DERIVE of what varies": ("*p->wanted != FM_EVERYTHING && !p->varies[u]", "!p->varies[u]"),
-    "FIT by route": (
-        "f->points[w], derivatives = f->derivatives[w]",
-        "f->points[w], derivatives = f->derivatives[0]",
-    ),
-    "FIT through the history": ("&k->history[b - f->n_buffers]", "&k->history[0]"),
-    "FIT with a near point": (
-        "(samples[at - 1] - before)",
-        "(before - samples[at - 1])",
-    ),
-    "MODE that is counted": ("k->events[c->instance] += c->group == FM_EVENT_MODE;", ""),
+    EXECUTORS: {
+        "SET": ("return transfer(k, c);", "return FM_RAN;"),
+        "SET after MOVE": ("return set(k, c + 1);", "return FM_RAN;"),
+        "SET of polynomials": ("k->follows[i] = 1;", "k->follows[i] = 0;"),
+        "GET": ("k->read[c->instance] = k->at[c->instance];", "k->read[c->instance] = k->begin;"),
+        "STEP": ("return c->at == 1.0 ? k->end : ", "return "),
+        "STEP that ends early": ("k->terminate |= answer->terminate;", ""),
+        "SAVE": ("k->place_at[c->place] = k->at[c->instance];", "k->place_at[c->place] = k->end;"),
+        "RESTORE": (
+            "k->at[c->instance] = k->place_at[c->place];",
+            "k->at[c->instance] = k->begin;",
+        ),
+        "KEEP": ("    copy_to(k, &k->buffers[buffer]);", ""),
+        "RECALL": ("fm_copy_outputs(k, k->outputs, copy->outputs);", ""),
+        "REVERT": ("k->read[c->instance] = copy->read[c->instance];", ""),
+        "REMEMBER": ("for (int b = k->n_history - 1; b > 0; b--)", "for (int b = 1; b < 1; b++)"),
+        "FORGET": ("k->history[b].read[i] = NAN;", "k->history[b].read[i] = 0.0;"),
+        "REPEAT": ("p->count >= p->repeat->least &&", "p->count > p->repeat->least &&"),
+        "REPEAT bounded": ("p->repeat->group && p->count ==", "p->repeat->group && p->count >"),
+        "UNTIL": ("value > k->nominals[t][i] ? value", "value < k->nominals[t][i] ? value"),
+        "MODE": (
+            "instance->enter(instance->self, c->group,",
+            "instance->enter(instance->self, FM_STEP_MODE,",
+        ),
+        "SAMPLE": ("same = row > 0 && k->times[row - 1] == k->end;", "same = 0;"),
+    },
+    AT_EVENTS: {
+        "MOVE": (
+            "value = m->factor * value + m->offset;",
+            "value = m->factor * (value + m->offset);",
+        ),
+        "FIT": ("column[i + 1] - column[i]", "column[i] - column[i + 1]"),
+        "STEP with a limit": ("fmin(end_of(k, c), k->limit)", "end_of(k, c)"),
+        "STEP that returns early": ("k->limit = k->at[i] = reached;", "k->at[i] = reached;"),
+        "STEP that asks for an event": ("if (answer->event && c->most)", "if (0)"),
+        "STEP that is discarded": (
+            "k->requests[i] = 1;\n    } else if",
+            "} else if",
+        ),
+        "STEP that stops outside": ("here - outside <= named", "here - 1e9 <= named"),
+        "STEP that stops at its start": (
+            "named <= here + near ? here",
+            "named < here - near ? here",
+        ),
+        "STEP that stops at its end": ("if (named >= there - near)", "if (named == there)"),
+        "STEP discarded at its end": (
+            "fmin(reached, there - fm_same(there, there - here))",
+            "reached",
+        ),
+        "STEP discarded in Event Mode": ("!c->least || c->most || isnan", "!c->least || isnan"),
+        "ALIGN": ("if (k->at[c->instance] <= k->limit)", "if (1)"),
+        "ALIGN that fails": ("if (k->at[c->instance] > k->limit) {", "if (0) {"),
+        "RESTORE of who has not moved": (
+            "if (k->stepped[c->instance] == k->place_stepped[c->place])",
+            "if (0)",
+        ),
+        "UNTIL with a limit": (
+            "p->limit_before) <= near",
+            "p->limit_before) <= 1e9 * near",
+        ),
+        "UNTIL with updates": ("&& !k->wants_another)", ")"),
+        "REPEAT with a limit": ("k->limit = p->limit_at_first;", "k->limit = k->end;"),
+        "REPEAT after a request": (
+            "memcpy(k->requests, p->requests_at_first, (size_t)k->n_instances);",
+            "memset(k->requests, 0, (size_t)k->n_instances);",
+        ),
+        "REPEAT in a REPEAT": ("k->wants_another = p->wanted_at_first;", ""),
+        "RECALL of a limit": (
+            "k->limit = fmin(k->kept_limit[buffer], k->end);",
+            "k->limit = k->end;",
+        ),
+        "RECALL in a later execution": (
+            "fmin(k->kept_limit[buffer], k->end)",
+            "k->kept_limit[buffer]",
+        ),
+        "RECALL of requests": (
+            "memcpy(k->requests, k->kept_requests + (size_t)buffer * n, n);",
+            "",
+        ),
+        "UPDATE": ("k->next_events[c->instance] = answer.next_event_time;", ""),
+        "UPDATE that wants another one": ("k->wants_another |= answer.wants_update;", ""),
+        "TICK": ("k->active[c->place] = 1;", "k->active[0] = 1;"),
+        "MOVE of triggers": ("*t->active |= *t->sources[s];", "*t->active = *t->sources[s];"),
+        "MOVE of what comes along": ("*t->active && m < t->n_moves", "m < t->n_moves"),
+        "SET of triggers": ("*t->active = 0;", ""),
+        "SET of counters": ("*t->counter + 1u", "*t->counter + 0u"),
+        "GET of clocks": (
+            "status = fm_get_clocks(k, c);",
+            "status = k->fits > 1 ? fm_get_clocks(k, c) : FM_RAN;",
+        ),
+        "CALL": ("c->hook->call(c->hook->self, k);", "FM_OK;"),
+        "CALL that asks for another pass": ("k->wants_another |= status == FM_AGAIN;", ""),
+        "FIT with a near point": (
+            "(samples[at - 1] - before)",
+            "(before - samples[at - 1])",
+        ),
+        "MODE that is counted": ("k->events[c->instance] += c->group == FM_EVENT_MODE;", ""),
+    },
+    INPUTS: {
+        "FIT that is held": ("k->begin + f->held *", "k->end + f->held *"),
+        "FIT of a mean": (
+            "coefficients[p * n + w] / (p + 1);",
+            "coefficients[p * n + w] / (p + 2);",
+        ),
+        "FIT that is adaptive": (
+            "errors[c] : floor) < errors[best]",
+            "errors[c] : floor) > errors[best]",
+        ),
+        "FIT by route": (
+            "f->points[w], derivatives = f->derivatives[w]",
+            "f->points[w], derivatives = f->derivatives[0]",
+        ),
+        "FIT through the history": ("&k->history[b - f->n_buffers]", "&k->history[0]"),
+    },
+    CORRECTIONS: {
+        "CORRECT": ("d->seed[u] = *input - before;", "d->seed[u] = before - *input;"),
+        "CORRECT by differences": (
+            "d->sensitivity[o] += d->partials",
+            "d->sensitivity[o] -= d->partials",
+        ),
+        "DERIVE": ("d->seed[u] = 1.0;", "d->seed[u] = 2.0;"),
+        "DERIVE of what varies": ("*p->wanted != FM_EVERYTHING && !p->varies[u]", "!p->varies[u]"),
+    },
+    REAL_FMUS: {
+        "PARALLEL": (
+            "status = parallel(k, c);\n                c += c->least;",
+            "status = parallel(k, c);",
+        ),
+    },
 }
+"""Tests that notice it → what is wrong → the text that is right, and a wrong one."""
 """Instruction → a text that stands in one place of the kernel's sources, and what makes it wrong."""
 
 
-@pytest.mark.parametrize("instruction", WRONG)
+@pytest.mark.parametrize(
+    ("tests", "instruction"), [(tests, name) for tests, wrong in WRONG.items() for name in wrong]
+)
 def test_one_wrong_instruction_is_noticed(
-    instruction: str, quick_build: Build, server: TestServer, tmp_path: Path
+    tests: str, instruction: str, quick_build: Build, server: TestServer, tmp_path: Path
 ) -> None:
-    kernel = quick_build.with_text_replaced(tmp_path, *WRONG[instruction])
-    run = server.run(kernel, *AGREEMENT, "-k", "not reference")  # the interpreter is as it was
+    kernel = quick_build.with_text_replaced(tmp_path, *WRONG[tests][instruction])
+    run = server.run(kernel, tests, "-k", "not reference")  # the interpreter is as it was
     assert run.status == 1, run.output[-2000:]
     assert "1 failed" in run.output
 
@@ -170,7 +206,7 @@ def test_a_wrong_solver_of_loops_is_noticed(
 
 def test_every_instruction_is_made_wrong_once() -> None:
     names = {operation.__name__.upper() for operation in OPERATIONS}
-    assert names <= set(WRONG)
+    assert names <= {name for wrong in WRONG.values() for name in wrong}
 
 
 def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
