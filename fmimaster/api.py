@@ -66,7 +66,7 @@ from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation, simulate
 from fmimaster.system.builder import SystemBuilder
-from fmimaster.system.description import ConstraintEnd, Level
+from fmimaster.system.description import ConstraintEnd, Level, Port, PowerBond
 from fmimaster.system.ssp import read_system
 from fmimaster.validation import Finding, Severity, validate
 
@@ -125,6 +125,8 @@ __all__ = [
     "OptionError",
     "Plan",
     "Polynomial",
+    "Port",
+    "PowerBond",
     "Predictive",
     "ProgramError",
     "Propagated",

@@ -21,6 +21,7 @@ from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.plan.tolerance import tolerance_of_run
+from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.programs import Programs
 from fmimaster.requirements import refuse_plan, refuse_settings
 from fmimaster.run.observed import points_to_observe
@@ -83,6 +84,7 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
         models,
         overrides=settings.start_values,
         allow_lossy_conversions=settings.allow_lossy_conversions,
+        power_bonds=settings.power_bonds,
     )
     once.refuse_second_instances((n, c.source, models[n]) for n, c in components.items())
     made_from = tuple(components.values())
@@ -147,6 +149,7 @@ def _planned(
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
         initialization=Initialization(Settling(settings.loop_solver)),
         loops=settings.loops,
+        measures=bond_measures(plan),
     )
     return plan, programs
 

@@ -20,7 +20,7 @@ from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.program.polynomial import ADAPTIVE
 from fmimaster.run.choice import Backend
 from fmimaster.system.builder import SystemBuilder
-from fmimaster.system.description import SystemDescription
+from fmimaster.system.description import PowerBond, SystemDescription
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Settings:
         the system description, if it has one; else the one whose stale inputs weigh least. Methods by name:
         ``"automatic"``, ``"count"``, ``"nearest-neighbour"``, ``"upstream"``; as objects: LeastStale, NearestNeighbour,
         Upstream.
+    power_bonds : PowerBond
+        Bonds besides those that the system description declares.
     start_time, stop_time : number or text, in s
         Where they are left out, the system's default experiment counts, then the FMUs'.
     step_size : StepRule, number or text, in s
@@ -90,6 +92,7 @@ class Settings:
     _: KW_ONLY
     algorithm: Algorithm | None = None
     sequence: SequenceSetting | None = None
+    power_bonds: Sequence[PowerBond] = ()
     start_time: Time | None = None
     stop_time: Time | None = None
     step_size: StepRule[Any] | Time | None = None
@@ -134,6 +137,8 @@ class Settings:
             raise OptionError(f"loops: {self.loops!r}, expected one of {[*Loops]}.")
         _expect(self.loop_solver, LoopSolver, "loop_solver", "a solver of loops", "LoopSolver()")
         check_sequence(self.sequence)
+        for bond in self.power_bonds:
+            _expect(bond, PowerBond, "power_bonds", "a power bond", "PowerBond('coupling', ports)")
         if not isinstance(self.backend, Backend):
             raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
         if self.threads < 0:

@@ -50,6 +50,12 @@ class Algorithm(ABC):
         return False
 
     @property
+    def measures_itself(self) -> bool:
+        """Whether it calls ``p.measure()`` itself, once for each part of the interval whose result is kept; else that is
+        done after what it writes."""
+        return False
+
+    @property
     def is_parallel(self) -> bool:
         """Whether no instance sees what another one computes in the same step."""
         return False

@@ -52,6 +52,11 @@ class Aligned(Algorithm):
         return self.base.undoes(plan)
 
     @property
+    def measures_itself(self) -> bool:
+        """Whether the base does."""
+        return self.base.measures_itself
+
+    @property
     def is_parallel(self) -> bool:
         """Whether the base is."""
         return self.base.is_parallel

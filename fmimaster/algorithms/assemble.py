@@ -35,6 +35,7 @@ def assemble(
     history: int = 0,
     undoes: bool = False,
     loops: Loops = Loops.REAL,
+    measures: Sequence[Hook] = (),
 ) -> Programs:
     """Let the algorithm write its programs, add the others that a run needs, and check them all.
 
@@ -48,6 +49,8 @@ def assemble(
         Whether attempts may be undone.
     loops : Loops
         Which algebraic loops the plan wants solved in Step Mode.
+    measures : sequence of Hook
+        What is called at the end of each step, at the start and at events.
 
     Raises
     ------
@@ -69,7 +72,7 @@ def assemble(
             "A step may have to be undone, which GaussSeidel in the mode 'sub' does not allow. Use the mode 'lin', or a "
             "step-size rule that undoes no steps (FixedStep, Ramp)."
         )
-    p = Emitter(plan)
+    p = Emitter(plan, measures=measures)
     variants, restart = algorithm.variants(plan), algorithm.restart()
     attempts = [
         _attempt(_plan_of_variant(plan, k) if len(variants) > 1 else plan, variant, p, undoes)
@@ -133,7 +136,9 @@ def _variant(
     if values is not None:
         tell, ready = emit_settings(plan, p, values), State.STEP_MODE
         check(tell, plan, begin=ready, end=ready, history=bool(p.history))
-    events = Events(plan, p.history, p.hooks, p.derivatives, attempt.event_hook, settling)
+    events = Events(
+        plan, p.history, p.hooks, p.derivatives, attempt.event_hook, settling, p.measures
+    )
     return Variant(attempt.program, attempt.rollback, tell, events, attempt.leader)
 
 
@@ -159,6 +164,8 @@ def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Att
         places = p.save(plan.members)
         buffer = p.keep()
     algorithm.emit(plan, p)
+    if not algorithm.measures_itself:
+        p.measure()
     p.correct(p.means)
     attempt = p.program("attempt")
     begin = p.begin_buffer

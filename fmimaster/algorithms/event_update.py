@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fmimaster.algorithms.settling import Settling
@@ -28,6 +28,7 @@ class Events:
     derivatives: Mapping[int, int]
     hook: Hook | None = None
     settling: Settling = Settling()
+    measures: Sequence[Hook] = ()
     _known: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Program] = field(
         default_factory=dict
     )
@@ -38,7 +39,13 @@ class Events:
         """The program of an event; see :class:`fmimaster.program.programs.EventPrograms`."""
         key = instances, fired, early
         if key not in self._known:
-            p = Emitter(self.plan, self.history, hooks=self.hooks, derivatives=self.derivatives)
+            p = Emitter(
+                self.plan,
+                self.history,
+                hooks=self.hooks,
+                derivatives=self.derivatives,
+                measures=self.measures,
+            )
             emit_event(self.plan, p, instances, fired, self.hook if early else None, self.settling)
             program = p.program("event")
             ready = State.STEP_MODE
@@ -120,4 +127,5 @@ def emit_updates(
             p.get(i)
         settling.at_an_event(plan, p, settled)
         if rows:
+            p.measure()
             p.sample()

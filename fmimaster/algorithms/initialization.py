@@ -61,5 +61,7 @@ class Initialization:
                 p.mode(i, State.STEP_MODE)
         for i in instances:
             p.get(i)
+        with p.at_an_event():
+            p.measure()
         p.sample()
         p.remember()

@@ -12,6 +12,7 @@ SOURCES = (
     "polynomial.c",
     "correction.c",
     "hooks.c",
+    "power.c",
     "loop.c",
     "fmu.c",
     "fmi2.c",

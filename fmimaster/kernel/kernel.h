@@ -373,6 +373,17 @@ typedef struct {
 } fm_assumed_outputs_data;
 int fm_assumed_outputs(void *self, fm_kernel *kernel);
 
+/* power.c: n power bonds with two ports each, one after the other; tolerance 0 for a bond that has no part in the error. Slots
+ * are indices into the Float64 values, those of signals into the outputs. */
+typedef struct {
+    int n, error, worst;
+    const int64_t *signals, *instances, *inputs, *columns, *degrees, *outputs;
+    const double *weights, *transmitted, *scales, *tolerances;
+} fm_bonds_data;
+int fm_bond_powers(void *self, fm_kernel *kernel);
+int fm_bond_powers_at_instant(void *self, fm_kernel *kernel);
+int fm_bond_powers_refreshed(void *self, fm_kernel *kernel);
+
 /* loop.c: an algebraic loop of n unknowns, which is solved by Anderson acceleration; the hook comes after it, if it fails. */
 #define FM_MOST_ANDERSON 16 /* differences that are remembered */
 typedef struct {

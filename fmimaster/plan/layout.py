@@ -59,6 +59,8 @@ class Signal:
 
     name: str
     unit: str = ""
+    is_recorded: bool = True
+    """Whether it can be recorded; else it is what a hook must remember from step to step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from fmimaster.plan.loops import Visit
 from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events
+from fmimaster.plan.power_bonds import bond_signals, place_bonds
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
 from fmimaster.plan.sequence.choice import SequenceSetting, choose_sequence
 from fmimaster.plan.sequence.units import units_of
@@ -111,6 +112,7 @@ def make_plan(
         If a glob fits no variable, or a name no such state.
     """
     order = order or step_order(system, loops=loops)
+    signals = (*signals, *bond_signals(system.power_bonds))
     sequence = order.trigger_sequence
     chosen = chosen_variables(system.components, outputs, bare_names, signals)
     use = use or EventUse()
@@ -173,10 +175,14 @@ def make_plan(
             *steady_notes(system.components, steady_ones),
             *([] if chosen else [NOTHING_RECORDED]),
         ),
-        warnings=tuple(clock_warnings(described, system.links, triggers)),
+        warnings=(
+            *clock_warnings(described, system.links, triggers),
+            *(warning for bond in system.power_bonds for warning in bond.warnings),
+        ),
         events=events,
         triggers=place_triggers(triggers, layout),
         steady=steady_ones,
+        power_bonds=place_bonds(system.power_bonds, models, layout),
         corrections=find_corrections(models, system.links, events, layout),
         step_groups=in_order_of_sweeps(
             step_groups(models, in_steps, loops),

@@ -12,6 +12,7 @@ from fmimaster.plan.events import Event, Trigger, reached_by_events
 from fmimaster.plan.layout import Group, Layout, Route
 from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.policy import Policy
+from fmimaster.plan.power_bonds import BondPlan
 from fmimaster.plan.recorded import Recorded
 from fmimaster.plan.steady import SteadyState
 from fmimaster.plan.tolerance import Tolerance
@@ -100,6 +101,8 @@ class Plan:
     """Instance → outputs that depend directly on its inputs, which are corrected if inputs are held at a mean."""
     parameter_links: tuple[Link, ...] = ()
     """Calculated parameters that parameters of other instances take at the start."""
+    power_bonds: tuple[BondPlan, ...] = ()
+    """Sorted by name."""
     step_groups: tuple[tuple[int, ...], ...] = ()
     """Instances that are solved together in Step Mode, because they share algebraic loops; in the order of a sweep."""
 

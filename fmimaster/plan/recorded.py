@@ -72,7 +72,7 @@ def chosen_variables(
         and v.causality is not Causality.INDEPENDENT
         for is_output in [v.causality is Causality.OUTPUT and not (bare_names and i > 0)]
     ]
-    every += [Chosen(None, s.name, s.name, True) for s in signals]
+    every += [Chosen(None, s.name, s.name, True) for s in signals if s.is_recorded]
     if not globs:
         return [entry for entry in every if entry.is_output]
     names = {entry.name for entry in every}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -66,6 +66,8 @@ class Emitter:
         Instances whose inputs are held at the mean of a polynomial in the present program.
     hooks : list of Hook
         What CALL calls, by number.
+    measures : sequence of Hook
+        Hooks that are called at the end of each step, after all outputs were read and before new inputs are set.
     derivatives : instance → number
         How many derivatives of its inputs an instance needs at an event and in Initialization Mode too, because it takes
         them as coefficients: without them it would take their slopes for 0.
@@ -78,6 +80,7 @@ class Emitter:
         *,
         hooks: list[Hook] | None = None,
         derivatives: Mapping[int, int] | None = None,
+        measures: Sequence[Hook] = (),
     ) -> None:
         self.plan = plan
         self.history = history
@@ -89,6 +92,7 @@ class Emitter:
         self.begin_buffer: int | None = None
         self._at_an_event = False
         self.hooks = [] if hooks is None else hooks
+        self.measures = measures
         self.derivatives = {} if derivatives is None else derivatives
         self._start()
 
@@ -345,6 +349,19 @@ class Emitter:
         """Let a hook work on the value store."""
         self._write(Call(self._number(hook)))
         self._trace.change()
+
+    def measure(self) -> None:
+        """Let the measures look at the step that has been written, or at the instant of an event."""
+        for hook in self.measures:
+            chosen = hook.at_instant if self._at_an_event else hook
+            if chosen is not None:
+                self.call(chosen)
+
+    def remeasure(self) -> None:
+        """Let the measures look again, after outputs were read again at the same time with new inputs."""
+        for hook in self.measures:
+            if hook.refreshed is not None:
+                self.call(hook.refreshed)
 
     def derive(self, instance: int, hook: Hook) -> None:
         """Partial derivatives of the instance → hook, when it asks for them."""

@@ -93,6 +93,16 @@ class Hook(ABC):
     name: str
 
     @property
+    def refreshed(self) -> Hook | None:
+        """Of a measure: what is called if outputs are read again after it, with new inputs; None for nothing."""
+        return None
+
+    @property
+    def at_instant(self) -> Hook | None:
+        """Of a measure: what is called in its place at the start and at events, where no time passes; None for nothing."""
+        return None
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What makes the results so far less accurate than they should be."""
         return ()

@@ -20,6 +20,8 @@ from fmimaster.system.description import (
     Experiment,
     Level,
     Parameter,
+    Port,
+    PowerBond,
     SharedEvent,
     Source,
     System,
@@ -51,6 +53,7 @@ class SystemBuilder:
         self._components: dict[str, Component] = {}
         self._connections: list[Connection] = []
         self._shared_events: list[SharedEvent] = []
+        self._power_bonds: list[PowerBond] = []
 
     def add(
         self,
@@ -220,6 +223,46 @@ class SystemBuilder:
             )
         )
 
+    def power_bond(
+        self,
+        name: str,
+        first: Port,
+        second: Port,
+        *,
+        scale: float | None = None,
+        tolerance: float | None = None,
+    ) -> None:
+        """Say that two ports, which are connected crosswise, exchange power: what the coupling does to energy is recorded.
+
+        Parameters
+        ----------
+        name
+            The signals of the bond are named ``"name.power"``, ``"name.residual_energy"`` and so on.
+        first, second
+            The ports. ``power`` counts from the first one to the second one.
+        scale, tolerance
+            Energy in J, and relative tolerance, for step sizes by ECCO.
+
+        Examples
+        --------
+        >>> system = SystemBuilder("quarter car")
+        >>> chassis = system.add("chassis", "chassis.fmu")
+        >>> wheel = system.add("wheel", "wheel.fmu")
+        >>> system.connect("chassis.velocity", "wheel.velocity")
+        >>> system.connect("wheel.force", "chassis.force", factor=-1.0)
+        >>> system.power_bond(
+        ...     "suspension",
+        ...     Port("chassis", "force", "velocity", "in"),
+        ...     Port("wheel", "velocity", "force", "in"),
+        ...     scale=750.0,
+        ...     tolerance=2.8e-6,
+        ... )
+        """
+        if any(bond.name == name for bond in self._power_bonds):
+            raise DescriptionError(f"There is a power bond '{name}' already. Choose another name.")
+        where = "declared in Python"
+        self._power_bonds.append(PowerBond(name, (first, second), scale, tolerance, where))
+
     def build(
         self,
         *,
@@ -237,6 +280,7 @@ class SystemBuilder:
                 components=tuple(self._components.values()),
                 connections=tuple(self._connections),
                 shared_events=tuple(self._shared_events),
+                power_bonds=tuple(self._power_bonds),
             ),
             Experiment(start_time, stop_time, step_size, tolerance),
         )

@@ -6,11 +6,13 @@ A description names files; it holds no FMU and no open file. It can be printed, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from fmimaster.errors import DescriptionError
 from fmimaster.system.model import Causality, DataType, Interface, Unit
 
 
@@ -172,6 +174,76 @@ class SharedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Port:
+    """One end of a power bond: an input and an output of a component whose product is a power.
+
+    Parameters
+    ----------
+    component, input, output : str
+    power : "in" or "out"
+        Whether ``input * output`` is the power that enters the component, or the power that leaves it.
+    """
+
+    component: str
+    input: str
+    output: str
+    power: Literal["in", "out"]
+
+    def __post_init__(self) -> None:
+        if self.power not in ("in", "out"):
+            raise DescriptionError(
+                f"Port {self}: power={self.power!r}, expected 'in' if input * output is the power that enters the "
+                "component, or 'out' if it leaves it."
+            )
+
+    def __str__(self) -> str:
+        return f"'{self.component}' ({self.input}, {self.output})"
+
+    @property
+    def sign(self) -> int:
+        """By which ``input * output`` is multiplied to be the power that leaves the component."""
+        return 1 if self.power == "out" else -1
+
+
+@dataclass(frozen=True, slots=True)
+class PowerBond:
+    """Two ports that are connected crosswise, so that power flows from the one component to the other.
+
+    Parameters
+    ----------
+    name : str
+        Unique among the bonds and the components of its system.
+    ports : two of Port
+    scale : float, optional
+        Energy in J that is large in the system, for ECCO.
+    tolerance : float, optional
+        Residual energy of a step, relative to the scale and the transmitted energy, for ECCO.
+    where : str
+        Where it is declared, for messages.
+
+    Source: Sadjina et al. (2017), Energy conservation and power bonds in co-simulations, section 2.
+    """
+
+    name: str
+    ports: tuple[Port, Port]
+    scale: float | None = None
+    tolerance: float | None = None
+    where: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise DescriptionError("A power bond has an empty name. Give it a name.")
+        if len(self.ports) != 2 or not all(isinstance(port, Port) for port in self.ports):
+            raise DescriptionError(f"{self}: {self.ports!r}, expected two ports.")
+        for what, value in (("scale", self.scale), ("tolerance", self.tolerance)):
+            if value is not None and not 0 < value < inf:  # NaN, too
+                raise DescriptionError(f"{self}: {what}={value}, expected a positive number.")
+
+    def __str__(self) -> str:
+        return f"Power bond '{self.name}'" + (f" ({self.where})" if self.where else "")
+
+
+@dataclass(frozen=True, slots=True)
 class System:
     """Elements and the connections between them. Systems nest."""
 
@@ -183,6 +255,7 @@ class System:
     parameters: tuple[Parameter, ...] = ()
     """Take precedence over those of the elements inside."""
     shared_events: tuple[SharedEvent, ...] = ()
+    power_bonds: tuple[PowerBond, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +295,18 @@ class SystemDescription:
     def shared_events(self) -> Iterator[SharedEvent]:
         """All shared events, with the full names of events and components."""
         yield from _shared_events(self.system, "")
+
+    def power_bonds(self) -> Iterator[PowerBond]:
+        """All power bonds, with the full names of bonds and components."""
+        yield from _power_bonds(self.system, "")
+
+
+def _power_bonds(system: System, prefix: str) -> Iterator[PowerBond]:
+    for bond in system.power_bonds:
+        first, second = (replace(p, component=prefix + p.component) for p in bond.ports)
+        yield replace(bond, name=prefix + bond.name, ports=(first, second))
+    for nested in system.systems:
+        yield from _power_bonds(nested, f"{prefix}{nested.name}.")
 
 
 def _shared_events(system: System, prefix: str) -> Iterator[SharedEvent]:

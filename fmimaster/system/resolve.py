@@ -19,12 +19,14 @@ from fmimaster.system.conversions import Conversions, between, check_transformat
 from fmimaster.system.description import (
     Component,
     Endpoint,
+    PowerBond,
     Source,
     SystemDescription,
     Transformation,
 )
 from fmimaster.system.model import Causality, DataType, Initial, Model, Variability, Variable
 from fmimaster.system.notes import Notes
+from fmimaster.system.power_bonds import Feed, ResolvedPowerBond, resolve_power_bonds
 from fmimaster.system.shared_events import (
     EventMember,
     check_each_once,
@@ -93,6 +95,8 @@ class ResolvedSystem:
     shared_events: tuple[ResolvedSharedEvent, ...] = ()
     parameter_links: tuple[Link, ...] = ()
     """Calculated parameters that parameters of others take at the start."""
+    power_bonds: tuple[ResolvedPowerBond, ...] = ()
+    """Sorted by name."""
 
 
 def resolve(
@@ -101,6 +105,7 @@ def resolve(
     *,
     overrides: Mapping[str, Any] | None = None,
     allow_lossy_conversions: bool = False,
+    power_bonds: Sequence[PowerBond] = (),
 ) -> ResolvedSystem:
     """Determine what a description means for these models.
 
@@ -112,6 +117,8 @@ def resolve(
         Start values that win over the description's, see :func:`fmimaster.system.start_values.start_values`.
     allow_lossy_conversions
         Whether a connection may convert between types where a value can be lost.
+    power_bonds
+        Those that the user adds to the description's.
 
     Raises
     ------
@@ -139,6 +146,9 @@ def resolve(
     note_contradictions(description, {c.name: c.model for c in components}, wiring, notes)
     of_fmus = dict.fromkeys(note for c in components for note in c.model.notes)
     shared_events = _shared_events(description, components, allow_lossy_conversions)
+    feeds = {
+        (k.target, k.input.name): Feed(k.source, k.output.name, k.transformation) for k in links
+    }
     return ResolvedSystem(
         tuple(components),
         tuple(links),
@@ -146,6 +156,7 @@ def resolve(
         (*description.notes, *of_fmus, *notes.lines()),
         shared_events,
         parameter_links,
+        resolve_power_bonds((*description.power_bonds(), *power_bonds), models, feeds),
     )
 
 

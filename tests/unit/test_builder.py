@@ -29,7 +29,7 @@ def builder() -> SystemBuilder:
 
 
 def test_the_example_in_the_documentation_runs() -> None:
-    assert doctest.testmod(module) == doctest.TestResults(failed=0, attempted=14)
+    assert doctest.testmod(module) == doctest.TestResults(failed=0, attempted=20)
 
 
 def test_components_stand_in_the_order_in_which_they_were_added(builder: SystemBuilder) -> None:

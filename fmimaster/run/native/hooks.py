@@ -30,6 +30,9 @@ class _Function:
 TWINS: Mapping[str, _Function] = {
     "assumed outputs": _Function(lib.fm_assumed_outputs, "fm_assumed_outputs_data"),
     "weighted change": _Function(lib.fm_weighted_change, "fm_weighted_change_data"),
+    "power bonds": _Function(lib.fm_bond_powers, "fm_bonds_data"),
+    "power bonds at an instant": _Function(lib.fm_bond_powers_at_instant, "fm_bonds_data"),
+    "power bonds with refreshed outputs": _Function(lib.fm_bond_powers_refreshed, "fm_bonds_data"),
     "start of a loop": _Function(lib.fm_loop_begin, "fm_loop_data"),
     "sweep of a loop": _Function(lib.fm_loop_sweep, "fm_loop_data"),
 }

@@ -1,0 +1,136 @@
+"""Power bonds in the value store: where inputs and outputs of the ports lie, and the signals of each bond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from fmimaster.plan.layout import Group, Layout, Signal
+from fmimaster.system.model import Model
+from fmimaster.system.power_bonds import ResolvedPort, ResolvedPowerBond
+
+ENERGY_ERROR = "energy_error"
+"""Name of the signal with the energy error of all bonds that have a scale and a tolerance."""
+WORST = f"{ENERGY_ERROR}.worst"
+"""Name of the signal with the index of the bond that has the largest part in it; not recorded."""
+
+
+class BondSignal(IntEnum):
+    """The signals of a bond; the number is the place behind :attr:`BondPlan.signals`."""
+
+    POWER_1 = 0
+    """Power in W that leaves the first component, as it sees it."""
+    POWER_2 = 1
+    POWER = 2
+    """Power in W from the first component to the second one, by both outputs."""
+    RESIDUAL_POWER = 3
+    """In W; positive if the coupling creates energy."""
+    RESIDUAL_ENERGY = 4
+    """Sum so far in J."""
+    TRANSMITTED_ENERGY = 5
+    """Sum so far in J, from the first component to the second one."""
+    ABSOLUTE_ENERGY = 6
+    """Sum so far of absolute values of the residual energies of all steps in J."""
+    LARGEST_RESIDUAL = 7
+    """Largest absolute residual power at the end of a step so far in W."""
+    LARGEST_AT = 8
+    """When it was found, in s."""
+    TIME = 9
+    """Of the last step in s."""
+    LENGTH = 10
+    """Of the last step in s."""
+    ERROR = 11
+    """Part of the bond in the energy error: residual energy of the last step by what is tolerated."""
+
+
+_RECORDED = {
+    BondSignal.POWER_1: "W",
+    BondSignal.POWER_2: "W",
+    BondSignal.POWER: "W",
+    BondSignal.RESIDUAL_POWER: "W",
+    BondSignal.RESIDUAL_ENERGY: "J",
+    BondSignal.TRANSMITTED_ENERGY: "J",
+}
+"""With their units; all others are what the hooks must remember."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortPlan:
+    """One end of a bond: ``weight * input * output`` is the power in W that leaves the instance."""
+
+    instance: int
+    input: str
+    output: str
+    input_slot: int
+    """Index of the input, which holds the held value, in the Float64 values."""
+    column: int
+    """Of the input among the continuous inputs of the instance, in the polynomials of ``ValueStore.courses``."""
+    degree: int | None
+    """Of a polynomial that is given to the instance, so much is used: FMUs of FMI 2.0 take some derivatives only. None for
+    all."""
+    output_slot: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class BondPlan:
+    """A power bond, ready to be measured."""
+
+    name: str
+    ports: tuple[PortPlan, PortPlan]
+    transmitted: float
+    """By which the product of both outputs is multiplied to be the power in W from the first port to the second one."""
+    signals: int
+    """Index of the first of its signals in the Float64 outputs; :class:`BondSignal` counts from it."""
+    scale: float | None = None
+    """In J."""
+    tolerance: float | None = None
+
+    @property
+    def has_error(self) -> bool:
+        """Whether it counts in the energy error."""
+        return self.scale is not None and self.tolerance is not None
+
+
+def bond_signals(bonds: Iterable[ResolvedPowerBond]) -> tuple[Signal, ...]:
+    """Signals of bonds, and the energy error if any has a scale and a tolerance."""
+    found, has_error = list[Signal](), False
+    for bond in bonds:
+        found += [
+            Signal(f"{bond.name}.{s.name.lower()}", _RECORDED.get(s, ""), s in _RECORDED)
+            for s in BondSignal
+        ]
+        has_error |= bond.scale is not None and bond.tolerance is not None
+    if has_error:
+        found += [Signal(ENERGY_ERROR), Signal(WORST, is_recorded=False)]
+    return tuple(found)
+
+
+def place_bonds(
+    bonds: Sequence[ResolvedPowerBond], models: Sequence[Model], layout: Layout
+) -> tuple[BondPlan, ...]:
+    """The bonds with their places in the value store."""
+    return tuple(
+        BondPlan(
+            bond.name,
+            (
+                _place(bond.ports[0], models, layout),
+                _place(bond.ports[1], models, layout),
+            ),
+            bond.transmitted,
+            layout.signals[f"{bond.name}.{BondSignal(0).name.lower()}"][1],
+            bond.scale,
+            bond.tolerance,
+        )
+        for bond in bonds
+    )
+
+
+def _place(port: ResolvedPort, models: Sequence[Model], layout: Layout) -> PortPlan:
+    i, u, y = port.component, port.input.name, port.output.name
+    into = layout.slots[i, Group.CONTINUOUS, u][1].start
+    out = layout.slots[i, Group.OUTPUTS, y][1].start
+    (segment,) = layout.segments(i, Group.CONTINUOUS)
+    degree = models[i].capabilities.max_input_derivative_order or None
+    return PortPlan(i, u, y, into, into - segment.start, degree, out, port.weight)

@@ -1,0 +1,250 @@
+"""What the coupling does to power and energy: hooks that measure power bonds after each step, into signals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.power_bonds import ENERGY_ERROR, WORST, BondPlan, BondSignal, PortPlan
+from fmimaster.program.hook import Hook, Twin
+from fmimaster.program.polynomial import MOST_COEFFICIENTS
+from fmimaster.program.store import ValueStore
+from fmimaster.system.model import DataType
+
+_POWER_1, _POWER_2, _POWER, _RESIDUAL_POWER = (
+    BondSignal.POWER_1,
+    BondSignal.POWER_2,
+    BondSignal.POWER,
+    BondSignal.RESIDUAL_POWER,
+)
+
+
+def bond_measures(plan: Plan) -> tuple[Hook, ...]:
+    """What measures the power bonds of a plan; nothing if it has none."""
+    if not plan.power_bonds:
+        return ()
+    signals = plan.layout.signals
+    error, worst = (signals[n][1] if n in signals else -1 for n in (ENERGY_ERROR, WORST))
+    bonds = Bonds(plan.power_bonds, error, worst)
+    return (BondPowers(bonds, BondPowersAtInstant(bonds), BondPowersRefreshed(bonds)),)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bonds:
+    """The power bonds of a run, and where their energy error goes.
+
+    ``sqrt(mean((dE / (r * (E0 + abs(E)))) ** 2))`` over the bonds with a scale E0 and a tolerance r, where dE is the
+    residual and E the transmitted energy of a step.
+
+    Parameters
+    ----------
+    bonds : of BondPlan
+    error, worst : int
+        Index into the Float64 outputs, of the error and of the bond with the largest part in it; -1 for none.
+
+    Source: Sadjina et al. (2017), eq. (14).
+    """
+
+    bonds: tuple[BondPlan, ...]
+    error: int
+    worst: int
+
+    def rate(self, values: list[float]) -> Iterator[tuple[int, float]]:
+        """The new values of the parts of all bonds and of the error, by slot."""
+        total, n, worst, largest = 0.0, 0, 0, -1.0
+        for k, bond in enumerate(self.bonds):
+            if bond.scale is None or bond.tolerance is None:
+                continue
+            at = bond.signals
+            length = values[at + BondSignal.LENGTH]
+            transmitted = abs(values[at + _POWER] * length)
+            residual = values[at + _RESIDUAL_POWER] * length
+            part = residual / (bond.tolerance * (bond.scale + transmitted))
+            yield at + BondSignal.ERROR, part
+            total += part * part
+            n += 1
+            if abs(part) > largest:
+                worst, largest = k, abs(part)
+        if n:
+            yield self.error, sqrt(total / n)
+            yield self.worst, float(worst)
+
+    def twin(self, name: str) -> Twin:
+        """Their data for the C function of that name."""
+        bonds, ports = self.bonds, [port for bond in self.bonds for port in bond.ports]
+
+        def integers(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+            return np.array(values, np.int64)
+
+        return Twin(
+            name,
+            numbers={"n": len(bonds), "error": self.error, "worst": self.worst},
+            arrays={
+                "signals": integers([b.signals for b in bonds]),
+                "instances": integers([p.instance for p in ports]),
+                "inputs": integers([p.input_slot for p in ports]),
+                "columns": integers([p.column for p in ports]),
+                "degrees": integers([_degree(p) for p in ports]),
+                "outputs": integers([p.output_slot for p in ports]),
+                "weights": np.array([p.weight for p in ports]),
+                "transmitted": np.array([b.transmitted for b in bonds]),
+                "scales": np.array([b.scale or 0.0 for b in bonds]),
+                "tolerances": np.array([b.tolerance or 0.0 for b in bonds]),
+            },
+        )
+
+
+class _Powers(NamedTuple):
+    """Of one bond at one time: W, and s."""
+
+    first: float
+    second: float
+    transmitted: float
+    residual: float
+    time: float
+
+
+def _powers(bond: BondPlan, store: ValueStore, values: list[float]) -> _Powers:
+    a, b = bond.ports
+    y1, y2 = values[a.output_slot], values[b.output_slot]
+    first = a.weight * _input(a, store, values) * y1
+    second = b.weight * _input(b, store, values) * y2
+    time = min(store.read.item(a.instance), store.read.item(b.instance))
+    return _Powers(first, second, bond.transmitted * y1 * y2, -(first + second), time)
+
+
+def _input(port: PortPlan, store: ValueStore, values: list[float]) -> float:
+    """The input that the FMU had at the end of the step: held, or the end value of its polynomial."""
+    i, courses = port.instance, store.courses
+    degree = courses.degree.item(i)
+    if degree < 0:
+        return values[port.input_slot]
+    s, result = store.read.item(i) - courses.centre.item(i), 0.0
+    for k in reversed(range(min(degree, _degree(port)) + 1)):
+        result = result * s + courses.coefficients[i].item(k, port.column)
+    return result
+
+
+def _degree(port: PortPlan) -> int:
+    return MOST_COEFFICIENTS - 1 if port.degree is None else port.degree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BondPowers(Hook):
+    """Powers of all bonds at the end of a step, and the energies of the step → signals.
+
+    To be called after all outputs were read and before new inputs are set. The length of the step is the time since the
+    last call, by the times at which outputs of both ends were read.
+
+    Parameters
+    ----------
+    of : Bonds
+    instant, reread : Hook
+        For the start and events, and for outputs that are read again.
+
+    Source: Sadjina et al. (2017), eq. (6), (7), (8), (10b).
+    """
+
+    of: Bonds
+    instant: BondPowersAtInstant
+    reread: BondPowersRefreshed
+    name: ClassVar[str] = "power bonds"  # type: ignore[misc]
+
+    @property
+    def at_instant(self) -> Hook:
+        """Powers without energies."""
+        return self.instant
+
+    @property
+    def refreshed(self) -> Hook:
+        """The transmitted power by outputs that were read again."""
+        return self.reread
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Write the signals, in the order of operations of the kernel's power.c."""
+        outputs = store.outputs[DataType.FLOAT64]
+        values = store.values[DataType.FLOAT64].tolist()
+        for bond in self.of.bonds:
+            at, p = bond.signals, _powers(bond, store, values)
+            length = p.time - values[at + BondSignal.TIME]
+            residual = p.residual * length
+            _put(outputs, at, p, length)
+            outputs[at + BondSignal.RESIDUAL_ENERGY] += residual
+            outputs[at + BondSignal.TRANSMITTED_ENERGY] += p.transmitted * length
+            outputs[at + BondSignal.ABSOLUTE_ENERGY] += abs(residual)
+            if abs(p.residual) > values[at + BondSignal.LARGEST_RESIDUAL]:
+                outputs[at + BondSignal.LARGEST_RESIDUAL] = abs(p.residual)
+                outputs[at + BondSignal.LARGEST_AT] = p.time
+        for slot, value in self.of.rate(outputs.tolist()):
+            outputs[slot] = value
+        return False
+
+    def twin(self, store: ValueStore) -> Twin:
+        """The same in C."""
+        del store
+        return self.of.twin(self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BondPowersAtInstant(Hook):
+    """Powers of all bonds at the start or at an event, where no time has passed → signals; energies stay as they are."""
+
+    of: Bonds
+    name: ClassVar[str] = "power bonds at an instant"  # type: ignore[misc]
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Write the signals, in the order of operations of the kernel's power.c."""
+        values = store.values[DataType.FLOAT64].tolist()
+        for bond in self.of.bonds:
+            powers = _powers(bond, store, values)
+            _put(store.outputs[DataType.FLOAT64], bond.signals, powers, 0.0)
+        return False
+
+    def twin(self, store: ValueStore) -> Twin:
+        """The same in C."""
+        del store
+        return self.of.twin(self.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BondPowersRefreshed(Hook):
+    """Transmitted power and energy of all bonds by outputs that were read again at the end of a step; the residual stays
+    that of the inputs which the FMUs had in the step."""
+
+    of: Bonds
+    name: ClassVar[str] = "power bonds with refreshed outputs"  # type: ignore[misc]
+
+    def __call__(self, store: ValueStore) -> bool:
+        """Write the signals, in the order of operations of the kernel's power.c."""
+        outputs = store.outputs[DataType.FLOAT64]
+        values = outputs.tolist()
+        for bond in self.of.bonds:
+            at, (a, b) = bond.signals, bond.ports
+            power = bond.transmitted * values[a.output_slot] * values[b.output_slot]
+            change = (power - values[at + _POWER]) * values[at + BondSignal.LENGTH]
+            outputs[at + _POWER] = power
+            outputs[at + BondSignal.TRANSMITTED_ENERGY] += change
+        for slot, value in self.of.rate(outputs.tolist()):
+            outputs[slot] = value
+        return False
+
+    def twin(self, store: ValueStore) -> Twin:
+        """The same in C."""
+        del store
+        return self.of.twin(self.name)
+
+
+def _put(
+    outputs: np.ndarray[tuple[int], np.dtype[np.float64]], at: int, p: _Powers, length: float
+) -> None:
+    outputs[at + _POWER_1] = p.first
+    outputs[at + _POWER_2] = p.second
+    outputs[at + _POWER] = p.transmitted
+    outputs[at + _RESIDUAL_POWER] = p.residual
+    outputs[at + BondSignal.TIME] = p.time
+    outputs[at + BondSignal.LENGTH] = length

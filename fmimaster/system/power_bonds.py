@@ -1,0 +1,219 @@
+"""Power bonds of a description → ports of the FMUs, with the signs of their powers; what cannot be one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isclose
+from typing import NamedTuple
+
+from fmimaster.errors import DescriptionError, did_you_mean
+from fmimaster.system.description import Port, PowerBond, Transformation
+from fmimaster.system.model import Causality, DataType, Model, Variable
+from fmimaster.system.units import describe
+
+_WATT = (1, 2, -3, 0, 0, 0, 0)
+"""Exponents of the base units, without rad: an angle has no dimension."""
+_ROUNDING = 1e-9
+"""Relative: products of unit conversions, which are rounded, still count as equal."""
+
+
+class Feed(NamedTuple):
+    """What feeds an input."""
+
+    source: int
+    """Index of the component."""
+    output: str
+    transformation: Transformation
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPort:
+    """One end of a power bond.
+
+    ``weight * input * output`` is the power in W that leaves the component through it.
+    """
+
+    component: int
+    input: Variable
+    output: Variable
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPowerBond:
+    """Two ports that are connected crosswise, with weights that agree with the connections.
+
+    ``transmitted * output_1 * output_2`` is the power in W from the first port to the second one.
+    """
+
+    name: str
+    ports: tuple[ResolvedPort, ResolvedPort]
+    transmitted: float
+    scale: float | None
+    tolerance: float | None
+    warnings: tuple[str, ...] = ()
+
+
+def resolve_power_bonds(
+    bonds: Iterable[PowerBond], models: Mapping[str, Model], feeds: Mapping[tuple[int, str], Feed]
+) -> tuple[ResolvedPowerBond, ...]:
+    """What power bonds mean for these models, sorted by name.
+
+    Parameters
+    ----------
+    models
+        Full component name → model; their order gives the indices.
+    feeds
+        Index of a component and name of an input of it → what feeds it.
+
+    Raises
+    ------
+    DescriptionError
+        For names that do not exist, ports that are not connected crosswise, orientations that contradict the connections,
+        products that are no power, variables that are not scalar and continuous, and two bonds with one name or one input.
+    """
+    bonds = sorted(bonds, key=lambda bond: bond.name)
+    _check_each_once(bonds, models)
+    return tuple(_resolved(bond, models, feeds) for bond in bonds)
+
+
+def _check_each_once(bonds: Sequence[PowerBond], models: Mapping[str, Model]) -> None:
+    by_name, by_input = dict[str, PowerBond](), dict[tuple[str, str], PowerBond]()
+    for bond in bonds:
+        if bond.name in by_name:
+            raise DescriptionError(
+                f"{bond}: there is a power bond of this name already: {by_name[bond.name]}. Give each its own name."
+            )
+        if bond.name in models:
+            raise DescriptionError(
+                f"{bond} has the name of a component, whose outputs could not be distinguished from the bond's signals. "
+                "Choose another name."
+            )
+        by_name[bond.name] = bond
+        for port in bond.ports:
+            other = by_input.setdefault((port.component, port.input), bond)
+            if other is not bond:
+                raise DescriptionError(
+                    f"{bond}: the input of its port {port} belongs to {_lower(other)} already. Each port belongs to one "
+                    "bond. Remove one of the two."
+                )
+
+
+def _resolved(
+    bond: PowerBond, models: Mapping[str, Model], feeds: Mapping[tuple[int, str], Feed]
+) -> ResolvedPowerBond:
+    first, second = (_ends(bond, port, models) for port in bond.ports)
+    between = _crosswise(bond, first, second, feeds), _crosswise(bond, second, first, feeds)
+    watts, warnings = list[float](), list[str]()
+    for port, end in zip(bond.ports, (first, second), strict=True):
+        watt, warning = _watt(bond, port, end)
+        watts.append(watt)
+        warnings += [warning] if warning else []
+    weights = [p.sign * w for p, w in zip(bond.ports, watts, strict=True)]
+    crosswise = [w * k.transformation.factor for w, k in zip(weights, between, strict=True)]
+    if not isclose(crosswise[0], -crosswise[1], rel_tol=_ROUNDING):
+        raise DescriptionError(
+            f"{bond}: the powers of its ports contradict the connections. By {_in_words(bond.ports[0])} and "
+            f"{_in_words(bond.ports[1])}, with the connections {_connection(bond, 1, 0, between[0])} and "
+            f"{_connection(bond, 0, 1, between[1])}, the power that leaves one component would not be that which enters "
+            "the other one. With plain connections one port has power 'in' and the other one 'out'; if one of the "
+            "connections has the factor -1, both have the same. Correct a port or a connection."
+        )
+    ports = tuple(ResolvedPort(*end, w) for end, w in zip((first, second), weights, strict=True))
+    return ResolvedPowerBond(
+        bond.name, (ports[0], ports[1]), crosswise[0], bond.scale, bond.tolerance, tuple(warnings)
+    )
+
+
+_Ends = tuple[int, Variable, Variable]
+"""Component, input and output of a port."""
+
+
+def _ends(bond: PowerBond, port: Port, models: Mapping[str, Model]) -> _Ends:
+    if port.component not in models:
+        raise DescriptionError(
+            f"{bond}: there is no component '{port.component}'.{did_you_mean(port.component, models)}"
+        )
+    model, found = models[port.component], list[Variable]()
+    for name, causality in ((port.input, Causality.INPUT), (port.output, Causality.OUTPUT)):
+        variable = model.variable(name)
+        if variable is None or variable.causality is not causality:
+            names = [v.name for v in model.with_causality(causality)]
+            raise DescriptionError(
+                f"{bond}: '{port.component}' has no {causality.value} '{name}'.{did_you_mean(name, names)}"
+            )
+        is_float64 = variable.type is DataType.FLOAT64
+        if variable.shape or not variable.is_continuous or not is_float64:
+            what = "an array" if variable.shape else "not continuous"
+            what = what if variable.shape or is_float64 else f"of type {variable.type.value}"
+            raise DescriptionError(
+                f"{bond}: '{port.component}.{name}' is {what}, expected a continuous scalar of type Float64. "
+                "Correct the port, or remove the bond."
+            )
+        found.append(variable)
+    return list(models).index(port.component), found[0], found[1]
+
+
+def _crosswise(
+    bond: PowerBond, target: _Ends, source: _Ends, feeds: Mapping[tuple[int, str], Feed]
+) -> Feed:
+    """The link from the output of one port to the input of the other one."""
+    i, wanted, _ = target
+    j, _, output = source
+    feed = feeds.get((i, wanted.name))
+    a, b = bond.ports
+    if feed is None or (feed.source, feed.output) != (j, output.name):
+        one, other = (a, b) if (a.input, a.output) == (wanted.name, target[2].name) else (b, a)
+        raise DescriptionError(
+            f"{bond}: its ports {a} and {b} are not connected crosswise: no connection leads from "
+            f"'{other.component}.{output.name}' to '{one.component}.{wanted.name}'. Add it, or correct the port."
+        )
+    if feed.transformation.offset:
+        raise DescriptionError(
+            f"{bond}: the connection from '{output.name}' to '{wanted.name}' between its ports {a} and {b} adds "
+            f"{feed.transformation.offset:g}, so that their powers cannot agree. Remove the offset or the bond."
+        )
+    return feed
+
+
+def _watt(bond: PowerBond, port: Port, end: _Ends) -> tuple[float, str]:
+    """Product of input and output in W, if both are 1; and a warning if that is not known."""
+    units = [v.unit for v in end[1:]]
+    known = [u for u in units if u is not None and u.exponents is not None]
+    product = " and ".join(
+        f"'{v.name}' in {describe(v.unit)}" if v.unit else f"'{v.name}' without unit"
+        for v in end[1:]
+    )
+    if len(known) < len(units):
+        return 1.0, (
+            f"{bond}: the product of the units of port {port} is not known ({product}), and is taken as W."
+        )
+    exponents = tuple(
+        sum(e) for e in zip(*(u.exponents[:-1] for u in known if u.exponents), strict=True)
+    )
+    if exponents != _WATT:
+        raise DescriptionError(
+            f"{bond}: the product of the units of port {port} is no power ({product}), expected units whose product is W. "
+            "Correct the units or the port."
+        )
+    if any(v.unit and v.unit.offset and not v.relative_quantity for v in end[1:]):
+        raise DescriptionError(
+            f"{bond}: a unit of port {port} has an offset ({product}), so that the product is no power. Use K for °C."
+        )
+    return known[0].factor * known[1].factor, ""
+
+
+def _in_words(port: Port) -> str:
+    return f"power='{port.power}' of port {port}"
+
+
+def _connection(bond: PowerBond, source: int, target: int, feed: Feed) -> str:
+    factor, (a, b) = feed.transformation.factor, (bond.ports[source], bond.ports[target])
+    times = "" if factor == 1 else f" (factor {factor:g})"
+    return f"'{a.component}.{a.output} -> {b.component}.{b.input}'{times}"
+
+
+def _lower(bond: PowerBond) -> str:
+    text = str(bond)
+    return text[0].lower() + text[1:]
