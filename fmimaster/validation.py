@@ -305,13 +305,14 @@ def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> 
 
 
 def _size(system: System) -> int:
-    """Number of connections, parameters and shared events in a system."""
+    """Number of connections, parameters, shared events and power bonds in a system."""
     own = len(system.parameters) + len(system.connections) + len(system.shared_events)
+    own += len(system.power_bonds)
     return own + sum(len(c.parameters) for c in system.components) + sum(map(_size, system.systems))
 
 
 def _part(system: System, chosen: Iterator[bool]) -> System:
-    """The system with those of its connections, parameters and shared events that are chosen, one after the other."""
+    """The system with those of its connections, parameters, shared events and power bonds that are chosen, one after the other."""
 
     def component(whole: Component) -> Component:
         return replace(whole, parameters=tuple(p for p in whole.parameters if next(chosen)))
@@ -323,6 +324,7 @@ def _part(system: System, chosen: Iterator[bool]) -> System:
         connections=tuple(c for c in system.connections if next(chosen)),
         systems=tuple(_part(s, chosen) for s in system.systems),
         shared_events=tuple(e for e in system.shared_events if next(chosen)),
+        power_bonds=tuple(b for b in system.power_bonds if next(chosen)),
     )
 
 

@@ -31,6 +31,7 @@ from fmimaster.system.ssp_document import Document, read_transformation, read_un
 from fmimaster.system.ssp_events import read_shared_events
 from fmimaster.system.ssp_experiment import read_experiment
 from fmimaster.system.ssp_parameters import read_parameters
+from fmimaster.system.ssp_power_bonds import read_power_bonds
 from fmimaster.system.ssp_sequence import read_sequence
 from fmimaster.system.xml import (
     Element,
@@ -188,6 +189,7 @@ def _system(element: Element, document: Document) -> System:
         connections=(*connections, *constrained),
         parameters=read_parameters(element, document),
         shared_events=read_shared_events(element, document),
+        power_bonds=read_power_bonds(element, document),
     )
 
 

@@ -1,0 +1,78 @@
+"""Power bonds of an SSD: an annotation of a system, which other tools ignore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from typing import Literal, cast
+from xml.sax.saxutils import quoteattr
+
+from fmimaster.system.description import Port, PowerBond
+from fmimaster.system.ssp_annotation import VERSION, WITH_VERSION, check_annotation
+from fmimaster.system.ssp_document import Document
+from fmimaster.system.xml import Element, children, location, text_of, value_of
+from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, Form, Times, between, one_of
+
+ANNOTATION = "org.fmimaster.power-bonds"
+"""Type of the annotation."""
+NAMESPACE = "https://fmimaster.org/power-bonds"
+"""Of all elements inside."""
+_POSITIVE = between(0.0, inf)
+_FORMS = {
+    "PowerBonds": Form(WITH_VERSION, inside={"PowerBond": AT_LEAST_ONE}),
+    "PowerBond": Form(
+        {"name": NAME},
+        {"scale": _POSITIVE, "tolerance": _POSITIVE},
+        inside={"Port": Times(2, 2)},
+    ),
+    "Port": Form({"component": NAME, "input": NAME, "output": NAME, "power": one_of("in", "out")}),
+}
+
+
+def read_power_bonds(system: Element, document: Document) -> tuple[PowerBond, ...]:
+    """Power bonds of one system, not of those nested in it.
+
+    Raises
+    ------
+    FileError
+        If an element is not known, or an attribute is missing.
+    """
+    found = list[PowerBond]()
+    for annotation in children(system, "Annotations", "Annotation"):
+        if annotation.get("type") == ANNOTATION:
+            document.read_annotations.append(annotation)
+            for element in annotation:
+                check_annotation(element, "PowerBonds", NAMESPACE, _FORMS, document)
+                found += map(_power_bond, children(element, "PowerBond"))
+    return tuple(found)
+
+
+def _power_bond(element: Element) -> PowerBond:
+    first, second = map(_port, children(element, "Port"))
+    return PowerBond(
+        text_of(element, "name"),
+        (first, second),
+        value_of(element, "scale", float, None),
+        value_of(element, "tolerance", float, None),
+        location(element),
+    )
+
+
+def _port(element: Element) -> Port:
+    component, u, y = (text_of(element, a) for a in ("component", "input", "output"))
+    return Port(component, u, y, cast(Literal["in", "out"], text_of(element, "power")))
+
+
+def write_power_bonds(bonds: Iterable[PowerBond]) -> str:
+    """Power bonds as the element inside their annotation."""
+    lines = [f'<PowerBonds xmlns="{NAMESPACE}" version="{VERSION}">']
+    for bond in bonds:
+        given = {"scale": bond.scale, "tolerance": bond.tolerance}
+        known = "".join(f' {n}="{value!r}"' for n, value in given.items() if value is not None)
+        lines.append(f"  <PowerBond name={quoteattr(bond.name)}{known}>")
+        for p in bond.ports:
+            names = f"component={quoteattr(p.component)} input={quoteattr(p.input)}"
+            lines.append(f'    <Port {names} output={quoteattr(p.output)} power="{p.power}"/>')
+        lines.append("  </PowerBond>")
+    lines.append("</PowerBonds>")
+    return "".join(f"{line}\n" for line in lines)
