@@ -22,6 +22,7 @@ from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.control.multi_rate import MultiRate
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule
@@ -120,6 +121,7 @@ __all__ = [
     "LoopSolver",
     "Loops",
     "ModelError",
+    "MultiRate",
     "NearestNeighbour",
     "NotANumberError",
     "OptionError",

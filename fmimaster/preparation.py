@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from fmimaster.algorithms import Initialization, assemble
+from fmimaster.algorithms.own_grids import OwnGrids
 from fmimaster.algorithms.settling import Settling
 from fmimaster.control.schedule import Schedule, make_schedule
-from fmimaster.control.step_rule import FixedStep, StepRule
+from fmimaster.control.step_rule import FixedStep
 from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
@@ -23,7 +23,12 @@ from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.programs import Programs
-from fmimaster.requirements import refuse_plan, refuse_settings
+from fmimaster.requirements import (
+    refuse_plan,
+    refuse_plan_with_rates,
+    refuse_rates,
+    refuse_settings,
+)
 from fmimaster.run.observed import points_to_observe
 from fmimaster.settings import Settings
 from fmimaster.system.builder import SystemBuilder
@@ -105,7 +110,7 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
     )
     if moved := {t: point for t in jumps if (point := schedule.on_grid(t)) != t}:
         loader.move_rows(table, moved)
-    plan, programs = _planned(settings, schedule.rule, resolved, description)
+    plan, programs = _planned(settings, schedule, resolved, description)
     return Prepared(
         description, plan, programs, schedule, made_from, _input_jumps(plan, schedule, jumps)
     )
@@ -113,13 +118,17 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
 
 def _planned(
     settings: Settings,
-    rule: StepRule[Any],
+    schedule: Schedule,
     resolved: ResolvedSystem,
     description: SystemDescription,
 ) -> tuple[Plan, Programs]:
     """The plan and its programs."""
-    clock, algorithm = settings.event_clock, settings.algorithm_used
+    clock, algorithm, rule = settings.event_clock, settings.algorithm_used, schedule.rule
     refuse_settings(algorithm, clock)
+    rates = rule.rates(schedule.stop - schedule.start)
+    if rates is not None:
+        refuse_rates(algorithm, clock)
+        algorithm = OwnGrids(rates)
     own = dict(description.components())
     unnamed = [c.name for c in resolved.components if c.name not in own]
     order = step_order(
@@ -142,6 +151,8 @@ def _planned(
         steady=settings.steady_states,
     )
     refuse_plan(plan, rule, clock)
+    if rates is not None:
+        refuse_plan_with_rates(plan)
     programs = assemble(
         plan,
         algorithm,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fmimaster.algorithms import Algorithm
+from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.step_rule import StepRule
 from fmimaster.errors import DescriptionError, OptionError
+from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import Policy
 from fmimaster.system.model import Scope
@@ -31,6 +32,49 @@ def refuse_settings(algorithm: Algorithm, clock: EventClock | None) -> None:
             f"The event clock {type(clock).__name__} is for algorithms in which one FMU finds events for the others, not "
             f"for {name}. Use Sequential() or AutomaticSequence() (--algorithm sequential), or the event clock "
             "Predictive()."
+        )
+
+
+def refuse_rates(algorithm: Algorithm, clock: EventClock | None) -> None:
+    """Raise if components with step sizes of their own do not go together with an algorithm or an event clock.
+
+    Raises
+    ------
+    OptionError
+    """
+    if clock is not None:
+        raise OptionError(
+            f"The event clock {type(clock).__name__} ends the steps of all components at an event, but with MultiRate they "
+            "end at different times. Use a step size for all of them, or SubSteps (--sub-steps)."
+        )
+    if algorithm != Jacobi():
+        raise OptionError(
+            "MultiRate steps each component over its own grid with held inputs, like Jacobi, and does not go together with "
+            f"{algorithm}. Leave the algorithm out, or use SubSteps (--sub-steps), which interpolates between the rates."
+        )
+
+
+def refuse_plan_with_rates(plan: Plan) -> None:
+    """Raise if components with step sizes of their own would have to meet between their points.
+
+    Raises
+    ------
+    OptionError
+    """
+    instead = "Use a step size for all of them, or SubSteps (--sub-steps)."
+    for i, planned in enumerate(plan.instances):
+        groups = (Group.DISCRETE, Group.CLOCKS, Group.TRIGGERS)
+        has_events = planned.event_mode and any(plan.layout.segments(i, g) for g in groups)
+        if has_events or planned.may_return_early:
+            raise OptionError(
+                f"'{planned.name}' has events in common with other components, but with MultiRate they end their steps at "
+                f"different times. {instead}"
+            )
+    for group in plan.step_groups:
+        names = sorted(f"'{plan.instances[i].name}'" for i in group)
+        raise OptionError(
+            f"{' and '.join(names)} share an algebraic loop, which is solved where their steps end; with MultiRate these "
+            f"are different times. {instead} Without solving it (loops=Loops.NONE, --loops none), its inputs are late."
         )
 
 

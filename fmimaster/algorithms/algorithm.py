@@ -13,6 +13,7 @@ from fmimaster.plan.policy import Policy
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
 from fmimaster.program.polynomial import HOLD, Polynomial
+from fmimaster.program.programs import Pattern
 
 
 class Algorithm(ABC):
@@ -138,6 +139,15 @@ class Algorithm(ABC):
     def choose(self, context: StepContext) -> int:
         """Number of the variant that the next step takes."""
         return context.variant
+
+    def pattern(self) -> Pattern | None:
+        """In which order the variants are taken on the grid of the step-size rule, if :meth:`choose` does not choose."""
+        return None
+
+    def under_way(self, plan: Plan) -> Sequence[int]:
+        """Instances whose step ends in the interval and began before it: their inputs were moved there."""
+        del plan
+        return ()
 
     def ends(self, plan: Plan) -> Mapping[int, float]:
         """Where :meth:`emit` brings each instance, as a fraction of the interval; one that is missing is not stepped."""

@@ -116,6 +116,7 @@ def assemble(
         held=frozenset(p.held),
         undoes=undoes,
         replay=replay,
+        pattern=algorithm.pattern(),
         notes=(*settings[0].notes, *notes, *algorithm.notes(plan)),
         accuracy_warnings=(*warnings, *algorithm.accuracy_warnings(plan)),
     )
@@ -153,6 +154,8 @@ class _Attempt:
     """Instances that are given polynomials."""
     ends: Mapping[int, float]
     """Where it brings each instance, as a fraction of the interval."""
+    under_way: Sequence[int]
+    """Instances whose step began in an earlier interval."""
     event_hook: Hook | None
     leader: int | None
 
@@ -182,6 +185,7 @@ def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Att
             i.instance for i in attempt.instructions if isinstance(i, Fit) and not i.is_constant
         ),
         algorithm.ends(plan),
+        algorithm.under_way(plan),
         None if begin is None else algorithm.event_hook(plan, begin),
         algorithm.leader(plan.step_order),
     )
@@ -189,7 +193,15 @@ def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Att
 
 def _check_attempt(attempt: _Attempt, undoes: bool, history: int) -> None:
     ready, plan = State.STEP_MODE, attempt.plan
-    check(attempt.program, plan, begin=ready, end=ready, who=attempt.ends, history=bool(history))
+    check(
+        attempt.program,
+        plan,
+        begin=ready,
+        end=ready,
+        who=attempt.ends,
+        under_way=attempt.under_way,
+        history=bool(history),
+    )
     if undoes:
         instructions = attempt.program.instructions + attempt.rollback.instructions
         both = Program("rollback", instructions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isinf, ulp
@@ -43,7 +44,7 @@ def nearest(time: Fraction, start: Fraction, step: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The grid of a fixed step in one run.
+    """The grid of a fixed step in one run, or of several fixed steps that begin together.
 
     Its points come from integers, so no error adds up; the step size passed to FMUs is the difference of two points,
     so that ``t + h`` is the next point bit by bit. After an interruption the next step goes to the next grid point.
@@ -52,12 +53,15 @@ class Grid:
     ----------
     base : TimeBase
     start, step : int
-        Ticks of the base.
+        Ticks of the base. After each step the points repeat.
+    offsets : tuple of int
+        The points of one step in ticks after its start: the first is 0, they increase, all are below the step.
     """
 
     base: TimeBase
     start: int
     step: int
+    offsets: tuple[int, ...] = (0,)
 
     def after(self, now: Instant) -> Instant:
         """The first grid point after an instant, but not one that a found time cannot be told from."""
@@ -73,13 +77,13 @@ class Grid:
         if last.seconds < inf:
             found = isinf(last.ticks)
             until = self._ticks(last.seconds, -1) if found else int(last.ticks)
-            before_last = int(-((self.start - until) // self.step)) - 1
-            count = min(most, max(before_last - k + 1, 0))
-        ticks = self.start + k * self.step
-        if all(abs(n) < EXACT for n in (ticks, ticks + most * self.step, self.base.resolution)):
+            steps, offset = divmod(until - self.start, self.step)
+            first_not_before = int(steps) * len(self.offsets) + bisect_left(self.offsets, offset)
+            count = min(most, max(first_not_before - k, 0))
+        ends = (self._ticks_of(k), self._ticks_of(k + most), self.base.resolution)
+        if all(abs(n) < EXACT for n in ends):
             # numbers that a double holds exactly: their quotient is rounded as Python rounds that of integers
-            end = ticks + count * self.step
-            seconds = np.arange(ticks, end, self.step) / self.base.resolution
+            seconds = self._many_ticks(k, count) / self.base.resolution
         else:
             seconds = np.array([self.point(k + n).seconds for n in range(count)])
         increasing = seconds > np.concatenate([[first.seconds], seconds[:-1]])
@@ -91,12 +95,29 @@ class Grid:
 
     def point(self, k: int) -> Instant:
         """The k-th grid point."""
-        return self.base.instant(self.start + k * self.step)
+        return self.base.instant(self._ticks_of(k))
+
+    def interval_to(self, point: Instant) -> int:
+        """Which of the intervals between the offsets ends at a grid point, counted from 0."""
+        return (self._index_after(point) - 2) % len(self.offsets)
+
+    def _ticks_of(self, k: int) -> int:
+        steps, offset = divmod(k, len(self.offsets))
+        return self.start + steps * self.step + self.offsets[offset]
+
+    def _many_ticks(self, k: int, count: int) -> NDArray[np.int64]:
+        """Those of the points from the k-th one."""
+        if len(self.offsets) == 1:
+            return self._ticks_of(k) + self.step * np.arange(count)
+        steps, offset = np.divmod(np.arange(k, k + count), len(self.offsets))
+        found: NDArray[np.int64] = self.start + steps * self.step + np.array(self.offsets)[offset]
+        return found
 
     def _index_after(self, now: Instant) -> int:
-        if isinf(now.ticks):  # a time that was found
-            return int((self._ticks(now.seconds, 1) - self.start) // self.step) + 1
-        return int((now.ticks - self.start) // self.step) + 1
+        found = isinf(now.ticks)
+        ticks = self._ticks(now.seconds, 1) if found else int(now.ticks)
+        steps, offset = divmod(ticks - self.start, self.step)
+        return int(steps) * len(self.offsets) + bisect_right(self.offsets, offset)
 
     def _ticks(self, found: float, towards: int) -> Fraction:
         """The end of the times, earlier or later, that a time which was found cannot be told from."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, log10, ulp
 from typing import Any
@@ -41,7 +41,7 @@ class Schedule:
     """Resolution in which all of them are integers."""
 
     def __post_init__(self) -> None:
-        times = (self.start, self.stop, self.rule.exact_size, *self.points)
+        times = (self.start, self.stop, *self.rule.sizes, *self.points)
         object.__setattr__(self, "base", TimeBase.of(times))
 
     def expected_rows(self, output_interval: float | None) -> int:
@@ -106,13 +106,12 @@ def make_schedule(
             "a double can hold. Give times that are nearer to each other."
         )
     rule = step_size if isinstance(step_size, StepRule) else usual_rule(step_size)
-    if rule.size is None:
-        rule = replace(rule, size=_size(models, described, stop - first, notes))
+    rule = rule.completed(models, lambda: _size(models, described, stop - first, notes))
     step = rule.exact_size
-    _refuse_short(step, first, stop)
-    stop = nearest(stop, first, step)
-    fixed = next((n for n, m in models.items() if not _varies(m)), None)
-    _refuse_unfit(rule, first, stop, fixed)
+    for size in rule.sizes:
+        _refuse_short(size, first, stop)
+        stop = nearest(stop, first, size)
+    _refuse_unfit(rule, first, stop, [n for n, m in models.items() if not _varies(m)])
     if (stop - first) / step > MANY_STEPS:
         many = float((stop - first) / step)
         notes.append(f"{many:.3g} steps will be done: check stop time and step size")
@@ -120,13 +119,20 @@ def make_schedule(
     notes += _internal_steps(models, rule)
     near = (nearest(exact(p), first, step) for p in points)
     inside = {p for p in near if first < p < stop and (rule.varies or (p - first) % step)}
-    if inside and fixed:
+    if inside and (cause := _why_no_points(models, rule)):
         notes.append(
-            f"{len(inside)} jumps of the input are met at the next communication point only, because '{fixed}' "
-            "cannot vary its step size"
+            f"{len(inside)} jumps of the input are met at the next communication point only, because {cause}"
         )
         inside = set()
     return Schedule(first, stop, rule, tuple(sorted(inside)), tuple(notes))
+
+
+def _why_no_points(models: Mapping[str, Model], rule: StepRule[Any]) -> str:
+    """Why no communication point can be inserted into the grid; empty if it can."""
+    if len(rule.sizes) > 1:
+        return "the components have step sizes of their own"
+    fixed = next((n for n, m in models.items() if not _varies(m)), None)
+    return "" if fixed is None else f"'{fixed}' cannot vary its step size"
 
 
 def _internal_steps(models: Mapping[str, Model], rule: StepRule[Any]) -> Iterator[str]:
@@ -135,14 +141,22 @@ def _internal_steps(models: Mapping[str, Model], rule: StepRule[Any]) -> Iterato
         own = model.capabilities.fixed_internal_step_size
         if not own:
             continue
-        step, size = rule.exact_size, exact(own)
+        step, size = rule.size_of(name), exact(own)
         if rule.varies or nearest(step, Fraction(0), size) % size:
             what = "steps of different sizes" if rule.varies else f"the step size {float(step):g} s"
             are = "are no multiples" if rule.varies else "is no multiple"
             yield (
                 f"{what} {are} of the fixed internal step size {own:g} s of '{name}' (fixedInternalStepSize): its values "
                 "can belong to another time, by up to one internal step"
+                + _of_its_own(name, own, rule)
             )
+
+
+def _of_its_own(name: str, own: float, rule: StepRule[Any]) -> str:
+    """What avoids that, if steps are fixed."""
+    if rule.varies:
+        return ""
+    return f". A step size of its own avoids that: MultiRate (--component-step-size {name} {own:g})"
 
 
 def _refuse_short(step: Fraction, first: Fraction, stop: Fraction) -> None:
@@ -154,12 +168,14 @@ def _refuse_short(step: Fraction, first: Fraction, stop: Fraction) -> None:
         )
 
 
-def _refuse_unfit(rule: StepRule[Any], first: Fraction, stop: Fraction, fixed: str | None) -> None:
-    """Refuse steps that do not fit to the span, or to an FMU whose step size is fixed."""
-    step = rule.exact_size
+def _refuse_unfit(
+    rule: StepRule[Any], first: Fraction, stop: Fraction, fixed: Sequence[str]
+) -> None:
+    """Refuse steps that do not fit to the span, or to FMUs whose step size is fixed."""
+    step = max(rule.sizes)
     if fixed and (rule.varies or rule.rejects):
         raise OptionError(
-            f"Steps of different sizes are requested, but '{fixed}' cannot vary its step size "
+            f"Steps of different sizes are requested, but '{fixed[0]}' cannot vary its step size "
             "(canHandleVariableCommunicationStepSize is false). Use a fixed step."
         )
     if step > stop - first:
@@ -167,12 +183,14 @@ def _refuse_unfit(rule: StepRule[Any], first: Fraction, stop: Fraction, fixed: s
             f"The step size {float(step):g} s is larger than the whole span of {float(stop - first):g} s. "
             "Give a smaller step size or a later stop time."
         )
-    if fixed and (stop - first) % step:
-        raise OptionError(
-            f"The span of {float(stop - first):g} s is not a multiple of the step size {float(step):g} s, but "
-            f"'{fixed}' cannot take a shorter last step (canHandleVariableCommunicationStepSize is false). Choose a "
-            "step size that divides the span."
-        )
+    for name in fixed:
+        size = rule.size_of(name)
+        if (stop - first) % size:
+            raise OptionError(
+                f"The span of {float(stop - first):g} s is not a multiple of the step size {float(size):g} s, but "
+                f"'{name}' cannot take a shorter last step (canHandleVariableCommunicationStepSize is false). Choose a "
+                "step size that divides the span."
+            )
 
 
 def _first(*candidates: Time | None, default: Time) -> Time:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Generic, TypeVar
 
 from fmimaster.causes import GRID, Cause, Kind
 from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Goal, Instant, TimeBase, exact
+from fmimaster.control.rates import RatePattern
 from fmimaster.control.step_context import StepContext
 from fmimaster.errors import OptionError
+from fmimaster.system.model import Model
 
 Time = float | int | str | Fraction
 """A time in s as a user gives it; see :func:`fmimaster.control.instant.exact`."""
@@ -53,6 +56,34 @@ class StepRule(ABC, Generic[Memory]):
         """The largest step size as a rational number of s."""
         assert self.size is not None, "the schedule gives each rule a size"
         return exact(self.size)
+
+    @property
+    def sizes(self) -> tuple[Fraction, ...]:
+        """All step sizes in s that must be exact: more than one if components have their own."""
+        return (self.exact_size,)
+
+    def size_of(self, component: str) -> Fraction:
+        """The largest step size of a component in s."""
+        del component
+        return self.exact_size
+
+    def completed(self, models: Mapping[str, Model], usual: Callable[[], Time]) -> StepRule[Memory]:
+        """The rule for the components of a run.
+
+        Parameters
+        ----------
+        models
+            Full component name → model.
+        usual
+            Determines the size, if none is given.
+        """
+        del models
+        return self if self.size is not None else replace(self, size=usual())
+
+    def rates(self, span: Fraction) -> RatePattern | None:
+        """Which components step in which intervals of the grid, over a run of this length in s; None if all step in all."""
+        del span
+        return None
 
     @abstractmethod
     def begin(self, base: TimeBase, start: int) -> Memory:

@@ -46,6 +46,16 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class Pattern:
+    """In which order variants are taken on a grid whose intervals repeat."""
+
+    intervals: tuple[int, ...]
+    """The variant of each interval, counted from the start of the run."""
+    last: int
+    """The variant of the last step of the run."""
+
+
+@dataclass(frozen=True, slots=True)
 class Replay:
     """Measures whether FMUs repeat a step exactly after their state was restored; empty if nothing relies on it."""
 
@@ -83,8 +93,15 @@ class Programs:
     """Parameters of FMUs that the run sets, loops that are not solved, and what is done because of what FMUs can do."""
     replay: Replay = Replay()
     """For the start of the run."""
+    pattern: Pattern | None = None
+    """In which order the variants are taken, if neither there is one alone nor the algorithm chooses."""
     accuracy_warnings: tuple[str, ...] = ()
     """Where results will be less accurate than they should be."""
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the algorithm chooses a variant for each step."""
+        return len(self.variants) > 1 and self.pattern is None
 
     @property
     def attempt(self) -> Program:

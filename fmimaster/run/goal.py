@@ -5,6 +5,7 @@ from __future__ import annotations
 from fmimaster.causes import STOP_TIME, Cause, Kind
 from fmimaster.control.grid import SLIVER
 from fmimaster.control.instant import Goal, Instant
+from fmimaster.errors import SimulationError
 from fmimaster.run.loop import Loop
 
 REFRESH = 1e-5
@@ -22,6 +23,8 @@ class Goals:
         self._is_fixed = not all(c.can_handle_variable_communication_step_size for c in able)
         """Whether an FMU cannot vary its step size: then time events, and outputs after events, wait for the next grid
         point."""
+        self._has_rates = loop.programs.pattern is not None
+        """Whether components have step sizes of their own."""
         self._executor = loop.executor
         self._rule = loop.rule
         self._state = loop.state
@@ -44,6 +47,8 @@ class Goals:
         if s.timeline.points and (point := s.timeline.after(now)).seconds <= end:
             goal = Goal(point, IMPOSED_POINT)
             end = point.seconds
+        if self._has_rates and s.next_event <= end:
+            raise self._event_between()
         if s.next_event <= (now.seconds if self._is_fixed else end):
             name = self._names[int(self._executor.next_events.argmin())]
             goal = Goal(Instant(max(s.next_event, now.seconds)), Cause(Kind.TIME_EVENT, (name,)))
@@ -52,6 +57,14 @@ class Goals:
         if self._clock is None:
             return goal
         return self._clock.clip(goal, now, self._indicators, s.fired)
+
+    def _event_between(self) -> SimulationError:
+        """The error for a time event while components have step sizes of their own."""
+        name = self._names[int(self._executor.next_events.argmin())]
+        return SimulationError(
+            f"'{name}' has a time event at t = {self._state.next_event:.12g} s, where with MultiRate not all components "
+            "end a step. Use a step size for all of them, or SubSteps (--sub-steps)."
+        )
 
     def _sooner(self, goal: Goal) -> Goal:
         """A short step, after which outdated outputs can be read."""

@@ -30,6 +30,8 @@ class StepLog:
     """[s] Of its steps."""
     cause: Cause = GRID
     count: int = 0
+    any_size: bool = False
+    """Whether steps of different sizes are one entry on the grid: then it is a grid of several rates."""
 
     @property
     def entries(self) -> tuple[Steps, ...]:
@@ -42,6 +44,8 @@ class StepLog:
         """Take up steps of one size."""
         size = end - begin if count == 1 else (end - begin) / count
         same = cause is self.cause or cause == self.cause
+        if self.any_size and cause is GRID:
+            size = self.size
         if self.count and same and abs(size - self.size) <= SAME_SIZE * size:
             self.end = end
             self.count += count

@@ -11,7 +11,7 @@ from fmimaster.causes import GRID
 from fmimaster.control.grid import Grid, rounding
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.program.outcome import Outcome
-from fmimaster.program.programs import Variant
+from fmimaster.program.programs import Pattern, Variant
 from fmimaster.run.acceptance import Acceptance
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
@@ -45,6 +45,12 @@ class Stepper:
         self._may_have_events = loop.clock is not None or has_event_mode
         self._only = programs.variants[0] if choose is None and programs.restart is None else None
         """The variant of all steps, if there is but one."""
+        self._attempts = tuple(v.attempt for v in programs.variants[:1])
+        """The attempts on the grid, again and again."""
+        if programs.pattern is not None:
+            self._only = None
+            loop.state.step_log.any_size = True
+            self._attempts = tuple(programs.variants[k].attempt for k in programs.pattern.intervals)
         self._grid: Grid | None = None
         """The grid of which parts can be left to the executor, without calls in between."""
         if loop.clock is None and choose is None and not (programs.undoes or changes.inputs):
@@ -95,6 +101,8 @@ class Stepper:
     def _variant(self, goal: Goal) -> Variant:
         """The variant that does the next step; the FMUs are prepared for it if it is another one than before."""
         s, programs = self.state, self._programs
+        if programs.pattern is not None:
+            return programs.variants[self._number(goal, programs.pattern)]
         if self._choose is not None:
             chosen = self._choose(self._acceptance.context(goal))
             if chosen != s.variant:
@@ -107,6 +115,12 @@ class Stepper:
             return programs.restart
         return programs.variants[s.variant]
 
+    def _number(self, goal: Goal, pattern: Pattern) -> int:
+        """Number of the variant of a step on a grid whose intervals repeat."""
+        if self._grid is None or goal.cause is not GRID:
+            return pattern.last
+        return pattern.intervals[self._grid.interval_to(goal.end)]
+
     def _attempt(self, goal: Goal, until: Instant, variant: Variant) -> tuple[Goal, Outcome | None]:
         """Try one step, or as many as possible on the grid without events.
 
@@ -118,21 +132,23 @@ class Stepper:
             last = min(until, s.timeline.after(s.time), Instant(s.next_event))
             between = grid.seconds_between(goal.end, last, self._executor.rows.capacity)
             if len(between):
-                return self._stretch(goal, grid, variant, between)
+                return self._stretch(goal, grid, between)
         s.attempts += 1
         if self._programs.undoes:
             return goal, self._executor.run(program, begin, goal.end.seconds)
         return goal, self._executor.step(program, self._programs.commit, begin, goal.end.seconds)
 
     def _stretch(
-        self, goal: Goal, grid: Grid, variant: Variant, between: NDArray[np.float64]
+        self, goal: Goal, grid: Grid, between: NDArray[np.float64]
     ) -> tuple[Goal, Outcome]:
         """Try the step to the goal and those to the points after it, until something happens."""
         s = self.state
         begin, first = s.time.seconds, goal.end
         times = np.concatenate([[begin, first.seconds], between])
         s.stretch = times
-        done, outcome = self._executor.repeat([variant.attempt], self._programs.commit, times)
+        k = grid.interval_to(first)
+        attempts = self._attempts[k:] + self._attempts[:k]
+        done, outcome = self._executor.repeat(attempts, self._programs.commit, times)
         s.stretch = None
         s.steps += done
         s.attempts += done + 1

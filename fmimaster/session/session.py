@@ -101,7 +101,7 @@ class Session:
             base,
             self.state,
             settings.event_clock,
-            algorithm.choose if len(self.programs.variants) > 1 else None,
+            algorithm.choose if self.programs.chooses else None,
         )
         self.stepper = Stepper(loop)
         self.stepper.events.prepare()

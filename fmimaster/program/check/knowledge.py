@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from fmimaster.plan.layout import Group
@@ -11,6 +11,7 @@ from fmimaster.system.states import State
 
 NO_GROUPS: frozenset[Group] = frozenset()
 NEVER = -1
+_INPUTS = frozenset({Group.CONTINUOUS, Group.DISCRETE})
 
 
 class Known(NamedTuple):
@@ -52,12 +53,18 @@ class Knowledge:
         Of all instances at first.
     who : instance → fraction
         Where the instances must stand at the end.
+    under_way
+        Instances whose inputs in the store belong to a step that began earlier.
     """
 
-    def __init__(self, plan: Plan, begin: State, who: Mapping[int, float]) -> None:
+    def __init__(
+        self, plan: Plan, begin: State, who: Mapping[int, float], under_way: Collection[int] = ()
+    ) -> None:
         self.plan = plan
         read = 0 if begin is State.STEP_MODE else NEVER
         self.instances = [Known(begin, read=read) for _ in plan.instances]
+        for i in under_way:
+            self.instances[i] = self.instances[i]._replace(moved=_INPUTS)
         self.ends = [who.get(i, 0.0) for i in range(len(plan.instances))]
         self.places: dict[int, tuple[int, Known]] = {}
         """Place → instance, and what was known of it."""

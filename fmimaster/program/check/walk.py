@@ -6,7 +6,7 @@ are up to date. The body of each REPEAT is walked twice. What a check cannot pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check.knowledge import Knowledge
@@ -50,6 +50,7 @@ def check(
     begin: State,
     end: State,
     who: Mapping[int, float] | None = None,
+    under_way: Collection[int] = (),
     history: bool = False,
 ) -> None:
     """Check a program.
@@ -61,6 +62,8 @@ def check(
     who : instance → fraction
         Where the instances must stand at the end of the program, as a fraction of the interval. An instance that is
         missing must stand at 0, where all of them begin; without the argument that are all.
+    under_way
+        Instances whose step began before the interval: their inputs were moved there.
     history : bool
         Whether there is a history.
 
@@ -69,7 +72,8 @@ def check(
     ProgramError
         With the number of the instruction, the name of the instance, and what is wrong.
     """
-    rules = Rules(program, Knowledge(plan, begin, {} if who is None else who), history)
+    knowledge = Knowledge(plan, begin, {} if who is None else who, under_way)
+    rules = Rules(program, knowledge, history)
     _Walk(program, rules).run(0, len(program.instructions))
     rules.finish(end)
 

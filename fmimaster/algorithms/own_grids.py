@@ -1,0 +1,93 @@
+"""OwnGrids: each instance steps on a grid of its own, with the outputs that were published when its step begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.control.rates import RateInterval, RatePattern
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.programs import Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGrids(Algorithm):
+    """Step each instance over the intervals between its own communication points.
+
+    A variant for each different interval of the pattern. An instance takes its inputs where its step begins, and is
+    stepped where it ends, so that it never stands beyond the present communication point.
+
+    Source: fmimaster (docs/multi-rate.md).
+    """
+
+    rates: RatePattern
+
+    @property
+    def is_parallel(self) -> bool:
+        """No instance sees outputs that are newer than the start of its step."""
+        return True
+
+    def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> OwnGrids:
+        """Itself: the members of a loop may end their steps at different points."""
+        del solved
+        return self
+
+    def variants(self, plan: Plan) -> tuple[Algorithm, ...]:
+        """The steps of each different interval."""
+        del plan
+        return tuple(map(self._variant, self._different()))
+
+    def pattern(self) -> Pattern:
+        """The variants of all intervals."""
+        number = {interval: k for k, interval in enumerate(self._different())}
+        return Pattern(
+            tuple(number[interval] for interval in self.rates.intervals), number[self.rates.last]
+        )
+
+    def _different(self) -> tuple[RateInterval, ...]:
+        return tuple(dict.fromkeys((*self.rates.intervals, self.rates.last)))
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write the first interval."""
+        self._variant(self.rates.intervals[0]).emit(plan, p)
+
+    def _variant(self, interval: RateInterval) -> StepsThatEnd:
+        return StepsThatEnd(interval, self.rates.components)
+
+
+@dataclass(frozen=True, slots=True)
+class StepsThatEnd(Algorithm):
+    """The steps that end where an interval ends, and the inputs of those that begin where it begins.
+
+    What is no component, as the table of an input file, steps over each interval.
+    """
+
+    interval: RateInterval
+    components: frozenset[str]
+    """All that have a step size."""
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        for i in self._of(plan, self.interval.begins):
+            p.move(i)
+        ends = self._of(plan, self.interval.ends)
+        for i in ends:
+            p.set_inputs(i)
+        p.step_all(ends)
+        for i in ends:
+            p.get(i)
+
+    def ends(self, plan: Plan) -> Mapping[int, float]:
+        """The end, for those whose step ends there; all others stay where they are."""
+        return dict.fromkeys(self._of(plan, self.interval.ends), 1.0)
+
+    def under_way(self, plan: Plan) -> Sequence[int]:
+        """Those whose step ends here and began before."""
+        begins = self._of(plan, self.interval.begins)
+        return [i for i in self._of(plan, self.interval.ends) if i not in begins]
+
+    def _of(self, plan: Plan, names: frozenset[str]) -> list[int]:
+        every = [(i, plan.instances[i].name) for i in plan.members]
+        return [i for i, name in every if name in names or name not in self.components]
