@@ -6,7 +6,16 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 
-from description import Event, Variable, c_name, child, events, fmi2_variables, variables
+from description import (
+    INPUT_DERIVATIVES,
+    Event,
+    Variable,
+    c_name,
+    child,
+    events,
+    fmi2_variables,
+    variables,
+)
 
 C_TYPES = {
     "Float32": "float",
@@ -48,7 +57,7 @@ def c_header(
 
     members = [f"    {_declaration(v)};" for v in variables(description)]
     members += [
-        f"    double {_array(v.member + '_slope', v)};   /* time derivative of {v.member} in the next step */"
+        f"    double {_array(_derivatives(v), v)};   /* of {v.member}, by time, in the next step */"
         for v in variables(description)
         if v.is_interpolated
     ]
@@ -64,6 +73,7 @@ def c_header(
             f"#define FM_PROVIDES_DIRECTIONAL_DERIVATIVES {flag('providesDirectionalDerivatives')}",
             f"#define FM_HAS_EVENT_MODE {flag('hasEventMode')}",
             f"#define FM_HAS_RESOURCES {int(has_resources)}",
+            f"#define FM_INPUT_DERIVATIVES {INPUT_DERIVATIVES}",
             "",
             "/* Several of these FMUs can be linked into one program. FMI functions have a prefix too. */",
             *(f"#define {name} {identifier}_{name}" for name in external_names),
@@ -127,6 +137,13 @@ def _declaration(variable: Variable) -> str:
     return f"{C_TYPES[variable.type]} {_array(variable.member, variable)}"
 
 
+def _derivatives(variable: Variable) -> str:
+    """The member with what FMI 2.0 sets beside an interpolated input."""
+    if variable.derivatives == 1:
+        return f"{variable.member}_slope"
+    return f"{variable.member}_derivatives[{variable.derivatives}]"
+
+
 def _array(member: str, variable: Variable) -> str:
     """The declarator of a member with as many elements as a variable."""
     return f"{member}[{variable.length}]" if variable.length > 1 else member
@@ -167,11 +184,13 @@ def _row(
     variable: Variable, member: str, clock: str, part: str = "", role: str | None = None
 ) -> str:
     """The row of a variable that is a member of Variables, or a part of it such as [0]."""
-    slope = _offset(f"{member}_slope{part}") if variable.is_interpolated else "0"
+    slope = _offset(f"{member}_slope{part}") if variable.derivatives == 1 else "0"
+    if variable.derivatives > 1:
+        slope = _offset(f"{member}_derivatives")
     is_discrete = variable.is_changing and variable.variability != "continuous"
     return (
         f"{{{variable.reference}, FM_{variable.type.upper()}, {' | '.join(variable.settable) or '0'}, "
-        f"{variable.length}, {_offset(member + part)}, {slope}, {role or variable.role}, "
+        f"{variable.length}, {_offset(member + part)}, {slope}, {variable.derivatives}, {role or variable.role}, "
         f'{"true" if is_discrete else "false"}, {clock}, "{variable.name}"}}'
     )
 

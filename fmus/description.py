@@ -30,6 +30,12 @@ TYPE_ATTRIBUTES = ("declaredType", "quantity", "unit", "displayUnit", "min", "ma
 RESET_ANNOTATION = "org.fmimaster.reset"
 """Type of the annotation of a state that events change: for build.py, and not in the FMU."""
 
+DERIVATIVES_ANNOTATION = "org.fmimaster.inputDerivatives"
+"""Type of the annotation of an input that can be a polynomial of a higher degree than 1: for build.py, likewise."""
+
+INPUT_DERIVATIVES = 3
+"""Derivatives that such an input takes in FMI 2.0."""
+
 # Both attributes say that an input need not be constant over a step.
 CAPABILITIES = {
     "canHandleVariableCommunicationStepSize": "canHandleVariableCommunicationStepSize",
@@ -103,8 +109,18 @@ class Variable:
     @property
     def is_reset(self) -> bool:
         """It is a state that events change."""
+        return self._has_annotation(RESET_ANNOTATION)
+
+    @property
+    def derivatives(self) -> int:
+        """How many derivatives of it FMI 2.0 can set."""
+        if not self.is_interpolated:
+            return 0
+        return INPUT_DERIVATIVES if self._has_annotation(DERIVATIVES_ANNOTATION) else 1
+
+    def _has_annotation(self, type_: str) -> bool:
         annotations = self.element.iterfind("Annotations/Annotation")
-        return any(a.get("type") == RESET_ANNOTATION for a in annotations)
+        return any(a.get("type") == type_ for a in annotations)
 
     @property
     def clock(self) -> int | None:

@@ -1,5 +1,6 @@
 /* x' = A x + B u + e, y = C x + D u + f, with matrices from a file. See readme.md and linear_writer.py. */
 enum { MOST = 16, STATES = MOST, INPUTS = MOST };   /* as MOST of linear_system.py */
+#include "linear_inputs.h"
 #include "state_space.h"
 
 #include <stdio.h>

@@ -18,9 +18,9 @@ static Inputs get_inputs(const Variables *v)
     return (Inputs){{v->force}};
 }
 
-static Inputs get_slopes(const Variables *v)
+static Inputs get_derivatives(const Variables *v, int order)
 {
-    return (Inputs){{v->force_slope}};
+    return (Inputs){{v->force_derivatives[order]}};
 }
 
 static States rates(const Variables *v, States x, Inputs u)

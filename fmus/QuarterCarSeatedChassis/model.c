@@ -19,9 +19,9 @@ static Inputs get_inputs(const Variables *v)
     return (Inputs){{v->seat_velocity, v->wheel_force}};
 }
 
-static Inputs get_slopes(const Variables *v)
+static Inputs get_derivatives(const Variables *v, int order)
 {
-    return (Inputs){{v->seat_velocity_slope, v->wheel_force_slope}};
+    return (Inputs){{v->seat_velocity_derivatives[order], v->wheel_force_derivatives[order]}};
 }
 
 static double seat_force(const Variables *v, States x, double seat_velocity)

@@ -20,9 +20,9 @@ static Inputs get_inputs(const Variables *v)
     return (Inputs){{v->velocity, v->road}};
 }
 
-static Inputs get_slopes(const Variables *v)
+static Inputs get_derivatives(const Variables *v, int order)
 {
-    return (Inputs){{v->velocity_slope, v->road_slope}};
+    return (Inputs){{v->velocity_derivatives[order], v->road_derivatives[order]}};
 }
 
 static Suspension suspension(const Variables *v)

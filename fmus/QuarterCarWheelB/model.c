@@ -18,9 +18,9 @@ static Inputs get_inputs(const Variables *v)
     return (Inputs){{v->force, v->road}};
 }
 
-static Inputs get_slopes(const Variables *v)
+static Inputs get_derivatives(const Variables *v, int order)
 {
-    return (Inputs){{v->force_slope, v->road_slope}};
+    return (Inputs){{v->force_derivatives[order], v->road_derivatives[order]}};
 }
 
 static double acceleration(const Variables *v, double zw, double force, double road)

@@ -2,6 +2,7 @@
 #ifndef FM_EULER_H
 #define FM_EULER_H
 
+#include "linear_inputs.h"
 #include "state_space.h"
 
 static States advance(const Variables *v, States x, const Course *u, double h)

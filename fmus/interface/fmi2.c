@@ -290,10 +290,11 @@ fmi2Status fmi2SetRealInputDerivatives(fmi2Component c, const fmi2ValueReference
         if (!variable) return fmi2Error;
         if (!variable->slope)
             return status2(fm_report(c, FM_ERROR, "%s: '%s' is not interpolated.", __func__, variable->name));
-        if (order[i] != 1)
-            return status2(fm_report(c, FM_ERROR, "%s: derivative %d of '%s' is not used, only the first is.", __func__,
-                                     order[i], variable->name));
-        memcpy((char *)&((Instance *)c)->base.state.variables + variable->slope, &value[i], sizeof value[i]);
+        if (order[i] < 1 || order[i] > variable->derivatives)
+            return status2(fm_report(c, FM_ERROR, "%s: derivative %d of '%s' is not used, only %s.", __func__, order[i],
+                                     variable->name, variable->derivatives == 1 ? "the first is" : "lower ones are"));
+        double *slope = (double *)((char *)&((Instance *)c)->base.state.variables + variable->slope);
+        slope[order[i] - 1] = value[i];
     }
     return fmi2OK;
 }

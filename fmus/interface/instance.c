@@ -156,7 +156,7 @@ fm_Status fm_exit_initialization(fm_Instance *self, const char *function)
 static void clear_slopes(fm_Instance *self)
 {
     for (const fm_Variable *variable = fm_variables; variable < fm_variables + fm_variable_count; variable++)
-        if (variable->slope) memset((char *)&self->state.variables + variable->slope, 0, sizeof(double));
+        memset((char *)&self->state.variables + variable->slope, 0, (size_t)variable->derivatives * sizeof(double));
 }
 
 fm_Status fm_step(fm_Instance *self, const char *function, double t, double h)

@@ -49,7 +49,8 @@ typedef struct {
     unsigned settable;       /* modes in which it may be set, if no Event Mode is used */
     size_t length;           /* number of elements; 1 for a scalar */
     size_t offset;           /* in Variables */
-    size_t slope;            /* offset in Variables of the time derivative of an interpolated input; 0: none */
+    size_t slope;            /* offset in Variables of the first time derivative of an interpolated input; 0: none */
+    int derivatives;         /* how many of them there are */
     fm_Role role;
     bool discrete;           /* it changes at events only: with Event Mode it is set there and not in Step Mode */
     size_t clock;            /* offset in Variables of the clock of a clocked variable; 0: none */

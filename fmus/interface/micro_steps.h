@@ -4,6 +4,7 @@
 #ifndef FM_MICRO_STEPS_H
 #define FM_MICRO_STEPS_H
 
+#include "intermediate_inputs.h"
 #include "state_space.h"
 
 typedef enum { EULER, RUNGE_KUTTA } Solver;   /* the parameter `solver` */

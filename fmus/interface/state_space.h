@@ -1,47 +1,19 @@
-/* A model x' = rates(x, u) with inputs that are held or linear over a step.
+/* A model x' = rates(x, u).
  *
- * Included by a model that defines STATES and INPUTS, their numbers, before. It has the functions model_outputs and
- * model_step.
+ * Included by a model that defines STATES, their number, before, and includes linear_inputs.h or intermediate_inputs.h. It has the
+ * functions model_outputs and model_step.
  */
 #ifndef FM_STATE_SPACE_H
 #define FM_STATE_SPACE_H
 
-#include "model.h"
-
-#include <math.h>
-
 typedef struct { double of[STATES]; } States;
-typedef struct { double of[INPUTS]; } Inputs;
-
-/* Inputs over a step: value + slope s. */
-typedef struct { Inputs value, slope; } Course;
 
 /* Defined by the model */
 static States get_states(const Variables *v);
 static void set_states(Variables *v, States x);
-static Inputs get_inputs(const Variables *v);
-static Inputs get_slopes(const Variables *v);   /* FMI 2.0: time derivatives of the inputs in the next step */
 static States rates(const Variables *v, States x, Inputs u);
 static States advance(const Variables *v, States x, const Course *u, double h);   /* the states after h */
 static void calculate_outputs(Variables *v, States x, Inputs u);                  /* and time derivatives */
-
-static Inputs inputs_at(const Course *u, double s)
-{
-    Inputs now;
-    for (int i = 0; i < INPUTS; i++) now.of[i] = u->value.of[i] + u->slope.of[i] * s;
-    return now;
-}
-
-/* FMI 2.0 gives the slopes, FMI 3.0 the values at both ends. */
-static Course course(fm_Instance *self, Variables *v, double h)
-{
-    fm_intermediate_update(self, v->time);
-    Course u = {get_inputs(v), get_slopes(v)};
-    fm_intermediate_update(self, v->time + h);
-    Inputs end = get_inputs(v);
-    for (int i = 0; i < INPUTS; i++) u.slope.of[i] += (end.of[i] - u.value.of[i]) / h;
-    return u;
-}
 
 void model_outputs(Variables *v)
 {
@@ -88,8 +60,8 @@ static inline States runge_kutta(const Variables *v, States x, const Course *u, 
 {
     double micro = h / count;
     for (double q = 0.0; q < count; q++) {
-        Inputs middle = inputs_at(u, (q + 0.5) * micro);
         States k1 = rates(v, x, inputs_at(u, q * micro));
+        Inputs middle = inputs_at(u, (q + 0.5) * micro);
         States k2 = rates(v, along(x, micro / 2, k1), middle);
         States k3 = rates(v, along(x, micro / 2, k2), middle);
         States k4 = rates(v, along(x, micro, k3), inputs_at(u, (q + 1.0) * micro));
