@@ -19,6 +19,7 @@ from fmimaster.algorithms import (
 )
 from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
+from fmimaster.control.halved import Halved
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.loops.solver import LoopSolver
@@ -107,6 +108,7 @@ __all__ = [
     "Fuzzy",
     "GaussSeidel",
     "GivenWeights",
+    "Halved",
     "Held",
     "InputError",
     "Interrupted",
