@@ -86,7 +86,7 @@ def emit_differences(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:
     For each input: it is shifted alone, and the outputs are read. The instances are in Initialization Mode, with inputs
     that agree with the outputs that feed them.
     """
-    for i in sorted(p.held & plan.corrections.keys() & set(instances)):
+    for i in sorted(p.corrected & set(instances)):
         correction = plan.corrections[i]
         if correction.means is not Means.DIFFERENCES:
             continue

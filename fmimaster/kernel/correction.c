@@ -24,7 +24,15 @@ int fm_correct(fm_kernel *k, const fm_instruction *c)
     const fm_correction *correction = c->correction;
     const fm_derivative *d = &correction->derivative;
     double *outputs = k->outputs[FM_FLOAT64];
-    int has_changed = 0;
+    int has_changed = 0, i = c->instance;
+    if (k->degree[i] >= 0) {
+        int taken = k->degree[i];
+        if (correction->highest >= 0 && taken > correction->highest)
+            taken = correction->highest;
+        fm_evaluate(k->coefficients[i], taken, (int)correction->inputs->size, k->at[i] - k->centre[i], 0,
+                    correction->inputs->values);
+        k->degree[i] = -1;
+    }
     for (size_t u = 0; u < d->n_seed; u++) {
         const fm_move *move = &correction->moves[u];
         double *input = move->target, before = *input;

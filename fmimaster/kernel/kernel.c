@@ -310,7 +310,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
         case FM_KEEP: fm_keep(k, c->place); break;
         case FM_RECALL: fm_recall(k, c->place); break;
         case FM_REVERT: fm_revert(k, c); break;
-        case FM_REMEMBER: fm_remember(k); break;
+        case FM_REMEMBER: fm_remember(k, c->place); break;
         case FM_FORGET: fm_forget(k); break;
         case FM_REPEAT: fm_begin_passes(k, &k->passes[c->place], c); break;
         case FM_UNTIL:

@@ -165,6 +165,8 @@ typedef struct {
     fm_derivative derivative;
     const fm_move *moves;
     const size_t *slots;
+    const fm_segment *inputs; /* the continuous ones */
+    int highest;              /* derivative of them that the FMU takes; -1 for all */
 } fm_correction;
 
 /* Outputs of one type that lie side by side. */
@@ -196,7 +198,7 @@ typedef struct {
     int op;
     int instance;
     int group;       /* MOVE, SET, GET; the state for MODE; REPEAT: whether it is bounded */
-    int place;       /* SAVE, RESTORE: place; KEEP, RECALL, REVERT: buffer */
+    int place;       /* SAVE, RESTORE: place; KEEP, RECALL, REVERT: buffer; REMEMBER: buffer, -1 for the outputs */
     int line;        /* in the program as it was written */
     int least, most; /* REPEAT; PARALLEL, ALIGN: least is the number of instructions that follow, ALIGNED:
                         of those before; STEP: whether the
@@ -344,12 +346,13 @@ void fm_copy_outputs(const fm_kernel *k, void *const *target, void *const *sourc
 void fm_keep(fm_kernel *k, int buffer);
 void fm_recall(fm_kernel *k, int buffer);
 void fm_revert(fm_kernel *k, const fm_instruction *c);
-void fm_remember(const fm_kernel *k);
+void fm_remember(const fm_kernel *k, int buffer);
 void fm_forget(const fm_kernel *k);
 double fm_largest_change(const fm_kernel *k, void *const *before);
 
 /* polynomial.c: FIT, and SET of inputs that follow polynomials. */
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c);
+void fm_evaluate(const double *coefficients, int degree, int n, double s, int derivative, double *result);
 int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function);
 
 /* correction.c: CORRECT, DERIVE, and what it calls for partial derivatives that were measured. */

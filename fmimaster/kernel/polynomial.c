@@ -54,7 +54,7 @@ static double output_of(const fm_route *route, int derivative, void *const *outp
 }
 
 /* Derivatives of order 0 and up of all continuous inputs at a time, by Horner's rule as in polynomial.py. */
-static void evaluate(const double *coefficients, int degree, int n, double s, int derivative, double *result)
+void fm_evaluate(const double *coefficients, int degree, int n, double s, int derivative, double *result)
 {
     for (int w = 0; w < n; w++)
         result[w] = 0.0;
@@ -180,7 +180,7 @@ static void measured_best(const fm_kernel *k, const fm_fit *f, const struct poin
             continue;
         double *part, predicted;
         int size = through(k, f, p, tried_points[c], tried_derivatives[c], 1, now, &part);
-        evaluate(part, size - 1, 1, 0.0, 0, &predicted);
+        fm_evaluate(part, size - 1, 1, 0.0, 0, &predicted);
         double error = fabs(predicted - actual), faded = FADING * errors[c];
         errors[c] = faded > error ? faded : error;
     }
@@ -225,7 +225,7 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
     k->centre[i] = centre;
     k->degree[i] = most - 1;
     if (!isnan(f->held)) {
-        evaluate(k->coefficients[i], most - 1, n, (k->begin + f->held * length) - centre, 0, k->scratch);
+        fm_evaluate(k->coefficients[i], most - 1, n, (k->begin + f->held * length) - centre, 0, k->scratch);
         hold(k, c, k->scratch);
     } else if (!isnan(f->mean)) {
         mean(k->coefficients[i], most - 1, n, (k->begin + f->mean * length) - centre, k->scratch);
@@ -240,14 +240,14 @@ int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const cha
     double *values = segment->values, *derivatives = k->scratch;
     k->follows[i] = 1; /* it is given a polynomial each time from now on, also when the value is held again */
     if (degree >= 0)
-        evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], 0, values);
+        fm_evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], 0, values);
     int status = segment->transfer(segment);
     *function = segment->function;
     if (fm_failed(status))
         return status;
     memcpy(derivatives, values, sizeof(double) * (size_t)n);
     for (int d = 1; d <= degree; d++)
-        evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], d, &derivatives[d * n]);
+        fm_evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], d, &derivatives[d * n]);
     return instance->set_polynomials(instance->self, segment->references, segment->n, degree < 0 ? 0 : degree, derivatives,
                                  k->at[i], function);
 }

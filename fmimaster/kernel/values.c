@@ -117,13 +117,18 @@ void fm_revert(fm_kernel *k, const fm_instruction *c)
     k->read[c->instance] = copy->read[c->instance];
 }
 
-void fm_remember(const fm_kernel *k)
+void fm_remember(const fm_kernel *k, int buffer)
 {
     for (int b = k->n_history - 1; b > 0; b--) {
         fm_copy_outputs(k, k->history[b].outputs, k->history[b - 1].outputs);
         memcpy(k->history[b].read, k->history[b - 1].read, sizeof(double) * (size_t)k->n_instances);
     }
-    copy_to(k, k->history);
+    if (buffer < 0) {
+        copy_to(k, k->history);
+        return;
+    }
+    fm_copy_outputs(k, k->history->outputs, k->buffers[buffer].outputs);
+    memcpy(k->history->read, k->buffers[buffer].read, sizeof(double) * (size_t)k->n_instances);
 }
 
 void fm_forget(const fm_kernel *k)

@@ -62,12 +62,16 @@ class Emitter:
         Instances that are given polynomials in any program so far.
     held : set of int
         Instances whose inputs are held at the mean of a polynomial in any program so far.
+    corrected : set of int
+        Instances whose outputs are corrected in any program so far.
     means : set of int
         Instances whose inputs are held at the mean of a polynomial in the present program.
     hooks : list of Hook
         What CALL calls, by number.
     measures : sequence of Hook
         Hooks that are called at the end of each step, after all outputs were read and before new inputs are set.
+    between : list of int
+        Buffers of outputs inside the interval that an accepted attempt leaves to the history, the earliest first.
     derivatives : instance → number
         How many derivatives of its inputs an instance needs at an event and in Initialization Mode too, because it takes
         them as coefficients: without them it would take their slopes for 0.
@@ -89,11 +93,13 @@ class Emitter:
         self.n_buffers = 0
         self.polynomial_inputs: set[int] = set()
         self.held: set[int] = set()
+        self.corrected: set[int] = set()
         self.begin_buffer: int | None = None
         self._at_an_event = False
         self.hooks = [] if hooks is None else hooks
         self.measures = measures
         self.derivatives = {} if derivatives is None else derivatives
+        self.between: list[int] = []
         self._start()
 
     def _start(self) -> None:
@@ -104,6 +110,7 @@ class Emitter:
         self._saved: dict[int, int] = {}
         self._wants_begin = False
         self.means: set[int] = set()
+        self._n_between = 0
         self._enter(0.0, 1.0)
 
     def program(self, name: str) -> Program:
@@ -322,6 +329,7 @@ class Emitter:
         """Correct outputs of these instances that depend directly on held inputs, as far as it can be done."""
         for chosen in passes(self.plan.corrections, instances, self.plan.links):
             for instance in chosen:
+                self.corrected.add(instance)
                 self._write(Correct(instance))
                 self._trace.change()
 
@@ -448,6 +456,16 @@ class Emitter:
         self._trace.forget(buffer)
         self._trace.keep(buffer, self._trace.outputs())
 
+    def keep_between(self) -> None:
+        """Keep all outputs as a point of the history between the start of the step and its end, once it is accepted.
+
+        All variants of an algorithm that keep such points must keep equally many.
+        """
+        if self._n_between == len(self.between):
+            self.between.append(self.new_buffer())
+        self.keep_in(self.between[self._n_between])
+        self._n_between += 1
+
     def keep_begin(self) -> int:
         """Keep the outputs at the start of the present interval, whatever has been written since; returns the buffer."""
         return self._begin(self._intervals[-1])
@@ -477,10 +495,10 @@ class Emitter:
 
     # History and results
 
-    def remember(self) -> None:
-        """The outputs become the newest point of the history; nothing if there is none."""
+    def remember(self, buffer: int | None = None) -> None:
+        """The outputs, or those of a buffer, become the newest point of the history; nothing if there is none."""
         if self.history:
-            self._write(Remember())
+            self._write(Remember(buffer))
 
     def forget(self) -> None:
         """No point before this instant counts any more."""

@@ -142,8 +142,10 @@ class Correct(Instruction):
     """Outputs in the store that depend directly on the continuous inputs ← what they are with the inputs of now.
 
     FMI forbids to read after setting in Step Mode. So the partial derivatives times the difference between the connected
-    outputs, transformed, and the inputs in the store are added; these inputs in the store ← those outputs. With inputs as
-    they were nothing is called. Which outputs, and how the derivatives are had, is in the plan's corrections.
+    outputs, transformed, and the inputs that the instance has are added; its inputs in the store ← those outputs, and they
+    are held. The inputs that it has are those in the store, or the values of their polynomials where the instance stands.
+    With inputs as they were nothing is called. Which outputs, and how the derivatives are had, is in the plan's
+    corrections.
     """
 
     instance: int
@@ -232,7 +234,12 @@ class Revert(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Remember(Instruction):
-    """The outputs become the newest point of the history, the oldest is dropped."""
+    """The outputs, or those of a buffer, become the newest point of the history, the oldest is dropped.
+
+    A buffer holds outputs from inside the interval, which an attempt has kept.
+    """
+
+    buffer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.plan.layout import Group, Layout
-from fmimaster.program.polynomial import MOST_CANDIDATES, MOST_COEFFICIENTS, Polynomials
+from fmimaster.program.polynomial import (
+    MOST_CANDIDATES,
+    MOST_COEFFICIENTS,
+    Polynomials,
+    evaluate,
+)
 from fmimaster.system.model import DataType
 
 Copy = tuple[NDArray[Any], ...]
@@ -53,6 +58,19 @@ class Courses:
             return None
         coefficients = self.coefficients[instance][: degree + 1]
         return Polynomials(coefficients.copy(), self.centre.item(instance))
+
+    def value(self, instance: int, time: float, highest: int | None) -> NDArray[np.float64]:
+        """The inputs at a time, as an FMU has them that takes no derivatives beyond the highest; shape (inputs,).
+
+        Parameters
+        ----------
+        highest
+            As of :attr:`InstancePlan.highest_order`.
+        """
+        degree = self.degree.item(instance)
+        taken = degree if highest is None else min(degree, highest)
+        coefficients = self.coefficients[instance][: taken + 1]
+        return evaluate(coefficients, time - self.centre.item(instance))
 
     def put(self, instance: int, polynomials: Polynomials) -> None:
         """The inputs of an instance follow polynomials."""
@@ -163,10 +181,14 @@ class ValueStore:
             self.outputs[kind][slot] = values[kind][slot]
         self.read[instance] = read[instance]
 
-    def remember(self) -> None:
-        """Outputs and read times become the newest point of the history; the oldest one is dropped."""
+    def remember(self, buffer: int | None = None) -> None:
+        """Outputs and read times, or those of a buffer, become the newest point of the history; the oldest is dropped."""
         self.history.insert(0, self.history.pop())
-        self._write(self.history[0])
+        newest, now = self.history[0], (self.outputs, self.read)
+        values, read = now if buffer is None else self.buffers[buffer]
+        for kind, array in values.items():
+            newest[0][kind][:] = array
+        newest[1][:] = read
 
     def forget(self) -> None:
         """No point of the history has a time any more."""

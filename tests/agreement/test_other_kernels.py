@@ -57,6 +57,7 @@ WRONG = {
         "RECALL": ("fm_copy_outputs(k, k->outputs, copy->outputs);", ""),
         "REVERT": ("k->read[c->instance] = copy->read[c->instance];", ""),
         "REMEMBER": ("for (int b = k->n_history - 1; b > 0; b--)", "for (int b = 1; b < 1; b++)"),
+        "REMEMBER of a buffer": ("    if (buffer < 0) {", "    if (buffer < 9) {"),
         "FORGET": ("k->history[b].read[i] = NAN;", "k->history[b].read[i] = 0.0;"),
         "REPEAT": ("p->count >= p->repeat->least &&", "p->count > p->repeat->least &&"),
         "REPEAT bounded": ("p->repeat->group && p->count ==", "p->repeat->group && p->count >"),
@@ -157,6 +158,10 @@ WRONG = {
     },
     CORRECTIONS: {
         "CORRECT": ("d->seed[u] = *input - before;", "d->seed[u] = before - *input;"),
+        "CORRECT after a polynomial": (
+            "k->centre[i], 0,\n                    correction",
+            "k->centre[i], 1,\n                    correction",
+        ),
         "CORRECT by differences": (
             "d->sensitivity[o] += d->partials",
             "d->sensitivity[o] -= d->partials",

@@ -173,6 +173,28 @@ def test_correct_adds_the_change_of_inputs_times_the_partial_derivatives() -> No
     assert unit.instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE) == [{"u": 4.0}]
 
 
+@pytest.mark.parametrize(
+    ("options", "had"),
+    [({"provides_intermediate_update": True}, 9.0), ({"max_input_derivative_order": 1}, 8.0)],
+    ids=["whole polynomial", "first derivative"],
+)
+def test_correct_knows_the_input_that_a_polynomial_has_led_to(
+    options: dict[str, Any], had: float
+) -> None:
+    """The parabola t**2 leads from 4 to 9; an FMU that takes first derivatives only has followed its tangent to 8."""
+    unit = target(partials={"z": {"u": 3.0}}, **options)
+    b = Bench(units(unit), CONNECTIONS, n_buffers=1, history=2)
+    b.initialize()
+    for begin in (0.0, 1.0):
+        b.run("STEP s 1.0\nGET s outputs", begin, begin + 1.0)
+        b.run("REMEMBER", begin + 1.0)
+    b.run("FIT t 0 2 1 () true\nSET t continuous\nSTEP t 1.0\nGET t outputs", 2.0, 3.0)
+    z = b.value("t.z")
+    b.executor.store.values[DataType.FLOAT64][0] = 10.0  # s.y
+    b.run("CORRECT t\nCORRECT t", 3.0)
+    assert b.value("t.z") == approx(z + 3 * (10.0 - had))
+
+
 def test_passes_end_where_no_corrected_output_feeds_another_one() -> None:
     plan = plan_of(units(target(partials={})), CONNECTIONS)
     assert passes(plan.corrections, range(4), plan.links) == ((1, 2), (2,))

@@ -210,6 +210,13 @@ def test_remembering_does_not_touch_other_buffers() -> None:
     assert b.value("a.y") == 1.0
 
 
+def test_a_point_of_the_history_may_come_from_a_buffer() -> None:
+    b = remembered(1)
+    b.run(f"STEP a 0.5\nGET a outputs\nKEEP 2\n{STEP_A}", 1.0, 2.0)
+    b.run("REMEMBER 2\nREMEMBER", 2.0)
+    assert history(b) == [(2.0, 2.0), (1.5, 1.5)]
+
+
 def test_after_forgetting_no_point_of_the_history_has_a_time() -> None:
     b = remembered(2)
     b.run("KEEP 2\nFORGET", 2.0)

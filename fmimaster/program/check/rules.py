@@ -21,6 +21,7 @@ from fmimaster.program.instructions import (
     Parallel,
     Program,
     Recall,
+    Remember,
     Restore,
     Revert,
     Save,
@@ -339,9 +340,14 @@ class Rules:
                 )
         self.all_read("a row is taken")
 
-    def remember(self, _: Instruction) -> None:
-        self.forget(_)
-        self.all_read("a point of the history is taken")
+    def remember(self, instruction: Remember) -> None:
+        self.forget(instruction)
+        if instruction.buffer is None:
+            self.all_read("a point of the history is taken")
+        elif instruction.buffer not in self.knowledge.kept:
+            self.fail(
+                f"buffer {instruction.buffer} becomes a point of the history, but nothing has been kept in it"
+            )
 
     def forget(self, _: Instruction) -> None:
         if not self.history:

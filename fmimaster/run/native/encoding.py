@@ -27,6 +27,7 @@ from fmimaster.program.instructions import (
     Parallel,
     Program,
     Recall,
+    Remember,
     Repeat,
     Restore,
     Revert,
@@ -128,6 +129,8 @@ class Encoder:
                 return {"instance": i, "place": place}
             case Keep(number) | Recall(number) | Tick(number):
                 return {"place": number}
+            case Remember(buffer):
+                return {"place": -1 if buffer is None else buffer}
             case Revert(i, buffer):
                 return {"instance": i, "place": buffer, **self._lender.outputs(i)}
             case Call(number):

@@ -212,6 +212,9 @@ class Lender:
         correction, store = self.plan.corrections[i], self.store
         record = self.lent(ffi.new("fm_correction *"))
         record.moves = self.moves(self.plan.routes[i, Group.CONTINUOUS])["moves"]
+        record.inputs = self.calls(entry, i, Group.CONTINUOUS)["segments"]
+        highest = self.plan.instances[i].highest_order
+        record.highest = -1 if highest is None else highest
         slots = [k for slot in correction.slots for k in range(slot.start, slot.stop)]
         record.slots = self.lent(ffi.new("size_t[]", slots))
         call = record.derivative

@@ -171,7 +171,13 @@ def correct(m: Machine, instruction: Correct, _: int) -> Action:
     seed, sensitivity = np.zeros(n_inputs), np.zeros(n_outputs)
     elements = [e for r in m.plan.routes[i, Group.CONTINUOUS] for e in moves(r, store, m.plan)]
     slots = [k for slot in correction.slots for k in range(slot.start, slot.stop)]
-    outputs = view(store.values[DataType.FLOAT64])
+    outputs, courses, degree = (
+        view(store.values[DataType.FLOAT64]),
+        store.courses,
+        store.courses.degree,
+    )
+    segment = m.plan.layout.segments(i, Group.CONTINUOUS)[0]
+    inputs, at, highest = m.part(segment), m.at, m.plan.instances[i].highest_order
     if partials is None:
         derive = m.instances[i].directional_derivative(
             [v.value_reference for v in correction.outputs],
@@ -189,6 +195,9 @@ def correct(m: Machine, instruction: Correct, _: int) -> Action:
     differentiate = derive if partials is None else multiply
 
     def act() -> None:
+        if degree[i] >= 0:
+            inputs[:] = courses.value(i, at[i], highest)
+            degree[i] = -1
         for k, (target, t, source, s, convert) in enumerate(elements):
             now = source[s] if convert is None else convert(source[s])
             seed[k] = now - target[t]
@@ -265,9 +274,9 @@ def revert(m: Machine, instruction: Revert, _: int) -> Action:
     return lambda: m.store.revert(i, slots, buffer)
 
 
-def remember(m: Machine, _instruction: Remember, _: int) -> Action:
+def remember(m: Machine, instruction: Remember, _: int) -> Action:
     """REMEMBER."""
-    return m.store.remember
+    return lambda: m.store.remember(instruction.buffer)
 
 
 def forget(m: Machine, _instruction: Forget, _: int) -> Action:
