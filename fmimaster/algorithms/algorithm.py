@@ -15,6 +15,11 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.program.programs import Pattern
 
+_AT_AN_EVENT = (
+    "an FMU stops at an event",
+    "an event clock that needs no going back (LookAhead, Predictive)",
+)
+
 
 class Algorithm(ABC):
     """A co-simulation algorithm: writes the program of one attempt at one step.
@@ -81,6 +86,10 @@ class Algorithm(ABC):
         """
         return solved(self)
 
+    def aligned(self, align: Callable[[Algorithm], Algorithm]) -> Algorithm:
+        """This algorithm, made safe against early returns: what steps is put into a wrapper."""
+        return align(self)
+
     @property
     def can_go_back(self) -> bool:
         """Whether an attempt that it has written can be undone or repeated."""
@@ -114,6 +123,16 @@ class Algorithm(ABC):
             return members if stopping else ()
         (only,) = stopping
         return [i for i in members if i != only or not plan.instances[i].event_mode]
+
+    @property
+    def why_it_goes_back(self) -> tuple[str, str]:
+        """Why the instances of :meth:`goes_back` may have to go back, and what can be used instead, for messages."""
+        return _AT_AN_EVENT
+
+    @property
+    def uses_event_mode(self) -> bool:
+        """Whether it needs the Event Mode of FMUs also where nothing else does."""
+        return False
 
     def repeats(self, plan: Plan) -> Sequence[int]:
         """Instances that step again over the same interval until something converges: they must repeat a step exactly."""

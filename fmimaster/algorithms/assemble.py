@@ -21,7 +21,7 @@ from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.fits import wanted_derivatives
 from fmimaster.program.hook import Hook
-from fmimaster.program.instructions import Fit, Program
+from fmimaster.program.instructions import Fit, Keep, Program
 from fmimaster.program.programs import Programs, Variant
 from fmimaster.program.unsolved import loop_notes
 from fmimaster.system.states import State
@@ -60,10 +60,10 @@ def assemble(
         If a start value of the user contradicts a parameter that the run must set.
     """
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
-        algorithm = Aligned(algorithm)
+        algorithm = algorithm.aligned(Aligned)
     initialization = initialization or Initialization()
     algorithm, hindrance = with_loops(plan, algorithm, initialization.settling.solver)
-    _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *_STOPPED)
+    _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *algorithm.why_it_goes_back)
     if undoes:
         _refuse_who_cannot_go_back(plan, plan.members, *_UNDONE)
     undoes |= algorithm.undoes(plan)
@@ -226,6 +226,8 @@ def _initialize(
 def _common_programs(plan: Plan, p: Emitter) -> tuple[Program, Program, Program]:
     """What accepts a step, what forgets the history, and the end."""
     ready, history = State.STEP_MODE, bool(p.history)
+    for buffer in p.between:
+        p.remember(buffer)
     p.remember()
     p.sample()
     commit = p.program("commit")
@@ -235,7 +237,14 @@ def _common_programs(plan: Plan, p: Emitter) -> tuple[Program, Program, Program]
     for i in range(len(plan.instances)):
         p.mode(i, State.TERMINATED)
     terminate = p.program("terminate")
-    check(commit, plan, begin=ready, end=ready, history=history)
+    kept = tuple(Keep(buffer) for buffer in p.between)  # what each attempt has done
+    check(
+        Program("commit", kept + commit.instructions),
+        plan,
+        begin=ready,
+        end=ready,
+        history=history,
+    )
     check(terminate, plan, begin=ready, end=State.TERMINATED)
     return commit, renew, terminate
 
@@ -266,12 +275,8 @@ def _plan_of_variant(plan: Plan, k: int) -> Plan:
     return replace(plan, instances=instances)
 
 
-_STOPPED = (
-    "an FMU stops at an event",
-    "an event clock that needs no going back (LookAhead, Predictive)",
-)
 _UNDONE = ("a step is undone", "a step-size rule that undoes no steps (FixedStep, Ramp)")
-"""When instances may have to go back, and what needs no going back."""
+"""When all instances may have to go back, and what needs no going back."""
 
 
 def _refuse_who_cannot_go_back(

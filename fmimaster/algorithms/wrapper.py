@@ -1,0 +1,105 @@
+"""The base class of algorithms around another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.plan.layout import Signal
+from fmimaster.plan.plan import Plan, StepOrder
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.polynomial import Polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper(Algorithm):
+    """An algorithm around a base, which steps; all that it does not change is that of the base."""
+
+    base: Algorithm
+
+    @property
+    def order(self) -> int:
+        """That of the base."""
+        return self.base.order
+
+    @property
+    def handles_early_returns(self) -> bool:
+        """Whether the base handles them."""
+        return self.base.handles_early_returns
+
+    @property
+    def solves_constraints(self) -> bool:
+        """Whether the base does."""
+        return self.base.solves_constraints
+
+    @property
+    def measures_itself(self) -> bool:
+        """Whether the base does."""
+        return self.base.measures_itself
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether the base is."""
+        return self.base.is_parallel
+
+    @property
+    def course(self) -> Polynomial:
+        """That of the base."""
+        return self.base.course
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether the base can."""
+        return self.base.can_go_back
+
+    def given_to_group(self, group: Plan, p: Emitter) -> AbstractContextManager[None]:
+        """As of the base."""
+        return self.base.given_to_group(group, p)
+
+    def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Wrapper:
+        """The base with its loops solved."""
+        base = self.base.with_loops(solved)
+        return self if base is self.base else replace(self, base=base)
+
+    def aligned(self, align: Callable[[Algorithm], Algorithm]) -> Wrapper:
+        """The base made safe against early returns."""
+        return replace(self, base=self.base.aligned(align))
+
+    def restart(self) -> Wrapper:
+        """The base without history."""
+        base = self.base.restart()
+        return self if base is self.base else replace(self, base=base)
+
+    def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
+        """Those of the base."""
+        return self.base.notes(plan, before)
+
+    def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
+        """Those of the base."""
+        return self.base.accuracy_warnings(plan, before)
+
+    def goes_back(self, plan: Plan) -> Sequence[int]:
+        """Those of the base."""
+        return self.base.goes_back(plan)
+
+    def repeats(self, plan: Plan) -> Sequence[int]:
+        """Those of the base."""
+        return self.base.repeats(plan)
+
+    def undoes(self, plan: Plan) -> bool:
+        """Whether the base does."""
+        return self.base.undoes(plan)
+
+    def ends(self, plan: Plan) -> Mapping[int, float]:
+        """Those of the base."""
+        return self.base.ends(plan)
+
+    def leader(self, order: StepOrder) -> int | None:
+        """That of the base."""
+        return self.base.leader(order)
+
+    def signals(self) -> tuple[Signal, ...]:
+        """Those of the base."""
+        return self.base.signals()
