@@ -11,6 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 MOST = 16
 """States, inputs and outputs that a system can have; as in LinearSystem/model.c."""
 
+UNITS: Mapping[str, Mapping[str, int]] = {
+    "m": {"m": 1},
+    "m/s": {"m": 1, "s": -1},
+    "N": {"kg": 1, "m": 1, "s": -2},
+}
+"""Units by name: their exponents of SI base units."""
+
 
 class LinearSystem:
     """x' = A x + B u + e, y = C x + D u + f, from x(0) = x0.
@@ -26,6 +33,8 @@ class LinearSystem:
         Names; without them u1, u2, ..., y1, y2, ..., x1, x2, .... The time derivative of x1 is der(x1).
     micro_step : float
         Length of the steps of Euler's method in s; 0 for the exact solution.
+    units : mapping
+        Units of inputs, outputs and states by their names: those in UNITS.
     """
 
     def __init__(
@@ -43,6 +52,7 @@ class LinearSystem:
         outputs: Sequence[str] = (),
         states: Sequence[str] = (),
         micro_step: float = 0.0,
+        units: Mapping[str, str] | None = None,
     ) -> None:
         n = _size((a, 0), (b, 0), (c, 1))
         m = _size((b, 1), (d, 1))
@@ -59,6 +69,7 @@ class LinearSystem:
         if (len(self.inputs), len(self.outputs), len(self.states)) != (m, p, n):
             raise ValueError(f"Names are needed for {m} inputs, {p} outputs and {n} states.")
         self.micro_step = micro_step
+        self.units = dict(units or {})
 
 
 def _size(*candidates: tuple[ArrayLike | None, int]) -> int:
@@ -102,7 +113,13 @@ RIGID_LINK = {
 """1 kg on a spring with a damper, and 2 kg on a spring: Gomes et al. (2017), Co-simulation: state of the art, eq. (26)."""
 
 TWO_MASS = {
-    "mass1": LinearSystem(a=[[0, 1], [-1, -1]], b=[[0], [1]], x0=[1, 0], **_ENDS),
+    "mass1": LinearSystem(
+        a=[[0, 1], [-1, -1]],
+        b=[[0], [1]],
+        x0=[1, 0],
+        units={"F": "N", "x": "m", "v": "m/s", "position": "m", "velocity": "m/s"},
+        **_ENDS,
+    ),
     "mass2": LinearSystem(
         a=[[0, 1], [-2, -1]],
         b=[[0, 0], [1, 1]],
@@ -111,6 +128,7 @@ TWO_MASS = {
         inputs=["x_c", "v_c"],
         outputs=["F"],
         states=["position", "velocity"],
+        units={"x_c": "m", "v_c": "m/s", "F": "N", "position": "m", "velocity": "m/s"},
     ),
 }
 """1 kg on a spring with a damper, and 1 kg on a spring (d2 = 0); a spring and a damper of 1 between them are in the second:

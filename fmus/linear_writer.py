@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from description import fmi2_description, xml_bytes
-from linear_system import MOST, LinearSystem
+from linear_system import MOST, UNITS, LinearSystem
 
 MODEL = "LinearSystem"
 """The model whose description and data are made here."""
@@ -87,6 +87,9 @@ def description(system: LinearSystem) -> ET.Element:
         attributes["derivative"] = str(REFERENCES["x"] + k)
         text = f"Time derivative of state {k + 1}"
         variables.append(_variable(f"der({name})", "dx", k, text, **attributes))
+    for variable in variables:
+        if variable.get("name") in system.units:
+            variable.set("unit", system.units[variable.attrib["name"]])
     variables.append(_micro_step(system.micro_step))
     structure = ET.Element("ModelStructure")
     outputs = [("y", k, system.c[k], system.d[k]) for k in range(len(system.outputs))]
@@ -199,7 +202,7 @@ _LOG_CATEGORIES = {
 }
 
 
-def _root(variables: Iterable[ET.Element], structure: ET.Element) -> ET.Element:
+def _root(variables: Sequence[ET.Element], structure: ET.Element) -> ET.Element:
     """A whole description around these."""
     attributes = {
         "fmiVersion": "3.0",
@@ -215,8 +218,12 @@ def _root(variables: Iterable[ET.Element], structure: ET.Element) -> ET.Element:
         "CoSimulation",
         {"modelIdentifier": MODEL, **dict.fromkeys(_CAPABILITIES, "true")},
     )
-    unit = ET.SubElement(ET.SubElement(root, "UnitDefinitions"), "Unit", name="s")
-    ET.SubElement(unit, "BaseUnit", s="1")
+    definitions = ET.SubElement(root, "UnitDefinitions")
+    used = {element.get("unit") for element in variables}
+    for name, exponents in {"s": {"s": 1}, **UNITS}.items():
+        if name in used:
+            unit = ET.SubElement(definitions, "Unit", name=name)
+            ET.SubElement(unit, "BaseUnit", {b: str(e) for b, e in exponents.items()})
     categories = ET.SubElement(root, "LogCategories")
     for name, text in _LOG_CATEGORIES.items():
         ET.SubElement(categories, "Category", name=name, description=text)

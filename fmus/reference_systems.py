@@ -144,7 +144,7 @@ def build_car(name: str, car: quarter_car.Car, version: str, archives: Archives)
         name=name,
         ssp=ssp_version([version]),
         stop_time=car.stop_time,
-        step_size=car.step_size,
+        **car.tolerances,
         **{c: parameter_binding(c, car.values.get(c, {})) for c in quarter_car.COMPONENTS},
     )
     return {

@@ -94,7 +94,7 @@ def inputs(unit: Unit, order: int, t: float) -> Vector:
     u = BEGIN.copy()
     for k in range(order):
         u += RATES[k] * t ** (k + 1) / (1, 2, 6)[k]
-    return u[:n]
+    return np.array(u[:n])
 
 
 def input_derivatives(unit: Unit, order: int, t: float) -> list[list[float]]:
