@@ -62,7 +62,18 @@ from fmimaster.plan.sequence import (
 )
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
+from fmimaster.program.polynomial import (
+    ADAPTIVE,
+    FIRST_ORDER,
+    HERMITE,
+    HOLD,
+    INTERPOLATED,
+    LINE,
+    MIDPOINT,
+    NEPCE,
+    QUADRATIC,
+    Polynomial,
+)
 from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
@@ -77,9 +88,15 @@ __all__ = [
     "END",
     "FIRST_ORDER",
     "HELD",
+    "HERMITE",
     "HOLD",
+    "INTERPOLATED",
+    "LINE",
     "LINEAR",
     "MID",
+    "MIDPOINT",
+    "NEPCE",
+    "QUADRATIC",
     "SUBSEQUENCE",
     "AccuracyError",
     "AccuracyWarning",

@@ -161,6 +161,7 @@ def _planned(
         initialization=Initialization(Settling(settings.loop_solver)),
         loops=settings.loops,
         measures=bond_measures(plan),
+        inputs=settings.inputs,
     )
     return plan, programs
 

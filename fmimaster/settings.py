@@ -17,7 +17,8 @@ from fmimaster.errors import OptionError
 from fmimaster.plan.sequence.choice import SequenceSetting, check_sequence
 from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
-from fmimaster.program.polynomial import ADAPTIVE
+from fmimaster.program.given_inputs import check_given_inputs
+from fmimaster.program.polynomial import ADAPTIVE, Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import PowerBond, SystemDescription
@@ -36,6 +37,8 @@ class Settings:
     algorithm : Algorithm
         If left out: Jacobi with inputs that follow the outputs (``ADAPTIVE``) where an event clock fires events, because a
         held input makes events late; else Jacobi with held inputs.
+    inputs : names of inputs → Polynomial
+        How single connections go on over a step: ``"component.input"`` or a glob. All others are up to the algorithm.
     sequence : method, its name, or names of all components
         The order in which the components step, where the algorithm steps them one after the other. If left out: that of
         the system description, if it has one; else the one whose stale inputs weigh least. Methods by name:
@@ -91,6 +94,7 @@ class Settings:
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
     _: KW_ONLY
     algorithm: Algorithm | None = None
+    inputs: Mapping[str, Polynomial] = field(default_factory=dict)
     sequence: SequenceSetting | None = None
     power_bonds: Sequence[PowerBond] = ()
     start_time: Time | None = None
@@ -136,6 +140,7 @@ class Settings:
         if not isinstance(self.loops, Loops):
             raise OptionError(f"loops: {self.loops!r}, expected one of {[*Loops]}.")
         _expect(self.loop_solver, LoopSolver, "loop_solver", "a solver of loops", "LoopSolver()")
+        check_given_inputs(self.inputs)
         check_sequence(self.sequence)
         for bond in self.power_bonds:
             _expect(bond, PowerBond, "power_bonds", "a power bond", "PowerBond('coupling', ports)")

@@ -528,7 +528,7 @@ def _operand(name: str, kind: str, word: str, instances: Mapping[str, int]) -> A
         return {"Group": Group, "State": State}[kind][word.upper()]
     if word == "none":
         return None
-    if kind == "bool":
+    if word in ("true", "false"):
         return word == "true"
     return float(word) if kind.startswith("float") else int(word)
 

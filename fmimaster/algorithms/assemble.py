@@ -20,8 +20,10 @@ from fmimaster.plan.step_groups import Loops
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.fits import wanted_derivatives
+from fmimaster.program.given_inputs import given_inputs, unused_inputs
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Fit, Keep, Program
+from fmimaster.program.polynomial import Polynomial
 from fmimaster.program.programs import Programs, Variant
 from fmimaster.program.unsolved import loop_notes
 from fmimaster.system.states import State
@@ -36,6 +38,7 @@ def assemble(
     undoes: bool = False,
     loops: Loops = Loops.REAL,
     measures: Sequence[Hook] = (),
+    inputs: Mapping[str, Polynomial] | None = None,
 ) -> Programs:
     """Let the algorithm write its programs, add the others that a run needs, and check them all.
 
@@ -51,6 +54,8 @@ def assemble(
         Which algebraic loops the plan wants solved in Step Mode.
     measures : sequence of Hook
         What is called at the end of each step, at the start and at events.
+    inputs : names or globs of inputs → Polynomial
+        How single connections go on over a step, in place of what the algorithm does for all.
 
     Raises
     ------
@@ -72,7 +77,8 @@ def assemble(
             "A step may have to be undone, which GaussSeidel in the mode 'sub' does not allow. Use the mode 'lin', or a "
             "step-size rule that undoes no steps (FixedStep, Ramp)."
         )
-    p = Emitter(plan, measures=measures)
+    given = given_inputs(plan, inputs or {})
+    p = Emitter(plan, measures=measures, given=given)
     variants, restart = algorithm.variants(plan), algorithm.restart()
     attempts = [
         _attempt(_plan_of_variant(plan, k) if len(variants) > 1 else plan, variant, p, undoes)
@@ -118,7 +124,11 @@ def assemble(
         replay=replay,
         pattern=algorithm.pattern(),
         notes=(*settings[0].notes, *notes, *algorithm.notes(plan)),
-        accuracy_warnings=(*warnings, *algorithm.accuracy_warnings(plan)),
+        accuracy_warnings=(
+            *warnings,
+            *algorithm.accuracy_warnings(plan),
+            *unused_inputs(plan, given, p.used),
+        ),
     )
 
 

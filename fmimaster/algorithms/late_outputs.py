@@ -49,7 +49,7 @@ class LateOutputs:
         for delay in delays(trial.program("trial"), plan):
             link = delay.route.link
             if delay.steps > 0 and link.source in inside:
-                taken = 0 if delay.is_held else delay.derivatives
+                taken = 0 if delay.is_held else delay.fitted.derivatives
                 found.add((link.source, link.output.name))
                 inputs.add((link.target, link.input.name))
                 found.update(islice(_derivatives(plan, link.source, link.output.name), taken))

@@ -59,7 +59,7 @@ def emit_replay(plan: Plan, p: Emitter, instances: Sequence[int]) -> Replay:
 
 def _step(p: Emitter, instances: Sequence[int]) -> None:
     for i in instances:
-        p.inputs(i, HOLD)
+        p.inputs(i, HOLD, for_all=True)
     for i in instances:
         p.step(i)
         p.get(i)

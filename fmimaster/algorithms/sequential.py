@@ -101,7 +101,7 @@ class Sequential(Algorithm):
             for instance, place in places.items():
                 p.align(instance, place)
             for i in others:
-                p.inputs(i, self.interpolation)
+                p.inputs(i, self.interpolation, for_all=True)
                 p.step(i)
                 p.get(i)
 

@@ -48,7 +48,7 @@ def emit_slopes(
         p.recall(start)
         p.call(raised)
         for i in instances:
-            p.inputs(i, course)
+            p.inputs(i, course, for_all=True)
         for i in instances:
             p.step(i)
             p.get(i)

@@ -35,7 +35,7 @@ class Sweep(Algorithm):
         """Write one attempt."""
         course = HOLD if self.inputs.is_constant else self.inputs
         for i in plan.trigger_sequence:
-            p.inputs(i, course if takes_lines(plan, i) else HOLD)
+            p.inputs(i, course if takes_lines(plan, i) else HOLD, for_all=True)
             p.step(i)
             p.get(i)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import fields
 from math import inf
 from typing import Any, Literal
@@ -24,16 +24,11 @@ from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.sequence import METHODS
 from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
-from fmimaster.program.polynomial import ADAPTIVE, FIRST_ORDER, HOLD, Polynomial
+from fmimaster.program.polynomial import KINDS, Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 
 _OFFERED: tuple[type[Algorithm], ...] = (*ALGORITHMS, Sequential, AutomaticSequence)
-_POLYNOMIALS: Mapping[str, Polynomial] = {
-    "hold": HOLD,
-    "first-order": FIRST_ORDER,
-    "adaptive": ADAPTIVE,
-}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -45,8 +40,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--step-size", metavar="H", help="communication step size in s: 0.01 or 1/60")
     names = ", ".join(map(_name, _OFFERED))
     add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
-    inputs = f"inputs over a step: {', '.join(_POLYNOMIALS)}, or POINTS,DERIVATIVES"
-    add("--inputs", metavar="KIND", help=inputs)
+    inputs = (
+        f"inputs over a step: {', '.join(KINDS)}, or POINTS,DERIVATIVES; of single connections as INPUT=KIND, where INPUT "
+        "is COMPONENT.NAME or a glob; can be repeated"
+    )
+    add("--inputs", action="append", default=[], metavar="KIND", help=inputs)
     mode = f"how GaussSeidel gives inputs whose source has stepped: {', '.join(MODES)}; with settings as NAME:KEY=VALUE"
     add("--mode", metavar="NAME", help=mode)
     levels = "step components of GaussSeidel that do not wait for each other at the same time"
@@ -98,6 +96,7 @@ def simulation(arguments: Namespace) -> Simulation:
     return Simulation(
         arguments.system,
         algorithm=event_settings.swept(_algorithm(arguments), arguments.sweeps),
+        inputs=_inputs(arguments.inputs)[1],
         sequence=_sequence(arguments.sequence),
         start_time=arguments.start_time,
         stop_time=arguments.stop_time,
@@ -149,8 +148,9 @@ def _algorithm(arguments: Namespace) -> Algorithm | None:
 def _algorithm_settings(arguments: Namespace) -> dict[str, Any]:
     """The settings of the algorithm that are given, by the names of their options."""
     found: dict[str, Any] = {}
-    if arguments.inputs is not None:
-        found["inputs"] = _polynomial(arguments.inputs)
+    for_all, _ = _inputs(arguments.inputs)
+    if for_all is not None:
+        found["inputs"] = for_all
     if arguments.mode is not None:
         found["mode"] = _mode(arguments.mode)
     if arguments.levels:
@@ -184,21 +184,39 @@ def _sequence(text: str | None) -> str | tuple[str, ...] | None:
     return names if len(names) > 1 else text
 
 
+def _inputs(texts: Sequence[str]) -> tuple[Polynomial | None, dict[str, Polynomial]]:
+    """The polynomial for all inputs, and those for single ones by name or glob."""
+    for_all: list[Polynomial] = []
+    single: dict[str, Polynomial] = {}
+    for text in texts:
+        name, _, kind = text.rpartition("=")
+        if not name and for_all:
+            raise OptionError(
+                f"--inputs {text}: there is one kind for all inputs already. Give one kind, and INPUT=KIND for others."
+            )
+        if name in single:
+            raise OptionError(f"--inputs {text}: '{name}' is given twice. Give it once.")
+        if name:
+            single[name] = _polynomial(kind)
+        else:
+            for_all.append(_polynomial(kind))
+    return next(iter(for_all), None), single
+
+
 def _polynomial(text: str) -> Polynomial:
-    if text in _POLYNOMIALS:
-        return _POLYNOMIALS[text]
+    if text in KINDS:
+        return KINDS[text]
     points, _, derivatives = text.partition(",")
     if points.strip().isdecimal() and derivatives.strip().isdecimal():
         return Polynomial(int(points), int(derivatives))
     raise OptionError(
-        f"--inputs {text}: expected {', '.join(_POLYNOMIALS)}, or POINTS,DERIVATIVES as in 2,1."
-        f"{did_you_mean(text, _POLYNOMIALS)}"
+        f"--inputs {text}: expected {', '.join(KINDS)}, or POINTS,DERIVATIVES as in 2,1.{did_you_mean(text, KINDS)}"
     )
 
 
 def polynomial_words(polynomial: Polynomial) -> str:
     """A polynomial as --inputs takes it."""
-    named = (name for name, known in _POLYNOMIALS.items() if known == polynomial)
+    named = (name for name, known in KINDS.items() if known == polynomial)
     return next(named, f"{polynomial.points},{polynomial.derivatives}")
 
 

@@ -135,15 +135,24 @@ typedef struct {
     double *read;
 } fm_copy;
 
-/* What a polynomial is fitted to: the outputs, these buffers, and so much of the history that there are n copies. */
+/* How one input goes on: the operands of FIT for one route. */
+typedef struct {
+    int points, derivatives;
+    int n_copies; /* so many buffers and points of the history serve */
+    double held;  /* fraction of the interval whose value is held; NAN for none */
+    double mean;  /* fraction of the interval up to which the mean is held; NAN for none */
+    int adaptive;
+    double compensation;
+    double late; /* fraction of the interval at which the newest point counts; NAN: at its own time */
+} fm_fitted;
+
+/* What polynomials are fitted to: the outputs, these buffers, and the history. */
 typedef struct {
     int rows; /* coefficients of the largest polynomial */
-    int n_buffers, n_copies;
+    int is_constant;
+    int n_buffers;
     const int *buffers;
-    const int *points, *derivatives; /* per input of the instance */
-    double held; /* fraction of the interval whose value is held; NAN for none */
-    double mean; /* fraction of the interval up to which the mean is held; NAN for none */
-    int adaptive;
+    const fm_fitted *inputs; /* per input of the instance */
 } fm_fit;
 
 /* How unknowns change if knowns change by the seed: a directional derivative of an FMU, or partial derivatives that were
@@ -226,6 +235,7 @@ typedef struct {
 #define FM_MOST_POINTS 8    /* of a polynomial */
 #define FM_MOST_NODES 64    /* values and derivatives of it */
 #define FM_CANDIDATES 4     /* of an adaptive polynomial */
+#define FM_MOST_GIVEN 4     /* remembered values of a compensated input */
 #define FM_MEASURE_EVERY 64 /* attempts: the clock costs a tenth of a small FMU's step */
 
 /* A fixed pool of threads: workers.c. A task must not be run twice, nor two tasks share anything. */
@@ -291,6 +301,7 @@ struct fm_kernel {
     double *centre;
     int *degree;
     double **errors, **measured; /* per instance, of adaptive polynomials: FM_CANDIDATES errors, and when, for each input */
+    double **given, **given_from; /* per instance, of compensated inputs: FM_MOST_GIVEN values, and from when on, for each */
     int *follows; /* whether the instance has been given a polynomial */
     int fits;  /* whether any program has a FIT: else these are not looked at */
     double *scratch; /* largest n * (degree + 1) * 4 */

@@ -86,7 +86,7 @@ static const fm_copy *earlier(const fm_kernel *k, const fm_fit *f, int b)
 /* The points that a polynomial of one route can go through: _Points of inputs.py. */
 struct points {
     const fm_route *route;
-    int wanted_points, wanted_derivatives;
+    const fm_fitted *wanted;
     int n;    /* of them, the newest first */
     int near; /* number of the first copy that is too near to the newest point; NONE for none */
     double times[FM_MOST_POINTS + 1];
@@ -95,16 +95,19 @@ struct points {
 
 enum { NONE = -1 };
 
-static void find_points(const fm_kernel *k, const fm_fit *f, int w, double nearest, struct points *p)
+static void find_points(const fm_kernel *k, const fm_fit *f, double nearest, struct points *p)
 {
-    int j = p->route->source_instance, most = f->points[w] + f->adaptive;
-    p->wanted_points = f->points[w];
-    p->wanted_derivatives = f->derivatives[w];
+    const fm_fitted *wanted = p->wanted;
+    int j = p->route->source_instance, most = wanted->points + wanted->adaptive;
+    if (wanted->compensation != 0.0 && most < 2)
+        most = 2;
+    if (!isnan(wanted->late))
+        nearest = 0.0; /* its points are put elsewhere */
     p->times[0] = k->read[j];
     p->outputs[0] = k->outputs;
     p->n = 1;
     p->near = NONE;
-    for (int b = 0; b < f->n_copies && p->n + (p->near != NONE) < most; b++) {
+    for (int b = 0; b < wanted->n_copies && p->n + (p->near != NONE) < most; b++) {
         const fm_copy *copy = earlier(k, f, b);
         double time = copy->read[j], distance = INFINITY;
         if (!isfinite(time))
@@ -125,8 +128,8 @@ static int through(const fm_kernel *k, const fm_fit *f, const struct points *p, 
                    double centre, double **part)
 {
     double *nodes = k->scratch, *samples = nodes + f->rows, *work = samples + f->rows;
-    int is_near = p->near != NONE && first == 0 && points == p->wanted_points && derivatives == p->wanted_derivatives;
-    int at = 0;
+    int is_whole = first == 0 && points > 1 && points == p->wanted->points && derivatives == p->wanted->derivatives;
+    int is_near = p->near != NONE && is_whole, at = 0;
     *part = work + 2 * f->rows;
     points -= is_near;
     if (p->route->n_derivatives < derivatives) {
@@ -146,6 +149,10 @@ static int through(const fm_kernel *k, const fm_fit *f, const struct points *p, 
             at++;
         }
     }
+    if (!isnan(p->wanted->late) && at > 1) {
+        nodes[0] = k->begin + p->wanted->late * (k->end - k->begin);
+        nodes[1] = centre;
+    }
     hermite(nodes, samples, at, centre, work, *part);
     return at;
 }
@@ -157,11 +164,11 @@ static const double FADING = 0.9, STEADY = 0.8, ROUNDING = 1e-13;
 static void measured_best(const fm_kernel *k, const fm_fit *f, const struct points *p, double *errors, double *measured,
                           double length, int *points, int *derivatives)
 {
-    int lower = p->wanted_derivatives > 1, n = 2 + 2 * lower, best = 0, older = p->n - 1;
+    int lower = p->wanted->derivatives > 1, n = 2 + 2 * lower, best = 0, older = p->n - 1;
     int tried_points[FM_CANDIDATES], tried_derivatives[FM_CANDIDATES];
     for (int c = 0; c < n; c++) {
-        tried_points[c] = p->wanted_points - c / (1 + lower);
-        tried_derivatives[c] = p->wanted_derivatives - (lower ? c % 2 : 0);
+        tried_points[c] = p->wanted->points - c / (1 + lower);
+        tried_derivatives[c] = p->wanted->derivatives - (lower ? c % 2 : 0);
     }
     *points = tried_points[0];
     *derivatives = tried_derivatives[0];
@@ -195,41 +202,78 @@ static void measured_best(const fm_kernel *k, const fm_fit *f, const struct poin
     *derivatives = tried_derivatives[best];
 }
 
-/* Inputs that are constant over the interval are put into the store. */
-static void hold(fm_kernel *k, const fm_instruction *c, double *values)
+/* A held value, and what the input lacked over the last interval in addition: _compensated of inputs.py. */
+static double compensated(const struct points *p, double value, double length, double *given, double *given_from)
 {
-    memcpy(c->segments->values, values, sizeof(double) * c->segments->size);
-    k->degree[c->instance] = -1;
+    int place = 0;
+    double now = p->times[0];
+    for (int m = 0; m < FM_MOST_GIVEN; m++) {
+        if (given_from[m] == now) {
+            place = m;
+            break;
+        }
+        if (!(given_from[m] >= given_from[place])) /* the oldest, or one that is not used yet */
+            place = m;
+    }
+    for (int m = 0; m < FM_MOST_GIVEN && p->n > 1; m++)
+        if (given_from[m] == p->times[1]) {
+            double middle = (output_of(p->route, 0, p->outputs[1]) + output_of(p->route, 0, p->outputs[0])) / 2.0;
+            double lacked = (p->route->factor * middle + p->route->offset) - given[m];
+            value = value + p->wanted->compensation * lacked * (now - p->times[1]) / length;
+            break;
+        }
+    given[place] = value;
+    given_from[place] = now;
+    return value;
+}
+
+/* The value at which an input is held. */
+static double constant(const fm_kernel *k, const fm_fitted *wanted, const double *part, int size, double centre)
+{
+    double value, length = k->end - k->begin;
+    if (!isnan(wanted->held))
+        fm_evaluate(part, size - 1, 1, (k->begin + wanted->held * length) - centre, 0, &value);
+    else
+        mean(part, size - 1, 1, (k->begin + wanted->mean * length) - centre, &value);
+    return value;
 }
 
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
 {
     const fm_fit *f = c->fit;
-    int i = c->instance, most = f->rows;
+    int i = c->instance, rows = f->is_constant ? 1 : f->rows;
     int first = k->route_begin[i], n = k->route_begin[i + 1] - first;
     double length = k->end - k->begin, centre = k->begin + c->at * length;
-    memset(k->coefficients[i], 0, sizeof(double) * (size_t)(most * n));
+    memset(k->coefficients[i], 0, sizeof(double) * (size_t)(rows * n));
     for (int w = 0; w < n; w++) {
-        struct points p = {.route = &k->routes[first + w]};
-        int points = f->points[w], derivatives = f->derivatives[w];
+        const fm_fitted *wanted = &f->inputs[w];
+        struct points p = {.route = &k->routes[first + w], .wanted = wanted};
+        int points = wanted->points, derivatives = wanted->derivatives;
         double *part;
-        find_points(k, f, w, NEAREST * length, &p);
-        if (f->adaptive && p.times[0] <= centre)
+        find_points(k, f, NEAREST * length, &p);
+        int is_ahead = p.times[0] > centre;
+        if (wanted->adaptive && !is_ahead)
             measured_best(k, f, &p, k->errors[i] + FM_CANDIDATES * w, k->measured[i] + w, k->end - centre, &points,
                           &derivatives);
         int size = through(k, f, &p, points, derivatives, 0, centre, &part);
         for (int d = 0; d < size; d++)
-            k->coefficients[i][d * n + w] = part[d] * p.route->factor;
-        k->coefficients[i][w] += p.route->offset;
+            part[d] *= p.route->factor;
+        part[0] += p.route->offset;
+        if (!isnan(wanted->held) || !isnan(wanted->mean)) {
+            part[0] = constant(k, wanted, part, size, centre);
+            size = 1;
+        }
+        if (wanted->compensation != 0.0 && !is_ahead)
+            part[0] = compensated(&p, part[0], (k->begin + wanted->mean * length) - centre,
+                                  k->given[i] + FM_MOST_GIVEN * w, k->given_from[i] + FM_MOST_GIVEN * w);
+        for (int d = 0; d < size; d++)
+            k->coefficients[i][d * n + w] = part[d];
     }
     k->centre[i] = centre;
-    k->degree[i] = most - 1;
-    if (!isnan(f->held)) {
-        fm_evaluate(k->coefficients[i], most - 1, n, (k->begin + f->held * length) - centre, 0, k->scratch);
-        hold(k, c, k->scratch);
-    } else if (!isnan(f->mean)) {
-        mean(k->coefficients[i], most - 1, n, (k->begin + f->mean * length) - centre, k->scratch);
-        hold(k, c, k->scratch);
+    k->degree[i] = rows - 1;
+    if (f->is_constant) {
+        memcpy(c->segments->values, k->coefficients[i], sizeof(double) * c->segments->size);
+        k->degree[i] = -1;
     }
 }
 

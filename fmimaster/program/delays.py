@@ -9,6 +9,7 @@ from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import (
     Fit,
+    Fitted,
     Get,
     Instruction,
     Keep,
@@ -21,6 +22,9 @@ from fmimaster.program.instructions import (
     Step,
     closings,
 )
+
+NEWEST = Fitted(1, 0)
+"""The newest value, as MOVE takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +45,8 @@ class Delay:
     """Index of the MOVE or FIT that takes the value."""
     source_steps_at: int | None
     """Index of the source's STEP that brings it to ``read``; if it has none, of its first STEP; None without any."""
-    points: int
-    """Points of the source through which the input goes on over the step."""
-    derivatives: int
-    """Derivatives taken at each of them."""
-    is_constant: bool = False
-    """Whether the value of the polynomial at one time is held."""
-    is_mean: bool = False
-    """Whether the mean of the polynomial is held."""
+    fitted: Fitted
+    """How the input goes on over the step."""
 
     @property
     def is_fresh(self) -> bool:
@@ -58,13 +56,12 @@ class Delay:
     @property
     def is_newest(self) -> bool:
         """Whether the input keeps the newest value of its source over the step."""
-        newest = self.points * (self.derivatives + 1) == 1
-        return newest and not (self.is_constant or self.is_mean)
+        return self.fitted == NEWEST
 
     @property
     def is_held(self) -> bool:
         """Whether the input keeps its value over the step."""
-        return self.is_constant or self.is_mean or self.points * (self.derivatives + 1) == 1
+        return self.fitted.is_constant or self.fitted.size == 1
 
 
 def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
@@ -101,10 +98,7 @@ class _Take:
 
     line: int
     read: float
-    points: int = 1
-    derivatives: int = 0
-    is_constant: bool = False
-    is_mean: bool = False
+    fitted: Fitted = NEWEST
 
 
 @dataclass(frozen=True)
@@ -161,10 +155,10 @@ class _Walk:
     def _fitted(self, route: Route, k: int, fit: Fit, line: int) -> _Take:
         """The value of the k-th route; one whose source publishes too few derivatives is held."""
         read = self.read.get(route.link.source, 0.0)
-        points, derivatives = fit.of_route(k)
-        if len(route.derivatives) < derivatives:
+        fitted = fit.of_route(k)
+        if len(route.derivatives) < fitted.derivatives:
             return _Take(line, read)
-        return _Take(line, read, points, derivatives, fit.held is not None, fit.mean is not None)
+        return _Take(line, read, fitted)
 
 
 def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:
@@ -196,10 +190,7 @@ def _delay(route: Route, end: float, take: _Take, steps: list[tuple[int, Step]])
         end=end,
         taken_at=take.line,
         source_steps_at=next(iter(sooner or later), None),
-        points=take.points,
-        derivatives=take.derivatives,
-        is_constant=take.is_constant,
-        is_mean=take.is_mean,
+        fitted=take.fitted,
     )
 
 
@@ -227,13 +218,21 @@ def in_steps(delay: Delay) -> str:
 
 def course(delay: Delay) -> str:
     """How the input goes on over the step, in words."""
-    degree = delay.points * (delay.derivatives + 1) - 1
-    points = f"{delay.points} point{'s' if delay.points != 1 else ''}"
+    fitted, degree = delay.fitted, delay.fitted.size - 1
+    points = f"{fitted.points} point{'s' if fitted.points != 1 else ''}"
     polynomial = f"polynomial of degree {degree} through {points}"
-    if delay.is_mean and degree:
+    if fitted.compensation:
+        added = f"and {fitted.compensation:g} of what it lacked over the last step"
+        return f"held {added}" if degree == 0 else f"held at the mean of the {polynomial}, {added}"
+    if fitted.late:
+        late = "from the value before to the newest, late by one more step"
+        return f"held at the mean of the line {late}" if fitted.is_constant else f"line {late}"
+    if fitted.mean is not None and degree:
         return f"held at the mean of the {polynomial}"
+    if fitted.held is not None and degree:
+        return f"held at the value at {fitted.held:g} of the interval, {polynomial}"
     if delay.is_held:
         return "held"
-    if (delay.points, delay.derivatives) == (1, 1):
+    if fitted[:2] == (1, 1):
         return "goes on along its slope"
     return polynomial

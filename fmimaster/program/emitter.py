@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from fmimaster.plan.corrections import passes
-from fmimaster.plan.layout import Group
+from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
-from fmimaster.program.fits import HELD, LINE, one_or_each, points_of, refuse_too_many_coefficients
+from fmimaster.program.fits import kinds_of, one_or_each, refuse_too_many_coefficients
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
@@ -17,6 +17,7 @@ from fmimaster.program.instructions import (
     Correct,
     Derive,
     Fit,
+    Fitted,
     Forget,
     Get,
     Instruction,
@@ -38,9 +39,12 @@ from fmimaster.program.instructions import (
     Until,
     Update,
 )
-from fmimaster.program.polynomial import Polynomial
+from fmimaster.program.polynomial import LINE, Polynomial
 from fmimaster.program.trace import Interval, Trace
 from fmimaster.system.states import State
+
+Since = tuple[int, ...]
+"""Buffers with older outputs."""
 
 
 class Emitter:
@@ -51,6 +55,8 @@ class Emitter:
     plan : Plan
     history : int
         How many accepted points the history holds.
+    given : (instance, name of an input) → Polynomial
+        What the user has given for single connections, in place of the polynomial of the algorithm.
 
     Attributes
     ----------
@@ -72,6 +78,8 @@ class Emitter:
         Hooks that are called at the end of each step, after all outputs were read and before new inputs are set.
     between : list of int
         Buffers of outputs inside the interval that an accepted attempt leaves to the history, the earliest first.
+    used : set of (instance, name of an input)
+        Inputs for which that of the user counts, if there is any.
     derivatives : instance → number
         How many derivatives of its inputs an instance needs at an event and in Initialization Mode too, because it takes
         them as coefficients: without them it would take their slopes for 0.
@@ -85,8 +93,11 @@ class Emitter:
         hooks: list[Hook] | None = None,
         derivatives: Mapping[int, int] | None = None,
         measures: Sequence[Hook] = (),
+        given: Mapping[tuple[int, str], Polynomial] | None = None,
     ) -> None:
         self.plan = plan
+        self.given = {} if given is None else given
+        self.used: set[tuple[int, str]] = set()
         self.history = history
         self.wanted_history = 0
         self.n_places = 0
@@ -143,22 +154,34 @@ class Emitter:
 
     # Inputs, steps, outputs
 
-    def inputs(self, instance: int, polynomial: Polynomial) -> None:
+    def inputs(self, instance: int, polynomial: Polynomial, *, for_all: bool = False) -> None:
         """Give the instance its inputs: continuous ones by the polynomial, or by its mean if the FMU takes none; all others
-        held."""
+        held.
+
+        Parameters
+        ----------
+        for_all : bool
+            Whether the polynomial counts for connections too for which the user has given another one.
+        """
+        takes = self.plan.instances[instance].takes_polynomials
+
+        def of(route: Route) -> Polynomial:
+            chosen = polynomial if for_all else self._given(route, polynomial)
+            published = len(route.derivatives)
+            return (
+                chosen.of(published) if takes or chosen.is_constant else chosen.mean_of(published)
+            )
+
+        self._give(instance, of)
+
+    def _give(self, instance: int, of: Callable[[Route], Polynomial], since: Since = ()) -> None:
+        """Give the instance its inputs: continuous ones by these polynomials, all others held."""
         if self._has(instance, Group.CONTINUOUS):
-            takes = self.plan.instances[instance].takes_polynomials
-            points = points_of(self.plan, instance, lambda r: polynomial.of(len(r.derivatives)))
-            means = points_of(self.plan, instance, lambda r: polynomial.mean_of(len(r.derivatives)))
-            if polynomial.degree == 0:
-                self._write(Move(instance, Group.CONTINUOUS))
-            elif polynomial.is_constant or takes:
-                refuse_too_many_coefficients(self.plan, instance, polynomial)
-                self._fit(instance, polynomial, points)
-            elif {*means} == {HELD}:
+            kinds = kinds_of(self.plan, instance, of)
+            if all(kind.is_hold for kind in kinds):
                 self._write(Move(instance, Group.CONTINUOUS))
             else:
-                self._fit(instance, replace(polynomial, mean=True, adaptive=False), means)
+                self._fit(instance, kinds, since)
         self._discrete_inputs(instance)
         self.set_inputs(instance)
 
@@ -170,7 +193,7 @@ class Emitter:
         self,
         instance: int,
         otherwise: Polynomial,
-        since: tuple[int, ...],
+        since: Since,
         *,
         held: float | None = None,
     ) -> None:
@@ -180,82 +203,78 @@ class Emitter:
         Parameters
         ----------
         otherwise : Polynomial
-            Of the sources that have not stepped.
+            Of the sources that have not stepped, where the user has given no other one.
         since : buffers
             The line begins at the output in the first of them in which the source was read at another time.
         held : float, optional
             Continuous inputs are constant, at their values at this fraction of the present interval; else the FMU is given
             the polynomials.
         """
-        if self._has(instance, Group.CONTINUOUS):
-            numbers = points_of(
-                self.plan,
-                instance,
-                lambda r: (
-                    LINE if self.is_ahead(r.link.source) else otherwise.of(len(r.derivatives))
-                ),
-            )
-            if {*numbers} == {HELD}:
-                self._write(Move(instance, Group.CONTINUOUS))
-            else:
-                self._fit_lines(instance, numbers, otherwise.history, since, held)
-        self._discrete_inputs(instance)
-        self.set_inputs(instance)
 
-    def _fit_lines(
-        self,
-        instance: int,
-        numbers: list[tuple[int, int]],
-        history: bool,
-        since: tuple[int, ...],
-        held: float | None,
-    ) -> None:
-        """Write a FIT with these numbers of points and derivatives for the routes to the instance."""
-        interval = self._intervals[-1]
-        most = max((n[0] for n in numbers if n != LINE), default=1)
-        history = history and most > 1
-        if history:
-            self.wanted_history = max(self.wanted_history, most + 1)
-        if held is None:
-            for polynomial in (Polynomial(*n) for n in numbers):
-                refuse_too_many_coefficients(self.plan, instance, polynomial)
-            self.polynomial_inputs.add(instance)
-        else:
-            held = interval.begin + held * (interval.end - interval.begin)
-        points, derivatives = (one_or_each(n) for n in zip(*numbers, strict=True))
-        self._write(Fit(instance, interval.begin, points, derivatives, since, history, held))
+        def extrapolated(route: Route) -> Polynomial:
+            return self._given(route, otherwise).of(len(route.derivatives))
+
+        routes = self.plan.routes.get((instance, Group.CONTINUOUS), ())
+        older = [extrapolated(r) for r in routes if not self.is_ahead(r.link.source)]
+        line = replace(LINE, history=any(kind.uses_history for kind in older))
+
+        def of(route: Route) -> Polynomial:
+            kind = line if self.is_ahead(route.link.source) else extrapolated(route)
+            return kind if held is None else kind.constant(held)
+
+        self._give(instance, of, since)
+
+    def _given(self, route: Route, otherwise: Polynomial) -> Polynomial:
+        """What the user has given for a connection, if anything."""
+        key = route.link.target, route.link.input.name
+        self.used.add(key)
+        return self.given.get(key, otherwise)
 
     def _discrete_inputs(self, instance: int) -> None:
         """Move discrete inputs, unless they change in Event Mode only."""
         if self._has(instance, Group.DISCRETE) and not self.plan.instances[instance].event_mode:
             self._write(Move(instance, Group.DISCRETE))
 
-    def _fit(self, instance: int, polynomial: Polynomial, numbers: list[tuple[int, int]]) -> None:
-        """Write a FIT with these numbers of points and derivatives for the routes to the instance."""
-        interval, held = self._intervals[-1], polynomial.held
+    def _fit(self, instance: int, kinds: Sequence[Polynomial], since: Since) -> None:
+        """Write a FIT with a polynomial for each route to the instance."""
+        interval = self._intervals[-1]
         begin, length = interval.begin, interval.end - interval.begin
-        if held is not None:
-            held = begin + held * length
-        most = max(points for points, _ in numbers)
-        history = polynomial.history and most > 1
-        buffers: tuple[int, ...] = ()
-        if most > 1 and (self._wants_begin or not polynomial.history):
+        for kind in kinds:
+            refuse_too_many_coefficients(self.plan, instance, kind)
+        buffers = since
+        if any(k.points > 1 and (self._wants_begin or not k.history) for k in kinds) and not since:
             buffers = self._begins(instance)
-        adaptive = polynomial.adaptive and not polynomial.mean and history and not buffers
-        if history:
+        history = any(kind.uses_history for kind in kinds)
+        adaptive = [k.adaptive and k.uses_history and not (k.mean or buffers) for k in kinds]
+        for kind, measures in zip(kinds, adaptive, strict=True):
             # the newest point of the history is the present one before the first step; one more for a short step, and one
             # by which the error is measured
-            self.wanted_history = max(self.wanted_history, most + 1 + adaptive)
-        if not polynomial.is_constant:
+            most = kind.wanted_points + 1 + measures
+            self.wanted_history = max(self.wanted_history, most if kind.uses_history else 0)
+        constants = [k for k in kinds if k.mean or k.compensation or k.held is not None]
+        if not all(kind.is_constant for kind in kinds):
             self.polynomial_inputs.add(instance)
-        elif polynomial.mean:
+            constants = []
+        elif any(kind.mean for kind in kinds):
             self.means.add(instance)
             self.held.add(instance)
-        points, derivatives = (one_or_each(n) for n in zip(*numbers, strict=True))
-        mean = interval.end if polynomial.mean else None
-        self._write(
-            Fit(instance, begin, points, derivatives, buffers, history, held, mean, adaptive)
-        )
+
+        def fitted(kind: Polynomial, measures: bool) -> Fitted:
+            # one that keeps its newest value keeps it as any other that is constant
+            like = constants[0] if kind.is_hold and constants else kind
+            return Fitted(
+                *kind.numbers,
+                history=kind.history if kind.points > 1 else history,
+                held=None if like.held is None else begin + like.held * length,
+                mean=interval.end if like.mean or like.compensation else None,
+                adaptive=measures,
+                compensation=kind.compensation,
+                late=interval.end if kind.late else None,
+            )
+
+        routes = [fitted(*pair) for pair in zip(kinds, adaptive, strict=True)]
+        points, derivatives, *others = (one_or_each(v) for v in zip(*routes, strict=True))
+        self._write(Fit(instance, begin, points, derivatives, buffers, *others))
 
     def move(self, instance: int) -> None:
         """Inputs of the instance in the store ← connected outputs, held."""

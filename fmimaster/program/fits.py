@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeVar
 
 from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
-from fmimaster.program.polynomial import MOST_COEFFICIENTS, Polynomial
-
-Points = tuple[int, int]
-"""Numbers of points, and of derivatives at each."""
-
-HELD: Points = (1, 0)
-"""The newest value."""
-
-LINE: Points = (2, 0)
-"""The straight line through two values."""
+from fmimaster.program.polynomial import HOLD, MOST_COEFFICIENTS, Polynomial
 
 
-def points_of(plan: Plan, instance: int, of: Callable[[Route], Points]) -> list[Points]:
-    """The points for each route to an instance.
+def kinds_of(plan: Plan, instance: int, of: Callable[[Route], Polynomial]) -> list[Polynomial]:
+    """How each continuous input of an instance goes on.
 
-    What a solver finds for a constraint holds over the whole step: it goes through no value of the past.
+    What a solver finds for a constraint holds over the whole step: it goes through no value of the past. Neither does an
+    output that changes at events only.
     """
     return [
-        HELD
-        if route.link.output.name in plan.instances[route.link.source].model.residuals
+        HOLD
+        if route.has_discrete_source
+        or route.link.output.name in plan.instances[route.link.source].model.residuals
         else of(route)
         for route in plan.routes[instance, Group.CONTINUOUS]
     ]
 
 
-def one_or_each(numbers: tuple[int, ...]) -> int | tuple[int, ...]:
-    """One number, if it is the same for all routes."""
-    return numbers[0] if len(set(numbers)) == 1 else numbers
+T = TypeVar("T")
+
+
+def one_or_each(operands: Iterable[T]) -> T | tuple[T, ...]:
+    """One operand, if it is the same for all routes."""
+    each = tuple(operands)
+    return each[0] if len(set(each)) == 1 else each
 
 
 def wanted_derivatives(plan: Plan, polynomial_inputs: Collection[int]) -> dict[int, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from fmimaster.plan.layout import Group
 from fmimaster.system.states import State
@@ -60,6 +60,29 @@ class Move(Instruction):
     group: Group
 
 
+class Fitted(NamedTuple):
+    """The operands of FIT for one route."""
+
+    points: int
+    derivatives: int
+    history: bool = False
+    held: float | None = None
+    mean: float | None = None
+    adaptive: bool = False
+    compensation: float = 0.0
+    late: float | None = None
+
+    @property
+    def size(self) -> int:
+        """How many coefficients the polynomial has."""
+        return self.points * (self.derivatives + 1)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the input is constant over the interval, because its polynomial is held."""
+        return self.held is not None or self.mean is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Fit(Instruction):
     """Polynomials of the continuous inputs, centred at fraction ``at`` of the interval.
@@ -67,21 +90,28 @@ class Fit(Instruction):
     Each goes through the source's output as it is in the store, then through the first of the buffers in which that
     source was read at another time, then with ``history`` through the first points of the history likewise, until there
     are ``points`` of them; at each point it takes as many derivatives of the output as the source publishes, at most
-    ``derivatives``. An input whose source publishes too few is held at its present value. Both numbers are the same for
-    all routes to the instance, or a tuple with one for each.
+    ``derivatives``. An input whose source publishes too few is held at its present value. Each operand but the buffers is
+    the same for all routes to the instance, or a tuple with one for each.
 
     A copy of the outputs that is nearer to the newest point than 1/50 of the interval gives one derivative more there
     instead of a point, by the difference of the highest derivatives: a polynomial through both would be ill-conditioned.
     A copy that is as near to another point gives nothing.
 
-    With ``held`` the inputs are constant over the interval, at the values that these polynomials have at that fraction of
-    it; with ``mean`` at their means from ``at`` to that fraction. They are in the store then, as after a MOVE.
+    With ``held`` an input is constant over the interval, at the value that its polynomial has at that fraction of it; with
+    ``mean`` at its mean from ``at`` to that fraction. If all are, they are in the store then, as after a MOVE.
 
     With ``adaptive`` each input that is extrapolated takes one point or one derivative less, or both, if that has the
     smaller *measured error*: the difference at the newest point from what the points before it predict, or 0.9 of the
     measured error at the point before, whichever is more. Without an older point nothing is measured. The largest
     polynomial is taken until its error is measured, and if this interval is shorter than 0.8 or longer than 1.25 of the
     last one.
+
+    With ``compensation`` an input that is held at a mean, and is extrapolated, is given so much of what it lacked over the
+    last interval in addition: ``compensation * (m - g) * h / H``, where h and H are the lengths of the last interval and of
+    the present one, g is the value given over the last one, and m is the mean of the outputs at its two ends. If no
+    value is known that was given from the point before the newest one on, that is 0.
+
+    With ``late`` the newest point counts as one at that fraction, and the one before as one at ``at``.
     """
 
     instance: int
@@ -89,30 +119,40 @@ class Fit(Instruction):
     points: int | tuple[int, ...]
     derivatives: int | tuple[int, ...]
     buffers: tuple[int, ...]
-    history: bool = False
-    held: float | None = None
-    mean: float | None = None
-    adaptive: bool = False
+    history: bool | tuple[bool, ...] = False
+    held: float | tuple[float | None, ...] | None = None
+    mean: float | tuple[float | None, ...] | None = None
+    adaptive: bool | tuple[bool, ...] = False
+    compensation: float | tuple[float, ...] = 0.0
+    late: float | tuple[float | None, ...] | None = None
 
     @property
     def is_constant(self) -> bool:
         """Whether the inputs are constant over the interval."""
-        return self.held is not None or self.mean is not None
+        return all(fitted.is_constant for fitted in self._routes)
 
-    def of_route(self, k: int) -> tuple[int, int]:
-        """Points and derivatives for the k-th route to the instance."""
-        points, derivatives = self.points, self.derivatives
-        return (
-            points[k] if isinstance(points, tuple) else points,
-            derivatives[k] if isinstance(derivatives, tuple) else derivatives,
-        )
+    def of_route(self, k: int) -> Fitted:
+        """The operands for the k-th route to the instance."""
+        return Fitted(*(v[k] if isinstance(v, tuple) else v for v in self._operands))
 
     @property
     def rows(self) -> int:
         """Coefficients of the largest of the polynomials."""
-        lengths = [len(n) for n in (self.points, self.derivatives) if isinstance(n, tuple)]
-        sizes = (self.of_route(k) for k in range(max(lengths, default=1)))
-        return max(points * (derivatives + 1) for points, derivatives in sizes)
+        return max(fitted.size for fitted in self._routes)
+
+    @property
+    def lengths(self) -> set[int]:
+        """For how many routes there are operands of their own."""
+        return {len(v) for v in self._operands if isinstance(v, tuple)}
+
+    @property
+    def _operands(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in Fitted._fields)
+
+    @property
+    def _routes(self) -> list[Fitted]:
+        """Operands of which all routes have one or the other."""
+        return [self.of_route(k) for k in range(min(self.lengths, default=1))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,12 +107,18 @@ def _fit(instruction: Fit, plan: Plan) -> tuple[str, str]:
     points = _count(instruction.points, "point")
     derivatives = _count(instruction.derivatives, "derivative")
     earlier = [f"buffer {b}" for b in instruction.buffers]
-    earlier += ["the history"] if instruction.history else []
+    earlier += [_each(instruction.history, "the history")] if _any(instruction.history) else []
     through = f"at {instruction.at:g} through {points} with {derivatives}"
     through += f", from the outputs and {', '.join(earlier)}" if earlier else ""
-    through += "" if instruction.held is None else f", held as at {instruction.held:g}"
-    through += "" if instruction.mean is None else f", held at the mean to {instruction.mean:g}"
-    through += ", or fewer by the measured error" if instruction.adaptive else ""
+    for value, words in (
+        (instruction.held, "held as at"),
+        (instruction.mean, "held at the mean to"),
+        (instruction.compensation or None, "compensated by"),
+        (instruction.late, "late, to"),
+    ):
+        through += f", {words} {_each(value)}" if _any(value) else ""
+    if _any(instruction.adaptive):
+        through += f", {_each(instruction.adaptive, 'or fewer by the measured error')}"
     return _group(Group.CONTINUOUS), f"{_routes(instruction, plan, Group.CONTINUOUS)} ({through})"
 
 
@@ -233,6 +239,22 @@ def _some(names: list[str], between: str) -> str:
 
 def _group(group: Group) -> str:
     return group.name.lower()
+
+
+def _any(operand: object) -> bool:
+    """Whether an operand of FIT says something, for one route at least."""
+    return (
+        any(operand) if isinstance(operand, tuple) else operand is not None and operand is not False
+    )
+
+
+def _each(operand: object, words: str = "") -> str:
+    """An operand of FIT, or these words where it is true; one for each route where they differ."""
+    if isinstance(operand, tuple):
+        return ", ".join(_each(part, words) for part in operand)
+    if isinstance(operand, bool):
+        return words if operand else "-"
+    return "-" if operand is None else f"{operand:g}"
 
 
 def _count(number: int | tuple[int, ...], noun: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,13 @@ class Polynomial:
     adaptive : bool
         One point or one derivative less is taken where that would have predicted the newest point better, see
         :class:`fmimaster.program.instructions.Fit`. Needs at least 2 points.
+    compensation : float, 0 to 1
+        Of an input that is held: so much of what its mean over the last interval lacked, compared with the output, is
+        given over the present one in addition. Source: Benedikt et al. (2013), NEPCE; there 1, which is unstable where
+        intervals differ in length.
+    late : bool
+        The input goes on one interval later: from the value at the last point but one to that at the newest. So it has
+        no jumps at communication points. For ``Polynomial(2, 0)`` only. Source: Gomes et al. (2017), equation (49).
 
     Of a source that publishes fewer derivatives, those that it publishes are taken. ``Polynomial(1, 0)`` holds the value,
     ``Polynomial(1, 1)`` goes on along the slope (first-order hold), ``Polynomial(2, 0)`` is the straight line through two
@@ -48,6 +55,8 @@ class Polynomial:
     held: float | None = None
     mean: bool = False
     adaptive: bool = False
+    compensation: float = 0.0
+    late: bool = False
 
     def __post_init__(self) -> None:
         if self.points < 1 or self.derivatives < 0:
@@ -71,6 +80,28 @@ class Polynomial:
                 f"Polynomial({self.points}, {self.derivatives}, adaptive=True): expected at least 2 points and the "
                 "history, because the error is measured at the newest point by those before it."
             )
+        if not 0.0 <= self.compensation <= 1.0:
+            raise OptionError(f"compensation={self.compensation:g}: expected 0 to 1.")
+        if self.compensation and not (self.is_constant and self.history):
+            raise OptionError(
+                f"Polynomial({self.points}, {self.derivatives}, compensation={self.compensation:g}): expected an input "
+                "that is held, with the history. What an input lacks that follows a polynomial is not known."
+            )
+        if self.late and (self.numbers != (2, 0) or self.held is not None or self.adaptive):
+            raise OptionError(
+                f"Polynomial({self.points}, {self.derivatives}, late=True): expected Polynomial(2, 0, late=True), which "
+                "is neither held nor adaptive."
+            )
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Points and derivatives."""
+        return self.points, self.derivatives
+
+    @property
+    def is_hold(self) -> bool:
+        """Whether the input keeps its newest value over the interval, and no more."""
+        return self.degree == 0 and not self.compensation
 
     @property
     def degree(self) -> int:
@@ -82,18 +113,37 @@ class Polynomial:
         """Whether the input is constant over the interval."""
         return self.degree == 0 or self.mean or self.held is not None
 
-    def of(self, published: int) -> tuple[int, int]:
-        """Points and derivatives for a source that publishes so many derivatives."""
-        return self.points, min(self.derivatives, published)
+    @property
+    def uses_history(self) -> bool:
+        """Whether points before the present interval serve."""
+        return self.history and self.wanted_points > 1
 
-    def mean_of(self, published: int) -> tuple[int, int]:
-        """Points and derivatives of the polynomial whose mean an FMU is given that takes none.
+    @property
+    def wanted_points(self) -> int:
+        """How many points serve: a compensation needs the one before the newest, too."""
+        return max(self.points, 2) if self.compensation else self.points
+
+    def constant(self, held: float) -> Polynomial:
+        """The value that the polynomial has at this fraction of the interval, held; itself, if it is held already."""
+        if self.mean or self.compensation or self.held is not None:
+            return self
+        if self.late:
+            return replace(self, mean=True)
+        return replace(self, held=held, adaptive=False)
+
+    def of(self, published: int) -> Polynomial:
+        """The polynomial for a source that publishes so many derivatives."""
+        return replace(self, derivatives=min(self.derivatives, published))
+
+    def mean_of(self, published: int) -> Polynomial:
+        """The polynomial whose mean an FMU is given that takes none.
 
         With derivatives it goes through the newest point alone, else through at most two: those of higher degree are less
         stable as means. Source: fmimaster, the best of five on the two masses with held inputs.
         """
         derivatives = min(self.derivatives, published)
-        return (1, derivatives) if derivatives else (min(self.points, 2), 0)
+        points = 1 if derivatives else min(self.points, 2)
+        return replace(self, points=points, derivatives=derivatives, mean=True, adaptive=False)
 
 
 HOLD = Polynomial(1, 0)
@@ -105,11 +155,47 @@ NEAREST = 0.02
 FIRST_ORDER = Polynomial(1, 1)
 """The value goes on along its present slope."""
 
+LINE = Polynomial(2, 0)
+"""The straight line through the two newest points."""
+
+QUADRATIC = Polynomial(3, 0)
+"""The parabola through the three newest points."""
+
+HERMITE = Polynomial(2, 1)
+"""The cubic through value and slope at the two newest points."""
+
+MIDPOINT = Polynomial(2, 0, held=0.5)
+"""The value that :data:`LINE` has in the middle of the interval, held. Source: fmimaster; NEPCE without recursion."""
+
+NEPCE = Polynomial(1, 0, compensation=0.5)
+"""The newest value, held, and half of what the last interval lacked: nearly energy-preserving coupling element, damped.
+Source: Benedikt et al. (2013)."""
+
+INTERPOLATED = Polynomial(2, 0, late=True)
+"""From the value before to the newest: no jumps, late by one interval. Source: Gomes et al. (2017), equation (49)."""
+
 ADAPTIVE = Polynomial(2, 2, adaptive=True)
 """The quintic through value and two derivatives at two points, lowered where that is better by the measured error."""
 
+KINDS: Mapping[str, Polynomial] = {
+    "hold": HOLD,
+    "midpoint": MIDPOINT,
+    "nepce": NEPCE,
+    "linear": LINE,
+    "quadratic": QUADRATIC,
+    "interpolated": INTERPOLATED,
+    "first-order": FIRST_ORDER,
+    "hermite": HERMITE,
+    "adaptive": ADAPTIVE,
+}
+"""By the names that the command line takes."""
+
 MOST_CANDIDATES = 4
 """Of an adaptive polynomial."""
+
+MOST_GIVEN = 4
+"""Held values that are remembered for each input that is compensated: of the last interval, of the present one, and of
+two that may have been tried and undone."""
 
 FADING = 0.9
 """A measured error counts by so much less from point to point. With :data:`STEADY` the best of nine settings on the two

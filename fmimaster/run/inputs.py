@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import Route
 from fmimaster.plan.plan import Plan
-from fmimaster.program.instructions import Fit
+from fmimaster.program.instructions import Fit, Fitted
 from fmimaster.program.polynomial import (
     FADING,
     NEAREST,
@@ -78,37 +78,94 @@ def fitted(
     routes: Sequence[Route], store: ValueStore, begin: float, end: float, fit: Fit
 ) -> Polynomials:
     """Polynomials of all routes of an instance over an interval; those of one source go through the same points."""
-    centre = begin + fit.at * (end - begin)
-    nearest = NEAREST * (end - begin)
+    length = end - begin
+    centre = begin + fit.at * length
     coefficients = np.zeros((fit.rows, sum(w.target.stop - w.target.start for w in routes)))
-    earlier = [store.buffers[b] for b in fit.buffers] + (store.history if fit.history else [])
-    courses, at = store.courses, 0
+    buffers, courses, at = [store.buffers[b] for b in fit.buffers], store.courses, 0
     for k, route in enumerate(routes):
         n, wanted = route.target.stop - route.target.start, fit.of_route(k)
-        points = _Points(route, store, earlier, wanted, nearest, fit.adaptive)
-        if fit.adaptive and points.newest <= centre:
+        points = _Points(
+            route,
+            store,
+            buffers + (store.history if wanted.history else []),
+            wanted,
+            NEAREST * length,
+        )
+        is_ahead = points.newest > centre
+        if wanted.adaptive and not is_ahead:
             errors, measured = courses.errors[fit.instance], courses.measured[fit.instance]
             parts = []
             for e in range(n):
                 chosen = _measured_best(
-                    points, wanted, e, errors[at + e], end - centre, measured, at + e
+                    points, wanted[:2], e, errors[at + e], end - centre, measured, at + e
                 )
                 parts.append(hermite(*points.through(*chosen, slice(e, e + 1)), centre))
         else:
-            parts = [hermite(*points.through(*wanted, slice(0, n)), centre)]
+            times, samples = points.through(*wanted[:2], slice(0, n))
+            if wanted.late is not None and len(times) > 1:
+                times = [begin + wanted.late * length, centre]
+            parts = [hermite(times, samples, centre)]
+        first = at
         for part in parts:
             part *= route.transformation.factor
             part[0] += route.transformation.offset
+            if wanted.held is not None:
+                part = evaluate(part, (begin + wanted.held * length) - centre)[np.newaxis]
+            elif wanted.mean is not None:
+                part = mean(part, (begin + wanted.mean * length) - centre)[np.newaxis]
             width = part.shape[1]
             coefficients[: len(part), at : at + width] = part
             at += width
-    if fit.held is not None:
-        middle = begin + fit.held * (end - begin)
-        coefficients = evaluate(coefficients, middle - centre)[np.newaxis]
-    if fit.mean is not None:
-        last = begin + fit.mean * (end - begin)
-        coefficients = mean(coefficients, last - centre)[np.newaxis]
-    return Polynomials(coefficients, centre)
+        if wanted.compensation and wanted.mean is not None and not is_ahead:
+            last = (begin + wanted.mean * length) - centre
+            for w in range(first, at):
+                coefficients[0, w] = _compensated(
+                    points,
+                    w - first,
+                    coefficients.item(0, w),
+                    wanted.compensation,
+                    last,
+                    courses.given[fit.instance][w],
+                    courses.given_from[fit.instance][w],
+                )
+    return Polynomials(coefficients[:1] if fit.is_constant else coefficients, centre)
+
+
+def _compensated(
+    points: _Points,
+    element: int,
+    value: float,
+    compensation: float,
+    length: float,
+    given: NDArray[np.float64],
+    given_from: NDArray[np.float64],
+) -> float:
+    """A held value, and what the input lacked over the last interval in addition, see FIT; the sum is remembered.
+
+    Parameters
+    ----------
+    length : float
+        Of the present interval in s.
+    given, given_from : shape (MOST_GIVEN,)
+        Values that were given, and from which times in s on.
+    """
+    now, place, e = points.newest, 0, slice(element, element + 1)
+    for k in range(len(given)):
+        if given_from[k] == now:
+            place = k
+            break
+        if not given_from[k] >= given_from[place]:  # the oldest, or one that is not used yet
+            place = k
+    before = points.times[1] if len(points.times) > 1 else np.nan
+    for k in range(len(given)):
+        if given_from[k] == before:
+            transformation = points.route.transformation
+            middle = (points.sample(1, 0, e).item() + points.sample(0, 0, e).item()) / 2.0
+            lacked = (transformation.factor * middle + transformation.offset) - given.item(k)
+            value = value + compensation * lacked * (now - before) / length
+            break
+    given[place], given_from[place] = value, now
+    return value
 
 
 class _Points:
@@ -118,12 +175,11 @@ class _Points:
     ----------
     earlier
         Copies of the outputs, beside those in the store.
-    wanted
-        Numbers of points and of derivatives.
+    fitted : Fitted
+        Numbers of points and of derivatives. An adaptive polynomial needs one more point, by which errors are measured, a
+        compensation that before the newest one.
     nearest
         Points that are nearer to each other, in s, are one.
-    adaptive : bool
-        Whether one more point is wanted, by which errors are measured.
 
     Attributes
     ----------
@@ -136,12 +192,13 @@ class _Points:
         route: Route,
         store: ValueStore,
         earlier: Sequence[OutputCopy],
-        wanted: tuple[int, int],
+        fitted: Fitted,
         nearest: float,
-        adaptive: bool,
     ) -> None:
-        j, self._wanted = route.link.source, wanted
-        most = wanted[0] + adaptive
+        j, self._wanted, self.route = route.link.source, fitted[:2], route
+        most = max(fitted.points + fitted.adaptive, 2 if fitted.compensation else 1)
+        if fitted.late is not None:
+            nearest = 0.0  # its points are put elsewhere
         points = [(store.read.item(j), store.outputs)]
         near: list[tuple[float, Any]] = []
         for values, read in earlier:
@@ -176,7 +233,8 @@ class _Points:
         self, points: int, derivatives: int, elements: slice, first: int = 0
     ) -> tuple[list[float], list[list[NDArray[np.float64]]]]:
         """Times of so many points from the first on, and value and derivatives of these elements at each."""
-        near = self.near if first == 0 and (points, derivatives) == self._wanted else []
+        is_whole = first == 0 and points > 1 and (points, derivatives) == self._wanted
+        near = self.near if is_whole else []
         points -= bool(near)
         if len(self._slots) <= derivatives:
             points, near, derivatives = 1, [], 0

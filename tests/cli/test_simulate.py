@@ -249,7 +249,7 @@ def test_a_streamed_file_has_the_bytes_of_one_that_is_written_at_the_end(
 
 def test_inputs_that_mean_nothing_are_told(run: Run, dahlquist: Path) -> None:
     message = run("simulate", dahlquist, "--inputs", "frist-order").error
-    assert "expected hold, first-order, adaptive, or POINTS,DERIVATIVES" in message
+    assert "hermite, adaptive, or POINTS,DERIVATIVES" in message
     assert "Did you mean 'first-order'?" in message
 
 

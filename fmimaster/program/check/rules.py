@@ -13,6 +13,7 @@ from fmimaster.program.instructions import (
     Correct,
     Derive,
     Fit,
+    Fitted,
     Get,
     Instruction,
     Keep,
@@ -99,17 +100,13 @@ class Rules:
         i = instruction.instance
         self.has_inputs(i, Group.CONTINUOUS)
         routes = self.plan.routes[i, Group.CONTINUOUS]
-        for numbers in (instruction.points, instruction.derivatives):
-            if isinstance(numbers, tuple) and len(numbers) != len(routes):
-                self.fail(
-                    f"{len(numbers)} numbers of points or derivatives for {len(routes)} connected inputs of {self.name(i)}"
-                )
-        for points, derivatives in {instruction.of_route(k) for k in range(len(routes))}:
-            size = points * (derivatives + 1)
-            if not 1 <= points <= MOST_POINTS or not 1 <= size <= MOST_COEFFICIENTS:
-                self.fail(
-                    f"no polynomial can be fitted through {points} points with {derivatives} derivatives"
-                )
+        for length in instruction.lengths - {len(routes)}:
+            self.fail(
+                f"operands for {length} connected inputs of {self.name(i)}, which has {len(routes)}"
+            )
+        every = {instruction.of_route(k) for k in range(len(routes))}
+        for fitted in every:
+            self._fitted(fitted, instruction)
         if not (self.plan.instances[i].takes_polynomials or instruction.is_constant):
             self.fail(
                 f"{self.name(i)} cannot take polynomials (canInterpolateInputs and providesIntermediateUpdate are false)"
@@ -117,17 +114,29 @@ class Rules:
         for buffer in instruction.buffers:
             if buffer not in self.knowledge.kept:
                 self.fail(f"buffer {buffer} is used, but nothing has been kept in it")
-        if instruction.history and not self.history:
+        if any(fitted.history for fitted in every) and not self.history:
             self.fail("there is no history")
-        if instruction.held is not None and not 0.0 <= instruction.held <= 1.0:
-            self.fail(f"held at {instruction.held:g}: expected a fraction of the interval")
-        if instruction.mean is not None and not instruction.at < instruction.mean <= 1.0:
-            self.fail(
-                f"mean to {instruction.mean:g}: expected a fraction of the interval after {instruction.at:g}"
-            )
-        if instruction.adaptive and (instruction.buffers or not instruction.history):
-            self.fail("an adaptive polynomial goes through the history, and no buffers")
         self.note(i, moved=self.instances[i].moved | {Group.CONTINUOUS})
+
+    def _fitted(self, fitted: Fitted, instruction: Fit) -> None:
+        """The operands of FIT for one route."""
+        if not 1 <= fitted.points <= MOST_POINTS or not 1 <= fitted.size <= MOST_COEFFICIENTS:
+            self.fail(
+                f"no polynomial can be fitted through {fitted.points} points with {fitted.derivatives} derivatives"
+            )
+        if fitted.held is not None and not 0.0 <= fitted.held <= 1.0:
+            self.fail(f"held at {fitted.held:g}: expected a fraction of the interval")
+        for word, end in (("mean", fitted.mean), ("late", fitted.late)):
+            if end is not None and not instruction.at < end <= 1.0:
+                self.fail(
+                    f"{word} to {end:g}: expected a fraction of the interval after {instruction.at:g}"
+                )
+        if fitted.adaptive and (instruction.buffers or not fitted.history):
+            self.fail("an adaptive polynomial goes through the history, and no buffers")
+        if fitted.compensation and (fitted.mean is None or not fitted.history):
+            self.fail("a compensated input is held at a mean, with the history")
+        if fitted.late is not None and (fitted.points, fitted.derivatives) != (2, 0):
+            self.fail("a late input goes through 2 points with 0 derivatives")
 
     def has_inputs(self, i: int, group: Group) -> None:
         if group not in _MOVED:

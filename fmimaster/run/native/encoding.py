@@ -176,13 +176,21 @@ class Encoder:
 
     def _fit(self, fit: Fit) -> Fields:
         lender, n = self._lender, len(fit.buffers)
-        n_copies = n + (len(lender.store.history) if fit.history else 0)
-        routes = self.plan.routes[fit.instance, Group.CONTINUOUS]
-        elements = [fit.of_route(k) for k, route in enumerate(routes) for _ in range(route.size)]
-        lists = (fit.buffers, [points for points, _ in elements], [order for _, order in elements])
-        numbers = [lender.lent(ffi.new("int[]", n)) for n in lists]
-        held, mean = (nan if fraction is None else fraction for fraction in (fit.held, fit.mean))
-        fields = (fit.rows, n, n_copies, *numbers, held, mean, fit.adaptive)
+        buffers = lender.lent(ffi.new("int[]", fit.buffers))
+        inputs = [
+            {
+                **{
+                    name: nan if v is None else v
+                    for name, v in wanted._asdict().items()
+                    if name != "history"
+                },
+                "n_copies": n + (len(lender.store.history) if wanted.history else 0),
+            }
+            for k, route in enumerate(self.plan.routes[fit.instance, Group.CONTINUOUS])
+            for wanted in [fit.of_route(k)] * route.size
+        ]
+        each = lender.lent(ffi.new("fm_fitted[]", inputs))
+        fields = (fit.rows, fit.is_constant, n, buffers, each)
         set_ = Set(fit.instance, Group.CONTINUOUS)
         lender.kernel.fits = True
         self._make_scratch(fit)

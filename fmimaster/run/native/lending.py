@@ -132,8 +132,9 @@ class Lender:
         k.centre = self.doubles(courses.centre)
         coefficients = [self.doubles(array) for array in courses.coefficients]
         k.coefficients = self.lent(ffi.new("double *[]", coefficients))
-        k.errors = self.lent(ffi.new("double *[]", [self.doubles(a) for a in courses.errors]))
-        k.measured = self.lent(ffi.new("double *[]", [self.doubles(a) for a in courses.measured]))
+        for name in ("errors", "measured", "given", "given_from"):
+            arrays = [self.doubles(array) for array in getattr(courses, name)]
+            setattr(k, name, self.lent(ffi.new("double *[]", arrays)))
 
     def _lend_routes(self) -> None:
         """The routes of continuous inputs for polynomials, element by element, with the derivatives of the outputs."""
