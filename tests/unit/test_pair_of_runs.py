@@ -1,0 +1,69 @@
+"""Two runs, the second with half the steps: differences, and values extrapolated to steps of length 0."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fmimaster import FixedStep, Halved, OptionError, Ramp, Results
+from fmimaster.accuracy.pair import Pair, half
+
+COARSE = np.linspace(0.0, 1.0, 11)
+FINE = np.linspace(0.0, 1.0, 21)
+
+
+def rows(time: np.ndarray, error: float) -> Results:
+    """``sin(t)`` with an error that grows over time, in m."""
+    return Results(time=time, columns={"a.y": np.sin(time) + error * time}, units={"a.y": "m"})
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_the_difference_is_the_error_of_the_fine_run(order: int) -> None:
+    pair = Pair(rows(COARSE, 2.0**order * 1e-3), rows(FINE, 1e-3), ["a.y"], order)
+    (found,) = pair.differences()
+    assert found.largest == pytest.approx(1e-3)
+    assert (found.time, found.unit) == (1.0, "m")
+    # the root mean square of 1e-3 * t over 0..1 by the trapezoidal rule, whose error is step**2 / 6
+    assert found.rms == pytest.approx(1e-3 * np.sqrt(1 / 3 + 0.1**2 / 6))
+    assert found.relative == found.rms / (np.sin(1.0) + 1e-3)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_extrapolated_values_have_no_error_of_that_order(order: int) -> None:
+    pair = Pair(rows(COARSE, 2.0**order * 1e-3), rows(FINE, 1e-3), ["a.y"], order)
+    assert pair.extrapolated()["a.y"] == pytest.approx(np.sin(FINE), abs=1e-15)
+
+
+def test_rows_at_events_do_not_count() -> None:
+    coarse = Results(time=[0.0, 1.0, 1.0, 2.0], columns={"y": [0.0, 5.0, -5.0, 0.0]})
+    fine = Results(time=[0.0, 0.5, 1.0, 1.5, 2.0], columns={"y": [0.0, 0.1, 0.1, 0.1, 0.0]})
+    assert Pair(coarse, fine, ["y"]).differences()[0].largest == 0.0
+
+
+def test_the_worst_column_comes_first_and_nan_is_worse_than_any() -> None:
+    coarse = Results(time=[0.0, 1.0], columns={"a": [1.0, 1.0], "b": [1.0, 1.0], "c": [1.0, 1.0]})
+    values = {"a": [1.0, 1.1], "b": [1.0, 1.5], "c": [1.0, np.nan]}
+    found = Pair(coarse, Results(time=[0.0, 1.0], columns=values), ["*"]).differences()
+    assert [d.name for d in found] == ["c", "b", "a"]
+
+
+def test_elements_of_arrays_are_columns_of_their_own() -> None:
+    coarse = Results(time=[0.0, 1.0], columns={"x": [[1.0, 1.0], [1.0, 1.0]]}, units={"x": "m"})
+    fine = Results(time=[0.0, 1.0], columns={"x": [[1.0, 1.0], [1.0, 2.0]]}, units={"x": "m"})
+    worst, other = Pair(coarse, fine, ["x"]).differences()
+    assert (worst.name, worst.unit, worst.largest, other.largest) == ("x[2]", "m", 1.0, 0.0)
+
+
+def test_runs_without_common_points_are_refused() -> None:
+    with pytest.raises(OptionError, match="fewer than two communication points in common"):
+        Pair(rows(COARSE, 0.0), rows(COARSE + 0.01, 0.0), ["a.y"])
+
+
+def test_a_fixed_step_is_halved_on_its_grid() -> None:
+    assert half(FixedStep("1/60"), rows(COARSE, 0.0)).exact_size == Fraction(1, 120)
+
+
+def test_other_steps_are_halved_where_they_were() -> None:
+    assert half(Ramp(0.1), rows(COARSE, 0.0)) == Halved(times=tuple(COARSE))
