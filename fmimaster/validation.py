@@ -312,7 +312,7 @@ def _size(system: System) -> int:
 
 
 def _part(system: System, chosen: Iterator[bool]) -> System:
-    """The system with those of its connections, parameters, shared events and power bonds that are chosen, one after the other."""
+    """The system with the chosen ones of its connections, parameters, shared events and power bonds, in turn."""
 
     def component(whole: Component) -> Component:
         return replace(whole, parameters=tuple(p for p in whole.parameters if next(chosen)))

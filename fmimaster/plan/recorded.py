@@ -39,6 +39,11 @@ class Recorded:
     """Of a clocked variable: type and elements in the rows of the clocks of which one must be active, or there is no value;
     None if there is always one."""
 
+    @property
+    def is_signal(self) -> bool:
+        """Whether it is no variable of an instance, but computed by the run."""
+        return self.instance is None
+
 
 class Chosen(NamedTuple):
     """A variable that is recorded, before it has a place."""

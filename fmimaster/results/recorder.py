@@ -34,6 +34,11 @@ class Column(Protocol):
     @property
     def unit(self) -> str: ...
     @property
+    def is_signal(self) -> bool:
+        """Whether it is no output of an FMU, but computed by the run."""
+        ...
+
+    @property
     def present(self) -> tuple[Hashable, tuple[int, ...]] | None:
         """Type and elements of the flags of which one must be true, or there is no value; None if there is always one."""
         ...
@@ -95,12 +100,12 @@ class Recorder:
         """
         bad = None if self._allow_nan else self._first_not_finite(block)
         if bad is not None:
-            row, name, what = bad
+            row, name, what, others = bad
             times_before, block_before = times[:row], {k: v[:row] for k, v in block.items()}
             self._append(times_before, block_before)
             raise NotANumberError(
-                f"Output '{name}' is {what} at t = {times[row]:.12g} s. Check the parameters and inputs of its FMU, or "
-                "try a smaller step size; allow_nan (--allow-nan) lets NaN and infinity pass.",
+                f"Output '{name}' is {what} at t = {times[row]:.12g} s{others}. Check the parameters and inputs of its "
+                "FMU, or try a smaller step size; allow_nan (--allow-nan) lets NaN and infinity pass.",
                 time=float(times[row]),
             )
         self._append(times, block)
@@ -168,19 +173,29 @@ class Recorder:
             self._values[kind][self._kept : end] = values
         self._kept = end
 
-    def _first_not_finite(self, block: Block) -> tuple[int, str, str] | None:
-        """First row with a value that is not finite, the name of the first column that has it there, and what it is."""
+    def _first_not_finite(self, block: Block) -> tuple[int, str, str, str] | None:
+        """First row with a value that is not finite, the name of the first column that has it there, what it is, and the
+        signals of the run that follow from it, in words."""
         found = []
         for kind, values in block.items():
             if values.dtype.kind != "f" or (finite := np.isfinite(values)).all():
                 continue
             row = int(finite.all(axis=1).argmin())
-            for column in self._columns:
-                if column.type == kind and not finite[row, column.column].all():
-                    is_nan = np.isnan(values[row, column.column]).any()
-                    found.append((row, column.name, "NaN" if is_nan else "infinite"))
-                    break
+            wrong = [
+                column
+                for column in self._columns
+                if column.type == kind and not finite[row, column.column].all()
+            ]
+            is_nan = np.isnan(values[row, wrong[0].column]).any()
+            what = "NaN" if is_nan else "infinite"
+            found.append((row, wrong[0].name, what, _also(wrong[1:])))
         return min(found, default=None)
+
+
+def _also(columns: Sequence[Column]) -> str:
+    """Which signals of the run, such as the power of a bond, are not finite either."""
+    names = [column.name for column in columns if column.is_signal]
+    return f", and so is '{names[0]}'" if names else ""
 
 
 def _row_bytes(columns: Sequence[Column]) -> int:

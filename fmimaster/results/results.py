@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmimaster.errors import OptionError
 from fmimaster.results.csv import read_csv, write_csv
+from fmimaster.results.statistics import BondStatistics
 from fmimaster.results.table import Table
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)
 class Results(Table):
     """The outcome of a run: an immutable table. Parameters as of :class:`fmimaster.results.table.Table`."""
+
+    @property
+    def power_bonds(self) -> tuple[BondStatistics, ...]:
+        """What the coupling did to the energy of each power bond, the worst one first."""
+        return self.statistics.power_bonds
 
     def to_pandas(self) -> Any:
         """``pandas.DataFrame`` with time as its index; array columns are expanded."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fmimaster.visible import in_a_line
@@ -52,6 +53,57 @@ class LoopStatistics:
         return f"loop of {in_a_line(shown)}: solved {times} in {sweeps}, at most {self.most_sweeps} for one solution"
 
 
+@dataclass(frozen=True, slots=True)
+class BondStatistics:
+    """What the coupling did to the energy of a power bond during a run.
+
+    Half the residual power is the mean local error of the powers of both ends. It is no bound of the error of the run,
+    which accumulates.
+
+    Source: Sadjina et al. (2017), eq. (7) to (10).
+    """
+
+    name: str
+    mean_error: float
+    """Mean of half the absolute residual power in W."""
+    residual_energy: float
+    """In J; positive if the coupling has created energy."""
+    transmitted_energy: float
+    """In J, from the first component to the second one."""
+    largest_residual: float
+    """Largest absolute residual power at the end of a step in W."""
+    largest_at: float
+    """When it was found, in s."""
+    scale: float | None = None
+    """Energy in J that is large in the system."""
+
+    @property
+    def share(self) -> float | None:
+        """Residual energy as a share of the scale; None if the bond has none."""
+        return None if self.scale is None else self.residual_energy / self.scale
+
+    def row(self) -> tuple[str, ...]:
+        """For the end of a run, under the titles of :data:`BOND_TITLES`."""
+        return (
+            in_a_line(self.name),
+            f"{self.mean_error:.4g} W",
+            f"{self.residual_energy:.4g} J",
+            "-" if self.share is None else f"{self.share:.2%}",
+            f"{self.largest_residual:.4g} W",
+            f"{self.largest_at:.6g} s",
+        )
+
+
+BOND_TITLES = (
+    "power bond",
+    "mean |residual|/2",
+    "residual energy",
+    "of scale",
+    "largest residual",
+    "at",
+)
+"""Titles of the rows of power bonds."""
+
 MOST_NAMES = 8
 """Variables of a loop that are named; of more, the line has the number."""
 
@@ -78,9 +130,11 @@ class Statistics:
     """Events that the run has let happen or located."""
     loops: tuple[LoopStatistics, ...] = ()
     """Of the algebraic loops that were solved; each in all modes together."""
+    power_bonds: tuple[BondStatistics, ...] = ()
+    """Sorted by mean error, the worst one first."""
 
     def lines(self) -> list[str]:
-        """Summary for the end of a run: one line of totals, a row per instance, loops, warnings, notes.
+        """Summary for the end of a run: one line of totals, a row per instance and per power bond, loops, warnings, notes.
 
         Events, and how often instances were restored, are listed if there were any.
 
@@ -100,13 +154,22 @@ class Statistics:
                 (in_a_line(one.name), str(one.calls), f"{one.seconds:.3f}", share, *restores)
             )
         if self.instances:
-            first, *others = (max(map(len, cells)) for cells in zip(*rows, strict=True))
-            for name, *numbers in rows:
-                cells = (f"  {cell:>{w}}" for cell, w in zip(numbers, others, strict=True))
-                lines.append(f"{name:<{first}}" + "".join(cells))
+            lines += _aligned(rows)
+        if self.power_bonds:
+            lines += _aligned([BOND_TITLES, *(bond.row() for bond in self.power_bonds)])
         lines += [loop.line() for loop in self.loops]
         lines += [f"warning: {warning}" for warning in self.warnings]
         return lines + [f"note: {note}" for note in self.notes]
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows as lines: the first cells to the left, all others to the right."""
+    first, *others = (max(map(len, cells)) for cells in zip(*rows, strict=True))
+    lines = []
+    for name, *numbers in rows:
+        cells = (f"  {cell:>{w}}" for cell, w in zip(numbers, others, strict=True))
+        lines.append(f"{name:<{first}}" + "".join(cells))
+    return lines
 
 
 NO_RUN = Statistics(steps=0, attempts=0, rejections=0, seconds=0.0)

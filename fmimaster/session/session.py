@@ -31,6 +31,7 @@ from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
+from fmimaster.session.bond_statistics import bond_statistics
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.row_keeper import RowKeeper
 from fmimaster.session.stop_request import RunStopped, StopRequest
@@ -269,6 +270,7 @@ class Session:
             notes=self.prepared.notes,
             events=self.state.event_log.count,
             loops=self._loops(),
+            power_bonds=bond_statistics(self.plan, self.executor.store, self.start.seconds),
         )
         rows = self.rows.recorder.results(statistics)
         return replace(

@@ -104,12 +104,12 @@ def _resolved(
     bond: PowerBond, models: Mapping[str, Model], feeds: Mapping[tuple[int, str], Feed]
 ) -> ResolvedPowerBond:
     first, second = (_ends(bond, port, models) for port in bond.ports)
-    between = _crosswise(bond, first, second, feeds), _crosswise(bond, second, first, feeds)
     watts, warnings = list[float](), list[str]()
     for port, end in zip(bond.ports, (first, second), strict=True):
         watt, warning = _watt(bond, port, end)
         watts.append(watt)
         warnings += [warning] if warning else []
+    between = _crosswise(bond, first, second, feeds), _crosswise(bond, second, first, feeds)
     weights = [p.sign * w for p, w in zip(bond.ports, watts, strict=True)]
     crosswise = [w * k.transformation.factor for w, k in zip(weights, between, strict=True)]
     if not isclose(crosswise[0], -crosswise[1], rel_tol=_ROUNDING):

@@ -32,6 +32,7 @@ class Column(NamedTuple):
     shape: tuple[int, ...] = ()
     unit: str = ""
     present: tuple[str, tuple[int, ...]] | None = None
+    is_signal: bool = False
 
 
 COLUMNS = (Column("x", "float", slice(0, 1), unit="m"), Column("m", "float", slice(1, 5), (2, 2)))
