@@ -75,7 +75,7 @@ class Session:
         self.programs = prepared.programs
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
-        instances = self._instantiated(loader)
+        self.instances = instances = self._instantiated(loader)
         self.executor: Executor = choose_executor(plan, settings.backend)(
             plan,
             instances,

@@ -41,7 +41,8 @@ ALLOWED["validation"] = BELOW_SIMULATION
 # what stands above the front door uses what it takes and returns; it executes nothing and knows no FMI version
 PUBLIC = BELOW_SIMULATION - {"kernel"} | {"simulation", "validation"}
 ALLOWED["optimization"] = PUBLIC
-PUBLIC = PUBLIC | {"optimization"}
+ALLOWED["stability"] = PUBLIC
+PUBLIC = PUBLIC | {"optimization", "stability"}
 ALLOWED["api"] = PUBLIC
 ALLOWED["__init__"] = PUBLIC | {"api"}
 ALLOWED["sweep"] = PUBLIC | {"__init__"}

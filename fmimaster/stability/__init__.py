@@ -1,0 +1,1 @@
+"""Whether a coupled system is stable at a step size, found from its FMUs."""

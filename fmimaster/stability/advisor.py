@@ -1,0 +1,208 @@
+"""Step sizes at which a coupled system is stable, found from its FMUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from fmimaster.errors import FmimasterError, OptionError, SimulationError
+from fmimaster.fmu.load import Loader
+from fmimaster.preparation import prepare
+from fmimaster.settings import Settings
+from fmimaster.stability.experiments import Experiments
+from fmimaster.stability.linear_fmu import MOST_STEPS
+from fmimaster.stability.responses import Responses
+from fmimaster.stability.spectrum import Spectrum
+from fmimaster.stability.step_map import StepMap
+
+RANGE = 100.0
+"""Step sizes are tried from a part of the run's to a multiple of it."""
+
+_RATIO = 1.25
+"""From one step size that is tried to the next one."""
+
+_PRECISION = 1e-6
+"""Relative distance of the largest stable step from one that is unstable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Between which step sizes a system becomes unstable.
+
+    Attributes
+    ----------
+    stable : float or None
+        In s; all smaller ones that were tried are stable. None if no stable one was found.
+    unstable : float or None
+        In s; the next one that was tried. None if no unstable one was found.
+    """
+
+    stable: float | None
+    unstable: float | None
+
+    @property
+    def step(self) -> float | None:
+        """The largest stable step in s; None if it was not found."""
+        return None if self.unstable is None else self.stable
+
+
+@dataclass(frozen=True, slots=True)
+class FmuFacts:
+    """What was found about one FMU.
+
+    Attributes
+    ----------
+    name : str
+    states : int
+        That its inputs reach and its outputs show.
+    deviation : float
+        By how much responses to pulses of different sizes differ, relatively: 0 for a linear FMU.
+    """
+
+    name: str
+    states: int
+    deviation: float
+
+
+class Advisor:
+    """Says at which communication step sizes a system is stable. A context manager.
+
+    The FMUs are stepped alone with pulses at their inputs. From the responses come linear models, on which the program of
+    the run is executed. So the answer holds for the algorithm and the inputs of the settings, for small changes around one
+    point of the run, and for communication steps of one size.
+
+    Parameters
+    ----------
+    settings : Settings
+    at : float, optional
+        Time in s of the point; the start if left out.
+    longest : float, optional
+        Longest step in s that is tried; if left out 100 times that of the settings, but not more than the whole run.
+
+    Attributes
+    ----------
+    size : float
+        Communication step size of the settings in s; the largest one if it varies.
+    start : float
+        Time in s of the point.
+
+    Raises
+    ------
+    InputError, ProgramError, SimulationError
+        If the system cannot be simulated up to that point.
+    OptionError
+        If a step is no linear map, as with inputs that adapt.
+    """
+
+    def __init__(
+        self, settings: Settings, *, at: float | None = None, longest: float | None = None
+    ) -> None:
+        with Loader() as loader:
+            self._prepared = prepared = prepare(settings, loader)
+        schedule = prepared.schedule
+        self.size = size = float(schedule.rule.exact_size)
+        whole = float(schedule.stop - schedule.start)
+        if longest is not None and not longest > 0.0:
+            raise OptionError(f"longest: {longest:g} s, expected a positive number.")
+        self.longest = max(size, min(RANGE * size, whole)) if longest is None else longest
+        start = float(schedule.start) if at is None else at
+        needed = start + (MOST_STEPS + 1) * self.longest
+        later = settings
+        if needed > float(schedule.stop):  # FMUs may refuse to step beyond the stop time
+            later = replace(settings, stop_time=needed)
+        self._experiments = Experiments(later, at)
+        self.start = self._experiments.start
+        n = len(prepared.plan.instances)
+        self._responses = [Responses(self._experiments, i) for i in range(n)]
+        self._spectra: dict[float, Spectrum] = {}
+        self.fmus: tuple[FmuFacts, ...] = ()
+
+    def __enter__(self) -> Advisor:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._experiments.close()
+
+    def spectrum(self, size: float) -> Spectrum:
+        """The eigenvalues of a step of this size in s.
+
+        Raises
+        ------
+        SimulationError
+            If an FMU does not do such steps, or no linear model fits it.
+        """
+        if size not in self._spectra:
+            try:
+                step = StepMap(self._experiments, self._responses, self._prepared, size)
+                self._spectra[size] = Spectrum.of(step.matrix(), size)
+            except SimulationError:
+                self._experiments.renew()  # an FMU that has failed cannot be stepped any more
+                raise
+            self.fmus = tuple(
+                FmuFacts(fmu.name, fmu.states, fmu.noise) for fmu in step.models if fmu.inputs
+            )
+        return self._spectra[size]
+
+    def spectra(self) -> tuple[Spectrum, ...]:
+        """Those that were computed so far, the smallest step first."""
+        return tuple(self._spectra[size] for size in sorted(self._spectra))
+
+    def limit(self) -> Limit:
+        """Find the largest stable step: longer ones than that of the run are tried if that is stable, else shorter ones.
+
+        Raises
+        ------
+        SimulationError
+            If the step of the run cannot be judged.
+        """
+        stable = self.spectrum(self.size).is_stable
+        last = self.size
+        for size in self._tried(stable):
+            try:
+                now = self.spectrum(size).is_stable
+            except SimulationError:
+                break
+            if now != stable:
+                return self._between(*((last, size) if stable else (size, last)))
+            last = size
+        return Limit(last, None) if stable else Limit(None, last)
+
+    def _tried(self, upwards: bool) -> Iterator[float]:
+        size = self.size
+        if upwards:
+            while size < self.longest:
+                size = min(_RATIO * size, self.longest)
+                yield size
+        else:
+            while size > self.size / RANGE:
+                size /= _RATIO
+                yield size
+
+    def _between(self, stable: float, unstable: float) -> Limit:
+        while unstable - stable > _PRECISION * unstable:
+            middle = (stable + unstable) / 2
+            if self.spectrum(middle).is_stable:
+                stable = middle
+            else:
+                unstable = middle
+        return Limit(stable, unstable)
+
+
+def largest_stable_step(settings: Settings) -> float | None:
+    """The largest communication step in s at which a system is stable near its start; None if it cannot be had.
+
+    See Also
+    --------
+    Advisor : which tells more.
+    """
+    try:
+        with Advisor(settings) as advisor:
+            return advisor.limit().step
+    except FmimasterError:
+        return None

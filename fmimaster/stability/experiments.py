@@ -1,0 +1,156 @@
+"""FMUs of a system that are stepped alone from one point of a run, again and again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import TracebackType
+
+from fmimaster.control.instant import exact
+from fmimaster.errors import OptionError, SimulationError
+from fmimaster.fmu.load import Loader
+from fmimaster.plan.layout import Group
+from fmimaster.preparation import prepare
+from fmimaster.program.instructions import Fit, Get, Move, Program, Restore, Save, Set, Step
+from fmimaster.session.session import Session
+from fmimaster.settings import Settings
+
+
+class Experiments:
+    """The FMUs of a system at one point of a run, from which each can be stepped alone. A context manager.
+
+    An FMU that can get and set its state is put back to that point before each experiment. If one cannot, the run is
+    repeated up to that point.
+
+    Parameters
+    ----------
+    settings : Settings
+    at : float, optional
+        Time in s of the point; the start if left out.
+
+    Attributes
+    ----------
+    prepared : Prepared
+    start : float
+        Time in s of the point.
+    values : DataType → array
+        All values at the point.
+    executor : Executor
+
+    Raises
+    ------
+    InputError, ProgramError, SimulationError
+        If the system cannot be simulated up to that point.
+    """
+
+    def __init__(self, settings: Settings, at: float | None = None) -> None:
+        self._settings, self._at = settings, at
+        self._loader = Loader(logging_on=settings.fmi_logging)
+        try:
+            self.prepared = prepare(settings, self._loader)
+            self._refuse_nonlinear()
+            self._states = [
+                i.model.capabilities.can_get_and_set_fmu_state for i in self.prepared.plan.instances
+            ]
+            self._session: Session | None = None
+            self._begin()
+        except BaseException:
+            self._loader.close()
+            raise
+
+    def __enter__(self) -> Experiments:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free all FMUs."""
+        self._loader.close()
+
+    def renew(self) -> None:
+        """Make new instances, after one has failed."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """Bring new instances to the point, and save their states."""
+        plan, programs = self.prepared.plan, self.prepared.programs
+        if self._session is not None:
+            for instance in self._session.instances:
+                instance.free()
+        n = len(plan.instances)
+        programs = replace(programs, n_places=programs.n_places + 2 * n)
+        first = programs.n_places - 2 * n
+        prepared = replace(self.prepared, programs=programs)
+        self._session = session = Session(prepared, self._loader, self._settings)
+        goes_on, schedule = session.initialize(), prepared.schedule
+        at = schedule.start if self._at is None else exact(self._at)
+        if not schedule.start <= at <= schedule.stop:
+            raise OptionError(
+                f"at: {float(at):g} s is not between the start and the stop time of the run, {float(schedule.start):g} "
+                f"and {float(schedule.stop):g} s."
+            )
+        if goes_on and at > schedule.start:
+            session.advance(schedule.instant(at))
+        self.start = session.time
+        self.executor, self._used = session.executor, set[int]()
+        fed = [i for i in range(n) if (i, Group.CONTINUOUS) in plan.routes]
+        moves = [Move(i, Group.CONTINUOUS) for i in fed]
+        # the kernel looks at polynomials only after it has seen a FIT
+        fits = [Fit(i, 0.0, 1, 0, ()) for i in fed if i in programs.polynomial_inputs]
+        saves = tuple(Save(i, first + i) for i in range(n) if self._states[i])
+        self.executor.run(Program("begin", (*moves, *fits, *saves)), self.start, self.start)
+        self.values = {kind: array.copy() for kind, array in self.executor.store.values.items()}
+        self._first = first
+        self._programs = [self._programs_of(i) for i in range(n)]
+
+    def _programs_of(self, i: int) -> tuple[Program, Program]:
+        """Puts an instance back to the point; steps it alone."""
+        plan = self.prepared.plan
+        inputs = plan.layout.segments(i, Group.CONTINUOUS)
+        # an FMU may forget what is earlier than the last state that was saved, so that one is saved before each step
+        again = self._first + len(plan.instances) + i
+        step = (
+            *([Save(i, again)] if self._states[i] else []),
+            *([Set(i, Group.CONTINUOUS)] if inputs else []),
+            Step(i, 1.0),
+            *([Get(i, Group.OUTPUTS)] if plan.layout.segments(i, Group.OUTPUTS) else []),
+        )
+        return Program("back", (Restore(i, self._first + i),)), Program("step", step)
+
+    def go_back(self, i: int) -> None:
+        """Put an instance back to the point."""
+        if self._states[i]:
+            self.executor.run(self._programs[i][0], self.start, self.start)
+        elif i in self._used:
+            self._begin()
+        self._used.add(i)
+
+    def step(self, i: int, begin: float, end: float) -> None:
+        """Step an instance with the inputs that are in the store.
+
+        Raises
+        ------
+        SimulationError
+            If it does not do the step.
+        """
+        outcome = self.executor.run(self._programs[i][1], begin, end)
+        if outcome.stopped is not None or outcome.terminate or outcome.end != end:
+            name = self.prepared.plan.instances[i].name
+            raise SimulationError(
+                f"'{name}' does not step from t = {begin:.12g} to {end:.12g} s, so that its response to its inputs is not "
+                "known for this step size. Try smaller ones (--to).",
+                time=begin,
+            )
+
+    def _refuse_nonlinear(self) -> None:
+        for instruction in self.prepared.programs.attempt.instructions:
+            if isinstance(instruction, Fit) and instruction.adaptive:
+                raise OptionError(
+                    "The inputs are extrapolated by polynomials that adapt to measured errors, so that a step is no linear "
+                    "map. Ask for the stability of a polynomial that stays the same, as with hold or linear inputs."
+                )

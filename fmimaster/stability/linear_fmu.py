@@ -1,0 +1,95 @@
+"""The linear model of one FMU around a point of a run: measured from outside, for each size of its steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmimaster.errors import SimulationError
+from fmimaster.stability.realization import LinearMap, Realization, realize
+from fmimaster.stability.responses import Responses
+
+_BLOCKS = (6, 12, 24, 48)
+"""Steps in which states are reached and seen: more, while there seem to be as many states as can be seen."""
+
+MOST_STEPS = 2 * _BLOCKS[-1] + 1
+"""Steps of the longest experiment."""
+
+_SAME = 1e-9
+"""Sizes of steps that differ by less, relatively, are one: they are differences of doubles."""
+
+
+class LinearFmu:
+    """How the states and outputs of one FMU change over a step, for steps of any size that is asked for.
+
+    The states of an FMU cannot be seen. Those of the model stand for what the outputs of the next steps of the first size
+    would be with unchanged inputs: they are the same states for steps of all sizes.
+
+    Parameters
+    ----------
+    responses : Responses
+        By which it is measured.
+    size : float
+        First size of the steps in s.
+
+    Raises
+    ------
+    SimulationError
+        If the FMU does not do such steps.
+    """
+
+    def __init__(self, responses: Responses, size: float) -> None:
+        self._responses, self._size = responses, size
+        self.name, self.inputs = responses.name, responses.inputs
+        self.outputs, self.degree = responses.outputs, responses.degree
+        self._realization = self._realized()
+        self._steps = {size: self._realization.map}
+
+    @property
+    def states(self) -> int:
+        """How many states the inputs reach and the outputs show."""
+        return self._realization.states
+
+    @property
+    def noise(self) -> float:
+        """By how much the responses to pulses of different sizes differ, relatively."""
+        return self._responses.noise
+
+    def step(self, size: float) -> LinearMap:
+        """One step of a size in s."""
+        for known, step in self._steps.items():
+            if abs(known - size) <= _SAME * known:
+                return step
+        self._steps[size] = step = self._measured(size)
+        return step
+
+    def _realized(self) -> Realization:
+        n, m = len(self.outputs), self.inputs * (self.degree + 1)
+        if n == 0 or m == 0:
+            return realize(np.zeros((3, n, m)))
+        for blocks in _BLOCKS:
+            pulses = self._responses.pulses([self._size] * (2 * blocks + 1))
+            found = realize(pulses, self._responses.noise)
+            if found.states < min(n, m) * blocks:
+                return found
+        raise SimulationError(
+            f"The outputs of '{self.name}' show more than {found.states} states after steps of {self._size:g} s, which is "
+            "more than can be found from outside."
+        )
+
+    def _measured(self, size: float) -> LinearMap:
+        """By pulses over such a step, and such a step from each state that pulses of the first size have reached."""
+        known, blocks = self._realization, len(self._realization.seen) // max(1, len(self.outputs))
+        rest = [self._size] * blocks
+        pulses = self._responses.pulses([size, *rest])
+        after, outputs = [], []
+        for waited in range(blocks):
+            response = self._responses.pulses([self._size, *[self._size] * waited, size, *rest])
+            outputs.append(response[waited + 1])
+            after.append(known.states_of(response[waited + 2 :]))
+        reached = np.linalg.pinv(known.reached)
+        return LinearMap(
+            np.concatenate(after, axis=1) @ reached,
+            known.states_of(pulses[1:]),
+            np.concatenate(outputs, axis=1) @ reached,
+            pulses[0],
+        )

@@ -1,0 +1,112 @@
+"""A linear model in the place of an FMU, so that the programs of a run can be executed on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import factorial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.stability.linear_fmu import LinearFmu
+from fmimaster.system.model import DataType
+
+
+class LinearInstance(Instance):
+    """An instance that computes the deviations of an FMU from the point at which its responses were measured.
+
+    Parameters
+    ----------
+    plan : Plan
+    instance : int
+    fmu : LinearFmu
+        What was measured.
+
+    Attributes
+    ----------
+    states : shape (states,)
+        Empty before the first step: how many there are is known then.
+    """
+
+    def __init__(self, plan: Plan, instance: int, fmu: LinearFmu) -> None:
+        planned, layout = plan.instances[instance], plan.layout
+        super().__init__(planned.name, planned.model)
+        self._fmu = fmu
+        at = {slot: k for k, slot in enumerate(fmu.outputs)}
+        self._outputs_of: dict[int, list[int]] = {
+            v.value_reference: [at.get(k, len(at)) for k in layout.elements(instance, [v])]
+            for s in layout.segments(instance, Group.OUTPUTS)
+            if s.type is DataType.FLOAT64
+            for v in s.variables
+        }
+        self._references = tuple(
+            r for s in layout.segments(instance, Group.CONTINUOUS) for r in s.value_references
+        )
+        self._outputs = np.zeros(len(at) + 1)  # the last one is for outputs that feed nothing
+        self._held = np.zeros(fmu.inputs)
+        self._course: tuple[float, Signal] | None = None
+        self.states = np.zeros(fmu.states)
+        self._places: dict[int, tuple[Any, ...]] = {}
+
+    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """Outputs; those that are no Float64 stay as they are."""
+        if kind is not DataType.FLOAT64:
+            return lambda: None
+        chosen = [k for r in references for k in self._outputs_of[r]]
+
+        def read() -> None:
+            values[:] = self._outputs[chosen]
+
+        return read
+
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """Continuous inputs, held; all others have no effect."""
+        if kind is not DataType.FLOAT64 or tuple(references) != self._references:
+            return lambda: None
+
+        def write() -> None:
+            self._held[:] = values
+            self._course = None
+
+        return write
+
+    def polynomial_setter(self, references: Sequence[int]) -> Any:
+        """Continuous inputs as polynomials."""
+        del references
+
+        def give(time: float, signal: Signal) -> None:
+            self._course = time, signal
+
+        return give
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """One step of the linear model for this step size."""
+        step = self._fmu.step(size)
+        given = np.zeros((self._fmu.degree + 1, self._fmu.inputs))
+        given[0] = self._held
+        if self._course is not None:
+            _, signal = self._course
+            for k in range(len(given)):
+                given[k] = signal(time, k) * (size**k / factorial(k))
+        w = given.ravel()
+        self._outputs[:-1] = step.exit @ self.states + step.direct @ w
+        self.states = step.transition @ self.states + step.entry @ w
+        return None
+
+    def put_back(self, states: NDArray[np.float64]) -> None:
+        """Set the states; the inputs and outputs are 0 then."""
+        self.states = states.copy()
+        self._outputs[:], self._held[:], self._course = 0.0, 0.0, None
+
+    def save(self, place: int) -> None:
+        """Save all that changes."""
+        self._places[place] = (self.states, self._outputs.copy(), self._held.copy(), self._course)
+
+    def restore(self, place: int) -> None:
+        """Restore what was saved."""
+        self.states, outputs, held, self._course = self._places[place]
+        self._outputs[:], self._held[:] = outputs, held
