@@ -1,0 +1,157 @@
+"""energy.md 4 and 6 with constant steps: the tables of Sadjina et al. (2017), and exact solutions."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from fmimaster import Backend, Results, reference_path, simulate
+from fmimaster.demos.quarter_car import (
+    LINEAR,
+    NONLINEAR,
+    Measures,
+    QuarterCar,
+    SeatChain,
+    measures,
+)
+
+DATA = Path(__file__).parents[1] / "data"
+VERSIONS = ("fmi2", "fmi3")
+CARS = {"lin": LINEAR, "nl": NONLINEAR}
+KINDS = {"lin": "", "nl": "-nonlinear"}
+
+
+def data(name: str) -> Any:
+    return np.genfromtxt(
+        DATA / f"energy_{name}.csv", delimiter=",", names=True, dtype=None, encoding="utf-8"
+    )
+
+
+CONSTANT = [row for row in data("tables") if row["algorithm"] == "constant"]
+
+
+def run(split: str, case: str = "lin", version: str = "fmi3", **settings: Any) -> Results:
+    """A run of the quarter car in one step size."""
+    system = reference_path(f"systems/quarter-car-{split}{KINDS[case]}-{version}.ssp")
+    return simulate(system, **settings)
+
+
+@cache
+def measured(
+    split: str, case: str, version: str, step_size: float = 1e-3, wheel_steps: int = 10
+) -> Measures:
+    results = run(
+        split,
+        case,
+        version,
+        step_size=step_size,
+        start_values={"wheel.micro_steps": wheel_steps},
+    )
+    return measures(results, CARS[case].power(split))
+
+
+@pytest.mark.parametrize("case", CARS)
+def test_the_exact_solution_is_that_of_the_data(case: str) -> None:
+    """energy.md 3; nine digits are given."""
+    rows, car = data(f"reference_{case}"), CARS[case]
+    states = car.solution()(rows["t"])
+    for name, found in zip(("zc", "vc", "zw", "vw"), states, strict=True):
+        assert found == approx(rows[name], rel=1e-8, abs=1e-9)
+    for split in ("a", "b"):
+        power = rows[f"P_{split.upper()}"]
+        # a force of 1e3 N at velocities with an error of 1e-9 m/s
+        assert car.power(split)(rows["t"]) == approx(power, rel=1e-7, abs=1e-5)
+
+
+def test_the_integration_of_the_linear_car_is_its_exact_solution() -> None:
+    """What the nonlinear car relies on, where both are known."""
+    times = np.linspace(0.0, 1.0, 50)
+    nearly = QuarterCar(nd=np.nextafter(0.5, 1.0), stop=1.0)
+    assert not nearly.is_linear
+    assert nearly.solution()(times) == approx(LINEAR.solution()(times), abs=1e-10)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "row", CONSTANT, ids=lambda row: f"{row['case']}-{row['split']}-{row['micro_S2']}"
+)
+def test_rows_with_a_constant_step_are_those_of_the_tables(row: Any, version: str) -> None:
+    """energy.md 9.1: Tables 3, 5, 6, 7 and 8, to the four decimals of the data."""
+    found = measured(row["split"].lower(), row["case"], version, wheel_steps=int(row["micro_S2"]))
+    half_a_digit = 5.01e-5
+    assert found.steps == row["steps"]
+    assert found.mean_power == approx(row["P12_W"], rel=1e-6, abs=half_a_digit)
+    assert found.residual_energy == approx(row["res_J"], rel=1e-6, abs=half_a_digit)
+    assert found.power_error == approx(row["err_W"], rel=1e-4)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_step_is_that_of_the_data(version: str) -> None:
+    """energy.md 9.1: residual and transmitted power, velocity and force; ten digits are given."""
+    rows = data("constant_lin_A")
+    results = run("a", version=version, stop_time=rows["t"][-1])
+    for name, column in {
+        "suspension.residual_power": "dP",
+        "suspension.power": "P12",
+        "chassis.velocity": "y1",
+        "wheel.force": "y2",
+    }.items():
+        largest = np.abs(rows[column]).max()
+        assert results[name][1:] == approx(rows[column], rel=1e-8, abs=1e-9 * largest), name
+
+
+def test_both_executors_give_the_same_bits_with_these_fmus() -> None:
+    native, reference = (
+        run("a", "nl", stop_time=0.2, backend=backend)
+        for backend in (Backend.NATIVE, Backend.REFERENCE)
+    )
+    assert native.names == reference.names
+    for name in native.names:
+        assert np.array_equal(native[name], reference[name])
+
+
+@pytest.mark.parametrize("row", data("fig4"), ids=lambda row: f"{row['split']}-{row['h_ms']:g}ms")
+def test_errors_over_the_step_are_those_of_figure_4(row: Any) -> None:
+    """energy.md 4: power error and mean |dP|/2, five decimals."""
+    found = measured(row["split"].lower(), "lin", "fmi2", step_size=row["h_ms"] / 1e3)
+    half_a_digit = 5.1e-6
+    assert found.power_error == approx(row["err_W"], rel=1e-4)
+    assert found.half_residual == approx(
+        row["half_mean_abs_residual_W"], rel=1e-6, abs=half_a_digit
+    )
+
+
+def test_the_residual_is_the_error_in_split_a_and_a_quarter_of_it_in_split_b() -> None:
+    """energy.md 1: it is a local error, and no bound."""
+    for split, least, most in (("a", 0.93, 0.95), ("b", 0.21, 0.255)):
+        for step in (1e-4, 1e-3):
+            found = measured(split, "lin", "fmi2", step_size=step)
+            assert least <= found.half_residual / found.power_error <= most
+
+
+@pytest.mark.parametrize("split", ["a", "b"])
+def test_the_error_over_the_step_has_slope_one(split: str) -> None:
+    """energy.md 4, figure 4: of order 1 below 5 ms."""
+    coarse, fine = (measured(split, "lin", "fmi2", step_size=h).power_error for h in (2e-4, 1e-4))
+    assert np.log2(coarse / fine) == approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_chain_of_two_bonds_with_a_constant_step(version: str) -> None:
+    """energy.md 9.3, section 6: to 1e-4."""
+    results = simulate(reference_path(f"systems/seat-chain-{version}.ssp"))
+    chain = SeatChain()
+    found = [
+        measures(results, lambda times: chain.powers(times)[0], "seat_suspension"),
+        measures(results, lambda times: chain.powers(times)[1], "suspension"),
+    ]
+    assert found[0].steps == 4000
+    assert [m.power_error for m in found] == approx([0.3366, 1.2542], rel=2e-4)
+    assert [m.residual_energy for m in found] == approx([0.8143, 6.0009], rel=1e-4)
+    # four decimals are given
+    assert [m.mean_power for m in found] == approx([0.0446, -2.1237], abs=5.1e-5)
