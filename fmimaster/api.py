@@ -18,12 +18,14 @@ from fmimaster.algorithms import (
     Waveform,
 )
 from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.control.estimators import EmbeddedOrders, PowerResidual, PredictorCorrector
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.halved import Halved
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.multi_rate import MultiRate
+from fmimaster.control.pid import PID
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule
@@ -96,6 +98,7 @@ __all__ = [
     "MID",
     "MIDPOINT",
     "NEPCE",
+    "PID",
     "QUADRATIC",
     "SUBSEQUENCE",
     "AccuracyError",
@@ -113,6 +116,7 @@ __all__ = [
     "Count",
     "DescriptionError",
     "EarlyReturn",
+    "EmbeddedOrders",
     "Emitter",
     "Event",
     "EventClock",
@@ -148,7 +152,9 @@ __all__ = [
     "Polynomial",
     "Port",
     "PowerBond",
+    "PowerResidual",
     "Predictive",
+    "PredictorCorrector",
     "ProgramError",
     "Propagated",
     "Ramp",

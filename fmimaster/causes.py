@@ -22,6 +22,8 @@ class Kind(Enum):
     OUTDATED_OUTPUTS = "outputs of {} after an event"
     ERROR = "error"
     """A step that was undone, because its error was too large, or because it failed."""
+    CONTROLLED = "{}"
+    """By step-size control: the error estimate that has limited the step, and where it was largest."""
     ENDED = "{} ended the run"
 
     # of the end of a step, and of an event
@@ -48,7 +50,8 @@ class Cause(NamedTuple):
 
     kind: Kind
     who: tuple[str, ...] = ()
-    """Names of instances; of an event for PREDICTED and LOOK_AHEAD. Empty where the kind needs none."""
+    """Names of instances; of an event for PREDICTED and LOOK_AHEAD; of an error estimate for CONTROLLED. Empty where the
+    kind needs none."""
 
     def __str__(self) -> str:
         return self.kind.value.format(" and ".join(self.who)).strip()

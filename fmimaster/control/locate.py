@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, ulp
 from typing import ClassVar, NamedTuple
 
 from fmimaster.causes import GRID, Cause, Kind
+from fmimaster.control.estimators.estimator import Measured
 from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.step_context import StepContext
@@ -41,7 +43,6 @@ class Locate(StepRule[Bracket]):
 
     tolerance: float = 1e-10
 
-    rejects: ClassVar[bool] = True
     watches_discrete_outputs: ClassVar[bool] = True
     rejection: ClassVar[Cause] = Cause(Kind.LOCATED, (CHANGE,))
 
@@ -49,6 +50,11 @@ class Locate(StepRule[Bracket]):
         StepRule.__post_init__(self)
         if not self.tolerance > 0:
             raise OptionError(f"{self}: expected a positive tolerance in s, such as 1e-10.")
+
+    @property
+    def rejects(self) -> bool:
+        """Steps are undone."""
+        return True
 
     def begin(self, base: TimeBase, start: int) -> Bracket:
         """The grid."""
@@ -63,10 +69,11 @@ class Locate(StepRule[Bracket]):
         return 2.0 if tried.changed else 0.0
 
     def decide(
-        self, memory: Bracket, now: Instant, length: float, error: float
+        self, memory: Bracket, now: Instant, length: float, errors: Sequence[Measured]
     ) -> tuple[Bracket, float | None]:
         """Halve the bracket, until it is as short as the tolerance, or as doubles can tell times apart."""
         grid, without, with_it = memory
+        error = errors[0].error
         changed, same = error > 1.0, length == with_it
         if error == inf or not (with_it or changed):
             return Bracket(grid), None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isinf
 from typing import NamedTuple
 
 from fmimaster.causes import RAMP, STEP_SIZE
+from fmimaster.control.estimators.estimator import Measured
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.step_rule import StepRule
 from fmimaster.errors import OptionError
@@ -65,10 +67,10 @@ class Ramp(StepRule[Ramped]):
         return Goal(base.instant(int(now.ticks) + step), STEP_SIZE)
 
     def decide(
-        self, memory: Ramped, now: Instant, length: float, error: float
+        self, memory: Ramped, now: Instant, length: float, errors: Sequence[Measured]
     ) -> tuple[Ramped, None]:
         """Remember the length; not anew where the next step has the full size in any case."""
-        del now, error
+        del now, errors
         base, step, size, previous = memory
         if previous and self.growth * length >= size and self.growth * previous >= size:
             return memory, None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Generic, TypeVar
 
 from fmimaster.causes import GRID, Cause, Kind
+from fmimaster.control.estimators.estimator import Estimator, Measured
 from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Goal, Instant, TimeBase, exact
 from fmimaster.control.rates import RatePattern
@@ -38,8 +39,6 @@ class StepRule(ABC, Generic[Memory]):
 
     size: Time | None = None
 
-    rejects: ClassVar[bool] = False
-    """Whether a step may be undone and tried again with another length: all FMUs must then be able to restore states."""
     varies: ClassVar[bool] = True
     """Whether steps have different sizes, also without an event between them."""
     watches_discrete_outputs: ClassVar[bool] = False
@@ -50,6 +49,21 @@ class StepRule(ABC, Generic[Memory]):
     def __post_init__(self) -> None:
         if self.size is not None and self.exact_size <= 0:
             raise OptionError(f"Step size {self.size} s: expected a positive number.")
+
+    @property
+    def rejects(self) -> bool:
+        """Whether a step may be undone and tried again with another length: then all FMUs must restore states."""
+        return False
+
+    @property
+    def estimators(self) -> tuple[Estimator, ...]:
+        """What measures the errors by which it judges steps; none for most rules."""
+        return ()
+
+    def with_inputs(self, degree: int) -> StepRule[Memory]:
+        """This rule for inputs that are extrapolated by polynomials of that degree."""
+        del degree
+        return self
 
     @property
     def exact_size(self) -> Fraction:
@@ -102,12 +116,15 @@ class StepRule(ABC, Generic[Memory]):
         """The end of the next step, if nothing else limits it."""
 
     def error(self, tried: StepContext) -> float:
-        """How far a step that was tried is from being acceptable; at most 1 is good. Called only if ``rejects``."""
+        """How far a step that was tried is from being acceptable; at most 1 is good.
+
+        Called only if the rule ``rejects`` and has no estimators.
+        """
         del tried
         return 0.0
 
     def decide(
-        self, memory: Memory, now: Instant, length: float, error: float
+        self, memory: Memory, now: Instant, length: float, errors: Sequence[Measured]
     ) -> tuple[Memory, float | None]:
         """What is remembered after a step, and how it goes on: None accepts it, a length in s tries it again.
 
@@ -117,18 +134,24 @@ class StepRule(ABC, Generic[Memory]):
             Where the step began.
         length : float
             Its length in s.
-        error : float
-            As returned by :meth:`error`; ``inf`` for NaN, and for a step that was discarded or did not converge.
+        errors
+            One for each of :attr:`estimators`; if there are none, a single one, as returned by :meth:`error`. ``inf`` for a
+            step that was discarded or did not converge, and for NaN if the rule rejects.
 
         A step is never tried with a length beyond that of its first try. If a step is rejected that cannot be shorter, or
         again and again, the run ends with an error.
         """
-        del now, length, error
+        del now, length, errors
         return memory, None
 
     def restart(self, memory: Memory) -> Memory:
         """What is remembered after an event."""
         return memory
+
+    def warnings(self, memory: Memory) -> tuple[str, ...]:
+        """What makes the results so far less accurate than they should be."""
+        del memory
+        return ()
 
     def grid(self, memory: Memory) -> Grid | None:
         """The grid on which all proposals lie, if they do: then many steps can be done in one call of the executor.

@@ -13,6 +13,7 @@ SOURCES = (
     "correction.c",
     "hooks.c",
     "power.c",
+    "estimators.c",
     "loop.c",
     "fmu.c",
     "fmi2.c",

@@ -398,6 +398,21 @@ int fm_bond_powers(void *self, fm_kernel *kernel);
 int fm_bond_powers_at_instant(void *self, fm_kernel *kernel);
 int fm_bond_powers_refreshed(void *self, fm_kernel *kernel);
 
+/* estimators.c: the size of a step, and how far outputs are from a prediction. */
+#define FM_MOST_DEGREE 3 /* of the polynomial that predicts */
+typedef struct {
+    int instance, target;
+} fm_step_size_data;
+int fm_step_size(void *self, fm_kernel *kernel);
+
+typedef struct {
+    int n, degree, least, is_maximum, error, worst;
+    double absolute, relative;
+    const int64_t *instances, *slots;
+    const double *nominals;
+} fm_prediction_error_data;
+int fm_prediction_error(void *self, fm_kernel *kernel);
+
 /* loop.c: an algebraic loop of n unknowns, which is solved by Anderson acceleration; the hook comes after it, if it fails. */
 #define FM_MOST_ANDERSON 16 /* differences that are remembered */
 typedef struct {

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import inf, isnan
 
 from fmimaster.causes import Cause, Kind
+from fmimaster.control.estimators.estimator import Measured
 from fmimaster.control.event_clock import Retry
 from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
@@ -14,6 +15,7 @@ from fmimaster.control.step_context import StepContext
 from fmimaster.program.outcome import Outcome, Reason
 from fmimaster.program.programs import Variant
 from fmimaster.run.changes import Changes
+from fmimaster.run.error_reader import ErrorReader
 from fmimaster.run.event_handler import EventHandler
 from fmimaster.run.failures import no_progress, step_failure, too_short
 from fmimaster.run.loop import Loop
@@ -43,6 +45,9 @@ class Acceptance:
         self._changes = changes
         self._events = events
         self._decides_after = rule.grid(loop.state.memory) is None and not rule.rejects
+        self._errors = (
+            ErrorReader(loop.plan, loop.executor.store, rule) if rule.estimators else None
+        )
         self._size = loop.base.ticks(rule.exact_size) / loop.base.resolution
 
     def accept(self, goal: Goal, outcome: Outcome, variant: Variant) -> bool:
@@ -95,7 +100,8 @@ class Acceptance:
         s.step_log.add(begin, end.seconds, cause)
         s.previous = end.seconds - begin
         if self._decides_after:
-            s.memory, _ = self._rule.decide(s.memory, s.time, s.previous, 0.0)
+            errors = () if self._errors is None else self._errors.read_finite(end.seconds)
+            s.memory, _ = self._rule.decide(s.memory, s.time, s.previous, errors)
         s.time, s.retry, s.index = end, None, 0
         s.unseen = frozenset()
         s.steps += 1
@@ -141,15 +147,29 @@ class Acceptance:
         s, rule, now = self._state, self._rule, self._state.time.seconds
         if not rule.rejects:
             return None
-        error = inf if outcome.stopped is not None else rule.error(self.context(goal, changed))
-        s.memory, again = rule.decide(s.memory, s.time, length, inf if isnan(error) else error)
+        errors = self._measured(goal, changed, outcome)
+        s.memory, again = rule.decide(s.memory, s.time, length, errors)
         if again is None:
+            if self._errors is not None and outcome.stopped is None:
+                self._errors.read_finite(now + length)
             return None
         if not now + again > now or s.tries >= MOST_TRIES:  # NaN, too
             if outcome.stopped is not None:  # its own error says more
                 return None
-            raise too_short(now, again, s.tries + 1, error)
+            raise too_short(now, again, s.tries + 1, max(e.error for e in errors))
         return Retry(again, rule.rejection)
+
+    def _measured(
+        self, goal: Goal, changed: tuple[str, ...], outcome: Outcome
+    ) -> tuple[Measured, ...]:
+        """The errors of a step that was tried; infinite for NaN, and where there is none because the step failed."""
+        if outcome.stopped is not None:
+            return (Measured(inf),) * max(len(self._rule.estimators), 1)
+        if self._errors is not None:
+            found = self._errors.read()
+        else:
+            found = (Measured(self._rule.error(self.context(goal, changed))),)
+        return tuple(m._replace(error=inf) if isnan(m.error) else m for m in found)
 
     def _halved(self, length: float, outcome: Outcome) -> Retry | None:
         """Half the length for an iteration that did not converge, unless the rule has decided on it."""

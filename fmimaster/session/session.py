@@ -295,7 +295,12 @@ class Session:
     @property
     def _warnings_of_run(self) -> tuple[str, ...]:
         late = [late.text(name) for name, late in list(self.state.event_log.late.items())]
-        return (*late, *(text for hook in self.programs.hooks for text in hook.warnings))
+        rule = self.prepared.schedule.rule
+        return (
+            *late,
+            *rule.warnings(self.state.memory),
+            *(text for hook in self.programs.hooks for text in hook.warnings),
+        )
 
     @property
     def new_facts(self) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pytest
 
 from fmimaster import Backend, GaussSeidel, Polynomial, StepRule, SystemBuilder, simulate
 from fmimaster.causes import STEP_SIZE, Cause, Kind
+from fmimaster.control.estimators import Measured
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.step_context import StepContext
 from fmimaster.reference_files import reference_path
@@ -19,7 +20,10 @@ class ByChange(StepRule[float]):
     """Halve a step in which an output changes by more than ``most``, double it after a small change."""
 
     most: float = 0.05
-    rejects: ClassVar[bool] = True
+
+    @property
+    def rejects(self) -> bool:
+        return True
 
     def begin(self, base: TimeBase, start: int) -> float:
         return float(self.exact_size)
@@ -32,8 +36,9 @@ class ByChange(StepRule[float]):
         return max(float(abs(now[kind] - before[kind]).max()) for kind in now) / self.most
 
     def decide(
-        self, memory: float, now: Instant, length: float, error: float
+        self, memory: float, now: Instant, length: float, errors: Sequence[Measured]
     ) -> tuple[float, float | None]:
+        error = errors[0].error
         if error > 1.0:
             return length / 2, length / 2
         return min(float(self.exact_size), 2 * length) if error < 0.25 else length, None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, inf, nan
-from typing import ClassVar
 
 import pytest
 from python_fmu import PythonFmu
 
 from fmimaster import FixedStep, Results, SimulationError
+from fmimaster.control.estimators import Measured
 from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Instant
 from fmimaster.control.step_context import StepContext
@@ -36,15 +36,18 @@ class Rejecting(FixedStep):
 
     always: float = inf
     factor: float = 0.5
-    rejects: ClassVar[bool] = True
+
+    @property
+    def rejects(self) -> bool:
+        return True
 
     def error(self, tried: StepContext) -> float:
         return self.always
 
     def decide(
-        self, memory: Grid, now: Instant, length: float, error: float
+        self, memory: Grid, now: Instant, length: float, errors: Sequence[Measured]
     ) -> tuple[Grid, float | None]:
-        return memory, None if error <= 1.0 else self.factor * length
+        return memory, None if errors[0].error <= 1.0 else self.factor * length
 
 
 @pytest.mark.parametrize("error", [inf, nan, 2.0])

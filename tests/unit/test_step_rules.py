@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fmimaster.control.estimators import Measured
 from fmimaster.control.grid import Grid, rounding
 from fmimaster.control.instant import Instant, TimeBase, exact
 from fmimaster.control.locate import Locate
@@ -191,7 +192,7 @@ def test_any_rational_grid_is_met_without_rounding_errors(start: Fraction, step:
 def begun(rule: Ramp, previous: float = 0.0) -> Ramped:
     """What a ramp remembers after a step of that length."""
     memory = rule.begin(TimeBase.of([rule.exact_size]), 0)
-    return rule.decide(memory, Instant(0.0), previous, 0.0)[0]
+    return rule.decide(memory, Instant(0.0), previous, ())[0]
 
 
 def lengths(rule: Ramp, count: int, begin: float = 0.0) -> list[float]:
@@ -200,7 +201,7 @@ def lengths(rule: Ramp, count: int, begin: float = 0.0) -> list[float]:
     for _ in range(count):
         end = rule.propose(now, memory).end
         found.append(end.seconds - now.seconds)
-        memory, again = rule.decide(memory, now, found[-1], 0.0)
+        memory, again = rule.decide(memory, now, found[-1], ())
         assert again is None
         now = end
     return found
@@ -272,7 +273,9 @@ def located(change: float, rule: Locate, now: Instant) -> list[float]:
     tried = []
     while True:
         tried.append(length)
-        memory, again = rule.decide(memory, now, length, 2.0 if length >= change else 0.0)
+        memory, again = rule.decide(
+            memory, now, length, [Measured(2.0 if length >= change else 0.0)]
+        )
         if again is None:
             return tried
         length = again
@@ -295,13 +298,13 @@ def test_a_change_is_located_no_finer_than_doubles_can_tell_times_apart() -> Non
 def test_a_step_without_a_change_is_accepted() -> None:
     rule = Locate(0.1)
     memory = rule.begin(TimeBase(10), 0)
-    assert rule.decide(memory, Instant(0.0, 0), 0.1, 0.0) == (memory, None)
+    assert rule.decide(memory, Instant(0.0, 0), 0.1, [Measured(0.0)]) == (memory, None)
 
 
 def test_a_step_that_failed_is_not_tried_again() -> None:
     rule = Locate(0.1)
     memory = rule.begin(TimeBase(10), 0)
-    assert rule.decide(memory, Instant(0.0, 0), 0.1, float("inf")) == (memory, None)
+    assert rule.decide(memory, Instant(0.0, 0), 0.1, [Measured(float("inf"))]) == (memory, None)
 
 
 def test_the_tolerance_must_be_positive() -> None:

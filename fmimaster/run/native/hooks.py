@@ -33,6 +33,8 @@ TWINS: Mapping[str, _Function] = {
     "power bonds": _Function(lib.fm_bond_powers, "fm_bonds_data"),
     "power bonds at an instant": _Function(lib.fm_bond_powers_at_instant, "fm_bonds_data"),
     "power bonds with refreshed outputs": _Function(lib.fm_bond_powers_refreshed, "fm_bonds_data"),
+    "step size": _Function(lib.fm_step_size, "fm_step_size_data"),
+    "prediction error": _Function(lib.fm_prediction_error, "fm_prediction_error_data"),
     "start of a loop": _Function(lib.fm_loop_begin, "fm_loop_data"),
     "sweep of a loop": _Function(lib.fm_loop_sweep, "fm_loop_data"),
 }

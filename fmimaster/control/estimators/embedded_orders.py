@@ -1,0 +1,67 @@
+"""The error of extrapolated inputs, seen when the outputs are known: extrapolation against interpolation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmimaster.control.estimators.prediction import (
+    MOST_DEGREE,
+    OfOutputs,
+    PredictionError,
+    judged_outputs,
+)
+from fmimaster.errors import OptionError
+from fmimaster.plan.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedOrders(OfOutputs):
+    """How far the extrapolation of the inputs was from the outputs that it stood for, at the end of a step.
+
+    The polynomial of the inputs and the one of the next degree, which goes through the new outputs too, are two orders of
+    one method: their difference is the error of the lower one. It costs no step and needs no capability.
+
+    ``sqrt(mean((|y - yp| / (absolute nominal + relative max(|y|, |yp|))) ** 2))`` over the outputs of the power bonds;
+    if there are none, over all continuous outputs that feed others.
+
+    Parameters
+    ----------
+    absolute : float
+        In multiples of the nominal values of the outputs.
+    relative : float
+
+    Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.3.4 (multi-order input extrapolation), with the
+    norm of Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, II.4, eq. (4.11).
+    """
+
+    absolute: float = 1e-3
+    relative: float = 1e-3
+    name: ClassVar[str] = "extrapolation_error"
+
+    def __post_init__(self) -> None:
+        if not (self.absolute > 0 and self.relative >= 0):
+            raise OptionError(f"{self}: expected absolute > 0 and relative >= 0.")
+
+    def order(self, degree: int) -> int:
+        """One more than the degree of extrapolation."""
+        return min(degree, MOST_DEGREE) + 1
+
+    def history(self, degree: int) -> int:
+        """The points of the polynomial."""
+        return min(degree, MOST_DEGREE) + 1
+
+    def hook(self, plan: Plan, degree: int) -> PredictionError:
+        """What measures it."""
+        signals = plan.layout.signals
+        return PredictionError(
+            "error of extrapolation",
+            judged_outputs(plan),
+            degree=min(degree, MOST_DEGREE),
+            least=1,
+            is_maximum=False,
+            absolute=self.absolute,
+            relative=self.relative,
+            error=signals[self.name][1],
+            worst=signals[self.worst][1],
+        )

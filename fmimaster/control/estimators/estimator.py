@@ -1,0 +1,74 @@
+"""The base class of error estimators."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+from fmimaster.plan.layout import Signal
+from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Hook
+
+
+class Measured(NamedTuple):
+    """The error of a step."""
+
+    error: float
+    """1 is the tolerance."""
+    where: str = ""
+    """Name of the bond or output with the largest part of it; empty if it is of no single one."""
+
+
+class Estimator(ABC):
+    """Base of all error estimators: a signal of the run, written in each step before it is accepted or undone.
+
+    Attributes
+    ----------
+    name : str
+        Of the signal: the error of the last step, where 1 is the tolerance. The signal ``"<name>.worst"`` beside it, which
+        is not recorded, is the index in :meth:`sources` of what contributed most.
+    doubles : bool
+        Whether each step is done once more in two halves: then the algorithm is put into ``Richardson``.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    doubles: ClassVar[bool] = False
+
+    @abstractmethod
+    def order(self, degree: int) -> int:
+        """The power of the step size with which the error grows, if inputs are extrapolated by this degree."""
+
+    def signals(self) -> tuple[Signal, ...]:
+        """What its hook writes; none if another part of the run writes it."""
+        return Signal(self.name), Signal(self.worst, is_recorded=False)
+
+    @property
+    def worst(self) -> str:
+        """Name of the signal with the index of what contributed most."""
+        return f"{self.name}.worst"
+
+    def sources(self, plan: Plan) -> tuple[str, ...]:
+        """Names of the bonds or outputs of which the error is made, in the order of their indices."""
+        del plan
+        return ("",)
+
+    def history(self, degree: int) -> int:
+        """How many accepted points its hook needs in the value store, if inputs are extrapolated by this degree."""
+        del degree
+        return 0
+
+    def hook(self, plan: Plan, degree: int) -> Hook | None:
+        """What writes the signals, at the end of a step; None if another part of the run does."""
+        del plan, degree
+        return None
+
+    def refuse(self, plan: Plan) -> None:
+        """Raise if there is nothing that it could measure.
+
+        Raises
+        ------
+        OptionError
+        """
+        del plan

@@ -1,0 +1,55 @@
+"""The energy that power bonds create or lose in a step, as the error of the step: the indicator of ECCO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fmimaster.control.estimators.estimator import Estimator
+from fmimaster.errors import OptionError
+from fmimaster.plan.layout import Signal
+from fmimaster.plan.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class PowerResidual(Estimator):
+    """Residual energy of all power bonds over a step, relative to their tolerances and energy scales.
+
+    ``sqrt(mean((dE / (r (E0 + |E|))) ** 2))`` over the bonds, with the residual energy dE and the transmitted energy E of
+    the step. The hook of the bonds writes it.
+
+    Source: Sadjina et al. (2017), Energy conservation and power bonds in co-simulations, eq. (14).
+    """
+
+    name: ClassVar[str] = "energy_error"
+
+    def order(self, degree: int) -> int:
+        """Two more than the degree of extrapolation: the power by one, and once more for the energy of a step."""
+        return degree + 2
+
+    def signals(self) -> tuple[Signal, ...]:
+        """None: the bonds have them."""
+        return ()
+
+    def sources(self, plan: Plan) -> tuple[str, ...]:
+        """The bonds."""
+        return tuple(bond.name for bond in plan.power_bonds)
+
+    def refuse(self, plan: Plan) -> None:
+        """Raise if there are no bonds with scale and tolerance.
+
+        Raises
+        ------
+        OptionError
+        """
+        if not plan.power_bonds:
+            raise OptionError(
+                "The step-size controller judges steps by the residual energy of power bonds, and the system has none. "
+                "Declare one: power_bonds=[PowerBond(...)] or SystemBuilder.power_bond in Python, or an annotation in the "
+                "SSP, see docs/power-bonds.md. Or use a controller that needs none: predictor-corrector."
+            )
+        if not any(bond.has_error for bond in plan.power_bonds):
+            raise OptionError(
+                f"Power bond '{plan.power_bonds[0].name}' has no energy scale or no tolerance, which the controller needs. "
+                "Give both: scale in J, the energy that is stored or transmitted typically, and the relative tolerance."
+            )

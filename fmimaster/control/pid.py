@@ -1,0 +1,267 @@
+"""Step sizes by error control: one PID formula, with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf, isfinite
+from typing import NamedTuple
+
+from fmimaster.causes import RAMP, STEP_SIZE, Cause, Kind
+from fmimaster.control.estimators.estimator import Estimator, Measured
+from fmimaster.control.estimators.power_residual import PowerResidual
+from fmimaster.control.instant import Goal, Instant, TimeBase, exact
+from fmimaster.control.step_rule import StepRule, Time
+from fmimaster.errors import OptionError
+
+RANGE = 100
+"""The smallest step is this part of the largest one, if it is left out: as in the source of ECCO."""
+
+SHORTENED = 1e-9
+"""A step is shorter than proposed if it is shorter by more than this part."""
+
+AGAIN = 0.9
+"""A rejected step is tried again with at most this part of its length."""
+
+MANY = 100
+"""Steps of the smallest size, after which it is a warning that the error does not allow a larger one."""
+
+
+class Stuck(NamedTuple):
+    """Steps of the smallest size, one after the other, after which the error required a smaller one."""
+
+    begin: float
+    """[s] Of the first of them."""
+    steps: int
+    """How many, up to :data:`MANY`."""
+    reason: str
+    """What required a smaller one last."""
+    error: float
+
+
+class Numbers(NamedTuple):
+    """What does not change during a run."""
+
+    smallest: float
+    """[s]"""
+    largest: float
+    """[s]"""
+    first: float
+    """[s]"""
+    exponents: tuple[tuple[float, float, float], ...]
+    """Per estimator, of its last three errors."""
+
+
+class Controlled(NamedTuple):
+    """What a controller remembers."""
+
+    numbers: Numbers
+    size: float
+    """[s] The step it proposes."""
+    cause: Cause
+    errors: tuple[tuple[float, float], ...]
+    """Per estimator: the error of the last step, and of the one before."""
+    before: float
+    """[s] The last proposal but one."""
+    long_before: float
+    """[s] The one before that."""
+    was_rejected: bool = False
+    """Whether the present step was tried and rejected before."""
+    stuck: Stuck | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PID(StepRule[Controlled]):
+    """Step sizes by measured errors.
+
+    ``h_new = h clip(safety e1^(-k1/p) e2^(-k2/p) e3^(-k3/p) (h/h1)^a1 (h1/h2)^a2)``, with the errors e1 of the step just
+    done, e2 and e3 of those before it, the proposed steps h, h1, h2, and the order p of the error. Each estimator makes its
+    own proposal; the smallest one counts, and its name is the cause of the end of the step.
+
+    Parameters
+    ----------
+    size : float, int, str, Fraction or None
+        Largest step size in s, as in :class:`StepRule`.
+    estimators : Estimator, at least one
+        What measures the errors.
+    smallest : as size
+        Smallest step size in s; a hundredth of the largest, if left out.
+    first : as size
+        First step at the start and after each event, in s; the smallest, if left out.
+    safety : float
+    k1, k2, k3, a1, a2 : float
+        Exponents of the formula.
+    least, most : float
+        Limits of the factor by which a step changes.
+    reject_above : float or None
+        A step with a larger error is undone, and tried again with a smaller size, unless it has the smallest already. All
+        FMUs must then be able to restore their state. None: no step is undone.
+    degree : int
+        Degree of the extrapolation of the inputs; :meth:`with_inputs` sets it to that of the algorithm.
+
+    If the error is 0, the factor is ``most``; an earlier error that is 0 or unknown counts as 1.
+
+    Source: Sadjina et al. (2017), eq. (15), with k1 = 0.7 and k2 = -0.4; Soderlind (2003), Digital filters in adaptive
+    time-stepping, for the other exponents.
+    """
+
+    estimators: tuple[Estimator, ...] = ()
+    smallest: Time | None = None
+    first: Time | None = None
+    safety: float = 0.8
+    k1: float = 0.7
+    k2: float = -0.4
+    k3: float = 0.0
+    a1: float = 0.0
+    a2: float = 0.0
+    least: float = 0.2
+    most: float = 1.5
+    reject_above: float | None = None
+    degree: int = 0
+
+    def __post_init__(self) -> None:
+        StepRule.__post_init__(self)
+        if not self.estimators:
+            raise OptionError(
+                "PID without estimators: give at least one, such as estimators=(PowerResidual(),)."
+            )
+        if self.size is not None:
+            self._check_sizes()
+        numbers = (self.k1, self.k2, self.k3, self.a1, self.a2)
+        if not all(map(isfinite, numbers)) or not 0 < self.safety < inf:
+            raise OptionError(f"{self}: expected finite exponents and a safety greater than 0.")
+        if not 0 < self.least <= 1 <= self.most < inf:
+            raise OptionError(f"{self}: expected 0 < least <= 1 <= most.")
+        if self.reject_above is not None and not self.reject_above > 0:
+            raise OptionError(f"{self}: expected reject_above > 0, such as 1, or None.")
+
+    def _check_sizes(self) -> None:
+        largest, smallest, first = self.exact_size, self._smallest, self._first
+        if not 0 < smallest <= largest:
+            raise OptionError(
+                f"Smallest step size {float(smallest):g} s, largest step size {float(largest):g} s: expected "
+                "0 < smallest <= largest. Give a smaller smallest step, or a larger largest one (--step-size)."
+            )
+        if not smallest <= first <= largest:
+            raise OptionError(
+                f"First step size {float(first):g} s: expected one between the smallest, {float(smallest):g} s, and the "
+                f"largest, {float(largest):g} s."
+            )
+
+    @classmethod
+    def ecco(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
+        """ECCO as its authors use it: by the residual energy of power bonds, without undoing a step.
+
+        Source: Sadjina et al. (2017), eq. (14), (15) and Table 1, where the step is from 0.1 ms to 10 ms.
+        """
+        return cls(size, smallest=smallest, estimators=(PowerResidual(),))
+
+    @property
+    def rejects(self) -> bool:
+        """Whether a step may be undone."""
+        return self.reject_above is not None
+
+    def with_inputs(self, degree: int) -> PID:
+        """This controller for inputs that are extrapolated by polynomials of that degree."""
+        return replace(self, degree=degree)
+
+    @property
+    def _smallest(self) -> Fraction:
+        return self.exact_size / RANGE if self.smallest is None else exact(self.smallest)
+
+    @property
+    def _first(self) -> Fraction:
+        return self._smallest if self.first is None else exact(self.first)
+
+    def begin(self, base: TimeBase, start: int) -> Controlled:
+        """No errors are known."""
+        del base, start
+        sizes = float(self._smallest), float(self.exact_size), float(self._first)
+        orders = [e.order(self.degree) for e in self.estimators]
+        exponents = tuple((-self.k1 / p, -self.k2 / p, -self.k3 / p) for p in orders)
+        return self._begun(Numbers(*sizes, exponents))
+
+    def _begun(self, numbers: Numbers, stuck: Stuck | None = None) -> Controlled:
+        first, unknown = numbers.first, ((1.0, 1.0),) * len(self.estimators)
+        return Controlled(numbers, first, RAMP, unknown, first, first, stuck=stuck)
+
+    def restart(self, memory: Controlled) -> Controlled:
+        """As at the start."""
+        return self._begun(memory.numbers, memory.stuck)
+
+    def propose(self, now: Instant, memory: Controlled) -> Goal:
+        """The end of the next step, for the sake of the estimator that proposes the smallest."""
+        return Goal(Instant(now.seconds + memory.size), memory.cause)
+
+    def decide(
+        self, memory: Controlled, now: Instant, length: float, errors: Sequence[Measured]
+    ) -> tuple[Controlled, float | None]:
+        """The next proposal; a shorter length if the step is rejected."""
+        numbers, h, cause, before, h1, h2, was_rejected, stuck = memory
+        smallest, largest, _, exponents = numbers
+        factor, limiting = inf, 0
+        for k, (x1, x2, x3) in enumerate(exponents):
+            e1, (e2, e3) = errors[k].error, before[k]
+            own = self.safety * e1**x1 * e2**x2 * e3**x3 if e1 > 0.0 else inf
+            if own < factor:
+                factor, limiting = own, k
+        factor = min(
+            max(factor * (h / h1) ** self.a1 * (h1 / h2) ** self.a2, self.least), self.most
+        )
+        is_shortened = length < h * (1.0 - SHORTENED)
+        wanted = (length if is_shortened else h) * factor
+        if (
+            is_shortened and factor >= 1.0
+        ):  # by an event, say: a good short step does not forbid the longer one
+            wanted = max(wanted, h)
+        size = min(max(wanted, smallest), largest)
+        above, (error, where) = self.reject_above, errors[limiting]
+        if above is not None and length > smallest and any(e.error > above for e in errors):
+            size = max(min(size, AGAIN * length), smallest)
+            return memory._replace(size=size, was_rejected=True), size
+        if was_rejected:
+            size = min(size, max(length, smallest))
+        name = self.estimators[limiting].name
+        reason = f"{name} of {where}" if where else name
+        if size >= largest:
+            cause = STEP_SIZE
+        elif cause.who != (reason,):
+            cause = Cause(Kind.CONTROLLED, (reason,))
+        is_stuck = wanted < smallest
+        if is_stuck or stuck is not None:
+            stuck = _stuck(stuck, is_stuck, now, reason, error)
+        known = tuple([(_known(e.error), old[0]) for e, old in zip(errors, before, strict=True)])
+        return Controlled(numbers, size, cause, known, h, h1, False, stuck), None
+
+    def warnings(self, memory: Controlled) -> tuple[str, ...]:
+        """That the smallest step was too large for the tolerance."""
+        stuck = memory.stuck
+        if stuck is None or stuck.steps < MANY:
+            return ()
+        return (
+            f"{MANY} steps or more had the smallest step size, {memory.numbers.smallest:g} s, and errors that require "
+            f"smaller ones: from t = {stuck.begin:.12g} s on, by {stuck.reason}, which was {stuck.error:.3g} (1 is the "
+            "tolerance). Use a smaller smallest step, a larger tolerance, or inputs of higher order",
+        )
+
+
+def _known(error: float) -> float:
+    """An error as it counts later: 1 if it was 0 or infinite."""
+    return error if 0.0 < error < inf else 1.0
+
+
+def _stuck(
+    stuck: Stuck | None, is_stuck: bool, now: Instant, reason: str, error: float
+) -> Stuck | None:
+    """How long the smallest step has been too large; the first place where it was for long stays."""
+    if stuck is not None and stuck.steps >= MANY:
+        return stuck
+    if not is_stuck:
+        return None
+    return Stuck(
+        now.seconds if stuck is None else stuck.begin,
+        1 if stuck is None else stuck.steps + 1,
+        reason,
+        error,
+    )

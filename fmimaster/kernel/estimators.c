@@ -1,0 +1,76 @@
+/* Twins of the hooks of step-size control, with the same operations in the same order. */
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include "kernel.h"
+
+#include <math.h>
+
+/* fmimaster/control/step_size_signal.py */
+int fm_step_size(void *self, fm_kernel *k)
+{
+    const fm_step_size_data *d = self;
+    double *outputs = k->outputs[FM_FLOAT64];
+    outputs[d->target] = (d->instance < 0 ? k->end : k->read[d->instance]) - k->begin;
+    return FM_OK;
+}
+
+/* The polynomial through n points, newest first, at a time: Newton's form with divided differences. */
+static double extrapolated(int n, double *slopes, const double *times, double time)
+{
+    double found = slopes[0], product = 1.0;
+    for (int order = 1; order < n; order++) {
+        for (int i = 0; i < n - order; i++)
+            slopes[i] = (slopes[i] - slopes[i + 1]) / (times[i] - times[i + order]);
+        product *= time - times[order - 1];
+        found += slopes[0] * product;
+    }
+    return found;
+}
+
+/* The newest known points of an output, at most most; returns how many of all are known. */
+static int known_points(const fm_kernel *k, int64_t instance, int64_t slot, int most, double *values, double *times)
+{
+    int n = 0;
+    for (int b = 0; b < k->n_history; b++) {
+        double time = k->history[b].read[instance];
+        if (isnan(time))
+            continue;
+        if (n < most) {
+            values[n] = ((const double *)k->history[b].outputs[FM_FLOAT64])[slot];
+            times[n] = time;
+        }
+        n++;
+    }
+    return n;
+}
+
+/* fmimaster/control/estimators/prediction.py */
+int fm_prediction_error(void *self, fm_kernel *k)
+{
+    const fm_prediction_error_data *d = self;
+    double *now = k->outputs[FM_FLOAT64], total = 0.0, largest = 0.0;
+    double values[FM_MOST_DEGREE + 1], times[FM_MOST_DEGREE + 1];
+    int worst = 0;
+    for (int i = 0; i < d->n; i++) {
+        int most = d->degree + 1, known = known_points(k, d->instances[i], d->slots[i], most, values, times);
+        if (known < d->least) {
+            now[d->error] = 1.0;
+            now[d->worst] = 0.0;
+            return FM_OK;
+        }
+        double y = now[d->slots[i]];
+        double yp = extrapolated(known < most ? known : most, values, times, k->read[d->instances[i]]);
+        double size = fabs(yp) > fabs(y) ? fabs(yp) : fabs(y);
+        double part = fabs(y - yp) / (d->absolute * d->nominals[i] + d->relative * size);
+        total += part * part;
+        if (!(part <= largest)) { /* NaN, too */
+            largest = part;
+            worst = i;
+        }
+    }
+    now[d->error] = d->is_maximum ? largest : sqrt(total / d->n);
+    now[d->worst] = worst;
+    return FM_OK;
+}
