@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from fmimaster.algorithms import Initialization, assemble
 from fmimaster.algorithms.own_grids import OwnGrids
 from fmimaster.algorithms.settling import Settling
+from fmimaster.control.measures import control_measures, control_signals
 from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.fmu import once
@@ -111,6 +112,8 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
     if moved := {t: point for t in jumps if (point := schedule.on_grid(t)) != t}:
         loader.move_rows(table, moved)
     plan, programs = _planned(settings, schedule, resolved, description)
+    rule = schedule.rule.with_inputs(_extrapolation_degree(settings, plan))
+    schedule = replace(schedule, rule=rule)
     return Prepared(
         description, plan, programs, schedule, made_from, _input_jumps(plan, schedule, jumps)
     )
@@ -144,7 +147,7 @@ def _planned(
         outputs=settings.output_variables,
         bare_names=description.is_single_fmu,
         use=_event_use(settings, order),
-        signals=algorithm.signals(),
+        signals=(*algorithm.signals(), *control_signals(rule)),
         order=order,
         tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
         loops=settings.loops,
@@ -153,17 +156,33 @@ def _planned(
     refuse_plan(plan, rule, clock)
     if rates is not None:
         refuse_plan_with_rates(plan)
+    degree = _extrapolation_degree(settings, plan)
     programs = assemble(
         plan,
         algorithm,
-        history=0 if clock is None else max(clock.history, points_to_observe(plan, clock)),
+        history=max(
+            0 if clock is None else max(clock.history, points_to_observe(plan, clock)),
+            *(estimator.history(degree) for estimator in rule.estimators),
+            0,
+        ),
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
         initialization=Initialization(Settling(settings.loop_solver)),
         loops=settings.loops,
-        measures=bond_measures(plan),
+        measures=(*bond_measures(plan), *control_measures(rule, plan, degree)),
         inputs=settings.inputs,
     )
     return plan, programs
+
+
+def _extrapolation_degree(settings: Settings, plan: Plan) -> int:
+    """Degree of the polynomials by which inputs are extrapolated; 0 if an FMU takes none, because it is given constants."""
+    courses = settings.algorithm_used.course, *settings.inputs.values()
+    fed = (i for i in plan.members if (i, Group.CONTINUOUS) in plan.routes)
+    if any(c.is_constant for c in courses) or not all(
+        plan.instances[i].takes_polynomials for i in fed
+    ):
+        return 0
+    return min(c.degree for c in courses)
 
 
 def _input_jumps(

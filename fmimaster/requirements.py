@@ -86,7 +86,7 @@ def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> No
     DescriptionError
         If a shared event cannot be fired in each of its members.
     OptionError
-        If no FMU has what the rule or the clock needs.
+        If no FMU has what the rule or the clock needs, or the rule has nothing by which it could judge steps.
     """
     _refuse_constraints(plan)
     if rule.watches_discrete_outputs and not plan.discrete_routes:
@@ -94,6 +94,8 @@ def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> No
             f"The step-size rule {type(rule).__name__} looks for changes of discrete outputs that are connected, and "
             f"there are none. {_what_fits(plan)}"
         )
+    for estimator in rule.estimators:
+        estimator.refuse(plan)
     if clock is None:
         return
     _refuse_fixed_steps(plan, clock)

@@ -29,7 +29,7 @@ MANY = 100
 
 
 class Stuck(NamedTuple):
-    """Steps of the smallest size, one after the other, after which the error required a smaller one."""
+    """Steps of the smallest size, one after the other, with errors above the tolerance."""
 
     begin: float
     """[s] Of the first of them."""
@@ -126,6 +126,9 @@ class PID(StepRule[Controlled]):
             raise OptionError(
                 "PID without estimators: give at least one, such as estimators=(PowerResidual(),)."
             )
+        names = [e.name for e in self.estimators]
+        if len({*names}) < len(names):
+            raise OptionError(f"Estimators {', '.join(names)}: expected each at most once.")
         if self.size is not None:
             self._check_sizes()
         numbers = (self.k1, self.k2, self.k3, self.a1, self.a2)
@@ -228,7 +231,7 @@ class PID(StepRule[Controlled]):
             cause = STEP_SIZE
         elif cause.who != (reason,):
             cause = Cause(Kind.CONTROLLED, (reason,))
-        is_stuck = wanted < smallest
+        is_stuck = wanted < smallest and error > 1.0
         if is_stuck or stuck is not None:
             stuck = _stuck(stuck, is_stuck, now, reason, error)
         known = tuple([(_known(e.error), old[0]) for e, old in zip(errors, before, strict=True)])

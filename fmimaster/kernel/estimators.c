@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* fmimaster/control/step_size_signal.py */
+/* fmimaster/control/measures.py */
 int fm_step_size(void *self, fm_kernel *k)
 {
     const fm_step_size_data *d = self;

@@ -1,10 +1,11 @@
-"""The size of each step as a signal of the run."""
+"""What a run with step-size control measures in each step: the errors of its estimators, and the size of the step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from fmimaster.control.step_rule import StepRule
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
@@ -12,6 +13,19 @@ from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
 STEP_SIZE = Signal("step_size", "s")
+
+
+def control_signals(rule: StepRule[Any]) -> tuple[Signal, ...]:
+    """Signals of the run for a step-size rule: none if it has no estimators."""
+    found = tuple(signal for estimator in rule.estimators for signal in estimator.signals())
+    return (*found, STEP_SIZE) if rule.estimators else ()
+
+
+def control_measures(rule: StepRule[Any], plan: Plan, degree: int) -> tuple[Hook, ...]:
+    """What writes them; inputs are extrapolated by polynomials of that degree."""
+    hooks = [estimator.hook(plan, degree) for estimator in rule.estimators]
+    found = tuple(hook for hook in hooks if hook is not None)
+    return (*found, StepSize.of(plan)) if rule.estimators else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
