@@ -15,6 +15,7 @@ from fmimaster.algorithms import (
     Linear,
     Sequential,
     Subsequence,
+    SubSteps,
     Waveform,
 )
 from fmimaster.causes import Cause, Event, Kind, Steps
@@ -167,6 +168,7 @@ __all__ = [
     "SimulationError",
     "StepRule",
     "Steps",
+    "SubSteps",
     "Subsequence",
     "SystemBuilder",
     "Upstream",

@@ -9,6 +9,7 @@ from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Held, Linear, Mode
 from fmimaster.algorithms.sequential import Sequential
+from fmimaster.algorithms.sub_steps import SubSteps
 from fmimaster.algorithms.subsequence import SUBSEQUENCE, Subsequence
 from fmimaster.algorithms.waveform import Waveform
 
@@ -33,6 +34,7 @@ __all__ = [
     "Linear",
     "Mode",
     "Sequential",
+    "SubSteps",
     "Subsequence",
     "Waveform",
     "assemble",

@@ -95,6 +95,8 @@ NOT_INTERPOLATED = Treatment(
 
 
 def _divided(parts: int) -> Treatment:
+    if parts == 1:
+        return IN_THE_MIDDLE
     what = f"the step is divided in {parts} parts, in each of which the interpolated value in its middle is held"
     return Treatment(what, parts, is_held=True)
 
@@ -131,7 +133,7 @@ class Mode(ABC):
             }
             for parts in sorted({t.parts for t in treatments.values()}):
                 chosen = [i for i in group if treatments[i].parts == parts]
-                since = {i: (p.keep_begin(),) for i in chosen if not treatments[i].is_end}
+                since = {i: p.keep_begins(i) for i in chosen if not treatments[i].is_end}
                 for k in range(parts):
                     with p.over(k / parts, (k + 1) / parts) if parts > 1 else nullcontext():
                         for i in chosen:

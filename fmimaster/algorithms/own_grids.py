@@ -16,8 +16,9 @@ from fmimaster.program.programs import Pattern
 class OwnGrids(Algorithm):
     """Step each instance over the intervals between its own communication points.
 
-    A variant for each different interval of the pattern. An instance takes its inputs where its step begins, and is
-    stepped where it ends, so that it never stands beyond the present communication point.
+    A step of all is the first variant; then there is one for each different interval of the pattern. An instance takes its
+    inputs where its step begins, and is stepped where it ends, so that it never stands beyond the present communication
+    point.
 
     Source: fmimaster (docs/multi-rate.md).
     """
@@ -47,11 +48,16 @@ class OwnGrids(Algorithm):
         )
 
     def _different(self) -> tuple[RateInterval, ...]:
-        return tuple(dict.fromkeys((*self.rates.intervals, self.rates.last)))
+        return tuple(dict.fromkeys((self._whole, *self.rates.intervals, self.rates.last)))
+
+    @property
+    def _whole(self) -> RateInterval:
+        """A step of all: by it the delays of connections are described."""
+        return RateInterval(self.rates.components, self.rates.components)
 
     def emit(self, plan: Plan, p: Emitter) -> None:
-        """Write the first interval."""
-        self._variant(self.rates.intervals[0]).emit(plan, p)
+        """Write a step of all."""
+        self._variant(self._whole).emit(plan, p)
 
     def _variant(self, interval: RateInterval) -> StepsThatEnd:
         return StepsThatEnd(interval, self.rates.components)

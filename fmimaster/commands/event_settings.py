@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
+from fmimaster.algorithms import Algorithm, Aligned, Jacobi, SubSteps, Waveform
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.control.multi_rate import MultiRate
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
@@ -39,6 +40,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "used, if left out)"
     )
     add("--step-rule", metavar="RULE", help=rules)
+    pair = ("NAME", "H")
+    own = "step size in s of a component, on a grid of its own; can be repeated"
+    add("--component-step-size", nargs=2, action="append", default=[], metavar=pair, help=own)
+    parts = "do N steps of a component in each communication step; can be repeated"
+    add("--sub-steps", nargs=2, action="append", default=[], metavar=("NAME", "N"), help=parts)
     sweeps = (
         "do each step at least K times, with inputs interpolated over the completed step, or as often as a solver needs "
         "(solver); with settings as in K:tolerance=1e-6,corrections=3 or solver:relative=1e-6,bounded=3"
@@ -67,6 +73,13 @@ def event_clock(arguments: Namespace) -> EventClock | None:
 def step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
     """The step size, by the requested rule."""
     size: str | None = arguments.step_size
+    if arguments.component_step_size:
+        if arguments.step_rule is not None:
+            raise OptionError(
+                f"--component-step-size and --step-rule {arguments.step_rule} exclude each other: components with step "
+                "sizes of their own have fixed steps. Leave one of them out."
+            )
+        return MultiRate(size, dict(arguments.component_step_size))
     if arguments.step_rule is None:
         return size
     name, _, settings = arguments.step_rule.partition(":")
@@ -76,6 +89,17 @@ def step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
         )
     kind = STEP_RULES[name]
     return kind(size, **settings_of("--step-rule", name, kind, settings))
+
+
+def divided(algorithm: Algorithm | None, sub_steps: Sequence[tuple[str, str]]) -> Algorithm | None:
+    """The algorithm, with several steps of some components; None if it is left to the settings."""
+    if not sub_steps:
+        return algorithm
+    for name, count in sub_steps:
+        if not count.isdecimal() or int(count) < 1:
+            raise OptionError(f"--sub-steps {name} {count}: expected a whole number, 1 or more.")
+    counts = {name: int(count) for name, count in sub_steps}
+    return SubSteps(counts=counts) if algorithm is None else SubSteps(algorithm, counts)
 
 
 def swept(algorithm: Algorithm | None, sweeps: str | None) -> Algorithm | None:

@@ -12,6 +12,7 @@ from fmimaster.commands import (
     plan_constraints,
     plan_events,
     plan_loops,
+    plan_rates,
     plan_sequence,
     settings,
 )
@@ -87,7 +88,7 @@ def plan_facts(
     plan, schedule = prepared.plan, prepared.schedule
     clock = simulation.event_clock
     fires = clock is not None and clock.fires
-    late = delays(prepared.programs.attempt, plan)
+    late, rule = delays(prepared.programs.attempt, plan), schedule.rule
     step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)
     sequence = plan_sequence.sequence(plan, late, simulation.sequence)
     return {
@@ -106,6 +107,7 @@ def plan_facts(
                 "name": i.name,
                 "modelName": i.model.name,
                 "fmiVersion": i.model.fmi_version,
+                "stepSize": float(rule.size_of(i.name)),
                 "tolerance": i.tolerance.value,
                 "toleranceSaidBy": i.tolerance.origin.value if i.tolerance.origin else None,
             }
@@ -117,7 +119,9 @@ def plan_facts(
         "stepLoops": step_loops,
         "constraints": plan_constraints.constraints(plan),
         "possible": plan_loops.possible(plan, step_loops),
-        "connections": [_connection(d, plan, programs) for d in late],
+        "connections": [
+            _connection(d, plan, programs) | plan_rates.connection(d, plan, rule) for d in late
+        ],
         "events": plan_events.events(plan, fires),
         "triggers": plan_events.triggers(plan, fires),
         "warnings": list(prepared.warnings),
@@ -162,8 +166,9 @@ def _connection(delay: Delay, plan: Plan, lines: bool) -> dict[str, Any]:
 
 
 def _programs(plan: Plan, programs: Programs, fires: bool) -> Iterator[tuple[str, Program]]:
-    for p in (programs.initialize, programs.attempt, programs.commit):
-        yield p.name, p
+    yield programs.initialize.name, programs.initialize
+    yield from plan_rates.attempts(programs)
+    yield programs.commit.name, programs.commit
     yield from plan_events.event_programs(plan, programs, fires).items()
     yield programs.terminate.name, programs.terminate
 
@@ -181,7 +186,7 @@ def _page(facts: dict[str, Any]) -> list[str]:
     lines = [f"{facts['system']}, {facts['algorithm']}{clock}"]
     lines += section("Times", aligned(_times(facts["times"])))
     made = [
-        (c["name"], c["modelName"], f"FMI {c['fmiVersion']}", _tolerance(c))
+        (c["name"], c["modelName"], f"FMI {c['fmiVersion']}", _tolerance(c), *_own_step(c, facts))
         for c in facts["components"]
     ]
     lines += section("Components", aligned(made))
@@ -220,6 +225,12 @@ def _times(times: dict[str, Any]) -> list[tuple[str, ...]]:
             )
         )
     return rows
+
+
+def _own_step(component: dict[str, Any], facts: dict[str, Any]) -> tuple[str, ...]:
+    """The step size, if components have their own."""
+    sizes = {c["stepSize"] for c in facts["components"]}
+    return (f"step {component['stepSize']:.12g} s",) if len(sizes) > 1 else ()
 
 
 def _tolerance(component: dict[str, Any]) -> str:

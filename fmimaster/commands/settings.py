@@ -95,7 +95,9 @@ def simulation(arguments: Namespace) -> Simulation:
     """
     return Simulation(
         arguments.system,
-        algorithm=event_settings.swept(_algorithm(arguments), arguments.sweeps),
+        algorithm=event_settings.swept(
+            event_settings.divided(_algorithm(arguments), arguments.sub_steps), arguments.sweeps
+        ),
         inputs=_inputs(arguments.inputs)[1],
         sequence=_sequence(arguments.sequence),
         start_time=arguments.start_time,

@@ -243,7 +243,7 @@ class Emitter:
             refuse_too_many_coefficients(self.plan, instance, kind)
         buffers = since
         if any(k.points > 1 and (self._wants_begin or not k.history) for k in kinds) and not since:
-            buffers = self._begins(instance)
+            buffers = self.keep_begins(instance)
         history = any(kind.uses_history for kind in kinds)
         adaptive = [k.adaptive and k.uses_history and not (k.mean or buffers) for k in kinds]
         for kind, measures in zip(kinds, adaptive, strict=True):
@@ -498,8 +498,8 @@ class Emitter:
             self.n_buffers += 1
         return kept[interval.outputs.number]
 
-    def _begins(self, instance: int) -> tuple[int, ...]:
-        """Buffers of the outputs at the start of the present interval, and of those around it.
+    def keep_begins(self, instance: int) -> tuple[int, ...]:
+        """Keep the outputs at the start of the present interval, and of those around it; returns the buffers.
 
         The start of an interval further out gives a polynomial a point before the present one, which would make it
         extrapolate. It is taken only if a source is ahead already, so that it must be interpolated.

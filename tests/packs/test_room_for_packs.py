@@ -12,7 +12,6 @@ from python_fmu import PythonFmu
 
 import fmimaster.preparation
 from fmimaster import (
-    HOLD,
     Algorithm,
     Aligned,
     AutomaticSequence,
@@ -31,7 +30,6 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.algorithms import Initialization
-from fmimaster.control.step_context import StepContext
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.program.hook import Hook
 from fmimaster.program.store import ValueStore
@@ -136,114 +134,12 @@ class Richardson(Algorithm):
                 self.base.emit(plan, p)
 
 
-@dataclass(frozen=True)
-class Multirate(Algorithm):
-    """The slow instance takes one step, then the others take several, with its course interpolated."""
-
-    slow: str
-    steps: int
-
-    def emit(self, plan: Plan, p: Emitter) -> None:
-        slow = next(i for i in plan.members if plan.instances[i].name == self.slow)
-        self._advance(p, slow, HOLD)
-        for k in range(self.steps):
-            with p.over(k / self.steps, (k + 1) / self.steps):
-                for i in plan.trigger_sequence:
-                    if i != slow:
-                        self._advance(p, i, LINE)
-
-    def _advance(self, p: Emitter, i: int, inputs: Polynomial) -> None:
-        p.inputs(i, inputs)
-        p.step(i)
-        p.get(i)
-
-
 def test_halves_of_an_iterated_step_are_as_accurate_as_steps_of_half_the_size(
     backend: Backend,
 ) -> None:
     base = Waveform(Jacobi(LINE), sweeps=12, restart_sweeps=12)
     assert pair(Richardson(base), 10, backend) == pytest.approx(pair(base, 20, backend), rel=1e-3)
     assert pair(base, 10, backend) > 3 * pair(base, 20, backend)
-
-
-def test_a_fast_instance_takes_small_steps_with_the_course_of_the_slow_one(
-    simulate: Simulate, backend: Backend
-) -> None:
-    def clock(v: Any) -> float:
-        return float(v.t)
-
-    def add(v: Any, h: float) -> None:
-        v.x += h * v.u
-
-    slow = PythonFmu(outputs={"y": clock})
-    fast = PythonFmu(
-        inputs={"u": 0.0},
-        states={"x": 0.0},
-        outputs={"x": lambda v: v.x},
-        step=add,
-        max_input_derivative_order=1,
-    )
-    results = simulate(
-        {"slow": slow, "fast": fast},
-        ["slow.y -> fast.u"],
-        algorithm=Multirate("slow", 4),
-        stop_time=2,
-        step_size=1,
-        backend=backend,
-    )
-    # the left Riemann sum of t with steps of 1/4: inputs are interpolated over the step of the slow one
-    assert results["fast.x"].tolist() == [0.0, 0.375, 1.75]
-
-
-# Steps of its own -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Only(GaussSeidel):
-    """Gauss-Seidel of some instances; the others stay where they are."""
-
-    names: tuple[str, ...] = ()
-
-    def emit(self, plan: Plan, p: Emitter) -> None:
-        part = tuple(i for i in plan.trigger_sequence if plan.instances[i].name in self.names)
-        super().emit(replace(plan, trigger_sequence=part), p)
-
-    def ends(self, plan: Plan) -> dict[int, float]:
-        return {i: 1.0 for i in plan.members if plan.instances[i].name in self.names}
-
-
-@dataclass(frozen=True)
-class EverySecond(Algorithm):
-    """One instance steps in each step of the run, the other one over every two of them."""
-
-    fast: str
-    slow: str
-
-    def variants(self, plan: Plan) -> tuple[Algorithm, ...]:
-        return Only(names=(self.fast,)), Only(names=(self.fast, self.slow))
-
-    def choose(self, context: StepContext) -> int:
-        return 1 - round(context.goal.end.seconds / context.size) % 2
-
-    def emit(self, plan: Plan, p: Emitter) -> None:
-        self.variants(plan)[0].emit(plan, p)
-
-
-def test_an_attempt_may_bring_some_instances_to_the_end_and_leave_the_others_behind(
-    simulate: Simulate, backend: Backend
-) -> None:
-    results = simulate(
-        {"fast": adder(), "slow": adder()},
-        ["fast.y -> slow.u", "slow.y -> fast.u"],
-        algorithm=EverySecond("fast", "slow"),
-        stop_time=4,
-        step_size=1,
-        backend=backend,
-    )
-    assert results["fast.y"].tolist() == [1, 2, 3, 7, 11]
-    assert results["slow.y"].tolist() == [1, 1, 4, 4, 15]
-    assert results.statistics is not None
-    assert [i.calls for i in results.statistics.instances] == [4, 2]
 
 
 # Signals of the run ---------------------------------------------------------------------------------------------------

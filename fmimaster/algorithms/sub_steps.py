@@ -1,0 +1,141 @@
+"""SubSteps: some instances do several steps while the others do one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.algorithms.gauss_seidel import GaussSeidel
+from fmimaster.algorithms.modes import Linear
+from fmimaster.algorithms.wrapper import Wrapper
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+
+
+@dataclass(frozen=True, slots=True)
+class SubSteps(Wrapper):
+    """Divide the communication step of some components; the slowest step first.
+
+    A component with n sub-steps does n steps of equal size within a communication step. Inputs from slower components,
+    which have stepped already, are interpolated over their step; inputs from faster ones are held or extrapolated.
+
+    Parameters
+    ----------
+    base : Algorithm
+        How the components with the same number of sub-steps step, and what they are given of those that have stepped: a
+        GaussSeidel.
+    counts : component name → number of sub-steps
+        1 for components that are not named. Each number must be a multiple of the next smaller one, so that all steps of
+        the slower components end where sub-steps of the faster ones do.
+
+    Source: Gear and Wells (1984), Multirate linear multistep methods, BIT 24 (there: slowest first).
+
+    Examples
+    --------
+    >>> from fmimaster import SubSteps, reference_path, simulate
+    >>> system = reference_path("systems/two-mass-b1-mixed.ssp")
+    >>> results = simulate(system, algorithm=SubSteps(counts={"upper": 4}), step_size=0.1, stop_time=1)
+    >>> [(instance.name, instance.calls) for instance in results.statistics.instances]
+    [('upper', 40), ('lower', 10)]
+    """
+
+    base: Algorithm = GaussSeidel(mode=Linear(sub_steps=1))
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.counts, Mapping) or not all(
+            isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in self.counts.values()
+        ):
+            raise OptionError(
+                f"SubSteps(counts={self.counts!r}): expected names of components with numbers of sub-steps, 1 or more."
+            )
+        if not isinstance(self.base, Algorithm) or self.base.is_parallel:
+            raise OptionError(
+                f"SubSteps: the base {self.base} does not interpolate inputs whose source has stepped. Use GaussSeidel() "
+                "(--algorithm gauss-seidel)."
+            )
+        numbers = sorted({1, *self.counts.values()})
+        for slower, faster in pairwise(numbers):
+            if faster % slower:
+                raise OptionError(
+                    f"SubSteps: {faster} sub-steps are no multiple of {slower} sub-steps. Choose numbers of which each "
+                    "divides the next one, or MultiRate (--component-step-size), in which each component has its own grid."
+                )
+
+    @property
+    def measures_itself(self) -> bool:
+        """After each step of the fastest components."""
+        return True
+
+    def repeats(self, plan: Plan) -> Sequence[int]:
+        """Those of the base."""
+        return sorted(i for _, part in self._levels(plan) for i in self.base.repeats(part))
+
+    def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
+        """Those of the base, for each number of sub-steps."""
+        return tuple(
+            n for part, old in self._behind(plan, before) for n in self.base.notes(part, old)
+        )
+
+    def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
+        """Those of the base, for each number of sub-steps."""
+        behind = self._behind(plan, before)
+        return tuple(w for part, old in behind for w in self.base.accuracy_warnings(part, old))
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        self._refuse(plan)
+        self._emit(1, list(self._levels(plan)), p)
+
+    def _emit(self, done: int, levels: Sequence[tuple[int, Plan]], p: Emitter) -> None:
+        """Write the steps of these levels over the present interval, which is divided ``done`` times already."""
+        if not levels:
+            p.measure()
+            return
+        (count, part), *faster = levels
+        n = count // done
+        for k in range(n):
+            with p.over(k / n, (k + 1) / n) if n > 1 else nullcontext():
+                self.base.emit(part, p)
+                self._emit(count, faster, p)
+
+    def _levels(self, plan: Plan) -> Iterator[tuple[int, Plan]]:
+        """Numbers of sub-steps, the smallest first, each with the plan of its instances."""
+        count = {i: self.counts.get(plan.instances[i].name, 1) for i in plan.members}
+        for n in sorted(set(count.values())):
+            chosen = tuple(i for i in plan.trigger_sequence if count[i] == n)
+            yield n, replace(plan, trigger_sequence=chosen)
+
+    def _behind(self, plan: Plan, before: Collection[int]) -> Iterator[tuple[Plan, frozenset[int]]]:
+        """The plan of each level, with the instances that have stepped before."""
+        stepped = frozenset(before)
+        for _, part in self._levels(plan):
+            yield part, stepped
+            stepped |= frozenset(part.trigger_sequence)
+
+    def _refuse(self, plan: Plan) -> None:
+        names = [planned.name for planned in plan.instances]
+        for name in self.counts:
+            if name not in names:
+                raise OptionError(
+                    f"SubSteps: there is no component '{name}'.{did_you_mean(name, names)} There are "
+                    f"{', '.join(sorted(names))}."
+                )
+        for i, n in ((i, self.counts.get(plan.instances[i].name, 1)) for i in plan.members):
+            planned = plan.instances[i]
+            if n > 1 and planned.may_return_early:
+                raise OptionError(
+                    f"SubSteps: '{planned.name}' may end a step early at an event of its own, and its sub-steps could not "
+                    "be brought back. Use an event clock that needs no early returns (LookAhead, Predictive)."
+                )
+        for group in plan.step_groups:
+            members = sorted(names[i] for i in group)
+            if len({self.counts.get(name, 1) for name in members}) > 1:
+                raise OptionError(
+                    f"SubSteps: {' and '.join(map(repr, members))} share an algebraic loop, which is solved where their "
+                    "steps end. Give them the same number of sub-steps."
+                )
