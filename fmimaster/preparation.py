@@ -130,7 +130,7 @@ def _planned(
     refuse_settings(algorithm, clock)
     rates = rule.rates(schedule.stop - schedule.start)
     if rates is not None:
-        refuse_rates(algorithm, clock)
+        refuse_rates(algorithm, settings.inputs, clock)
         algorithm = OwnGrids(rates)
     own = dict(description.components())
     unnamed = [c.name for c in resolved.components if c.name not in own]

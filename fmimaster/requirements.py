@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from fmimaster.algorithms import Algorithm, Jacobi
@@ -35,7 +36,7 @@ def refuse_settings(algorithm: Algorithm, clock: EventClock | None) -> None:
         )
 
 
-def refuse_rates(algorithm: Algorithm, clock: EventClock | None) -> None:
+def refuse_rates(algorithm: Algorithm, inputs: Collection[str], clock: EventClock | None) -> None:
     """Raise if components with step sizes of their own do not go together with an algorithm or an event clock.
 
     Raises
@@ -47,10 +48,11 @@ def refuse_rates(algorithm: Algorithm, clock: EventClock | None) -> None:
             f"The event clock {type(clock).__name__} ends the steps of all components at an event, but with MultiRate they "
             "end at different times. Use a step size for all of them, or SubSteps (--sub-steps)."
         )
-    if algorithm != Jacobi():
+    if algorithm != Jacobi() or inputs:
+        other = f"inputs of {', '.join(sorted(inputs))}" if inputs else f"{algorithm}"
         raise OptionError(
             "MultiRate steps each component over its own grid with held inputs, like Jacobi, and does not go together with "
-            f"{algorithm}. Leave the algorithm out, or use SubSteps (--sub-steps), which interpolates between the rates."
+            f"{other}. Leave that out, or use SubSteps (--sub-steps), which interpolates between the rates."
         )
 
 

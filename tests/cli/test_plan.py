@@ -175,6 +175,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "name": "upper",
         "modelName": "TwoMassUpper",
         "fmiVersion": "2.0",
+        "stepSize": 0.01,
         "tolerance": None,
         "toleranceSaidBy": None,
     }

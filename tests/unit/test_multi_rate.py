@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from python_fmu import PythonFmu
 
+from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.causes import Kind
 from fmimaster.control.grid import Grid
 from fmimaster.control.instant import Instant, TimeBase
@@ -19,6 +20,7 @@ from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.multi_rate import MultiRate
 from fmimaster.errors import OptionError, SimulationError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
+from fmimaster.program.polynomial import LINE
 from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType
 from fmimaster.system.states import Call
@@ -213,6 +215,21 @@ def test_event_clocks_are_refused(simulation: Make) -> None:
         simulation(
             clocks("A"), step_size=MultiRate(0.1), event_clock=LookAhead(), stop_time=1
         ).prepare()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"algorithm": GaussSeidel()}, {"inputs": {"A.u": LINE}}, {"algorithm": Jacobi(LINE)}],
+)
+def test_other_algorithms_and_inputs_are_refused(
+    simulation: Make, settings: dict[str, Any]
+) -> None:
+    rule = MultiRate("1/10", {"A": "1/20"})
+    run = simulation(clocks(*RATES), RING, step_size=rule, stop_time=1, **settings)
+    with pytest.raises(
+        OptionError, match=r"does not go together with .* Leave that out, or use SubS"
+    ):
+        run.prepare()
 
 
 def test_a_loop_across_rates_is_refused(simulation: Make) -> None:
