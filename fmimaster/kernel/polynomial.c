@@ -212,8 +212,8 @@ static double compensated(const struct points *p, double value, double length, d
             place = m;
             break;
         }
-        if (!(given_from[m] >= given_from[place])) /* the oldest, or one that is not used yet */
-            place = m;
+        if (!isnan(given_from[place]) && !(given_from[m] >= given_from[place]))
+            place = m; /* the oldest, or one that is not used yet */
     }
     for (int m = 0; m < FM_MOST_GIVEN && p->n > 1; m++)
         if (given_from[m] == p->times[1]) {

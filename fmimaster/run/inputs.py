@@ -154,8 +154,8 @@ def _compensated(
         if given_from[k] == now:
             place = k
             break
-        if not given_from[k] >= given_from[place]:  # the oldest, or one that is not used yet
-            place = k
+        if not np.isnan(given_from[place]) and not given_from[k] >= given_from[place]:
+            place = k  # the oldest, or one that is not used yet
     before = points.times[1] if len(points.times) > 1 else np.nan
     for k in range(len(given)):
         if given_from[k] == before:

@@ -32,7 +32,16 @@ ALLOWED: dict[str, set[str]] = {
     "requirements": {"errors", "system", "plan", "control", "algorithms"},
 }
 ALLOWED["settings"] = set(ALLOWED) - {"requirements"}
-ALLOWED["accuracy"] = {"errors", "plan", "system", "control", "algorithms", "program", "results", "settings"}
+ALLOWED["accuracy"] = {
+    "errors",
+    "plan",
+    "system",
+    "control",
+    "algorithms",
+    "program",
+    "results",
+    "settings",
+}
 ALLOWED["preparation"] = set(ALLOWED)
 ALLOWED["session"] = set(ALLOWED)
 BELOW_SIMULATION = set(ALLOWED)

@@ -1,0 +1,353 @@
+"""Kinds of inputs over a step, each by its formula, for all connections and for single ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from pytest import approx
+from python_fmu import Bench, PythonFmu
+
+from fmimaster.algorithms import LINEAR, GaussSeidel, Jacobi
+from fmimaster.control.ramp import Ramp
+from fmimaster.errors import OptionError
+from fmimaster.program.polynomial import (
+    HERMITE,
+    HOLD,
+    INTERPOLATED,
+    LINE,
+    MIDPOINT,
+    NEPCE,
+    QUADRATIC,
+    Polynomial,
+)
+from fmimaster.results.results import Results
+from fmimaster.simulation import Simulation
+from fmimaster.system.model import DataType
+
+pytestmark = pytest.mark.usefixtures("each_executor")
+
+Simulate = Callable[..., Results]
+Course = Callable[[float], float]
+
+H = 0.1
+ENDS = (0.0, 1e-9, 0.5, 1.0 - 1e-9)
+"""Where an input is looked at, as parts of the step."""
+
+
+class Sink:
+    """A unit that notes start and length of its steps, and its inputs at start, middle and end of them."""
+
+    def __init__(self, *inputs: str, takes: bool = True) -> None:
+        self.steps: list[tuple[float, float]] = []
+        self.noted: dict[str, list[list[float]]] = {name: [] for name in inputs}
+        starts = dict.fromkeys(inputs, 0.0)
+        self.fmu = PythonFmu(
+            inputs=starts,
+            step=self._step,
+            attributes={name: {"intermediate_update": takes} for name in inputs},
+            provides_intermediate_update=takes,
+        )
+
+    def _step(self, v: Any, h: float) -> None:
+        self.steps.append((v.t, h))
+        for name, noted in self.noted.items():
+            noted.append([v.course(name, v.t + part * h) for part in (0.0, 0.5, 1.0)])
+
+    def values(self, name: str = "u") -> list[float]:
+        """What an input that is held is given in each step."""
+        (values,) = zip(*[{*noted} for noted in self.noted[name]], strict=True)
+        return list(values)
+
+    def courses(self, name: str = "u") -> list[Course]:
+        """How the input goes on over each step; parabolas at most."""
+        pairs = zip(self.steps, self.noted[name], strict=True)
+        return [parabola(*step, noted) for step, noted in pairs]
+
+
+def parabola(t: float, h: float, values: Sequence[float]) -> Course:
+    """The parabola through three values, at the start, in the middle and at the end of a step."""
+    a, b, c = values
+
+    def course(time: float) -> float:
+        s = (time - t) / h
+        return a * (1 - s) * (1 - 2 * s) + 4 * b * s * (1 - s) + c * s * (2 * s - 1)
+
+    return course
+
+
+def source(of: Course) -> PythonFmu:
+    """A unit whose output y is a function of time."""
+    return PythonFmu(outputs={"y": lambda v: of(v.t)})
+
+
+def run(simulate: Simulate, polynomial: Polynomial, of: Course = math.sin, **settings: Any) -> Sink:
+    sink = Sink("u", takes=settings.pop("takes", True))
+    options = {"algorithm": Jacobi(polynomial), "stop_time": 2, "step_size": H} | settings
+    simulate({"s": source(of), "t": sink.fmu}, ["s.y -> t.u"], **options)
+    return sink
+
+
+# The formulas ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_midpoint_hold_is_the_line_in_the_middle_of_the_step(simulate: Simulate) -> None:
+    """energy.md 5: u(i) + (u(i) - u(i-1)) / h(i-1) * h(i) / 2, with steps that grow."""
+    sink = run(simulate, MIDPOINT, step_size=Ramp(H, first=0.02))
+    (t0, h0), *others = sink.steps
+    expected, before = [math.sin(t0)], (t0, h0)
+    for t, h in others:
+        slope = (math.sin(t) - math.sin(before[0])) / before[1]
+        expected.append(math.sin(t) + slope * h / 2)
+        before = t, h
+    assert sink.values() == approx(expected, rel=1e-12)
+    assert len({round(h, 9) for _, h in sink.steps}) > 3
+
+
+def nepce(of: Course, steps: Sequence[tuple[float, float]], damping: float) -> list[float]:
+    """energy.md 5: u(i) + c(i), c(i+1) = a ((u(i) + u(i+1)) / 2 - (u(i) + c(i))) h(i) / h(i+1)."""
+    given = [of(steps[0][0])]
+    for (t, h), (later, next_h) in zip(steps, steps[1:], strict=False):
+        lacked = (of(t) + of(later)) / 2 - given[-1]
+        given.append(of(later) + damping * lacked * h / next_h)
+    return given
+
+
+@pytest.mark.parametrize("damping", [0.5, 1.0])
+def test_nepce_gives_what_the_last_interval_lacked(simulate: Simulate, damping: float) -> None:
+    """energy.md 5, NEPCE damped and as published, with steps that grow."""
+    polynomial = Polynomial(1, 0, compensation=damping)
+    sink = run(simulate, polynomial, step_size=Ramp(H, first=0.02))
+    assert sink.values() == approx(nepce(math.sin, sink.steps, damping), rel=1e-12)
+
+
+def test_a_compensation_is_that_of_the_transformed_output(simulate: Simulate) -> None:
+    sink = Sink("u")
+    connection = ("s.y -> t.u", {"factor": -2.0, "offset": 3.0})
+    units = {"s": source(math.sin), "t": sink.fmu}
+    simulate(units, [connection], algorithm=Jacobi(NEPCE), stop_time=1, step_size=H)
+    expected = nepce(lambda t: 3.0 - 2.0 * math.sin(t), sink.steps, 0.5)
+    assert sink.values() == approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("polynomial", "largest_error", "largest_jump"),
+    [(HOLD, 0.09995, 0.09995), (LINE, 0.00999, 0.00999), (INTERPOLATED, 0.09995, 0.0)],
+    ids=["hold", "linear", "interpolated"],
+)
+def test_extrapolated_interpolation_has_no_jumps_and_the_error_of_held_inputs(
+    simulate: Simulate, polynomial: Polynomial, largest_error: float, largest_jump: float
+) -> None:
+    """energy.md 8.4: sin t, H = 0.1, 0 to 10 s. The first step of a line is held, as there is one point only."""
+    sink = run(simulate, polynomial, stop_time=10)
+    courses = list(zip(sink.steps, sink.courses(), strict=True))[polynomial.points - 1 :]
+    errors = [abs(c(t + p * h) - math.sin(t + p * h)) for (t, h), c in courses for p in ENDS]
+    jumps = [
+        abs(after(t) - before(t))
+        for (_, before), ((t, _), after) in zip(courses, courses[1:], strict=False)
+    ]
+    assert max(errors) == approx(largest_error, abs=5e-6)
+    assert max(jumps) == approx(largest_jump, abs=5e-6 if largest_jump else 1e-15)
+
+
+def test_extrapolated_interpolation_ends_at_the_newest_value_in_steps_of_any_length(
+    simulate: Simulate,
+) -> None:
+    """energy.md 8.4: it divides by the present step."""
+    sink = run(simulate, INTERPOLATED, step_size=Ramp(H, first=0.001))
+    before = 0.0
+    for (t, _), noted in list(zip(sink.steps, sink.noted["u"], strict=True))[1:]:
+        assert (noted[0], noted[2]) == approx((before, math.sin(t)), abs=1e-14)
+        before = math.sin(t)
+
+
+# FMUs that take no polynomials ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("polynomial", [MIDPOINT, NEPCE, HOLD], ids=["midpoint", "nepce", "hold"])
+def test_what_is_held_needs_no_capability(simulate: Simulate, polynomial: Polynomial) -> None:
+    able, unable = (run(simulate, polynomial, takes=takes) for takes in (True, False))
+    assert able.values() == unable.values()
+
+
+def test_without_the_capability_an_input_without_jumps_is_held_at_its_mean(
+    simulate: Simulate,
+) -> None:
+    sink = run(simulate, INTERPOLATED, takes=False)
+    times = [t for t, _ in sink.steps]
+    means = [(math.sin(a) + math.sin(b)) / 2 for a, b in zip(times, times[1:], strict=False)]
+    assert sink.values()[1:] == approx(means, rel=1e-12)
+
+
+# Discontinuous and discrete signals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("polynomial", [LINE, QUADRATIC, MIDPOINT, NEPCE, INTERPOLATED], ids=str)
+@pytest.mark.parametrize(
+    "algorithm", [Jacobi, lambda p: GaussSeidel(mode=LINEAR)], ids=["jac", "gs"]
+)
+def test_an_output_that_is_discrete_is_never_extrapolated(
+    simulate: Simulate, polynomial: Polynomial, algorithm: Any
+) -> None:
+    """A stair of integers, which feeds a continuous input."""
+    stair = PythonFmu(
+        outputs={"y": lambda v: round(v.t / H) // 4}, attributes={"y": {"type": DataType.INT32}}
+    )
+    sink = Sink("u")
+    units = {"s": stair, "t": sink.fmu}
+    simulate(units, ["s.y -> t.u"], algorithm=algorithm(polynomial), stop_time=2, step_size=H)
+    assert all(value == int(value) for value in sink.values())
+
+
+@pytest.mark.parametrize("kind", ["nepce", "interpolated"])
+def test_after_an_event_nothing_of_before_is_taken(kind: str) -> None:
+    """FORGET, which is in the program of each event."""
+    sink = Sink("u")
+    bench = Bench({"s": source(lambda t: 1.0 + t), "t": sink.fmu}, ["s.y -> t.u"], history=3)
+    bench.initialize()
+    bench.run("REMEMBER")
+    operands = {
+        "nepce": "1 0 () true none 1.0 false 0.5",
+        "interpolated": "2 0 () true none none false 0.0 1.0",
+    }
+    step = f"FIT t 0.0 {operands[kind]}\nSET t continuous\nSTEP s 1.0\nSTEP t 1.0\nGET s outputs\nREMEMBER"
+    bench.run(step, 0.0, H)
+    bench.run("FORGET\nREMEMBER")
+    bench.run(step, H, 2 * H)
+    assert sink.values() == [1.0, 1.0 + H]
+
+
+# Steps that are undone ------------------------------------------------------------------------------------------------
+
+
+def test_nepce_after_steps_that_were_undone_gives_the_same_bits() -> None:
+    """A step that was tried in two halves and undone leaves nothing."""
+    given = []
+    for tries in (False, True):
+        sink = Sink("u")
+        bench = Bench(
+            {"s": source(math.sin), "t": sink.fmu}, ["s.y -> t.u"], n_buffers=1, history=3
+        )
+        bench.initialize()
+        bench.run("REMEMBER")
+        fit = "FIT t 0.0 1 0 () true none 1.0 false 0.5\nSET t continuous\n"
+        step = "STEP s 1.0\nSTEP t 1.0\nGET s outputs\n"
+        for k in range(6):
+            begin, middle, end = k * H, (k + 0.5) * H, (k + 1) * H
+            if tries:
+                bench.run("KEEP 0\nSAVE s 0\nSAVE t 1\n" + fit + step, begin, middle)
+                bench.run(fit + step, middle, end)
+                bench.run("RESTORE s 0\nRESTORE t 1\nRECALL 0", end)
+                del sink.noted["u"][-2:]
+            bench.run(fit + step + "REMEMBER", begin, end)
+        given.append(sink.values())
+    assert given[0] == given[1]
+
+
+# Single connections ---------------------------------------------------------------------------------------------------
+
+
+def both(simulate: Simulate, takes: bool = True, **settings: Any) -> Sink:
+    """A unit with the inputs a and b, fed by sin and cos."""
+    sink = Sink("a", "b", takes=takes)
+    units = {"p": source(math.sin), "q": source(math.cos), "t": sink.fmu}
+    options = {"algorithm": Jacobi(), "stop_time": 1, "step_size": H} | settings
+    simulate(units, ["p.y -> t.a", "q.y -> t.b"], **options)
+    return sink
+
+
+@pytest.mark.parametrize("takes", [True, False])
+@pytest.mark.parametrize(
+    "pair", [(LINE, HOLD), (NEPCE, MIDPOINT), (HERMITE, INTERPOLATED), (HOLD, NEPCE)], ids=str
+)
+def test_each_connection_goes_on_as_it_would_if_all_did(
+    simulate: Simulate, pair: tuple[Polynomial, Polynomial], takes: bool
+) -> None:
+    mixed = both(simulate, takes, inputs={"t.a": pair[0], "t.b": pair[1]})
+    for name, polynomial in zip("ab", pair, strict=True):
+        alone = both(simulate, takes, algorithm=Jacobi(polynomial))
+        assert mixed.noted[name] == alone.noted[name]
+
+
+def test_inputs_that_are_not_named_are_those_of_the_algorithm(simulate: Simulate) -> None:
+    mixed = both(simulate, algorithm=Jacobi(LINE), inputs={"t.b": HOLD})
+    assert mixed.noted["a"] == both(simulate, algorithm=Jacobi(LINE)).noted["a"]
+    assert mixed.noted["b"] == both(simulate).noted["b"]
+
+
+def test_a_name_counts_before_a_glob(simulate: Simulate) -> None:
+    mixed = both(simulate, inputs={"t.a": HOLD, "t.*": LINE})
+    assert mixed.noted["a"] == both(simulate).noted["a"]
+    assert mixed.noted["b"] == both(simulate, algorithm=Jacobi(LINE)).noted["b"]
+
+
+def test_under_gauss_seidel_it_is_for_inputs_whose_source_has_not_stepped(
+    simulate: Simulate,
+) -> None:
+    """t steps between p and q: its input a is interpolated, b is extrapolated along the line that is given."""
+    algorithm = GaussSeidel(mode=LINEAR)
+    sink = both(simulate, algorithm=algorithm, sequence=["p", "t", "q"], inputs={"t.b": LINE})
+    plain = both(simulate, algorithm=algorithm, sequence=["p", "t", "q"])
+    assert sink.noted["a"] == plain.noted["a"]
+    assert sink.noted["b"] == both(simulate, algorithm=Jacobi(LINE)).noted["b"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"t.c": LINE}, "'t.c' fits no connected continuous input. Did you mean"),
+        ({"x.*": LINE}, r"'x.\*' fits no connected continuous input"),
+        ({"t.n": LINE}, "fits 't.n', which is held in any case, because it is discrete"),
+        (
+            {"t.*": LINE, "*.a": HOLD},
+            r"'\*.a' and 't.\*' both fit 't.a', with different polynomials",
+        ),
+        ({"t.a": "linear"}, "'linear' for 't.a' is not a polynomial"),
+        (LINE, "expected a mapping of inputs"),
+        ({"t.a": Polynomial(2, 0, history=False)}, "has history=False"),
+    ],
+)
+def test_inputs_that_mean_nothing_are_refused(
+    simulation: Callable[..., Simulation], inputs: Any, message: str
+) -> None:
+    attributes = {"n": {"type": DataType.INT32}}
+    target = PythonFmu(inputs={"a": 0.0, "n": 0}, attributes=attributes)
+    number = PythonFmu(outputs={"y": lambda v: 1}, attributes={"y": {"type": DataType.INT32}})
+    units = {"p": source(math.sin), "q": number, "t": target}
+    with pytest.raises(OptionError, match=message):
+        simulation(
+            units, ["p.y -> t.a", "q.y -> t.n"], inputs=inputs, stop_time=1, step_size=H
+        ).prepare()
+
+
+def test_a_polynomial_without_effect_is_told(simulation: Callable[..., Simulation]) -> None:
+    units = {"p": source(math.sin), "t": Sink("u").fmu}
+    prepared = simulation(
+        units,
+        ["p.y -> t.u"],
+        algorithm=GaussSeidel(mode=LINEAR),
+        inputs={"t.u": QUADRATIC},
+        stop_time=1,
+        step_size=H,
+    ).prepare()
+    (warning,) = prepared.accuracy_warnings
+    assert warning.startswith("The polynomials given for 't.u' have no effect")
+
+
+# Polynomials that mean nothing ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"compensation": 1.5}, "compensation=1.5: expected 0 to 1"),
+        ({"points": 2, "compensation": 0.5}, "expected an input that is held"),
+        ({"points": 3, "late": True}, r"expected Polynomial\(2, 0, late=True\)"),
+        ({"points": 2, "held": 0.5, "late": True}, "neither held nor adaptive"),
+    ],
+)
+def test_a_polynomial_that_means_nothing_is_refused(settings: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Polynomial(**settings)
