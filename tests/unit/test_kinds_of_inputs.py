@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -109,7 +110,7 @@ def test_a_midpoint_hold_is_the_line_in_the_middle_of_the_step(simulate: Simulat
 def nepce(of: Course, steps: Sequence[tuple[float, float]], damping: float) -> list[float]:
     """energy.md 5: u(i) + c(i), c(i+1) = a ((u(i) + u(i+1)) / 2 - (u(i) + c(i))) h(i) / h(i+1)."""
     given = [of(steps[0][0])]
-    for (t, h), (later, next_h) in zip(steps, steps[1:], strict=False):
+    for (t, h), (later, next_h) in itertools.pairwise(steps):
         lacked = (of(t) + of(later)) / 2 - given[-1]
         given.append(of(later) + damping * lacked * h / next_h)
     return given
@@ -145,8 +146,7 @@ def test_extrapolated_interpolation_has_no_jumps_and_the_error_of_held_inputs(
     courses = list(zip(sink.steps, sink.courses(), strict=True))[polynomial.points - 1 :]
     errors = [abs(c(t + p * h) - math.sin(t + p * h)) for (t, h), c in courses for p in ENDS]
     jumps = [
-        abs(after(t) - before(t))
-        for (_, before), ((t, _), after) in zip(courses, courses[1:], strict=False)
+        abs(after(t) - before(t)) for (_, before), ((t, _), after) in itertools.pairwise(courses)
     ]
     assert max(errors) == approx(largest_error, abs=5e-6)
     assert max(jumps) == approx(largest_jump, abs=5e-6 if largest_jump else 1e-15)
@@ -177,7 +177,7 @@ def test_without_the_capability_an_input_without_jumps_is_held_at_its_mean(
 ) -> None:
     sink = run(simulate, INTERPOLATED, takes=False)
     times = [t for t, _ in sink.steps]
-    means = [(math.sin(a) + math.sin(b)) / 2 for a, b in zip(times, times[1:], strict=False)]
+    means = [(math.sin(a) + math.sin(b)) / 2 for a, b in itertools.pairwise(times)]
     assert sink.values()[1:] == approx(means, rel=1e-12)
 
 
