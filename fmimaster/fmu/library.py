@@ -18,6 +18,7 @@ from fmimaster.errors import ModelError
 from fmimaster.fmu import once
 from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.description.model_description import read_model
+from fmimaster.fmu.description.power_ports import with_terminal_ports
 from fmimaster.fmu.fmi2 import Fmi2Instance
 from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.instance import Instance, InstanceOptions
@@ -96,7 +97,9 @@ class FmuFile:
             self._unpack(whole)
             self.model: Model = read_model(self.folder, str(source), interface)
             self._kind = _kind(self.model, str(source))
-            self.model = read_layered_standards(UnpackedFmu(self.folder, str(source)), self.model)
+            unpacked = UnpackedFmu(self.folder, str(source))
+            self.model = with_terminal_ports(unpacked, self.model)
+            self.model = read_layered_standards(unpacked, self.model)
         except BaseException:
             self.close()
             raise

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import prod
-from typing import Any, NamedTuple, NewType
+from typing import Any, Literal, NamedTuple, NewType
 
 import numpy as np
 
@@ -315,6 +315,19 @@ class InputPolynomial:
 
 
 @dataclass(frozen=True, slots=True)
+class PowerPort:
+    """An input and an output whose product is a power, as an FMU declares them."""
+
+    name: str
+    input: str
+    output: str
+    power: Literal["in", "out"] | None
+    """Whether ``input * output`` enters the FMU or leaves it; None if that is not declared."""
+    where: str
+    """Where it is declared, for messages: ``"terminal 'flange'"``."""
+
+
+@dataclass(frozen=True, slots=True)
 class LayeredStandard:
     """A layered standard that an FMU uses, by its manifest (FMI 3.0, 2.6)."""
 
@@ -380,6 +393,8 @@ class Model:
     look_ahead: str | None = None
     """Output that holds the time in s to the next event as the FMU predicts it, -1 for none."""
     input_polynomials: tuple[InputPolynomial, ...] = ()
+    power_ports: tuple[PowerPort, ...] = ()
+    """By its terminals and annotations; each variable exists, is scalar and continuous."""
     layered_standards: tuple[LayeredStandard, ...] = ()
     default_experiment: DefaultExperiment = DefaultExperiment()
     log_categories: tuple[str, ...] = ()

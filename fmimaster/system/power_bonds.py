@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
-from typing import NamedTuple
 
 from fmimaster.errors import DescriptionError, did_you_mean
-from fmimaster.system.description import Port, PowerBond, Transformation
+from fmimaster.system.declared_bonds import DeclaredBonds, Feed, Feeds
+from fmimaster.system.description import Port, PowerBond
 from fmimaster.system.model import Causality, DataType, Model, Variable
-from fmimaster.system.units import describe
+from fmimaster.system.units import describe, watts
 
-_WATT = (1, 2, -3, 0, 0, 0, 0)
-"""Exponents of the base units, without rad: an angle has no dimension."""
 _ROUNDING = 1e-9
 """Relative: products of unit conversions, which are rounded, still count as equal."""
-
-
-class Feed(NamedTuple):
-    """What feeds an input."""
-
-    source: int
-    """Index of the component."""
-    output: str
-    transformation: Transformation
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +45,16 @@ class ResolvedPowerBond:
 
 
 def resolve_power_bonds(
-    bonds: Iterable[PowerBond], models: Mapping[str, Model], feeds: Mapping[tuple[int, str], Feed]
-) -> tuple[ResolvedPowerBond, ...]:
-    """What power bonds mean for these models, sorted by name.
+    declared: DeclaredBonds, models: Mapping[str, Model], feeds: Feeds
+) -> tuple[tuple[ResolvedPowerBond, ...], tuple[str, ...]]:
+    """What power bonds mean for these models, sorted by name; and notes about those that only FMUs declare, and cannot be.
 
     Parameters
     ----------
     models
         Full component name → model; their order gives the indices.
     feeds
-        Index of a component and name of an input of it → what feeds it.
+        What feeds the inputs.
 
     Raises
     ------
@@ -73,9 +62,15 @@ def resolve_power_bonds(
         For names that do not exist, ports that are not connected crosswise, orientations that contradict the connections,
         products that are no power, variables that are not scalar and continuous, and two bonds with one name or one input.
     """
-    bonds = sorted(bonds, key=lambda bond: bond.name)
-    _check_each_once(bonds, models)
-    return tuple(_resolved(bond, models, feeds) for bond in bonds)
+    _check_each_once(declared.bonds, models)
+    found, notes = [_resolved(bond, models, feeds) for bond in declared.bonds], [*declared.notes]
+    for bond in declared.of_fmus:  # the FMUs know nothing of the system
+        try:
+            _check_each_once([*declared.bonds, bond], models)
+            found.append(_resolved(bond, models, feeds))
+        except DescriptionError as error:
+            notes.append(f"No power bond: {error}")
+    return tuple(sorted(found, key=lambda bond: bond.name)), tuple(notes)
 
 
 def _check_each_once(bonds: Sequence[PowerBond], models: Mapping[str, Model]) -> None:
@@ -100,16 +95,15 @@ def _check_each_once(bonds: Sequence[PowerBond], models: Mapping[str, Model]) ->
                 )
 
 
-def _resolved(
-    bond: PowerBond, models: Mapping[str, Model], feeds: Mapping[tuple[int, str], Feed]
-) -> ResolvedPowerBond:
+def _resolved(bond: PowerBond, models: Mapping[str, Model], feeds: Feeds) -> ResolvedPowerBond:
     first, second = (_ends(bond, port, models) for port in bond.ports)
     watts, warnings = list[float](), list[str]()
     for port, end in zip(bond.ports, (first, second), strict=True):
         watt, warning = _watt(bond, port, end)
         watts.append(watt)
         warnings += [warning] if warning else []
-    between = _crosswise(bond, first, second, feeds), _crosswise(bond, second, first, feeds)
+    a, b = bond.ports
+    between = _crosswise(bond, a, b, feeds), _crosswise(bond, b, a, feeds)
     weights = [p.sign * w for p, w in zip(bond.ports, watts, strict=True)]
     crosswise = [w * k.transformation.factor for w, k in zip(weights, between, strict=True)]
     if not isclose(crosswise[0], -crosswise[1], rel_tol=_ROUNDING):
@@ -155,23 +149,18 @@ def _ends(bond: PowerBond, port: Port, models: Mapping[str, Model]) -> _Ends:
     return list(models).index(port.component), found[0], found[1]
 
 
-def _crosswise(
-    bond: PowerBond, target: _Ends, source: _Ends, feeds: Mapping[tuple[int, str], Feed]
-) -> Feed:
+def _crosswise(bond: PowerBond, target: Port, source: Port, feeds: Feeds) -> Feed:
     """The link from the output of one port to the input of the other one."""
-    i, wanted, _ = target
-    j, _, output = source
-    feed = feeds.get((i, wanted.name))
+    feed = feeds.get((target.component, target.input))
     a, b = bond.ports
-    if feed is None or (feed.source, feed.output) != (j, output.name):
-        one, other = (a, b) if (a.input, a.output) == (wanted.name, target[2].name) else (b, a)
+    if feed is None or (feed.source, feed.output) != (source.component, source.output):
         raise DescriptionError(
             f"{bond}: its ports {a} and {b} are not connected crosswise: no connection leads from "
-            f"'{other.component}.{output.name}' to '{one.component}.{wanted.name}'. Add it, or correct the port."
+            f"'{source.component}.{source.output}' to '{target.component}.{target.input}'. Add it, or correct the port."
         )
     if feed.transformation.offset:
         raise DescriptionError(
-            f"{bond}: the connection from '{output.name}' to '{wanted.name}' between its ports {a} and {b} adds "
+            f"{bond}: the connection from '{source.output}' to '{target.input}' between its ports {a} and {b} adds "
             f"{feed.transformation.offset:g}, so that their powers cannot agree. Remove the offset or the bond."
         )
     return feed
@@ -189,19 +178,13 @@ def _watt(bond: PowerBond, port: Port, end: _Ends) -> tuple[float, str]:
         return 1.0, (
             f"{bond}: the product of the units of port {port} is not known ({product}), and is taken as W."
         )
-    exponents = tuple(
-        sum(e) for e in zip(*(u.exponents[:-1] for u in known if u.exponents), strict=True)
-    )
-    if exponents != _WATT:
+    watt = watts(*known)
+    if watt is None:
         raise DescriptionError(
-            f"{bond}: the product of the units of port {port} is no power ({product}), expected units whose product is W. "
-            "Correct the units or the port."
+            f"{bond}: the product of the units of port {port} is no power ({product}), expected units without offset whose "
+            "product is W. Correct the units or the port."
         )
-    if any(v.unit and v.unit.offset and not v.relative_quantity for v in end[1:]):
-        raise DescriptionError(
-            f"{bond}: a unit of port {port} has an offset ({product}), so that the product is no power. Use K for °C."
-        )
-    return known[0].factor * known[1].factor, ""
+    return watt, ""
 
 
 def _in_words(port: Port) -> str:

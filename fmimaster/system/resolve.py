@@ -16,6 +16,7 @@ from fmimaster.errors import DescriptionError
 from fmimaster.system.constraints import with_units_of_ends
 from fmimaster.system.contradictions import note_contradictions
 from fmimaster.system.conversions import Conversions, between, check_transformation, check_types
+from fmimaster.system.declared_bonds import Feed, declared_bonds
 from fmimaster.system.description import (
     Component,
     Endpoint,
@@ -26,7 +27,7 @@ from fmimaster.system.description import (
 )
 from fmimaster.system.model import Causality, DataType, Initial, Model, Variability, Variable
 from fmimaster.system.notes import Notes
-from fmimaster.system.power_bonds import Feed, ResolvedPowerBond, resolve_power_bonds
+from fmimaster.system.power_bonds import ResolvedPowerBond, resolve_power_bonds
 from fmimaster.system.shared_events import (
     EventMember,
     check_each_once,
@@ -147,16 +148,21 @@ def resolve(
     of_fmus = dict.fromkeys(note for c in components for note in c.model.notes)
     shared_events = _shared_events(description, components, allow_lossy_conversions)
     feeds = {
-        (k.target, k.input.name): Feed(k.source, k.output.name, k.transformation) for k in links
+        (components[k.target].name, k.input.name): Feed(
+            components[k.source].name, k.output.name, k.transformation
+        )
+        for k in links
     }
+    declared = declared_bonds(description.power_bonds(), power_bonds, models, feeds)
+    bonds, bond_notes = resolve_power_bonds(declared, models, feeds)
     return ResolvedSystem(
         tuple(components),
         tuple(links),
         tuple(open_inputs),
-        (*description.notes, *of_fmus, *notes.lines()),
+        (*description.notes, *of_fmus, *notes.lines(), *bond_notes),
         shared_events,
         parameter_links,
-        resolve_power_bonds((*description.power_bonds(), *power_bonds), models, feeds),
+        bonds,
     )
 
 

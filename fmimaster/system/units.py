@@ -71,6 +71,20 @@ def convert_units(
     return UnitMatch(Match.UNKNOWN, note=note)
 
 
+_WATT = (1, 2, -3, 0, 0, 0, 0)
+"""Exponents of the base units, without rad: an angle has no dimension."""
+
+
+def watts(first: Unit, second: Unit) -> float | None:
+    """Product of two units in W; None if it is no power, or a unit has an offset. Both must be explained."""
+    assert first.exponents is not None
+    assert second.exponents is not None
+    product = tuple(a + b for a, b in zip(first.exponents, second.exponents, strict=True))
+    if product[:-1] != _WATT or first.offset or second.offset:
+        return None
+    return first.factor * second.factor
+
+
 def describe(unit: Unit | None) -> str:
     """A unit in words: its name, and what it is in base units (``m/s (m·s⁻¹)``)."""
     if unit is None:

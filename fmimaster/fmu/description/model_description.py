@@ -23,6 +23,7 @@ from fmimaster.fmu.description.interfaces import (
     read_model_identifier,
 )
 from fmimaster.fmu.description.model_structure import read_dependencies
+from fmimaster.fmu.description.power_ports import read_power_ports
 from fmimaster.fmu.description.variables import (
     VariableReader,
     readable_in_initialization,
@@ -114,6 +115,7 @@ def _model(root: Element, version: Version, interface: Interface, used: Element)
         initial_dependency_kinds=dependencies.initial_dependency_kinds,
         event_indicators=dependencies.event_indicators,
         capabilities=read_capabilities(used, is_fmi2=is_fmi2, findings=findings),
+        power_ports=read_power_ports(root, {v.name: v for v in variables}, findings),
         default_experiment=read_experiment(root, findings),
         log_categories=tuple(
             c.get("name") or "" for c in children(root, "LogCategories", "Category")
