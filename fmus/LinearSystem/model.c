@@ -94,7 +94,8 @@ static States taylor(const Variables *v, States x, const Course *u, double lengt
 
 static States advance(const Variables *v, States x, const Course *u, double h)
 {
-    return v->microStep > 0.0 ? euler(v, x, u, h, micro_steps_within(h, v->microStep)) : taylor(v, x, u, h);
+    if (v->microStep > 0.0) return euler(v, x, u, h, micro_steps_within(h, v->microStep), 0.0);
+    return taylor(v, x, u, h);
 }
 
 fm_Status model_check(fm_Instance *self, const Variables *v)

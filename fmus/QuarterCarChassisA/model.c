@@ -1,5 +1,6 @@
 /* The chassis of a quarter car without its suspension: a mass under a force. See readme.md. */
 enum { STATES = 2, INPUTS = 1 };
+static const double EULER_INPUTS = 0.5;   /* exact for a force that is linear over a step */
 #include "micro_steps.h"
 
 static States get_states(const Variables *v)

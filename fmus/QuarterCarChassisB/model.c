@@ -1,5 +1,6 @@
 /* The chassis of a quarter car with its suspension, which takes the velocity of the wheel. See readme.md. */
 enum { STATES = 3, INPUTS = 1 };
+static const double EULER_INPUTS = 0.0;
 #include "micro_steps.h"
 #include "suspension.h"
 

@@ -1,5 +1,6 @@
 /* The chassis of a quarter car without its suspension, and with the suspension of a seat on it. See readme.md. */
 enum { STATES = 3, INPUTS = 2 };
+static const double EULER_INPUTS = 0.0;
 #include "micro_steps.h"
 
 static States get_states(const Variables *v)

@@ -1,5 +1,6 @@
 /* The wheel of a quarter car with its suspension, which takes the velocity of the chassis. See readme.md. */
 enum { STATES = 3, INPUTS = 2 };
+static const double EULER_INPUTS = 0.0;
 #include "micro_steps.h"
 #include "suspension.h"
 

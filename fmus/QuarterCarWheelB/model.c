@@ -1,5 +1,6 @@
 /* The wheel of a quarter car without its suspension: a mass under a force, on a tyre. See readme.md. */
 enum { STATES = 2, INPUTS = 2 };
+static const double EULER_INPUTS = 0.0;
 #include "micro_steps.h"
 
 static States get_states(const Variables *v)

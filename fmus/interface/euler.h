@@ -7,7 +7,7 @@
 
 static States advance(const Variables *v, States x, const Course *u, double h)
 {
-    return euler(v, x, u, h, micro_steps_within(h, v->microStep));
+    return euler(v, x, u, h, micro_steps_within(h, v->microStep), 0.0);
 }
 
 static fm_Status check_micro_step(fm_Instance *self, const Variables *v)

@@ -1,5 +1,6 @@
 /* A model x' = rates(x, u) whose communication steps have `micro_steps` equal steps of the method `solver`, however long
- * they are.
+ * they are. Before it includes this, the model defines EULER_INPUTS: at which fraction of its steps the explicit Euler
+ * method takes the inputs.
  */
 #ifndef FM_MICRO_STEPS_H
 #define FM_MICRO_STEPS_H
@@ -11,7 +12,7 @@ typedef enum { EULER, RUNGE_KUTTA } Solver;   /* the parameter `solver` */
 
 static States advance(const Variables *v, States x, const Course *u, double h)
 {
-    return v->solver == EULER ? euler(v, x, u, h, v->micro_steps) : runge_kutta(v, x, u, h, v->micro_steps);
+    return v->solver == EULER ? euler(v, x, u, h, v->micro_steps, EULER_INPUTS) : runge_kutta(v, x, u, h, v->micro_steps);
 }
 
 static fm_Status check_solver(fm_Instance *self, const Variables *v)

@@ -44,12 +44,12 @@ static inline States along(States x, double h, States slope)
     return x;
 }
 
-/* The explicit Euler method in `count` micro steps. */
-static inline States euler(const Variables *v, States x, const Course *u, double h, double count)
+/* The explicit Euler method in `count` micro steps, with the inputs at the fraction `at` of each. */
+static inline States euler(const Variables *v, States x, const Course *u, double h, double count, double at)
 {
     double micro = h / count;
     for (double q = 0.0; q < count; q++) {
-        States slope = rates(v, x, inputs_at(u, q * micro));
+        States slope = rates(v, x, inputs_at(u, (q + at) * micro));
         x = along(x, micro, slope);
     }
     return x;

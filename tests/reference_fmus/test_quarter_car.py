@@ -32,6 +32,8 @@ class Unit(NamedTuple):
     rates: Callable[[Any, Any, float], list[float]]
     values: Callable[[Any, Any, float], list[float]]
     damper: bool = False
+    euler_inputs: float = 0.0
+    """At which fraction of its steps Euler's method takes the inputs."""
 
 
 def suspension(dz: float, dv: float, exponent: float) -> float:
@@ -45,6 +47,7 @@ UNITS = {
         ("velocity",),
         lambda x, u, e: [x[1], u[0] / MC],
         lambda x, u, e: [x[1]],
+        euler_inputs=0.5,
     ),
     "QuarterCarWheelA": Unit(
         ("velocity", "road"),
@@ -118,10 +121,10 @@ def expected(unit: Unit, solver: int, order: int, nd: float, micro_steps: int = 
 
     for q in range(STEPS * micro_steps):
         t = q * micro
-        k1 = f(x, t)
         if solver == EULER:
-            x = x + micro * k1
+            x = x + micro * f(x, t + unit.euler_inputs * micro)
             continue
+        k1 = f(x, t)
         k2 = f(x + micro / 2 * k1, t + micro / 2)
         k3 = f(x + micro / 2 * k2, t + micro / 2)
         k4 = f(x + micro * k3, t + micro)
