@@ -209,7 +209,7 @@ def _event_use(settings: Settings, order: StepOrder) -> EventUse:
     """How the run uses events: by the event clock, and by the algorithm if it has policies of its own."""
     clock = settings.event_clock
     if clock is None:
-        return EventUse(event_mode=settings.event_mode)
+        return EventUse(event_mode=settings.event_mode, refreshes=settings.algorithm_used.refreshes)
     policies = settings.algorithm_used.policies(order)
     announced = clock.policy is Policy.ANNOUNCE if clock.fires else None
     return EventUse(

@@ -43,20 +43,21 @@ def chassis_a(**more: Any) -> PythonFmu:
 def wheel_a(sign: float = 1.0, **more: Any) -> PythonFmu:
     """Wheel of split A: takes the velocity of the chassis, gives the force between the two, or minus the force."""
 
-    def force(v: Any) -> float:
-        return float(CHASSIS_STIFFNESS * (v.zc - v.zw) + DAMPING * (v.velocity - v.vw))
+    def force(v: Any, velocity: float) -> float:
+        return float(CHASSIS_STIFFNESS * (v.zc - v.zw) + DAMPING * (velocity - v.vw))
 
     def step(v: Any, h: float) -> None:
         d = h / MICRO_STEPS
-        for _ in range(MICRO_STEPS):
-            acceleration = (-WHEEL_STIFFNESS * (v.zw - ROAD) + force(v)) / WHEEL_MASS
-            v.zc, v.zw, v.vw = v.zc + d * v.velocity, v.zw + d * v.vw, v.vw + d * acceleration
+        for k in range(MICRO_STEPS):
+            velocity = v.course("velocity", v.t + k * d)
+            acceleration = (-WHEEL_STIFFNESS * (v.zw - ROAD) + force(v, velocity)) / WHEEL_MASS
+            v.zc, v.zw, v.vw = v.zc + d * velocity, v.zw + d * v.vw, v.vw + d * acceleration
 
     return PythonFmu(
         "wheel",
         inputs={"velocity": 0.0},
         states={"zc": 0.0, "zw": 0.0, "vw": 0.0},
-        outputs={"force": lambda v: sign * force(v)},
+        outputs={"force": lambda v: sign * force(v, v.course("velocity", v.t))},
         depends={"force": ["velocity"]},
         step=step,
         attributes={"force": {"unit": NEWTON}, "velocity": {"unit": SPEED}},

@@ -8,6 +8,8 @@ from fmimaster.algorithms.gauss_seidel import MODES, GaussSeidel
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.jacobi import Jacobi
 from fmimaster.algorithms.modes import END, HELD, LINEAR, MID, Held, Linear, Mode
+from fmimaster.algorithms.refreshed import Refreshed
+from fmimaster.algorithms.richardson import Richardson
 from fmimaster.algorithms.sequential import Sequential
 from fmimaster.algorithms.sub_steps import SubSteps
 from fmimaster.algorithms.subsequence import SUBSEQUENCE, Subsequence
@@ -33,6 +35,8 @@ __all__ = [
     "Jacobi",
     "Linear",
     "Mode",
+    "Refreshed",
+    "Richardson",
     "Sequential",
     "SubSteps",
     "Subsequence",

@@ -130,8 +130,8 @@ class Algorithm(ABC):
         return _AT_AN_EVENT
 
     @property
-    def uses_event_mode(self) -> bool:
-        """Whether it needs the Event Mode of FMUs also where nothing else does."""
+    def refreshes(self) -> bool:
+        """Whether it reads outputs again with new inputs in Event Mode, which FMUs without events must use for that."""
         return False
 
     def repeats(self, plan: Plan) -> Sequence[int]:

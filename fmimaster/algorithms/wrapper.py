@@ -35,6 +35,11 @@ class Wrapper(Algorithm):
         return self.base.solves_constraints
 
     @property
+    def refreshes(self) -> bool:
+        """Whether the base does."""
+        return self.base.refreshes
+
+    @property
     def measures_itself(self) -> bool:
         """Whether the base does."""
         return self.base.measures_itself

@@ -31,7 +31,7 @@ from fmimaster.plan.step_groups import Loops, in_order_of_sweeps, step_groups
 from fmimaster.plan.tolerance import Tolerance, own_tolerance
 from fmimaster.plan.used_events import with_used_events
 from fmimaster.plan.visits import visits
-from fmimaster.system.model import DataType, Scope
+from fmimaster.system.model import DataType, Model, Scope
 from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 
 
@@ -116,6 +116,7 @@ def make_plan(
     sequence = order.trigger_sequence
     chosen = chosen_variables(system.components, outputs, bare_names, signals)
     use = use or EventUse()
+    refreshed = [use.refreshes and _can_be_refreshed(c.model) for c in system.components]
     system = with_used_events(system, use)
     events, triggers = plan_events(system)
     refuse_without_event_mode(system, triggers)
@@ -143,7 +144,7 @@ def make_plan(
     stops_alone = use.fires and (len(able) == 1 or all(able))
     instances = tuple(
         replace(
-            _instance(c, i, use, connected, stops_alone),
+            _instance(c, use, use.policies_of(i), connected, stops_alone, refreshed[i]),
             tolerance=tolerance or own_tolerance(c.model),
         )
         for i, c in enumerate(system.components)
@@ -227,13 +228,18 @@ def _refuse_late_parameters(system: ResolvedSystem, visits: Iterable[Visit]) -> 
 
 
 def _instance(
-    component: ResolvedComponent, i: int, use: EventUse, connected: bool, stops_alone: bool
+    component: ResolvedComponent,
+    use: EventUse,
+    policies: tuple[Policy, ...],
+    connected: bool,
+    stops_alone: bool,
+    refreshed: bool,
 ) -> InstancePlan:
-    model, policies = component.model, use.policies_of(i)
-    can = model.capabilities
+    model, can = component.model, component.model.capabilities
     wanted = {*policies} != {Policy.EXECUTE} or bool(use.early_return)
     asked = wanted if use.event_mode is None else use.event_mode
-    event_mode = can.has_event_mode and (asked or has_clocks(model))
+    refreshed = refreshed and use.event_mode is not False
+    event_mode = can.has_event_mode and (asked or has_clocks(model) or refreshed)
     early_return = (
         connected or bool(use.event_mode) if use.early_return is None else use.early_return
     )
@@ -250,7 +256,14 @@ def _instance(
         event_mode,
         early_return and any(stops_at_events(model, policy) for policy in policies),
         policies,
+        refreshed=refreshed and event_mode,
     )
+
+
+def _can_be_refreshed(model: Model) -> bool:
+    """Whether outputs depend directly on inputs, and no event can happen when Event Mode is entered for them."""
+    stops = model.capabilities.might_return_early_from_do_step
+    return any(model.dependencies.values()) and not (stops or model.events or has_clocks(model))
 
 
 def _routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tuple[Route, ...]]:

@@ -38,6 +38,8 @@ class InstancePlan:
     """What it does at its own events: in each variant of the algorithm, or a single one for all."""
     tolerance: Tolerance = Tolerance()
     """What it is passed when it enters Initialization Mode."""
+    refreshed: bool = False
+    """Whether its outputs are read again with new inputs in Event Mode, where no event of its own can happen."""
 
     def policy(self, variant: int) -> Policy:
         """What it does at its own events in one variant."""

@@ -36,6 +36,8 @@ class EventUse:
     """Whether FMUs may end a step at their events; None: if Event Mode is used for clock connections."""
     event_mode: bool | None = None
     """Whether Event Mode is used; None: where the policy requires it. FMUs with clocks use it always."""
+    refreshes: bool = False
+    """Whether FMUs without events of their own use Event Mode too, so that outputs can be read again with new inputs."""
 
     def policies_of(self, instance: int) -> tuple[Policy, ...]:
         """The policy of one instance in each variant of the algorithm; a single one if there are no variants."""

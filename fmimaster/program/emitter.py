@@ -242,7 +242,10 @@ class Emitter:
         for kind in kinds:
             refuse_too_many_coefficients(self.plan, instance, kind)
         buffers = since
-        if any(k.points > 1 and (self._wants_begin or not k.history) for k in kinds) and not since:
+        # the start of a later part of the step is no point of the history yet
+        is_ahead = begin > 0.0 and any(self.is_ahead(j) for j in self.plan.sources[instance])
+        wanted = self._wants_begin or is_ahead
+        if any(k.points > 1 and (wanted or not k.history) for k in kinds) and not since:
             buffers = self.keep_begins(instance)
         history = any(kind.uses_history for kind in kinds)
         adaptive = [k.adaptive and k.uses_history and not (k.mean or buffers) for k in kinds]

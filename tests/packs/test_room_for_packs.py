@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import cos, exp, hypot, sin
 from typing import Any
 
 import pytest
@@ -25,7 +24,6 @@ from fmimaster import (
     Predictive,
     Sequential,
     Simulation,
-    SystemBuilder,
     Waveform,
     reference_path,
 )
@@ -47,19 +45,6 @@ def backend(request: pytest.FixtureRequest) -> Backend:
         pytest.skip("the kernel is not built")
     chosen: Backend = request.param
     return chosen
-
-
-def pair(algorithm: Algorithm, steps: int, backend: Backend) -> float:
-    """Error at t = 1 s of the pair a' = -a + 2 b, b' = -3 b - a from (1, 1)."""
-    system = SystemBuilder("pair")
-    for name, k in (("a", 1.0), ("b", 3.0)):
-        system.add(name, reference_path("fmi3/Dahlquist.fmu"), {"k": k, "x": 1.0})
-    system.connect("b.x", "a.u", factor=2.0)
-    system.connect("a.x", "b.u", factor=-1.0)
-    options: dict[str, Any] = {"stop_time": 1, "step_size": f"1/{steps}", "backend": backend}
-    results = Simulation(system.build(), algorithm=algorithm, **options).run()
-    a, b = exp(-2) * (cos(1) + 3 * sin(1)), exp(-2) * (cos(1) - 2 * sin(1))
-    return hypot(results["a.x"][-1] - a, results["b.x"][-1] - b)
 
 
 # Parts of a system ----------------------------------------------------------------------------------------------------
@@ -105,41 +90,6 @@ def test_two_parts_of_a_system_have_different_algorithms(
     assert results["c.y"].tolist() == [1, 2, 5, 13]
     assert results["d.y"].tolist() == [1, 3, 8, 21]
     assert results["e.y"].tolist() == [1, 3, 7, 15]
-
-
-# Nested intervals -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Richardson(Algorithm):
-    """One whole step of the base, and again in two halves, which are kept."""
-
-    base: Algorithm
-
-    @property
-    def order(self) -> int:
-        return self.base.order
-
-    @property
-    def handles_early_returns(self) -> bool:
-        return self.base.handles_early_returns
-
-    def emit(self, plan: Plan, p: Emitter) -> None:
-        places, start = p.save(plan.members), p.keep()
-        self.base.emit(plan, p)
-        p.restore(places)
-        p.recall(start)
-        for half in (0.0, 0.5):
-            with p.over(half, half + 0.5):
-                self.base.emit(plan, p)
-
-
-def test_halves_of_an_iterated_step_are_as_accurate_as_steps_of_half_the_size(
-    backend: Backend,
-) -> None:
-    base = Waveform(Jacobi(LINE), sweeps=12, restart_sweeps=12)
-    assert pair(Richardson(base), 10, backend) == pytest.approx(pair(base, 20, backend), rel=1e-3)
-    assert pair(base, 10, backend) > 3 * pair(base, 20, backend)
 
 
 # Signals of the run ---------------------------------------------------------------------------------------------------
@@ -266,23 +216,3 @@ def test_a_plan_is_made_once_and_each_program_is_written_once(
         count(owner, name)
     Simulation(TWO_MASS, algorithm=algorithm, event_clock=clock, step_size=0.1).prepare()
     assert made == {"make_plan": 1, "assemble": 1, "emit": 1 + attempts}
-
-
-# Events inside a repeated step ----------------------------------------------------------------------------------------
-
-
-def test_an_algorithm_that_tries_a_step_twice_around_early_returns_finds_twelve_events(
-    backend: Backend,
-) -> None:
-    e2 = Waveform(Aligned(Jacobi(Polynomial(2, 2))), sweeps=2)
-    path = reference_path("systems/two-mass-b3-fmi3.ssp")
-
-    def run(algorithm: Algorithm) -> Results:
-        options: dict[str, Any] = {"step_size": 0.2, "stop_time": 20, "backend": backend}
-        return Simulation(path, algorithm=algorithm, event_clock=EarlyReturn(), **options).run()
-
-    once, twice = run(e2), run(Richardson(e2))
-    assert len(once.events) == len(twice.events) == 12
-    assert [e.name for e in twice.events] == [e.name for e in once.events]
-    times = [[e.time for e in r.events] for r in (once, twice)]
-    assert times[1] == pytest.approx(times[0], abs=1e-3)

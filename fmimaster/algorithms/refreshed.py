@@ -1,0 +1,125 @@
+"""Refreshed: outputs that depend directly on inputs are those of the new inputs, at the end of each step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from fmimaster.algorithms.event_update import MOST_UPDATES
+from fmimaster.algorithms.settling import Settling, visits_among
+from fmimaster.algorithms.wrapper import Wrapper
+from fmimaster.plan.layout import Group
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.polynomial import HOLD
+from fmimaster.system.notes import listed
+from fmimaster.system.states import State
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed(Wrapper):
+    """Let the base step, then bring outputs that depend directly on connected inputs to the inputs of now.
+
+    At the end of a step such an output belongs to the input that was held or extrapolated. Others then start the next step
+    with it, although a better value is known. The outputs are taken in the order of their dependencies:
+
+    * by FMUs with Event Mode that have no events of their own and no discrete inputs: the new inputs are set in Event
+      Mode, and the outputs are read again. It is exact, and algebraic loops among such FMUs are solved. Event Mode must
+      be left by ``UpdateDiscreteStates``, which would execute an event; so FMUs that have some are not asked.
+    * by others that provide directional derivatives, or declare a linear dependence: the partial derivative times the
+      change of the inputs is added. It is exact for dependencies that are linear in the input; else the error is of second
+      order in that change.
+    * others keep the outputs that they have. FMI forbids reading outputs after setting inputs in Step Mode, so that an FMU
+      is not tried out.
+
+    Source: fmimaster, as the feed-through refresh of the interface Jacobian's direct part; FMI 3.0.2, sections 2.3.5 and
+    4.2.1.
+    """
+
+    @property
+    def refreshes(self) -> bool:
+        """Where FMUs have Event Mode."""
+        return True
+
+    @property
+    def measures_itself(self) -> bool:
+        """Between the steps and the refresh."""
+        return True
+
+    def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
+        """Those of the base, and how outputs are refreshed."""
+        found = [(how, sorted(names)) for how, names in _ways(plan) if names]
+        said = (f"Outputs of {listed(names)} are refreshed {how}." for how, names in found)
+        return (*Wrapper.notes(self, plan, before), *said)
+
+    def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
+        """Those of the base, and which outputs stay as they are."""
+        stale = sorted(f"'{plan.instances[i].name}'" for i in plan.members if _is_stale(plan, i))
+        said = (
+            f"Outputs of {listed(stale)} depend directly on inputs and cannot be refreshed: the FMU has no Event Mode "
+            "that can be used for it, provides no directional derivatives, and does not declare that the dependence is "
+            "linear (dependenciesKind)."
+        )
+        return (
+            *Wrapper.accuracy_warnings(self, plan, before),
+            *((said,) if stale else ()),
+        )
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        self.base.emit(plan, p)
+        if not self.base.measures_itself:
+            p.measure()
+        refresh(plan, p)
+        p.remeasure()
+
+
+def refresh(plan: Plan, p: Emitter) -> None:
+    """Write how the outputs of the members that depend directly on inputs become those of the inputs of now."""
+    modes = [i for i in plan.members if _has_event_mode(plan, i)]
+    others = [i for i in plan.members if _is_corrected(plan, i)]
+    for i in modes:
+        p.mode(i, State.EVENT_MODE)
+    for visit in visits_among(plan, [*modes, *others]):
+        asked = [i for i in visit.instances if i in modes]
+        if asked:
+            _ask(plan, p, asked)
+        p.correct(i for i in visit.instances if i in others)
+    for i in modes:
+        p.mode(i, State.STEP_MODE)
+
+
+def _ask(plan: Plan, p: Emitter, instances: Collection[int]) -> None:
+    """Set inputs in Event Mode, and read outputs; Event Mode may be left when no update asks for another one."""
+    with p.repeat(least=1, most=MOST_UPDATES, tolerance=float("inf")):
+        if len(instances) > 1:
+            Settling().at_an_event(plan, p, instances)
+        for i in instances:
+            p.inputs(i, HOLD, for_all=True)
+            p.update(i)
+            p.get(i)
+
+
+def _has_event_mode(plan: Plan, i: int) -> bool:
+    """Whether outputs of an instance depend directly on inputs, and can be had anew in Event Mode without an event."""
+    has_events = plan.triggers_of(i) or (i, Group.DISCRETE) in plan.routes
+    return plan.instances[i].refreshed and i in plan.corrections and not has_events
+
+
+def _is_corrected(plan: Plan, i: int) -> bool:
+    """Whether outputs of an instance are corrected by partial derivatives."""
+    correction = plan.corrections.get(i)
+    return correction is not None and correction.means is not None and not _has_event_mode(plan, i)
+
+
+def _is_stale(plan: Plan, i: int) -> bool:
+    return i in plan.corrections and not _has_event_mode(plan, i) and not _is_corrected(plan, i)
+
+
+def _ways(plan: Plan) -> Iterator[tuple[str, list[str]]]:
+    """How outputs are refreshed, in words, and the names of the instances."""
+    name = {i: f"'{plan.instances[i].name}'" for i in plan.members}
+    yield "in Event Mode", [name[i] for i in plan.members if _has_event_mode(plan, i)]
+    for means in dict.fromkeys(c.means for c in plan.corrections.values() if c.means):
+        corrected = [i for i in plan.members if _is_corrected(plan, i)]
+        yield means.value, [name[i] for i in corrected if plan.corrections[i].means is means]

@@ -1,0 +1,101 @@
+"""Richardson: each step again in two halves, which are kept; the difference is an estimate of the error."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from fmimaster.algorithms.wrapper import Wrapper
+from fmimaster.errors import OptionError
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.hook import Hook
+
+
+class Comparison(Protocol):
+    """What makes an error of the difference between a whole step and two halves of it."""
+
+    @abstractmethod
+    def difference(self, plan: Plan, whole: int) -> Hook:
+        """A hook that is called at the end of the halves.
+
+        Parameters
+        ----------
+        whole
+            Buffer of the outputs and signals at the end of the whole step.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Richardson(Wrapper):
+    """Step doubling: let the base do the step as a whole, go back, and do it in two halves, which are kept.
+
+    All instances must be able to get and set their FMU state. Polynomials go through the point between the halves, also in
+    later steps. Three steps of each FMU bring the system two halves forward.
+
+    Parameters
+    ----------
+    base : Algorithm
+        Any that can go back, also one that solves algebraic loops or repeats the step.
+    comparison : Comparison, optional
+        Makes an error of the difference, such as ``StepDoubling()``; its signals are those of a step-size rule.
+
+    Source: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.4 (Richardson
+    extrapolation); for co-simulation Arnold, Clauss and Schierz (2014), Error analysis and error estimates for
+    co-simulation in FMI for model exchange and co-simulation V2.0.
+    """
+
+    comparison: Comparison | None = None
+
+    @property
+    def why_it_goes_back(self) -> tuple[str, str]:
+        """To do the step again."""
+        return (
+            "each step is done as a whole and in two halves (step doubling)",
+            "an error estimator that repeats no step (PredictorCorrector, EmbeddedOrders, PowerResidual)",
+        )
+
+    @property
+    def measures_itself(self) -> bool:
+        """After each half."""
+        return True
+
+    def goes_back(self, plan: Plan) -> Sequence[int]:
+        """All members."""
+        return plan.members
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        self._refuse(plan)
+        places, start = p.save(plan.members), p.keep()
+        self._step(plan, p)
+        whole = p.keep()
+        p.restore(places)
+        p.recall(start)
+        with p.over(0.0, 0.5):
+            self._step(plan, p)
+        p.keep_between()
+        with p.over(0.5, 1.0):
+            self._step(plan, p)
+        if self.comparison is not None:
+            p.call(self.comparison.difference(plan, whole))
+
+    def _step(self, plan: Plan, p: Emitter) -> None:
+        self.base.emit(plan, p)
+        if not self.base.measures_itself:
+            p.measure()
+
+    def _refuse(self, plan: Plan) -> None:
+        name = type(self.base).__name__
+        if len(self.base.variants(plan)) > 1 or self.base.finds_events_for_others:
+            raise OptionError(
+                f"Step doubling is not possible with {name}, which chooses what it does from step to step. Use Jacobi or "
+                "GaussSeidel."
+            )
+        if not self.base.can_go_back:
+            raise OptionError(
+                "Step doubling is not possible with GaussSeidel in the mode 'sub', which cannot go back. Use the mode "
+                "'lin'."
+            )
