@@ -9,25 +9,15 @@ from dataclasses import fields
 from typing import Any
 
 from fmimaster.algorithms import Algorithm, Aligned, Jacobi, SubSteps, Waveform
+from fmimaster.commands.step_rules import STEP_RULES
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.control.multi_rate import MultiRate
 from fmimaster.control.predictive import Predictive
-from fmimaster.control.ramp import FreeStep, Ramp
-from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.program.polynomial import ADAPTIVE
 
 EVENT_CLOCKS: tuple[type[EventClock], ...] = (LookAhead, Predictive, EarlyReturn, Check)
-
-STEP_RULES: Mapping[str, type[StepRule[Any]]] = {
-    "grid": FixedStep,
-    "free": FreeStep,
-    "ramp": Ramp,
-    "locate": Locate,
-}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -67,28 +57,7 @@ def event_clock(arguments: Namespace) -> EventClock | None:
         raise OptionError(
             f"There is no event clock '{name}'.{rule or did_you_mean(name, names)} There are {', '.join(names)}."
         )
-    return kind(**settings_of("--event-clock", name, kind, settings))
-
-
-def step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
-    """The step size, by the requested rule."""
-    size: str | None = arguments.step_size
-    if arguments.component_step_size:
-        if arguments.step_rule is not None:
-            raise OptionError(
-                f"--component-step-size and --step-rule {arguments.step_rule} exclude each other: components with step "
-                "sizes of their own have fixed steps. Leave one of them out."
-            )
-        return MultiRate(size, dict(arguments.component_step_size))
-    if arguments.step_rule is None:
-        return size
-    name, _, settings = arguments.step_rule.partition(":")
-    if name not in STEP_RULES:
-        raise OptionError(
-            f"There is no step rule '{name}'.{did_you_mean(name, STEP_RULES)} There are {', '.join(STEP_RULES)}."
-        )
-    kind = STEP_RULES[name]
-    return kind(size, **settings_of("--step-rule", name, kind, settings))
+    return kind(**settings_of("--event-clock", name, defaults_of(kind), settings))
 
 
 def divided(algorithm: Algorithm | None, sub_steps: Sequence[tuple[str, str]]) -> Algorithm | None:
@@ -150,9 +119,13 @@ def plain_name(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def settings_of(option: str, name: str, kind: type, text: str) -> dict[str, Any]:
-    """The settings of something by its name: its fields, but for the step size, which has an option of its own."""
-    defaults = {f.name: f.default for f in fields(kind) if f.name != "size"}
+def defaults_of(kind: type) -> dict[str, Any]:
+    """The settings of a kind of objects with their defaults: its fields, but for the step size, which is an option."""
+    return {f.name: f.default for f in fields(kind) if f.name != "size"}
+
+
+def settings_of(option: str, name: str, defaults: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Settings ``KEY=VALUE`` between commas, of what has these settings with these defaults."""
     found: dict[str, Any] = {}
     for pair in filter(None, text.split(",")):
         key, _, value = pair.partition("=")
@@ -175,9 +148,10 @@ def _value(what: str, text: str, default: object) -> float | bool | str:
         if not text.isdecimal():
             raise OptionError(f"{what}={text}: expected a whole number, such as {default}.")
         return int(text)
-    if not isinstance(default, float):
+    if default is not None and not isinstance(default, float):
         return text
     try:
         return float(text)
     except ValueError:
-        raise OptionError(f"{what}={text}: expected a number, such as {default:g}.") from None
+        example = "" if default is None else f", such as {default:g}"
+        raise OptionError(f"{what}={text}: expected a number{example}.") from None

@@ -17,9 +17,11 @@ from fmimaster.algorithms import (
     Mode,
     Sequential,
 )
-from fmimaster.commands import event_settings
+from fmimaster.commands import event_settings, step_rules
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.control.multi_rate import MultiRate
+from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.sequence import METHODS
 from fmimaster.plan.step_groups import Loops
@@ -102,7 +104,7 @@ def simulation(arguments: Namespace) -> Simulation:
         sequence=_sequence(arguments.sequence),
         start_time=arguments.start_time,
         stop_time=arguments.stop_time,
-        step_size=event_settings.step_size(arguments),
+        step_size=_step_size(arguments),
         event_clock=event_settings.event_clock(arguments),
         event_mode=arguments.event_mode,
         loops=_loops(arguments.loops),
@@ -162,6 +164,24 @@ def _algorithm_settings(arguments: Namespace) -> dict[str, Any]:
     return found
 
 
+def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
+    """The step size, by the requested rule."""
+    size: str | None = arguments.step_size
+    if arguments.component_step_size:
+        if arguments.step_rule is not None:
+            raise OptionError(
+                f"--component-step-size and --step-rule {arguments.step_rule} exclude each other: components with step "
+                "sizes of their own have fixed steps. Leave one of them out."
+            )
+        return MultiRate(size, dict(arguments.component_step_size))
+    if arguments.step_rule is None:
+        return size
+    name, _, settings = arguments.step_rule.partition(":")
+    defaults = step_rules.settings(step_rules.named(name))
+    given = event_settings.settings_of("--step-rule", name, defaults, settings)
+    return step_rules.made(name, size, given)
+
+
 def _mode(text: str) -> Mode:
     name, _, settings = text.partition(":")
     if name not in MODES:
@@ -169,7 +189,9 @@ def _mode(text: str) -> Mode:
             f"There is no mode '{name}'.{did_you_mean(name, MODES)} There are {', '.join(MODES)}."
         )
     kind = type(MODES[name])
-    return kind(**event_settings.settings_of("--mode", name, kind, settings))
+    return kind(
+        **event_settings.settings_of("--mode", name, event_settings.defaults_of(kind), settings)
+    )
 
 
 def _loop_solver(tolerance: float) -> LoopSolver:

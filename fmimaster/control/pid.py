@@ -9,8 +9,10 @@ from math import inf, isfinite
 from typing import NamedTuple
 
 from fmimaster.causes import RAMP, STEP_SIZE, Cause, Kind
+from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
 from fmimaster.control.estimators.estimator import Estimator, Measured
 from fmimaster.control.estimators.power_residual import PowerResidual
+from fmimaster.control.estimators.predictor_corrector import PredictorCorrector
 from fmimaster.control.instant import Goal, Instant, TimeBase, exact
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
@@ -160,6 +162,19 @@ class PID(StepRule[Controlled]):
         """
         return cls(size, smallest=smallest, estimators=(PowerResidual(),))
 
+    @classmethod
+    def predictor_corrector(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
+        """By the distance of outputs from a straight line through the last two.
+
+        Source: Busch (2012), as in Sadjina et al. (2017), eq. (16), (17).
+        """
+        return cls(size, smallest=smallest, estimators=(PredictorCorrector(),))
+
+    @classmethod
+    def embedded_orders(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
+        """By the error of extrapolated inputs, as it is seen at the end of each step."""
+        return cls(size, smallest=smallest, estimators=(EmbeddedOrders(),))
+
     @property
     def rejects(self) -> bool:
         """Whether a step may be undone."""
@@ -220,7 +235,8 @@ class PID(StepRule[Controlled]):
             wanted = max(wanted, h)
         size = min(max(wanted, smallest), largest)
         above, (error, where) = self.reject_above, errors[limiting]
-        if above is not None and length > smallest and any(e.error > above for e in errors):
+        can_be_shorter = length > smallest * (1.0 + SHORTENED)
+        if above is not None and can_be_shorter and any(e.error > above for e in errors):
             size = max(min(size, AGAIN * length), smallest)
             return memory._replace(size=size, was_rejected=True), size
         if was_rejected:

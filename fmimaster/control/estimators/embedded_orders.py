@@ -22,26 +22,26 @@ class EmbeddedOrders(OfOutputs):
     The polynomial of the inputs and the one of the next degree, which goes through the new outputs too, are two orders of
     one method: their difference is the error of the lower one. It costs no step and needs no capability.
 
-    ``sqrt(mean((|y - yp| / (absolute nominal + relative max(|y|, |yp|))) ** 2))`` over the outputs of the power bonds;
+    ``sqrt(mean((|y - yp| / (nominal + relative max(|y|, |yp|)) / tolerance) ** 2))`` over the outputs of the power bonds;
     if there are none, over all continuous outputs that feed others.
 
     Parameters
     ----------
-    absolute : float
-        In multiples of the nominal values of the outputs.
+    tolerance : float
+        In multiples of the nominal values of the outputs, and of ``relative`` times their values.
     relative : float
 
     Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.3.4 (multi-order input extrapolation), with the
     norm of Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, II.4, eq. (4.11).
     """
 
-    absolute: float = 1e-3
-    relative: float = 1e-3
+    tolerance: float = 1e-3
+    relative: float = 1.0
     name: ClassVar[str] = "extrapolation_error"
 
     def __post_init__(self) -> None:
-        if not (self.absolute > 0 and self.relative >= 0):
-            raise OptionError(f"{self}: expected absolute > 0 and relative >= 0.")
+        if not (self.tolerance > 0 and self.relative >= 0):
+            raise OptionError(f"{self}: expected tolerance > 0 and relative >= 0.")
 
     def order(self, degree: int) -> int:
         """One more than the degree of extrapolation."""
@@ -60,8 +60,8 @@ class EmbeddedOrders(OfOutputs):
             degree=min(degree, MOST_DEGREE),
             least=1,
             is_maximum=False,
-            absolute=self.absolute,
-            relative=self.relative,
+            absolute=self.tolerance,
+            relative=self.tolerance * self.relative,
             error=signals[self.name][1],
             worst=signals[self.worst][1],
         )
