@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import Any
 
+from fmimaster.commands.bonds import described_bonds
 from fmimaster.errors import InputError
 from fmimaster.fmu.description.terminals import Terminal, read_terminals
 from fmimaster.fmu.library import FmuFile, find_library
@@ -64,6 +65,7 @@ def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
         "inputPolynomials": [_input_polynomial(p) for p in model.input_polynomials],
         "layeredStandards": [_layered_standard(s) for s in model.layered_standards],
         "terminals": [_terminal(t) for t in terminals],
+        "powerPorts": [asdict(p) for p in model.power_ports],
     }
 
 
@@ -77,6 +79,7 @@ def system_facts(description: SystemDescription, loader: Loader) -> dict[str, An
         "connections": list(_connections(description.system, "")),
         "parameters": list(_parameters(description.system, "")),
         "sharedEvents": [_shared_event(e) for e in description.shared_events()],
+        "powerBonds": described_bonds(description.power_bonds()),
         "sequence": list(description.sequence),
         "warnings": list(description.warnings),
         "notes": list(description.notes),

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from fmimaster.commands.bonds import bonds_page, port_in_short
 from fmimaster.commands.facts import fmu_facts, system_facts
 from fmimaster.commands.text import aligned, clipped, count, section, shortened, write, write_json
 from fmimaster.fmu.load import Loader
@@ -117,7 +118,9 @@ def _beside(facts: dict[str, Any], most: int | None) -> list[str]:
         )
         for t in facts["terminals"]
     ]
-    return lines + section("Terminals", shortened(aligned(terminals), most))
+    lines += section("Terminals", shortened(aligned(terminals), most))
+    ports = [(p["name"], port_in_short(p), f"by {p['where']}") for p in facts["powerPorts"]]
+    return lines + section("Power ports", shortened(aligned(ports), most))
 
 
 def _use(standard: dict[str, Any]) -> str:
@@ -247,6 +250,7 @@ def _system_page(facts: dict[str, Any], most: int | None) -> list[str]:
         for e in facts["sharedEvents"]
     ]
     lines += section("Shared events", shortened(aligned(shared), most))
+    lines += bonds_page(facts["powerBonds"])
     if facts["sequence"]:
         lines += section("Sequence of stepping", [f"  {', '.join(facts['sequence'])}"])
     parameters = [

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fmimaster.commands import (
+    bonds,
     compare,
     plan_constraints,
     plan_events,
@@ -118,6 +119,7 @@ def plan_facts(
         "initialLoops": plan_loops.initial_loops(plan),
         "stepLoops": step_loops,
         "constraints": plan_constraints.constraints(plan),
+        "powerBonds": bonds.planned_bonds(plan),
         "possible": plan_loops.possible(plan, step_loops),
         "connections": [
             _connection(d, plan, programs) | plan_rates.connection(d, plan, rule) for d in late
@@ -201,6 +203,7 @@ def _page(facts: dict[str, Any]) -> list[str]:
     lines += section("Conversions", aligned(_conversions(connections)), if_empty="none")
     if "comparison" in facts:
         lines += compare.page(facts["comparison"])
+    lines += bonds.bonds_page(facts["powerBonds"])
     lines += plan_events.page(facts)
     lines += section("Warnings", [f"  {warning}" for warning in facts["warnings"]])
     lines += section("Notes", [f"  {note}" for note in facts["notes"]])

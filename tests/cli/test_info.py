@@ -201,6 +201,7 @@ def test_the_json_of_an_fmu_is_stable(run: Run, upper: Path) -> None:
         "inputPolynomials",
         "layeredStandards",
         "terminals",
+        "powerPorts",
     ]
     assert told["defaultExperiment"] == {
         "startTime": 0.0,
@@ -277,6 +278,7 @@ def test_the_json_of_a_system_is_stable(run: Run, upper: Path, tmp_path: Path) -
         "connections",
         "parameters",
         "sharedEvents",
+        "powerBonds",
         "sequence",
         "warnings",
         "notes",

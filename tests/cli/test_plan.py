@@ -156,6 +156,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "initialLoops",
         "stepLoops",
         "constraints",
+        "powerBonds",
         "possible",
         "connections",
         "events",
