@@ -27,7 +27,17 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
-from fmimaster.commands import demo, info, optimize, plan, plot, simulate, steps, validate
+from fmimaster.commands import (
+    demo,
+    info,
+    optimize,
+    plan,
+    plot,
+    simulate,
+    stability,
+    steps,
+    validate,
+)
 from fmimaster.commands.text import tell, write
 from fmimaster.errors import AccuracyWarning, FileError, FmimasterError, Interrupted
 from fmimaster.given_path import given_path
@@ -41,6 +51,7 @@ _COMMANDS = {
     "validate": validate,
     "plan": plan,
     "optimize": optimize,
+    "stability": stability,
     "plot": plot,
     "steps": steps,
     "demo": demo,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
+
+from scipy.optimize import brentq
 
 from fmimaster.errors import FmimasterError, OptionError, SimulationError
 from fmimaster.fmu.load import Loader
@@ -19,11 +22,18 @@ from fmimaster.stability.step_map import StepMap
 RANGE = 100.0
 """Step sizes are tried from a part of the run's to a multiple of it."""
 
-_RATIO = 1.25
+_RATIO = 1.4
 """From one step size that is tried to the next one."""
+
+_FINE, _FINELY = 1.05, 3.0
+"""Below the limit smaller steps are tried, with a smaller ratio: a range of unstable steps can be narrow."""
 
 _PRECISION = 1e-6
 """Relative distance of the largest stable step from one that is unstable."""
+
+
+_RELIABLE = 0.1
+"""Deviation from a linear FMU up to which its linear model tells something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +67,7 @@ class FmuFacts:
     states : int
         That its inputs reach and its outputs show.
     deviation : float
-        By how much responses to pulses of different sizes differ, relatively: 0 for a linear FMU.
+        By how much its responses to pulses of different sizes and in different steps differ, relatively: 0 if it is linear.
     """
 
     name: str
@@ -82,6 +92,8 @@ class Advisor:
 
     Attributes
     ----------
+    name : str
+        Of the system.
     size : float
         Communication step size of the settings in s; the largest one if it varies.
     start : float
@@ -100,7 +112,7 @@ class Advisor:
     ) -> None:
         with Loader() as loader:
             self._prepared = prepared = prepare(settings, loader)
-        schedule = prepared.schedule
+        self.name, schedule = prepared.description.system.name, prepared.schedule
         self.size = size = float(schedule.rule.exact_size)
         whole = float(schedule.stop - schedule.start)
         if longest is not None and not longest > 0.0:
@@ -153,6 +165,19 @@ class Advisor:
         """Those that were computed so far, the smallest step first."""
         return tuple(self._spectra[size] for size in sorted(self._spectra))
 
+    @property
+    def is_reliable(self) -> bool:
+        """Whether linear models fit the FMUs."""
+        return all(fmu.deviation <= _RELIABLE for fmu in self.fmus)
+
+    def curve(self, limit: Limit, points: int = 60) -> tuple[Spectrum, ...]:
+        """Spectra of steps around a limit, for a figure: from a tenth of it to three times it, the smallest first."""
+        middle = limit.step or self.size
+        for k in range(points + 1):
+            with suppress(SimulationError):
+                self.spectrum(middle / 10.0 * 30.0 ** (k / points))
+        return tuple(s for s in self.spectra() if middle / 10.1 <= s.size <= 3.1 * middle)
+
     def limit(self) -> Limit:
         """Find the largest stable step: longer ones than that of the run are tried if that is stable, else shorter ones.
 
@@ -169,9 +194,24 @@ class Advisor:
             except SimulationError:
                 break
             if now != stable:
-                return self._between(*((last, size) if stable else (size, last)))
+                return self._lowest(*((last, size) if stable else (size, last)))
             last = size
         return Limit(last, None) if stable else Limit(None, last)
+
+    def _lowest(self, stable: float, unstable: float) -> Limit:
+        """The limit between two steps, or a lower one if steps below are unstable, too."""
+        while True:
+            limit = self._between(stable, unstable)
+            assert limit.step is not None
+            below, least = limit.step / _FINE, limit.step / _FINELY
+            while below > least and self.spectrum(below).is_stable:
+                below /= _FINE
+            if below <= least:
+                return limit
+            unstable = below
+            while not self.spectrum(below).is_stable:
+                below /= _FINE
+            stable = below
 
     def _tried(self, upwards: bool) -> Iterator[float]:
         size = self.size
@@ -185,6 +225,18 @@ class Advisor:
                 yield size
 
     def _between(self, stable: float, unstable: float) -> Limit:
+        """Narrow an interval down to the precision, first by where the radius should be 1."""
+
+        def growth(size: float) -> float:
+            return self.spectrum(size).growth
+
+        guess = brentq(growth, stable, unstable, xtol=_PRECISION * stable)
+        near = _PRECISION / 2 * guess
+        for size in (guess - near, guess + near):
+            if stable < size < unstable:
+                stable, unstable = (
+                    (size, unstable) if self.spectrum(size).is_stable else (stable, size)
+                )
         while unstable - stable > _PRECISION * unstable:
             middle = (stable + unstable) / 2
             if self.spectrum(middle).is_stable:
@@ -197,12 +249,15 @@ class Advisor:
 def largest_stable_step(settings: Settings) -> float | None:
     """The largest communication step in s at which a system is stable near its start; None if it cannot be had.
 
+    It cannot be had if an FMU fails or is far from linear there, or if no unstable step was found.
+
     See Also
     --------
     Advisor : which tells more.
     """
     try:
         with Advisor(settings) as advisor:
-            return advisor.limit().step
+            limit = advisor.limit()
+            return limit.step if advisor.is_reliable else None
     except FmimasterError:
         return None

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fmimaster.control.instant import exact
 from fmimaster.errors import OptionError, SimulationError
+from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.layout import Group
 from fmimaster.preparation import prepare
@@ -51,7 +56,7 @@ class Experiments:
             self._states = [
                 i.model.capabilities.can_get_and_set_fmu_state for i in self.prepared.plan.instances
             ]
-            self._session: Session | None = None
+            self._instances: Sequence[Instance] = ()
             self._begin()
         except BaseException:
             self._loader.close()
@@ -79,14 +84,14 @@ class Experiments:
     def _begin(self) -> None:
         """Bring new instances to the point, and save their states."""
         plan, programs = self.prepared.plan, self.prepared.programs
-        if self._session is not None:
-            for instance in self._session.instances:
-                instance.free()
+        for instance in self._instances:
+            instance.free()
         n = len(plan.instances)
         programs = replace(programs, n_places=programs.n_places + 2 * n)
         first = programs.n_places - 2 * n
         prepared = replace(self.prepared, programs=programs)
-        self._session = session = Session(prepared, self._loader, self._settings)
+        session = Session(prepared, self._loader, self._settings)
+        self._instances = session.instances
         goes_on, schedule = session.initialize(), prepared.schedule
         at = schedule.start if self._at is None else exact(self._at)
         if not schedule.start <= at <= schedule.stop:
@@ -147,10 +152,38 @@ class Experiments:
                 time=begin,
             )
 
+    def partials(
+        self, i: int, unknowns: Sequence[int], knowns: Sequence[int], shape: tuple[int, int]
+    ) -> NDArray[np.float64]:
+        """Partial derivatives of outputs by inputs at the point, as the FMU computes them.
+
+        Parameters
+        ----------
+        unknowns, knowns
+            Value references.
+        shape
+            Numbers of their elements.
+        """
+        self.go_back(i)
+        found, seed, column = np.zeros(shape), np.zeros(shape[1]), np.zeros(shape[0])
+        derive = self._instances[i].directional_derivative(unknowns, knowns, seed, column)
+        for k in range(shape[1]):
+            seed[k] = 1.0
+            derive()
+            seed[k] = 0.0
+            found[:, k] = column
+        return found
+
     def _refuse_nonlinear(self) -> None:
-        for instruction in self.prepared.programs.attempt.instructions:
-            if isinstance(instruction, Fit) and instruction.adaptive:
-                raise OptionError(
-                    "The inputs are extrapolated by polynomials that adapt to measured errors, so that a step is no linear "
-                    "map. Ask for the stability of a polynomial that stays the same, as with hold or linear inputs."
-                )
+        programs = self.prepared.programs
+        if len(programs.variants) > 1:
+            raise OptionError(
+                "The steps of this run are of several kinds, as with components that have step sizes of their own, so that "
+                "no single map tells of stability. Ask for that of an algorithm all steps of which are equal."
+            )
+        fits = [f for f in programs.attempt.instructions if isinstance(f, Fit)]
+        if any(f.adaptive is True or (f.adaptive and any(f.adaptive)) for f in fits):
+            raise OptionError(
+                "The inputs are extrapolated by polynomials that adapt to measured errors, so that a step is no linear "
+                "map. Ask for the stability of a polynomial that stays the same, as with hold or linear inputs."
+            )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.errors import SimulationError
 from fmimaster.stability.realization import LinearMap, Realization, realize
@@ -62,12 +65,19 @@ class LinearFmu:
         self._steps[size] = step = self._measured(size)
         return step
 
+    def partials(
+        self, unknowns: Sequence[int], knowns: Sequence[int], shape: tuple[int, int]
+    ) -> NDArray[np.float64]:
+        """Partial derivatives of outputs by inputs; as for :meth:`Experiments.partials`."""
+        return self._responses.partials(unknowns, knowns, shape)
+
     def _realized(self) -> Realization:
         n, m = len(self.outputs), self.inputs * (self.degree + 1)
         if n == 0 or m == 0:
             return realize(np.zeros((3, n, m)))
         for blocks in _BLOCKS:
             pulses = self._responses.pulses([self._size] * (2 * blocks + 1))
+            self._responses.compare(pulses, self._size)
             found = realize(pulses, self._responses.noise)
             if found.states < min(n, m) * blocks:
                 return found

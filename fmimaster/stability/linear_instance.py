@@ -83,6 +83,21 @@ class LinearInstance(Instance):
 
         return give
 
+    def directional_derivative(
+        self,
+        unknowns: Sequence[int],
+        knowns: Sequence[int],
+        seed: NDArray[np.float64],
+        sensitivity: NDArray[np.float64],
+    ) -> Transfer:
+        """Those of the FMU at the point."""
+        partials = self._fmu.partials(unknowns, knowns, (len(sensitivity), len(seed)))
+
+        def derive() -> None:
+            sensitivity[:] = partials @ seed
+
+        return derive
+
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """One step of the linear model for this step size."""
         step = self._fmu.step(size)

@@ -39,7 +39,7 @@ class Responses:
     outputs : indices of the Float64 values
         Those of its outputs that feed continuous inputs.
     noise : float
-        Relative difference between the responses to pulses of different sizes.
+        Relative difference between responses to pulses of different sizes, and in different steps: 0 for a linear FMU.
     """
 
     def __init__(self, experiments: Experiments, instance: int) -> None:
@@ -71,63 +71,86 @@ class Responses:
         self._scale = np.maximum(np.abs(nominals), present) if nominals else np.zeros(0)
         self.noise = 0.0
         self._amplitude: float | None = None
+        self._compared = False
 
-    def pulses(self, sizes: Sequence[float]) -> NDArray[np.float64]:
-        """Responses of the outputs to each coefficient of the inputs in the first of these steps.
+    def pulses(self, sizes: Sequence[float], at: int = 0) -> NDArray[np.float64]:
+        """Responses of the outputs to each coefficient of the inputs in one of these steps.
 
         Parameters
         ----------
         sizes
             Of the steps, in s.
+        at
+            Number of the step with the pulse.
 
         Returns
         -------
-        shape (steps, outputs, coefficients)
+        shape (steps from that on, outputs, coefficients)
         """
         if self._amplitude is None:
             self._choose_amplitude(sizes[0])
         assert self._amplitude is not None
-        return self._measured(sizes, self._amplitude)
+        return self._measured(sizes, self._amplitude, at)
+
+    def compare(self, pulses: NDArray[np.float64], size: float) -> None:
+        """Compare responses to pulses in the first step with those to later ones: :attr:`noise` is at least the difference.
+
+        An FMU that is not linear, and does not rest at the point, responds in another way from step to step.
+        """
+        if self.noise < _PROPORTIONAL and self._compared:
+            return
+        later = len(pulses) // 2
+        moved = self.pulses([size] * len(pulses), later)
+        self.noise = max(self.noise, _difference(pulses[: len(moved)], moved))
+        self._compared = True
+
+    def partials(
+        self, unknowns: Sequence[int], knowns: Sequence[int], shape: tuple[int, int]
+    ) -> NDArray[np.float64]:
+        """Partial derivatives of outputs by inputs; as for :meth:`Experiments.partials`."""
+        return self._experiments.partials(self._i, unknowns, knowns, shape)
 
     def _choose_amplitude(self, size: float) -> None:
         """The largest pulses to which the responses are proportional; the best ones, if there are none."""
-        self.noise = np.inf
+        least = np.inf
         for amplitude in _AMPLITUDES:
             whole, half = (
                 self._measured([size] * _COMPARED, part * amplitude) for part in (1.0, 0.5)
             )
-            largest = np.max(np.abs(whole), axis=(0, 2), initial=0.0)
-            largest[largest == 0.0] = 1.0
-            differences = np.max(np.abs(whole - half), axis=(0, 2), initial=0.0) / largest
-            noise = float(np.max(differences, initial=0.0))
-            if noise < self.noise:
-                self.noise, self._amplitude = noise, amplitude
-            if noise < _PROPORTIONAL:
-                return
+            difference = _difference(whole, half)
+            if difference < least:
+                least, self._amplitude = difference, amplitude
+            if difference < _PROPORTIONAL:
+                break
         if self._amplitude is None:
             raise SimulationError(
                 f"The outputs of '{self.name}' are not finite after a change of its inputs, so that it has no linear "
                 "response at this point."
             )
+        self.noise = least
 
-    def _measured(self, sizes: Sequence[float], amplitude: float) -> NDArray[np.float64]:
+    def _measured(
+        self, sizes: Sequence[float], amplitude: float, at: int = 0
+    ) -> NDArray[np.float64]:
         n = self.inputs * (self.degree + 1)
-        found = np.zeros((len(sizes), len(self.outputs), n))
+        found = np.zeros((len(sizes) - at, len(self.outputs), n))
         for k in range(n):
             change = np.zeros(n)
             change[k] = amplitude * self._scale[k % self.inputs]
             # what does not change its sign with the pulse is not linear
-            found[:, :, k] = self._run(sizes, change) - self._run(sizes, -change)
-            found[:, :, k] /= 2 * change[k]
+            both = self._run(sizes, change, at) - self._run(sizes, -change, at)
+            found[:, :, k] = both[at:] / (2 * change[k])
         return found
 
-    def _run(self, sizes: Sequence[float], change: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The outputs after each step, if these coefficients are added to the inputs in the first one."""
-        experiments = self._experiments
+    def _run(
+        self, sizes: Sequence[float], change: NDArray[np.float64], at: int
+    ) -> NDArray[np.float64]:
+        """The outputs after each step, if these coefficients are added to the inputs in one of them."""
+        experiments, none = self._experiments, np.zeros_like(change)
         experiments.go_back(self._i)
         time, found = experiments.start, np.empty((len(sizes), len(self.outputs)))
         for step, size in enumerate(sizes):
-            self._give(time, size, change if step == 0 else np.zeros_like(change))
+            self._give(time, size, change if step == at else none)
             experiments.step(self._i, time, time + size)
             time += size
             found[step] = experiments.executor.store.values[DataType.FLOAT64][self.outputs]
@@ -143,3 +166,12 @@ class Responses:
         if self.degree > 0:
             powers = size ** np.arange(self.degree + 1)[:, np.newaxis]
             store.courses.put(self._i, Polynomials(coefficients / powers, time))
+
+
+def _difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """The largest difference of responses, relative to the largest response of the same output."""
+    largest = np.max(np.abs(one), axis=(0, 2), initial=0.0)
+    largest[largest == 0.0] = 1.0
+    return float(
+        np.max(np.max(np.abs(one - other), axis=(0, 2), initial=0.0) / largest, initial=0.0)
+    )

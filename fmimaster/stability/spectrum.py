@@ -45,9 +45,14 @@ class Spectrum:
         return float(np.abs(self.eigenvalues[0])) if len(self.eigenvalues) else 0.0
 
     @property
+    def growth(self) -> float:
+        """How much more than rounding the largest change grows with each step; negative if it decays."""
+        return self.radius - 1.0 - GROWTH
+
+    @property
     def is_stable(self) -> bool:
         """Whether no change grows."""
-        return self.radius <= 1.0 + GROWTH
+        return self.growth <= 0.0
 
     @property
     def tenfold(self) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,10 +77,9 @@ class StepMap:
                 store.values[kind][:] = values
         for i, partials in experiments.executor.store.partials.items():
             store.partials[i][:] = partials
-        self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
         used = sorted({k for fmu in self.models for k in fmu.outputs})
-        signals = [k for _, k in plan.layout.signals.values()]
-        self._used = np.array([*used, *signals], dtype=np.intp)
+        self._outputs = np.array(used, dtype=np.intp)
+        self._signals = np.array([k for _, k in plan.layout.signals.values()], dtype=np.intp)
         self._rest()
 
     def matrix(self) -> NDArray[np.float64]:
@@ -96,7 +96,7 @@ class StepMap:
     def _rest(self) -> None:
         """Step until the past that the program uses is there, and keep this point with all changes 0."""
         store = self._executor.store
-        self._outputs[:] = 0.0
+        store.values[DataType.FLOAT64][:] = 0.0
         store.read[:] = self._start
         self._time = self._start
         for _ in range(self._programs.history + 1):
@@ -106,6 +106,8 @@ class StepMap:
         store.values[DataType.FLOAT64][:] = 0.0
         for outputs, _ in (*store.history, *store.buffers):
             outputs.get(DataType.FLOAT64, np.zeros(0))[:] = 0.0
+        for given in store.courses.given:
+            given[np.isfinite(given)] = 0.0
         self._kept = store.copy(), self._executor.registers.copy(), self._time
 
     def _stepped(self, before: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,7 +132,7 @@ class StepMap:
 
     def _vector(self) -> NDArray[np.float64]:
         states = [instance.states for instance in self._linear]
-        return np.concatenate([*states, *(values[self._used] for values in self._changing())])
+        return np.concatenate([*states, *(values[at] for values, at in self._remembered())])
 
     def _put(self, vector: NDArray[np.float64]) -> None:
         at = 0
@@ -138,11 +140,18 @@ class StepMap:
             n = len(instance.states)
             instance.put_back(vector[at : at + n])
             at += n
-        for values in self._changing():
-            values[self._used] = vector[at : at + len(self._used)]
-            at += len(self._used)
+        for values, chosen in self._remembered():
+            n = len(values[chosen])
+            values[chosen] = vector[at : at + n]
+            at += n
 
-    def _changing(self) -> list[NDArray[np.float64]]:
-        """Outputs and signals now, and in the past."""
-        past = (outputs for outputs, _ in self._executor.store.history)
-        return [self._outputs, *(outputs[DataType.FLOAT64] for outputs in past)]
+    def _remembered(self) -> Iterator[tuple[NDArray[np.float64], Any]]:
+        """What the next step uses: outputs now and in the past, signals, and the last values of compensated inputs."""
+        store = self._executor.store
+        yield store.values[DataType.FLOAT64], self._outputs
+        yield store.values[DataType.FLOAT64], self._signals
+        for outputs, _ in store.history:
+            yield outputs[DataType.FLOAT64], self._outputs
+        for given, since in zip(store.courses.given, store.courses.given_from, strict=True):
+            known = np.flatnonzero(np.isfinite(since).any(axis=1))
+            yield given, (known, np.nanargmax(since[known], axis=1))

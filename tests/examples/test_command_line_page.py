@@ -12,7 +12,7 @@ import pytest
 from fmimaster.cli import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
-COMMANDS = ("simulate", "info", "validate", "plan", "optimize", "plot", "steps", "demo")
+COMMANDS = ("simulate", "info", "validate", "plan", "optimize", "stability", "plot", "steps", "demo")
 
 
 def help_of(*command: str) -> str:
@@ -23,7 +23,7 @@ def help_of(*command: str) -> str:
 
 
 def test_all_commands_are_known_here() -> None:
-    assert tuple(re.findall(r"^    ([a-z]+) ", help_of(), re.M)) == COMMANDS
+    assert tuple(re.findall(r"^    ([a-z]+)\b", help_of(), re.M)) == COMMANDS
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -1,0 +1,128 @@
+"""``fmimaster stability``: the largest communication step at which a system is stable."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+
+from fmimaster.commands import settings
+from fmimaster.commands.running import check_outputs
+from fmimaster.commands.text import aligned, count, in_short, section, tell, write
+from fmimaster.fmu.output import fmu_output_to_log
+from fmimaster.given_path import given_path
+from fmimaster.stability.advisor import Advisor, FmuFacts, Limit
+from fmimaster.stability.spectrum import Spectrum
+
+HELP = "Find the largest communication step at which a system is stable, from the responses of its FMUs."
+
+_AROUND = (0.5, 0.9, 1.1, 1.5)
+"""Steps on the page, as parts of the largest stable one."""
+
+_STEADY = 1e-5
+"""Distance of a radius from 1 below which the time of growth is rounding."""
+
+_LINEAR = 1e-6
+"""Relative deviation up to which an FMU counts as linear: adaptive solvers leave as much."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The settings of the simulation, the point of the run, and the steps that are tried."""
+    settings.add_arguments(parser)
+    add = parser.add_argument
+    at = "point of the run around which changes are small, in s (the start, if left out)"
+    add("--at", type=float, metavar="T", help=at)
+    longest = "longest step that is tried, in s (100 times the step of the run, if left out)"
+    add("--longest", type=float, metavar="H", help=longest)
+    figure = "draw the spectral radius against the step size: .png, .pdf or .svg"
+    add("--figure", metavar="FILE", help=figure)
+
+
+def run(arguments: Namespace) -> int:
+    """Find the limit, print it, and draw the figure."""
+    figure = None if arguments.figure is None else given_path(arguments.figure)
+    if figure is not None:
+        from fmimaster.results.plot import check_format  # matplotlib is slow to import
+
+        check_format(figure)
+        check_outputs({"--figure": arguments.figure}, [arguments.system, arguments.input_file])
+    simulation = settings.simulation(arguments)
+    with (
+        fmu_output_to_log(""),
+        Advisor(simulation, at=arguments.at, longest=arguments.longest) as advisor,
+    ):
+        limit = advisor.limit()
+        lines = [*_head(advisor, in_short(simulation.algorithm_used)), *_page(advisor, limit)]
+        if figure is not None:
+            _draw(advisor, limit, figure)
+    write(lines)
+    if figure is not None:
+        tell([f"figure written to {figure}"])
+    return 0
+
+
+def _draw(advisor: Advisor, limit: Limit, path: Path) -> None:
+    from fmimaster.commands.stability_figure import Curve, stability_figure
+    from fmimaster.results.plot import save_figure
+
+    curve = Curve(advisor.name, advisor.curve(limit), limit)
+    save_figure(stability_figure([curve], advisor.size), path)
+
+
+def _head(advisor: Advisor, algorithm: str) -> Iterator[str]:
+    yield f"{advisor.name}, {algorithm}: stability of a step near t = {advisor.start:g} s"
+
+
+def _page(advisor: Advisor, limit: Limit) -> Iterator[str]:
+    yield from section("Largest stable communication step", list(_limit(advisor, limit)))
+    sizes = {advisor.size}
+    if limit.step is not None:
+        sizes |= {part * limit.step for part in _AROUND} | {limit.step}
+    rows: list[tuple[str, ...]] = [("step size", "radius", "the largest change", "")]
+    rows += [_row(advisor.spectrum(size), advisor.size, limit) for size in sorted(sizes)]
+    yield from section("Steps", aligned(rows))
+    yield from section("FMUs, as they respond to pulses", aligned(map(_fmu, advisor.fmus)))
+    if not advisor.is_reliable:
+        yield "  Linear models do not fit here, so that the figures are no more than a hint. Try another point (--at)."
+
+
+def _limit(advisor: Advisor, limit: Limit) -> Iterator[str]:
+    tried = [s.size for s in advisor.spectra()]
+    if limit.step is not None:
+        yield f"  {milliseconds(limit.step, 5)}"
+    elif limit.stable is not None:
+        yield f"  none was found: all steps from {milliseconds(tried[0])} to {milliseconds(tried[-1])} are stable"
+    else:
+        yield (
+            f"  none was found: all steps from {milliseconds(tried[0])} to {milliseconds(tried[-1])} are unstable, so that "
+            "the system may be so itself"
+        )
+
+
+def _row(spectrum: Spectrum, of_run: float, limit: Limit) -> tuple[str, ...]:
+    period = f", period {spectrum.period:.3g} s" if spectrum.period < inf else ""
+    verb = "decays to a tenth" if spectrum.radius < 1.0 else "grows tenfold"
+    change = f"{verb} in {spectrum.tenfold:.3g} s{period}"
+    if abs(spectrum.radius - 1.0) < _STEADY:
+        change = f"keeps its size{period}"
+    elif spectrum.radius == 0.0:
+        change = "none: nothing is coupled"
+    notes = {of_run: "the step of the run", limit.step: "the limit"}
+    return (
+        milliseconds(spectrum.size),
+        f"{spectrum.radius:.6f}",
+        change,
+        notes.get(spectrum.size, ""),
+    )
+
+
+def _fmu(fmu: FmuFacts) -> tuple[str, ...]:
+    difference = f"not linear: its responses differ by {100 * fmu.deviation:.2g} %"
+    is_linear = fmu.deviation <= _LINEAR
+    return fmu.name, count(fmu.states, "state"), "linear" if is_linear else difference
+
+
+def milliseconds(seconds: float, digits: int = 4) -> str:
+    """A step size in ms."""
+    return f"{1e3 * seconds:.{digits}g} ms"
