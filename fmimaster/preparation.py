@@ -9,7 +9,11 @@ from fractions import Fraction
 from fmimaster.algorithms import Initialization, assemble
 from fmimaster.algorithms.own_grids import OwnGrids
 from fmimaster.algorithms.settling import Settling
-from fmimaster.control.measures import control_measures, control_signals
+from fmimaster.control.measures import (
+    control_measures,
+    control_signals,
+    doubling_comparisons,
+)
 from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.step_rule import FixedStep
 from fmimaster.fmu import once
@@ -169,6 +173,7 @@ def _planned(
         initialization=Initialization(Settling(settings.loop_solver)),
         loops=settings.loops,
         measures=(*bond_measures(plan), *control_measures(rule, plan, degree)),
+        comparisons=doubling_comparisons(rule, degree),
         inputs=settings.inputs,
     )
     return plan, programs

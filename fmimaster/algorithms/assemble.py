@@ -11,6 +11,7 @@ from fmimaster.algorithms.event_update import Events
 from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
 from fmimaster.algorithms.initialization import Initialization
 from fmimaster.algorithms.replay import emit_replay
+from fmimaster.algorithms.richardson import Comparison, doubled
 from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.solved import with_loops
 from fmimaster.errors import OptionError, ProgramError
@@ -38,6 +39,7 @@ def assemble(
     undoes: bool = False,
     loops: Loops = Loops.REAL,
     measures: Sequence[Hook] = (),
+    comparisons: Sequence[Comparison] = (),
     inputs: Mapping[str, Polynomial] | None = None,
 ) -> Programs:
     """Let the algorithm write its programs, add the others that a run needs, and check them all.
@@ -54,6 +56,8 @@ def assemble(
         Which algebraic loops the plan wants solved in Step Mode.
     measures : sequence of Hook
         What is called at the end of each step, at the start and at events.
+    comparisons : sequence of Comparison
+        For step doubling: what compares the halves of a step with the whole.
     inputs : names or globs of inputs → Polynomial
         How single connections go on over a step, in place of what the algorithm does for all.
 
@@ -68,6 +72,7 @@ def assemble(
         algorithm = algorithm.aligned(Aligned)
     initialization = initialization or Initialization()
     algorithm, hindrance = with_loops(plan, algorithm, initialization.settling.solver)
+    algorithm = doubled(algorithm, comparisons)
     _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *algorithm.why_it_goes_back)
     if undoes:
         _refuse_who_cannot_go_back(plan, plan.members, *_UNDONE)

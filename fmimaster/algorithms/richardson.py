@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.wrapper import Wrapper
 from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
 
-
-class Comparison(Protocol):
-    """What makes an error of the difference between a whole step and two halves of it."""
-
-    @abstractmethod
-    def difference(self, plan: Plan, whole: int) -> Hook:
-        """A hook that is called at the end of the halves.
-
-        Parameters
-        ----------
-        whole
-            Buffer of the outputs and signals at the end of the whole step.
-        """
+Comparison = Callable[[Plan, int], Hook]
+"""Makes a hook that is called at the end of the halves, and writes an error. It is given the plan, and the buffer of the
+outputs and signals at the end of the whole step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +28,15 @@ class Richardson(Wrapper):
     ----------
     base : Algorithm
         Any that can go back, also one that solves algebraic loops or repeats the step.
-    comparison : Comparison, optional
-        Makes an error of the difference, such as ``StepDoubling()``; its signals are those of a step-size rule.
+    comparisons : of Comparison
+        What makes errors of the difference: those of the estimators of the step-size rule that double steps.
 
     Source: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.4 (Richardson
     extrapolation); for co-simulation Arnold, Clauss and Schierz (2014), Error analysis and error estimates for
     co-simulation in FMI for model exchange and co-simulation V2.0.
     """
 
-    comparison: Comparison | None = None
+    comparisons: tuple[Comparison, ...] = ()
 
     @property
     def why_it_goes_back(self) -> tuple[str, str]:
@@ -79,8 +68,8 @@ class Richardson(Wrapper):
         p.keep_between()
         with p.over(0.5, 1.0):
             self._step(plan, p)
-        if self.comparison is not None:
-            p.call(self.comparison.difference(plan, whole))
+        for difference in self.comparisons:
+            p.call(difference(plan, whole))
 
     def _step(self, plan: Plan, p: Emitter) -> None:
         self.base.emit(plan, p)
@@ -99,3 +88,11 @@ class Richardson(Wrapper):
                 "Step doubling is not possible with GaussSeidel in the mode 'sub', which cannot go back. Use the mode "
                 "'lin'."
             )
+
+
+def doubled(algorithm: Algorithm, comparisons: Sequence[Comparison]) -> Algorithm:
+    """The algorithm with each step doubled for these comparisons; itself, if there are none."""
+    if not comparisons:
+        return algorithm
+    base = algorithm.base if isinstance(algorithm, Richardson) else algorithm
+    return Richardson(base, tuple(comparisons))

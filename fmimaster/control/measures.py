@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
+from fmimaster.control.estimators.step_doubling import Doubling
 from fmimaster.control.step_rule import StepRule
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.plan import Plan
@@ -26,6 +29,14 @@ def control_measures(rule: StepRule[Any], plan: Plan, degree: int) -> tuple[Hook
     hooks = [estimator.hook(plan, degree) for estimator in rule.estimators]
     found = tuple(hook for hook in hooks if hook is not None)
     return (*found, StepSize.of(plan)) if rule.estimators else ()
+
+
+def doubling_comparisons(
+    rule: StepRule[Any], degree: int
+) -> tuple[Callable[[Plan, int], Hook], ...]:
+    """For estimators that double steps: what makes the hooks that compare, of the plan and the buffer of the whole step."""
+    doubling = (e for e in rule.estimators if isinstance(e, Doubling))
+    return tuple(partial(estimator.difference, degree) for estimator in doubling)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

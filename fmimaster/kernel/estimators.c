@@ -74,3 +74,26 @@ int fm_prediction_error(void *self, fm_kernel *k)
     now[d->worst] = worst;
     return FM_OK;
 }
+
+/* fmimaster/control/estimators/step_doubling.py */
+int fm_energy_difference(void *self, fm_kernel *k)
+{
+    const fm_energy_difference_data *d = self;
+    double *now = k->outputs[FM_FLOAT64], total = 0.0, largest = 0.0;
+    const double *then = k->buffers[d->buffer].outputs[FM_FLOAT64];
+    int worst = 0;
+    for (int i = 0; i < d->n; i++) {
+        int64_t slot = d->powers[i];
+        double length = k->read[d->instances[i]] - k->begin;
+        double energy = now[slot] * length, change = (now[slot] - then[slot]) * length;
+        double part = fabs(change) / (d->tolerances[i] * (d->scales[i] + fabs(energy)));
+        total += part * part;
+        if (part > largest || isnan(part)) {
+            largest = part;
+            worst = i;
+        }
+    }
+    now[d->error] = sqrt(total / d->n);
+    now[d->worst] = worst;
+    return FM_OK;
+}

@@ -373,7 +373,7 @@ int fm_multiply_partials(const fm_derivative *derivative);
 
 /* hooks.c: the hooks that are written in C, each with its data. */
 typedef struct {
-    int n, buffer, target;
+    int n, buffer, target, worst;
     double absolute, relative, divisor;
     const int64_t *slots;
     const double *nominals;
@@ -398,7 +398,7 @@ int fm_bond_powers(void *self, fm_kernel *kernel);
 int fm_bond_powers_at_instant(void *self, fm_kernel *kernel);
 int fm_bond_powers_refreshed(void *self, fm_kernel *kernel);
 
-/* estimators.c: the size of a step, and how far outputs are from a prediction. */
+/* estimators.c: the size of a step, how far outputs are from a prediction, and powers of bonds from those in a buffer. */
 #define FM_MOST_DEGREE 3 /* of the polynomial that predicts */
 typedef struct {
     int instance, target;
@@ -412,6 +412,13 @@ typedef struct {
     const double *nominals;
 } fm_prediction_error_data;
 int fm_prediction_error(void *self, fm_kernel *kernel);
+
+typedef struct {
+    int n, buffer, error, worst;
+    const int64_t *powers, *instances;
+    const double *scales, *tolerances;
+} fm_energy_difference_data;
+int fm_energy_difference(void *self, fm_kernel *kernel);
 
 /* loop.c: an algebraic loop of n unknowns, which is solved by Anderson acceleration; the hook comes after it, if it fails. */
 #define FM_MOST_ANDERSON 16 /* differences that are remembered */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import isnan, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from fmimaster.system.model import DataType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedChange(Hook):
-    """Root mean square of the weighted change of outputs since a KEEP → a slot of its own.
+    """Root mean square of the weighted change of outputs since a KEEP → a slot, and which has changed most → another one.
 
     ``sqrt(mean(((y - kept) / (absolute * nominal + relative * abs(y))) ** 2)) / divisor``
 
@@ -28,8 +28,8 @@ class WeightedChange(Hook):
         The outputs, as indices into those of type Float64; at least one.
     nominals : shape (n,)
         Their nominal values.
-    target : int
-        Index into the Float64 outputs of the slot that takes the result.
+    target, worst : int
+        Indices into the Float64 outputs: of the result, and of the number of the output that has changed most.
     absolute, relative : float
         Tolerances; a result of 1 is a change by as much.
     divisor : float
@@ -42,6 +42,7 @@ class WeightedChange(Hook):
     slots: NDArray[np.int64]
     nominals: NDArray[np.float64]
     target: int
+    worst: int
     absolute: float
     relative: float
     divisor: float = 1.0
@@ -51,11 +52,17 @@ class WeightedChange(Hook):
         """Write the result, in the order of operations of the kernel's hooks.c."""
         outputs = store.outputs[DataType.FLOAT64]
         now, then = outputs.tolist(), store.buffers[self.buffer][0][DataType.FLOAT64].tolist()
-        total = 0.0
-        for k, nominal in zip(self.slots.tolist(), self.nominals.tolist(), strict=True):
+        total = largest = 0.0
+        worst = 0
+        for i, (k, nominal) in enumerate(
+            zip(self.slots.tolist(), self.nominals.tolist(), strict=True)
+        ):
             part = (now[k] - then[k]) / (self.absolute * nominal + self.relative * abs(now[k]))
             total += part * part
+            if part * part > largest or isnan(part):
+                largest, worst = part * part, i
         outputs[self.target] = sqrt(total / len(self.slots)) / self.divisor
+        outputs[self.worst] = float(worst)
         return False
 
     def twin(self, store: ValueStore) -> Twin:
@@ -67,6 +74,7 @@ class WeightedChange(Hook):
                 "n": len(self.slots),
                 "buffer": self.buffer,
                 "target": self.target,
+                "worst": self.worst,
                 "absolute": self.absolute,
                 "relative": self.relative,
                 "divisor": self.divisor,

@@ -19,13 +19,18 @@ NOMINALS = np.array([0.3, 7.0])
 
 
 def change() -> WeightedChange:
-    """Of the two outputs of a unit, into the third."""
-    return WeightedChange(0, np.array([0, 1]), NOMINALS, 2, 1e-3, 1e-5, divisor=3.0)
+    """Of two outputs of a unit, into the third and the fourth."""
+    return WeightedChange(0, np.array([0, 1]), NOMINALS, 2, 3, 1e-3, 1e-5, divisor=3.0)
 
 
 def moved(hook: Hook) -> Bench:
-    """A unit whose two outputs have changed by some numbers since they were kept."""
-    outputs = {"a": lambda v: v.t / 7.0, "b": lambda v: 1.0 - v.t**2, "error": lambda v: -1.0}
+    """A unit whose first two outputs have changed by some numbers since they were kept."""
+    outputs = {
+        "a": lambda v: v.t / 7.0,
+        "b": lambda v: 1.0 - v.t**2,
+        "error": lambda v: -1.0,
+        "worst": lambda v: -1.0,
+    }
     bench = Bench({"unit": PythonFmu(outputs=outputs)}, hooks=[hook], n_buffers=1)
     bench.initialize()
     bench.run("KEEP 0\nSTEP unit 1.0\nGET unit outputs\nCALL 0", 0.0, 0.1)
@@ -46,7 +51,9 @@ def test_the_weighted_change_is_a_root_mean_square() -> None:
     now = np.array([0.1 / 7.0, 1.0 - 0.1**2])
     parts = (now - [0.0, 1.0]) / (1e-3 * NOMINALS + 1e-5 * np.abs(now))
     expected = np.sqrt(np.mean(parts**2)) / 3.0
-    assert moved(change()).value("unit.error") == pytest.approx(expected, rel=1e-14)
+    bench = moved(change())
+    assert bench.value("unit.error") == pytest.approx(expected, rel=1e-14)
+    assert bench.value("unit.worst") == np.argmax(np.abs(parts))
 
 
 def test_the_twin_in_c_gives_the_same_bits_and_calls_no_python(
@@ -57,7 +64,9 @@ def test_the_twin_in_c_gives_the_same_bits_and_calls_no_python(
     expected = moved(change()).value("unit.error")
     monkeypatch.setattr(Bench, "backend", Backend.NATIVE)
     own = change()
-    hook = OnlyInC(own.buffer, own.slots, own.nominals, own.target, 1e-3, 1e-5, divisor=3.0)
+    hook = OnlyInC(
+        own.buffer, own.slots, own.nominals, own.target, own.worst, 1e-3, 1e-5, divisor=3.0
+    )
     assert moved(hook).value("unit.error") == expected
 
 

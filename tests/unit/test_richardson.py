@@ -116,10 +116,9 @@ class _Difference(Hook):
         return False
 
 
-class _Comparison:
-    def difference(self, plan: Plan, whole: int) -> Hook:
-        slot = plan.layout.slots[0, Group.OUTPUTS, "y"][1].start
-        return _Difference(whole, slot, plan.layout.signals["difference"][1])
+def difference(plan: Plan, whole: int) -> Hook:
+    slot = plan.layout.slots[0, Group.OUTPUTS, "y"][1].start
+    return _Difference(whole, slot, plan.layout.signals["difference"][1])
 
 
 class _Signalling(Richardson):
@@ -130,7 +129,7 @@ class _Signalling(Richardson):
 
 
 def test_the_comparison_sees_the_whole_step_and_the_halves(simulate: Simulate) -> None:
-    algorithm = _Signalling(Jacobi(), _Comparison())
+    algorithm = _Signalling(Jacobi(), (difference,))
     results = simulate(ring(), RING, algorithm=algorithm, stop_time=0.25, step_size=0.25)
     # a' = -b, b' = a from (1, 1), b held: whole 1 - 1/4; halves 1 - 1/8, and b = 1 + 1/8 then
     whole, halves = 0.75, 1 - 0.125 - 0.125 * 1.125

@@ -4,5 +4,15 @@ from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
 from fmimaster.control.estimators.estimator import Estimator, Measured
 from fmimaster.control.estimators.power_residual import PowerResidual
 from fmimaster.control.estimators.predictor_corrector import PredictorCorrector
+from fmimaster.control.estimators.step_doubling import Doubling, EnergyDoubling, StepDoubling
 
-__all__ = ["EmbeddedOrders", "Estimator", "Measured", "PowerResidual", "PredictorCorrector"]
+__all__ = [
+    "Doubling",
+    "EmbeddedOrders",
+    "EnergyDoubling",
+    "Estimator",
+    "Measured",
+    "PowerResidual",
+    "PredictorCorrector",
+    "StepDoubling",
+]

@@ -27,14 +27,11 @@ class Estimator(ABC):
     name : str
         Of the signal: the error of the last step, where 1 is the tolerance. The signal ``"<name>.worst"`` beside it, which
         is not recorded, is the index in :meth:`sources` of what contributed most.
-    doubles : bool
-        Whether each step is done once more in two halves: then the algorithm is put into ``Richardson``.
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
-    doubles: ClassVar[bool] = False
 
     @abstractmethod
     def order(self, degree: int) -> int:

@@ -35,6 +35,7 @@ TWINS: Mapping[str, _Function] = {
     "power bonds with refreshed outputs": _Function(lib.fm_bond_powers_refreshed, "fm_bonds_data"),
     "step size": _Function(lib.fm_step_size, "fm_step_size_data"),
     "prediction error": _Function(lib.fm_prediction_error, "fm_prediction_error_data"),
+    "difference of energies": _Function(lib.fm_energy_difference, "fm_energy_difference_data"),
     "start of a loop": _Function(lib.fm_loop_begin, "fm_loop_data"),
     "sweep of a loop": _Function(lib.fm_loop_sweep, "fm_loop_data"),
 }
