@@ -15,9 +15,21 @@ from fmimaster.fmu.instance import Instance
 from fmimaster.fmu.load import Loader
 from fmimaster.plan.layout import Group
 from fmimaster.preparation import prepare
-from fmimaster.program.instructions import Fit, Get, Move, Program, Restore, Save, Set, Step
+from fmimaster.program.instructions import (
+    Fit,
+    Get,
+    Mode,
+    Move,
+    Program,
+    Restore,
+    Save,
+    Set,
+    Step,
+    Update,
+)
 from fmimaster.session.session import Session
 from fmimaster.settings import Settings
+from fmimaster.system.states import State
 
 
 class Experiments:
@@ -151,6 +163,17 @@ class Experiments:
                 "known for this step size. Try smaller ones (--to).",
                 time=begin,
             )
+
+    def change_at_once(self, i: int) -> None:
+        """Pass the inputs in the store in Event Mode, and read the outputs there."""
+        instructions = [
+            Mode(i, State.EVENT_MODE),
+            Set(i, Group.CONTINUOUS),
+            Update(i),
+            Get(i, Group.OUTPUTS),
+            Mode(i, State.STEP_MODE),
+        ]
+        self.executor.run(Program("change", tuple(instructions)), self.start, self.start)
 
     def partials(
         self, i: int, unknowns: Sequence[int], knowns: Sequence[int], shape: tuple[int, int]

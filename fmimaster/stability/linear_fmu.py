@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,11 @@ class LinearFmu:
                 return step
         self._steps[size] = step = self._measured(size)
         return step
+
+    @cached_property
+    def at_once(self) -> NDArray[np.float64]:
+        """What a change of the inputs in Event Mode changes in the outputs, shape (outputs, inputs)."""
+        return self._responses.at_once()
 
     def partials(
         self, unknowns: Sequence[int], knowns: Sequence[int], shape: tuple[int, int]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer
+from fmimaster.fmu.instance import Instance, Signal, StepAnswer, Transfer, UpdateAnswer
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.stability.linear_fmu import LinearFmu
@@ -48,6 +48,9 @@ class LinearInstance(Instance):
         )
         self._outputs = np.zeros(len(at) + 1)  # the last one is for outputs that feed nothing
         self._held = np.zeros(fmu.inputs)
+        self._shown = np.zeros(fmu.inputs)
+        """The inputs to which the outputs belong."""
+        self._in_event_mode = False
         self._course: tuple[float, Signal] | None = None
         self.states = np.zeros(fmu.states)
         self._places: dict[int, tuple[Any, ...]] = {}
@@ -71,6 +74,9 @@ class LinearInstance(Instance):
         def write() -> None:
             self._held[:] = values
             self._course = None
+            if self._in_event_mode:
+                self._outputs[:-1] += self._fmu.at_once @ (self._held - self._shown)
+                self._shown[:] = self._held
 
         return write
 
@@ -98,6 +104,18 @@ class LinearInstance(Instance):
 
         return derive
 
+    def enter_event_mode(self) -> None:
+        """Outputs follow the inputs from now on."""
+        self._in_event_mode = True
+
+    def enter_step_mode(self) -> None:
+        """Outputs stay as they are until the next step."""
+        self._in_event_mode = False
+
+    def update_discrete_states(self) -> UpdateAnswer:
+        """There are no events."""
+        return UpdateAnswer()
+
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """One step of the linear model for this step size."""
         step = self._fmu.step(size)
@@ -107,6 +125,7 @@ class LinearInstance(Instance):
             _, signal = self._course
             for k in range(len(given)):
                 given[k] = signal(time, k) * (size**k / factorial(k))
+        self._shown = given.sum(axis=0)
         w = given.ravel()
         self._outputs[:-1] = step.exit @ self.states + step.direct @ w
         self.states = step.transition @ self.states + step.entry @ w
@@ -115,13 +134,15 @@ class LinearInstance(Instance):
     def put_back(self, states: NDArray[np.float64]) -> None:
         """Set the states; the inputs and outputs are 0 then."""
         self.states = states.copy()
-        self._outputs[:], self._held[:], self._course = 0.0, 0.0, None
+        self._outputs[:], self._held[:], self._shown[:], self._course = 0.0, 0.0, 0.0, None
 
     def save(self, place: int) -> None:
         """Save all that changes."""
-        self._places[place] = (self.states, self._outputs.copy(), self._held.copy(), self._course)
+        arrays = (a.copy() for a in (self._outputs, self._held, self._shown))
+        self._places[place] = (self.states, self._course, *arrays)
 
     def restore(self, place: int) -> None:
         """Restore what was saved."""
-        self.states, outputs, held, self._course = self._places[place]
-        self._outputs[:], self._held[:] = outputs, held
+        self.states, self._course, *arrays = self._places[place]
+        for array, saved in zip((self._outputs, self._held, self._shown), arrays, strict=True):
+            array[:] = saved

@@ -104,6 +104,22 @@ class Responses:
         self.noise = max(self.noise, _difference(pulses[: len(moved)], moved))
         self._compared = True
 
+    def at_once(self) -> NDArray[np.float64]:
+        """What a change of the inputs in Event Mode changes in the outputs, shape (outputs, inputs)."""
+        assert self._amplitude is not None
+        experiments, found = self._experiments, np.zeros((len(self.outputs), self.inputs))
+        store = experiments.executor.store.values[DataType.FLOAT64]
+        experiments.go_back(self._i)
+        for k in range(self.inputs):
+            change = self._amplitude * self._scale[k]
+            for sign in (1.0, -1.0):
+                self._give(experiments.start, 1.0, np.zeros(self.inputs * (self.degree + 1)))
+                store[self._slot.start + k] += sign * change
+                experiments.executor.store.courses.degree[self._i] = -1
+                experiments.change_at_once(self._i)
+                found[:, k] += sign * store[self.outputs] / (2 * change)
+        return found
+
     def partials(
         self, unknowns: Sequence[int], knowns: Sequence[int], shape: tuple[int, int]
     ) -> NDArray[np.float64]:

@@ -15,6 +15,8 @@ from scipy.linalg import expm
 
 from fmimaster import (
     ADAPTIVE,
+    LINE,
+    NEPCE,
     Algorithm,
     Backend,
     Emitter,
@@ -23,9 +25,12 @@ from fmimaster import (
     OptionError,
     Plan,
     Polynomial,
+    Refreshed,
     Results,
+    Richardson,
     Simulation,
     SimulationError,
+    SubSteps,
     SystemBuilder,
     Waveform,
     reference_path,
@@ -213,6 +218,31 @@ def test_the_radius_is_the_growth_of_a_run_with_any_algorithm(
     assert abs(found - 1.0) > 0.02  # it is no stable one by chance
     run = simulate(system, stop_time=200 * step, step_size=step, algorithm=algorithm)
     assert growth(run) == pytest.approx(found, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "step"),
+    [
+        (Jacobi(NEPCE), 15.5e-3),
+        (Refreshed(Jacobi()), 29.5e-3),
+        (Refreshed(Jacobi(LINE)), 31.5e-3),
+        (Richardson(Jacobi(LINE)), 27.3e-3),
+        (SubSteps(GaussSeidel(), {"wheel": 2}), 40e-3),
+    ],
+    ids=["nepce", "refreshed", "refreshed-linear", "richardson", "sub-steps"],
+)
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_the_radius_is_the_growth_of_the_quarter_car(
+    algorithm: Algorithm, step: float, version: str
+) -> None:
+    """Outputs refreshed by derivatives (FMI 2.0) and in Event Mode (FMI 3.0), memory of inputs, steps of two sizes."""
+    simulation = quarter_car("b", version, step, algorithm=algorithm)
+    with Advisor(simulation) as advisor:
+        found = advisor.spectrum(step).radius
+    assert found > 1.04
+    force = np.abs(replace(simulation, stop_time=300 * step).run()["chassis.force"])[100:]
+    slope, _ = np.polyfit(np.arange(len(force)), np.log(force), 1)
+    assert float(np.exp(slope)) == pytest.approx(found, rel=2e-3)
 
 
 def test_two_half_steps_are_the_square_of_one(tmp_path: Path) -> None:
