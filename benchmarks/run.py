@@ -23,6 +23,7 @@ from typing import TextIO
 import limit
 import numpy as np
 import ours
+from bonds import bond_recorded
 from costs import Cost, all_costs
 from loops import anderson_in_c
 from numpy.typing import NDArray
@@ -282,6 +283,7 @@ def main() -> None:
             costs = [
                 *all_costs(repetitions, part),
                 *(anderson_in_c(repetitions, fmi) for fmi in (2, 3)),
+                *(bond_recorded(repetitions, fmi) for fmi in (2, 3)),
             ]
             say(machine(), "")
             say("### Fixed step, all outputs recorded", "")

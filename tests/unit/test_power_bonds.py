@@ -13,6 +13,9 @@ from pytest import approx
 from python_fmu import Bench, PythonFmu
 from quarter_car_units import (
     CHASSIS,
+    CHASSIS_MASS,
+    NEWTON,
+    SPEED,
     SPLIT_A,
     SUSPENSION,
     WHEEL,
@@ -22,9 +25,11 @@ from quarter_car_units import (
 )
 
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Waveform
+from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.locate import Locate
 from fmimaster.control.ramp import Ramp
 from fmimaster.errors import DescriptionError, NotANumberError
+from fmimaster.fmu.instance import StepAnswer
 from fmimaster.program.polynomial import Polynomial
 from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
@@ -236,6 +241,46 @@ def test_steps_of_different_lengths_count_with_theirs(simulate: Simulate) -> Non
     h, power = np.diff(r.time), r["suspension.residual_power"]
     assert len({*np.round(h, 9)}) > 1
     assert r["suspension.residual_energy"][-1] == approx(np.sum(h * power[1:]), rel=1e-9)
+
+
+def test_an_event_has_powers_but_no_energy(simulate: Simulate) -> None:
+    """energy.md 7: what jumps at an event is no error of the coupling, and is not counted; its powers are in the rows."""
+
+    def step(v: Any, h: float) -> StepAnswer | None:
+        end = min(v.t + h, 0.0205) if v.t < 0.0205 else v.t + h
+        v.vc = v.vc + v.force * (end - v.t) / CHASSIS_MASS
+        early = end < v.t + h
+        v.push = float(early)
+        return StepAnswer(end, early=True, event=True) if early else None
+
+    def update(v: Any) -> None:
+        v.vc, v.push = v.vc + v.push, 0.0
+
+    chassis = PythonFmu(
+        "chassis",
+        inputs={"force": 0.0},
+        states={"vc": 0.0, "push": 0.0},
+        outputs=chassis_a().outputs,
+        step=step,
+        update=update,
+        attributes={"force": {"unit": NEWTON}, "velocity": {"unit": SPEED}},
+        has_event_mode=True,
+        might_return_early_from_do_step=True,
+        can_get_and_set_fmu_state=True,
+    )
+    units = {"chassis": chassis, "wheel": wheel_a(can_get_and_set_fmu_state=True)}
+    r = car(simulate, units, event_clock=EarlyReturn(), step_size="1e-3")
+    (k,) = np.flatnonzero(np.diff(r.time) == 0.0)
+    left, right = k, k + 1
+    assert r["chassis.velocity"][right] == approx(r["chassis.velocity"][left] + 1.0)
+    for name in ("residual_energy", "transmitted_energy"):
+        assert r[f"suspension.{name}"][right] == r[f"suspension.{name}"][left] != 0.0
+    power = r["wheel.force"] * r["chassis.velocity"]
+    assert r["suspension.power"] == approx(power, rel=1e-9)
+    h = np.diff(r.time)
+    residual = r["suspension.residual_power"]
+    assert r["suspension.residual_energy"][-1] == approx(np.sum(h * residual[1:]), rel=1e-9)
+    assert r.power_bonds[0].largest_residual < np.max(np.abs(residual))
 
 
 def test_bonds_change_nothing_else(simulate: Simulate) -> None:
