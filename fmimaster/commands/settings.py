@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import inf
 from typing import Any, Literal
 
@@ -32,6 +32,9 @@ from fmimaster.simulation import Simulation
 
 _OFFERED: tuple[type[Algorithm], ...] = (*ALGORITHMS, Sequential, AutomaticSequence)
 
+_INPUT_SETTINGS = ("held", "mean", "compensation", "sub_steps")
+"""Settings of a polynomial that --inputs takes behind its name."""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The system, and all that :class:`fmimaster.Simulation` takes."""
@@ -43,8 +46,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     names = ", ".join(map(_name, _OFFERED))
     add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
     inputs = (
-        f"inputs over a step: {', '.join(KINDS)}, or POINTS,DERIVATIVES; of single connections as INPUT=KIND, where INPUT "
-        "is COMPONENT.NAME or a glob; can be repeated"
+        f"inputs over a step: {', '.join(KINDS)}, or POINTS,DERIVATIVES; with settings as KIND:KEY=VALUE; of "
+        "single connections as INPUT=KIND, where INPUT is COMPONENT.NAME or a glob; can be repeated"
     )
     add("--inputs", action="append", default=[], metavar="KIND", help=inputs)
     mode = f"how GaussSeidel gives inputs whose source has stepped: {', '.join(MODES)}; with settings as NAME:KEY=VALUE"
@@ -213,7 +216,9 @@ def _inputs(texts: Sequence[str]) -> tuple[Polynomial | None, dict[str, Polynomi
     for_all: list[Polynomial] = []
     single: dict[str, Polynomial] = {}
     for text in texts:
-        name, _, kind = text.rpartition("=")
+        kind, name = text, ""
+        if "=" in text.partition(":")[0]:
+            name, _, kind = text.partition("=")
         if not name and for_all:
             raise OptionError(
                 f"--inputs {text}: there is one kind for all inputs already. Give one kind, and INPUT=KIND for others."
@@ -228,20 +233,32 @@ def _inputs(texts: Sequence[str]) -> tuple[Polynomial | None, dict[str, Polynomi
 
 
 def _polynomial(text: str) -> Polynomial:
-    if text in KINDS:
-        return KINDS[text]
-    points, _, derivatives = text.partition(",")
+    name, _, settings = text.partition(":")
+    points, _, derivatives = name.partition(",")
     if points.strip().isdecimal() and derivatives.strip().isdecimal():
-        return Polynomial(int(points), int(derivatives))
-    raise OptionError(
-        f"--inputs {text}: expected {', '.join(KINDS)}, or POINTS,DERIVATIVES as in 2,1.{did_you_mean(text, KINDS)}"
-    )
+        kind = Polynomial(int(points), int(derivatives))
+    elif name in KINDS:
+        kind = KINDS[name]
+    else:
+        raise OptionError(
+            f"--inputs {text}: expected {', '.join(KINDS)}, or POINTS,DERIVATIVES as in 2,1.{did_you_mean(name, KINDS)}"
+        )
+    defaults = {key: getattr(kind, key) for key in _INPUT_SETTINGS}
+    return replace(kind, **event_settings.settings_of("--inputs", name, defaults, settings))
 
 
 def polynomial_words(polynomial: Polynomial) -> str:
     """A polynomial as --inputs takes it."""
     named = (name for name, known in KINDS.items() if known == polynomial)
-    return next(named, f"{polynomial.points},{polynomial.derivatives}")
+    plain = Polynomial(*polynomial.numbers)
+    given = ((key, getattr(polynomial, key)) for key in _INPUT_SETTINGS)
+    changed = [f"{key}={_plain(value)}" for key, value in given if value != getattr(plain, key)]
+    numbers = f"{polynomial.points},{polynomial.derivatives}"
+    return next(named, ":".join([numbers, *([",".join(changed)] if changed else [])]))
+
+
+def _plain(value: object) -> str:
+    return str(value).lower()
 
 
 def _tolerance(text: str | None) -> float | Literal["none"] | None:

@@ -47,6 +47,8 @@ class Delay:
     """Index of the source's STEP that brings it to ``read``; if it has none, of its first STEP; None without any."""
     fitted: Fitted
     """How the input goes on over the step."""
+    parts: int = 1
+    """How many steps of the target the attempt has, of those that stay."""
 
     @property
     def is_fresh(self) -> bool:
@@ -88,7 +90,7 @@ def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
             uses = [(u.end, u.takes[name]) for u in uses_of[target] if name in u.takes]
             if uses:
                 end, take = max(uses, key=lambda use: use[0] - use[1].read)
-                found.append(_delay(route, end, take, steps))
+                found.append(_delay(route, end, take, steps, len(uses)))
     return tuple(found)
 
 
@@ -179,7 +181,9 @@ def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:
     return part(0, len(instructions))
 
 
-def _delay(route: Route, end: float, take: _Take, steps: list[tuple[int, Step]]) -> Delay:
+def _delay(
+    route: Route, end: float, take: _Take, steps: list[tuple[int, Step]], parts: int
+) -> Delay:
     source = route.link.source
     later = [line for line, s in steps if s.instance == source and s.end > take.read]
     sooner = [line for line, s in steps if s.instance == source and s.end == take.read]
@@ -191,6 +195,7 @@ def _delay(route: Route, end: float, take: _Take, steps: list[tuple[int, Step]])
         taken_at=take.line,
         source_steps_at=next(iter(sooner or later), None),
         fitted=take.fitted,
+        parts=parts,
     )
 
 
@@ -228,7 +233,8 @@ def course(delay: Delay) -> str:
         late = "from the value before to the newest, late by one more step"
         return f"held at the mean of the line {late}" if fitted.is_constant else f"line {late}"
     if fitted.mean is not None and degree:
-        return f"held at the mean of the {polynomial}"
+        over = f" over each of {delay.parts} sub-steps" if delay.parts > 1 else ""
+        return f"held at the mean of the {polynomial}{over}"
     if fitted.held is not None and degree:
         return f"held at the value at {fitted.held:g} of the interval, {polynomial}"
     if delay.is_held:

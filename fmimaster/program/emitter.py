@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from fmimaster.plan.corrections import passes
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
-from fmimaster.program.fits import kinds_of, one_or_each, refuse_too_many_coefficients
+from fmimaster.program.fits import kinds_of, one_or_each, refuse_too_many_coefficients, sub_steps
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
@@ -158,6 +158,8 @@ class Emitter:
         """Give the instance its inputs: continuous ones by the polynomial, or by its mean if the FMU takes none; all others
         held.
 
+        If the polynomial has sub-steps, and the FMU can do them, all but the last are written too.
+
         Parameters
         ----------
         for_all : bool
@@ -165,14 +167,21 @@ class Emitter:
         """
         takes = self.plan.instances[instance].takes_polynomials
 
-        def of(route: Route) -> Polynomial:
-            chosen = polynomial if for_all else self._given(route, polynomial)
-            published = len(route.derivatives)
-            return (
-                chosen.of(published) if takes or chosen.is_constant else chosen.mean_of(published)
-            )
+        def chosen(route: Route) -> Polynomial:
+            kind = polynomial if for_all else self._given(route, polynomial)
+            return kind.of(len(route.derivatives))
 
-        self._give(instance, of)
+        def of(route: Route) -> Polynomial:
+            kind = chosen(route)
+            return kind if takes or kind.is_constant else kind.mean_of(len(route.derivatives))
+
+        n = 1 if takes else sub_steps(self.plan, instance, kinds_of(self.plan, instance, chosen))
+        for k in range(n - 1):
+            with self.over(k / n, (k + 1) / n):
+                self._give(instance, of)
+                self.step(instance)
+        with self.over((n - 1) / n, 1.0) if n > 1 else nullcontext():
+            self._give(instance, of)
 
     def _give(self, instance: int, of: Callable[[Route], Polynomial], since: Since = ()) -> None:
         """Give the instance its inputs: continuous ones by these polynomials, all others held."""

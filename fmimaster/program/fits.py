@@ -22,7 +22,7 @@ def kinds_of(plan: Plan, instance: int, of: Callable[[Route], Polynomial]) -> li
         if route.has_discrete_source
         or route.link.output.name in plan.instances[route.link.source].model.residuals
         else of(route)
-        for route in plan.routes[instance, Group.CONTINUOUS]
+        for route in plan.routes.get((instance, Group.CONTINUOUS), ())
     ]
 
 
@@ -33,6 +33,20 @@ def one_or_each(operands: Iterable[T]) -> T | tuple[T, ...]:
     """One operand, if it is the same for all routes."""
     each = tuple(operands)
     return each[0] if len(set(each)) == 1 else each
+
+
+def sub_steps(plan: Plan, instance: int, kinds: Iterable[Polynomial]) -> int:
+    """Into how many parts an instance that takes no polynomials divides its step; 1 if it cannot, or if an input is held
+    at a value that belongs to the whole step."""
+    if (kinds := [k for k in kinds if not k.is_hold]) and not any(
+        k.is_constant or k.late for k in kinds
+    ):
+        can = plan.instances[instance].model.capabilities
+        if can.can_handle_variable_communication_step_size and not any(
+            i.may_return_early for i in plan.instances
+        ):
+            return max(k.sub_steps for k in kinds)
+    return 1
 
 
 def wanted_derivatives(plan: Plan, polynomial_inputs: Collection[int]) -> dict[int, int]:

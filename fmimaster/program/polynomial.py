@@ -43,6 +43,9 @@ class Polynomial:
     late : bool
         The input goes on one interval later: from the value at the last point but one to that at the newest. So it has
         no jumps at communication points. For ``Polynomial(2, 0)`` only. Source: Gomes et al. (2017), equation (49).
+    sub_steps : int, at least 1
+        An FMU that takes no polynomial divides its step into so many parts of equal length, over each of which it is given
+        the mean of the polynomial, if its step size may vary and no FMU ends steps early.
 
     Of a source that publishes fewer derivatives, those that it publishes are taken. ``Polynomial(1, 0)`` holds the value,
     ``Polynomial(1, 1)`` goes on along the slope (first-order hold), ``Polynomial(2, 0)`` is the straight line through two
@@ -57,6 +60,7 @@ class Polynomial:
     adaptive: bool = False
     compensation: float = 0.0
     late: bool = False
+    sub_steps: int = 1
 
     def __post_init__(self) -> None:
         if self.points < 1 or self.derivatives < 0:
@@ -91,6 +95,11 @@ class Polynomial:
             raise OptionError(
                 f"Polynomial({self.points}, {self.derivatives}, late=True): expected Polynomial(2, 0, late=True), which "
                 "is neither held nor adaptive."
+            )
+        if self.sub_steps < 1 or (self.sub_steps > 1 and (self.is_constant or self.late)):
+            raise OptionError(
+                f"Polynomial({self.points}, {self.derivatives}, sub_steps={self.sub_steps}): expected at least 1, and more "
+                "for a polynomial only that is followed, which is neither held nor late."
             )
 
     @property
@@ -129,11 +138,13 @@ class Polynomial:
             return self
         if self.late:
             return replace(self, mean=True)
-        return replace(self, held=held, adaptive=False)
+        return replace(self, held=held, adaptive=False, sub_steps=1)
 
     def of(self, published: int) -> Polynomial:
         """The polynomial for a source that publishes so many derivatives."""
-        return replace(self, derivatives=min(self.derivatives, published))
+        derivatives = min(self.derivatives, published)
+        sub_steps = self.sub_steps if self.points * (derivatives + 1) > 1 else 1
+        return replace(self, derivatives=derivatives, sub_steps=sub_steps)
 
     def mean_of(self, published: int) -> Polynomial:
         """The polynomial whose mean an FMU is given that takes none.
@@ -143,7 +154,9 @@ class Polynomial:
         """
         derivatives = min(self.derivatives, published)
         points = 1 if derivatives else min(self.points, 2)
-        return replace(self, points=points, derivatives=derivatives, mean=True, adaptive=False)
+        return replace(
+            self, points=points, derivatives=derivatives, mean=True, adaptive=False, sub_steps=1
+        )
 
 
 HOLD = Polynomial(1, 0)

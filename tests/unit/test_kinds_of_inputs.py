@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from python_fmu import Bench, PythonFmu
 from fmimaster.algorithms import LINEAR, GaussSeidel, Jacobi
 from fmimaster.control.ramp import Ramp
 from fmimaster.errors import OptionError
+from fmimaster.program.delays import course, delays
 from fmimaster.program.polynomial import (
     HERMITE,
     HOLD,
@@ -181,6 +183,41 @@ def test_without_the_capability_an_input_without_jumps_is_held_at_its_mean(
     assert sink.values()[1:] == approx(means, rel=1e-12)
 
 
+def test_with_sub_steps_each_is_given_the_mean_over_it(simulate: Simulate) -> None:
+    """A line through sin(t) at the last two points, in four steps of H / 4."""
+    sink = run(simulate, replace(LINE, sub_steps=4), takes=False, stop_time=0.5)
+    assert [t for t, _ in sink.steps] == approx([H * k / 4 for k in range(20)], abs=1e-14)
+    expected = [0.0] * 4
+    for k in range(1, 5):
+        slope = (math.sin(k * H) - math.sin((k - 1) * H)) / H
+        expected += [math.sin(k * H) + slope * H * (part + 0.5) / 4 for part in range(4)]
+    assert sink.values() == approx(expected, rel=1e-12)
+
+
+def test_an_fmu_that_takes_polynomials_does_no_sub_steps(simulate: Simulate) -> None:
+    sink = run(simulate, replace(LINE, sub_steps=4))
+    assert sink.noted == run(simulate, LINE).noted
+
+
+@pytest.mark.parametrize("algorithm", [Jacobi, GaussSeidel])
+def test_sub_steps_are_told_in_the_plan(
+    simulation: Callable[..., Simulation], algorithm: Any
+) -> None:
+    units = {"t": Sink("u", takes=False).fmu, "s": source(math.sin)}
+    prepared = simulation(
+        units,
+        ["s.y -> t.u"],
+        algorithm=algorithm(replace(LINE, sub_steps=3)),
+        stop_time=1,
+        step_size=H,
+        sequence=["t", "s"],
+    ).prepare()
+    (delay,) = delays(prepared.programs.attempt, prepared.plan)
+    assert course(delay) == (
+        "held at the mean of the polynomial of degree 1 through 2 points over each of 3 sub-steps"
+    )
+
+
 # Discontinuous and discrete signals -----------------------------------------------------------------------------------
 
 
@@ -346,6 +383,8 @@ def test_a_polynomial_without_effect_is_told(simulation: Callable[..., Simulatio
         ({"points": 2, "compensation": 0.5}, "expected an input that is held"),
         ({"points": 3, "late": True}, r"expected Polynomial\(2, 0, late=True\)"),
         ({"points": 2, "held": 0.5, "late": True}, "neither held nor adaptive"),
+        ({"points": 2, "sub_steps": 0}, "sub_steps=0.: expected at least 1"),
+        ({"sub_steps": 2}, "neither held nor late"),
     ],
 )
 def test_a_polynomial_that_means_nothing_is_refused(settings: Any, message: str) -> None:
