@@ -157,7 +157,7 @@ class Advisor:
                 self._experiments.renew()  # an FMU that has failed cannot be stepped any more
                 raise
             self.fmus = tuple(
-                FmuFacts(fmu.name, fmu.states, fmu.noise) for fmu in step.models if fmu.inputs
+                FmuFacts(fmu.name, fmu.states, fmu.noise) for fmu in step.models if fmu.inputs.size
             )
         return self._spectra[size]
 

@@ -115,10 +115,10 @@ class Experiments:
             session.advance(schedule.instant(at))
         self.start = session.time
         self.executor, self._used = session.executor, set[int]()
-        fed = [i for i in range(n) if (i, Group.CONTINUOUS) in plan.routes]
-        moves = [Move(i, Group.CONTINUOUS) for i in fed]
+        groups = [(i, g) for i in range(n) for g in self._inputs(i)]
+        moves = [Move(i, group) for i, group in groups]
         # the kernel looks at polynomials only after it has seen a FIT
-        fits = [Fit(i, 0.0, 1, 0, ()) for i in fed if i in programs.polynomial_inputs]
+        fits = [Fit(i, 0.0, 1, 0, ()) for i in range(n) if i in programs.polynomial_inputs]
         saves = tuple(Save(i, first + i) for i in range(n) if self._states[i])
         self.executor.run(Program("begin", (*moves, *fits, *saves)), self.start, self.start)
         self.values = {kind: array.copy() for kind, array in self.executor.store.values.items()}
@@ -128,16 +128,25 @@ class Experiments:
     def _programs_of(self, i: int) -> tuple[Program, Program]:
         """Puts an instance back to the point; steps it alone."""
         plan = self.prepared.plan
-        inputs = plan.layout.segments(i, Group.CONTINUOUS)
         # an FMU may forget what is earlier than the last state that was saved, so that one is saved before each step
         again = self._first + len(plan.instances) + i
         step = (
             *([Save(i, again)] if self._states[i] else []),
-            *([Set(i, Group.CONTINUOUS)] if inputs else []),
+            *(Set(i, group) for group in self._inputs(i)),
             Step(i, 1.0),
             *([Get(i, Group.OUTPUTS)] if plan.layout.segments(i, Group.OUTPUTS) else []),
         )
         return Program("back", (Restore(i, self._first + i),)), Program("step", step)
+
+    def _inputs(self, i: int) -> list[Group]:
+        """The groups of inputs that an instance is given before a step."""
+        plan = self.prepared.plan
+        groups = (
+            (Group.CONTINUOUS,)
+            if plan.instances[i].event_mode
+            else (Group.CONTINUOUS, Group.DISCRETE)
+        )
+        return [group for group in groups if (i, group) in plan.routes]
 
     def go_back(self, i: int) -> None:
         """Put an instance back to the point."""

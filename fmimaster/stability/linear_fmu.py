@@ -43,8 +43,7 @@ class LinearFmu:
 
     def __init__(self, responses: Responses, size: float) -> None:
         self._responses, self._size = responses, size
-        self.name, self.inputs = responses.name, responses.inputs
-        self.outputs, self.degree = responses.outputs, responses.degree
+        self.name, self.inputs, self.outputs = responses.name, responses.inputs, responses.outputs
         self._realization = self._realized()
         self._steps = {size: self._realization.map}
 
@@ -68,7 +67,7 @@ class LinearFmu:
 
     @cached_property
     def at_once(self) -> NDArray[np.float64]:
-        """What a change of the inputs in Event Mode changes in the outputs, shape (outputs, inputs)."""
+        """What a change of continuous inputs in Event Mode changes in the outputs, shape (outputs, inputs)."""
         return self._responses.at_once()
 
     def partials(
@@ -78,7 +77,7 @@ class LinearFmu:
         return self._responses.partials(unknowns, knowns, shape)
 
     def _realized(self) -> Realization:
-        n, m = len(self.outputs), self.inputs * (self.degree + 1)
+        n, m = len(self.outputs), self.inputs.size
         if n == 0 or m == 0:
             return realize(np.zeros((3, n, m)))
         for blocks in _BLOCKS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import factorial
 from typing import Any
 
@@ -43,13 +44,11 @@ class LinearInstance(Instance):
             if s.type is DataType.FLOAT64
             for v in s.variables
         }
-        self._references = tuple(
-            r for s in layout.segments(instance, Group.CONTINUOUS) for r in s.value_references
-        )
         self._outputs = np.zeros(len(at) + 1)  # the last one is for outputs that feed nothing
-        self._held = np.zeros(fmu.inputs)
-        self._shown = np.zeros(fmu.inputs)
+        self._held = np.zeros(fmu.inputs.n_continuous)
+        self._shown = np.zeros(fmu.inputs.n_continuous)
         """The inputs to which the outputs belong."""
+        self._discrete = np.zeros(fmu.inputs.discrete.stop - fmu.inputs.discrete.start)
         self._in_event_mode = False
         self._course: tuple[float, Signal] | None = None
         self.states = np.zeros(fmu.states)
@@ -67,9 +66,12 @@ class LinearInstance(Instance):
         return read
 
     def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """Continuous inputs, held; all others have no effect."""
-        if kind is not DataType.FLOAT64 or tuple(references) != self._references:
+        """Inputs, held; those that are no Float64 have no effect."""
+        groups = self._fmu.inputs.references
+        if kind is not DataType.FLOAT64 or tuple(references) not in groups.values():
             return lambda: None
+        if tuple(references) == groups.get(Group.DISCRETE):
+            return partial(np.copyto, self._discrete, values)
 
         def write() -> None:
             self._held[:] = values
@@ -119,14 +121,14 @@ class LinearInstance(Instance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """One step of the linear model for this step size."""
         step = self._fmu.step(size)
-        given = np.zeros((self._fmu.degree + 1, self._fmu.inputs))
+        given = np.zeros((self._fmu.inputs.degree + 1, len(self._held)))
         given[0] = self._held
         if self._course is not None:
             _, signal = self._course
             for k in range(len(given)):
                 given[k] = signal(time, k) * (size**k / factorial(k))
         self._shown = given.sum(axis=0)
-        w = given.ravel()
+        w = np.concatenate([given.ravel(), self._discrete])
         self._outputs[:-1] = step.exit @ self.states + step.direct @ w
         self.states = step.transition @ self.states + step.entry @ w
         return None
@@ -134,15 +136,20 @@ class LinearInstance(Instance):
     def put_back(self, states: NDArray[np.float64]) -> None:
         """Set the states; the inputs and outputs are 0 then."""
         self.states = states.copy()
-        self._outputs[:], self._held[:], self._shown[:], self._course = 0.0, 0.0, 0.0, None
+        self._course = None
+        for array in self._arrays():
+            array[:] = 0.0
 
     def save(self, place: int) -> None:
         """Save all that changes."""
-        arrays = (a.copy() for a in (self._outputs, self._held, self._shown))
+        arrays = (array.copy() for array in self._arrays())
         self._places[place] = (self.states, self._course, *arrays)
 
     def restore(self, place: int) -> None:
         """Restore what was saved."""
         self.states, self._course, *arrays = self._places[place]
-        for array, saved in zip((self._outputs, self._held, self._shown), arrays, strict=True):
+        for array, saved in zip(self._arrays(), arrays, strict=True):
             array[:] = saved
+
+    def _arrays(self) -> tuple[NDArray[np.float64], ...]:
+        return self._outputs, self._held, self._shown, self._discrete

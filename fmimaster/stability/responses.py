@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import Group
-from fmimaster.program.instructions import Fit
-from fmimaster.program.polynomial import Polynomials
 from fmimaster.stability.experiments import Experiments
+from fmimaster.stability.input_slots import InputSlots
 from fmimaster.system.model import DataType
 
 _AMPLITUDES = (1.0, 1e-2, 1e-4, 1e-6)
@@ -27,17 +26,11 @@ _COMPARED = 5
 class Responses:
     """One FMU: what its inputs do to its outputs.
 
-    The inputs of one step are polynomials of the time since its start, in steps: ``w[k * n + j]`` is the coefficient of
-    power ``k`` of input ``j``.
-
     Attributes
     ----------
-    inputs : int
-        Elements of its connected continuous inputs, n.
-    degree : int
-        Of the polynomials that it is given.
+    inputs : InputSlots
     outputs : indices of the Float64 values
-        Those of its outputs that feed continuous inputs.
+        Those of its outputs that feed inputs.
     noise : float
         Relative difference between responses to pulses of different sizes, and in different steps: 0 for a linear FMU.
     """
@@ -46,29 +39,18 @@ class Responses:
         plan = experiments.prepared.plan
         self._experiments, self._i = experiments, instance
         self.name = plan.instances[instance].name
-        segments = plan.layout.segments(instance, Group.CONTINUOUS)
-        self._slot = slice(segments[0].start, segments[0].stop) if segments else slice(0, 0)
-        self.inputs = self._slot.stop - self._slot.start
-        self.degree = max(
-            (
-                f.rows - 1
-                for f in experiments.prepared.programs.attempt.instructions
-                if isinstance(f, Fit) and f.instance == instance and not f.is_constant
-            ),
-            default=0,
-        )
+        self.inputs = InputSlots(experiments.prepared, instance)
         slots = (
             slot
             for (_, group), routes in plan.routes.items()
-            if group is Group.CONTINUOUS
+            if group in (Group.CONTINUOUS, Group.DISCRETE)
             for route in routes
             if route.link.source == instance and route.source_type is DataType.FLOAT64
             for slot in (route.source, *route.derivatives)
         )
         self.outputs = sorted({k for slot in slots for k in range(slot.start, slot.stop)})
-        nominals = [v.nominal or 1.0 for s in segments for v in s.variables for _ in range(v.size)]
-        present = np.abs(experiments.values[DataType.FLOAT64][self._slot].astype(float))
-        self._scale = np.maximum(np.abs(nominals), present) if nominals else np.zeros(0)
+        self._present = experiments.values.get(DataType.FLOAT64, np.zeros(0))
+        self._scale = self.inputs.scale(self._present)
         self.noise = 0.0
         self._amplitude: float | None = None
         self._compared = False
@@ -105,19 +87,20 @@ class Responses:
         self._compared = True
 
     def at_once(self) -> NDArray[np.float64]:
-        """What a change of the inputs in Event Mode changes in the outputs, shape (outputs, inputs)."""
+        """What a change of continuous inputs in Event Mode changes in the outputs, shape (outputs, inputs)."""
         assert self._amplitude is not None
-        experiments, found = self._experiments, np.zeros((len(self.outputs), self.inputs))
-        store = experiments.executor.store.values[DataType.FLOAT64]
+        experiments, inputs = self._experiments, self.inputs
+        store = experiments.executor.store
+        found = np.zeros((len(self.outputs), inputs.n_continuous))
         experiments.go_back(self._i)
-        for k in range(self.inputs):
-            change = self._amplitude * self._scale[k]
+        for k in range(inputs.n_continuous):
+            change = np.zeros(inputs.size)
+            change[k] = self._amplitude * self._scale[k]
             for sign in (1.0, -1.0):
-                self._give(experiments.start, 1.0, np.zeros(self.inputs * (self.degree + 1)))
-                store[self._slot.start + k] += sign * change
-                experiments.executor.store.courses.degree[self._i] = -1
+                inputs.put(store, self._present, sign * change, experiments.start, 1.0)
+                store.courses.degree[self._i] = -1
                 experiments.change_at_once(self._i)
-                found[:, k] += sign * store[self.outputs] / (2 * change)
+                found[:, k] += sign * store.values[DataType.FLOAT64][self.outputs] / (2 * change[k])
         return found
 
     def partials(
@@ -148,11 +131,11 @@ class Responses:
     def _measured(
         self, sizes: Sequence[float], amplitude: float, at: int = 0
     ) -> NDArray[np.float64]:
-        n = self.inputs * (self.degree + 1)
+        n = self.inputs.size
         found = np.zeros((len(sizes) - at, len(self.outputs), n))
         for k in range(n):
             change = np.zeros(n)
-            change[k] = amplitude * self._scale[k % self.inputs]
+            change[k] = amplitude * self._scale[k]
             # what does not change its sign with the pulse is not linear
             both = self._run(sizes, change, at) - self._run(sizes, -change, at)
             found[:, :, k] = both[at:] / (2 * change[k])
@@ -166,22 +149,12 @@ class Responses:
         experiments.go_back(self._i)
         time, found = experiments.start, np.empty((len(sizes), len(self.outputs)))
         for step, size in enumerate(sizes):
-            self._give(time, size, change if step == at else none)
+            given = change if step == at else none
+            self.inputs.put(experiments.executor.store, self._present, given, time, size)
             experiments.step(self._i, time, time + size)
             time += size
             found[step] = experiments.executor.store.values[DataType.FLOAT64][self.outputs]
         return found
-
-    def _give(self, time: float, size: float, change: NDArray[np.float64]) -> None:
-        store = self._experiments.executor.store
-        present = self._experiments.values[DataType.FLOAT64][self._slot]
-        coefficients = change.reshape(self.degree + 1, self.inputs).copy()
-        coefficients[0] += present
-        store.values[DataType.FLOAT64][self._slot] = coefficients[0]
-        store.courses.degree[self._i] = -1
-        if self.degree > 0:
-            powers = size ** np.arange(self.degree + 1)[:, np.newaxis]
-            store.courses.put(self._i, Polynomials(coefficients / powers, time))
 
 
 def _difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:

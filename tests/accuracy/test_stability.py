@@ -261,6 +261,16 @@ def test_fmus_that_cannot_restore_their_state_are_run_again(tmp_path: Path) -> N
     assert radius(system, 1e-3) == pytest.approx(0.99923270, abs=1e-7)
 
 
+def test_inputs_that_are_declared_discrete_are_coupled_too(tmp_path: Path) -> None:
+    """As in libcosim's quarter truck, which declares all so."""
+    system, discrete = two_masses(tmp_path), {"variability": "discrete"}
+    for name, variables in (("1", ("F", "x", "v")), ("2", ("x", "v", "F"))):
+        edited = tmp_path / f"{name}d.fmu"
+        edited_fmu(tmp_path / f"{name}.fmu", edited, variables=dict.fromkeys(variables, discrete))
+        edited.replace(tmp_path / f"{name}.fmu")
+    assert radius(system, 1e-3) == pytest.approx(0.99923270, abs=1e-7)
+
+
 def test_the_interpreter_finds_the_same(tmp_path: Path) -> None:
     simulation = quarter_car("a", step=0.05, algorithm=Jacobi(Polynomial(2, 0)))
     found = []
