@@ -29,6 +29,12 @@ AGAIN = 0.9
 MANY = 100
 """Steps of the smallest size, after which it is a warning that the error does not allow a larger one."""
 
+NOTHING: frozenset[int] = frozenset()
+"""No event happens at the end of a step for the sake of the error."""
+
+_new = tuple.__new__
+"""Makes a named tuple without a call of Python: it is made in each step."""
+
 
 class Stuck(NamedTuple):
     """Steps of the smallest size, one after the other, with errors above the tolerance."""
@@ -51,8 +57,14 @@ class Numbers(NamedTuple):
     """[s]"""
     first: float
     """[s]"""
+    safety: float
+    least: float
+    most: float
+    reject_above: float
     exponents: tuple[tuple[float, float, float], ...]
     """Per estimator, of its last three errors."""
+    of_sizes: tuple[float, float] | None
+    """Exponents of the last quotients of step sizes; None if both are 0."""
 
 
 class Controlled(NamedTuple):
@@ -62,7 +74,7 @@ class Controlled(NamedTuple):
     size: float
     """[s] The step it proposes."""
     cause: Cause
-    errors: tuple[tuple[float, float], ...]
+    errors: Sequence[tuple[float, float]]
     """Per estimator: the error of the last step, and of the one before."""
     before: float
     """[s] The last proposal but one."""
@@ -198,7 +210,10 @@ class PID(StepRule[Controlled]):
         sizes = float(self._smallest), float(self.exact_size), float(self._first)
         orders = [e.order(self.degree) for e in self.estimators]
         exponents = tuple((-self.k1 / p, -self.k2 / p, -self.k3 / p) for p in orders)
-        return self._begun(Numbers(*sizes, exponents))
+        limit = inf if self.reject_above is None else self.reject_above
+        of_sizes = (self.a1, self.a2) if self.a1 or self.a2 else None
+        numbers = (*sizes, self.safety, self.least, self.most, limit, exponents, of_sizes)
+        return self._begun(Numbers(*numbers))
 
     def _begun(self, numbers: Numbers, stuck: Stuck | None = None) -> Controlled:
         first, unknown = numbers.first, ((1.0, 1.0),) * len(self.estimators)
@@ -210,48 +225,46 @@ class PID(StepRule[Controlled]):
 
     def propose(self, now: Instant, memory: Controlled) -> Goal:
         """The end of the next step, for the sake of the estimator that proposes the smallest."""
-        return Goal(Instant(now.seconds + memory.size), memory.cause)
+        return _new(Goal, (_new(Instant, (now[0] + memory[1], -inf)), memory[2], NOTHING))
 
     def decide(
         self, memory: Controlled, now: Instant, length: float, errors: Sequence[Measured]
     ) -> tuple[Controlled, float | None]:
         """The next proposal; a shorter length if the step is rejected."""
         numbers, h, cause, before, h1, h2, was_rejected, stuck = memory
-        smallest, largest, _, exponents = numbers
-        factor, limiting = inf, 0
+        smallest, largest, _, safety, least, most, limit, exponents, of_sizes = numbers
+        # this is done at each step: calls of min, max and zip would take half of the time
+        factor, limiting, largest_error, known = inf, errors[0], 0.0, []
         for k, (x1, x2, x3) in enumerate(exponents):
-            e1, (e2, e3) = errors[k].error, before[k]
-            own = self.safety * e1**x1 * e2**x2 * e3**x3 if e1 > 0.0 else inf
+            e1, (e2, e3) = errors[k][0], before[k]
+            own = safety * e1**x1 * e2**x2 * e3**x3 if e1 > 0.0 else inf
             if own < factor:
-                factor, limiting = own, k
-        factor = min(
-            max(factor * (h / h1) ** self.a1 * (h1 / h2) ** self.a2, self.least), self.most
-        )
-        is_shortened = length < h * (1.0 - SHORTENED)
-        wanted = (length if is_shortened else h) * factor
-        if (
-            is_shortened and factor >= 1.0
+                factor, limiting = own, errors[k]
+            if e1 > largest_error:
+                largest_error = e1
+            known.append((e1 if 0.0 < e1 < inf else 1.0, e2))
+        if of_sizes is not None:
+            factor *= (h / h1) ** of_sizes[0] * (h1 / h2) ** of_sizes[1]
+        factor = least if factor < least else most if factor > most else factor
+        wanted = h * factor
+        if length < h * (
+            1.0 - SHORTENED
         ):  # by an event, say: a good short step does not forbid the longer one
-            wanted = max(wanted, h)
-        size = min(max(wanted, smallest), largest)
-        above, (error, where) = self.reject_above, errors[limiting]
-        can_be_shorter = length > smallest * (1.0 + SHORTENED)
-        if above is not None and can_be_shorter and any(e.error > above for e in errors):
+            wanted = length * factor if factor < 1.0 else max(length * factor, h)
+        size = smallest if wanted < smallest else largest if wanted > largest else wanted
+        if largest_error > limit and length > smallest * (1.0 + SHORTENED):
             size = max(min(size, AGAIN * length), smallest)
             return memory._replace(size=size, was_rejected=True), size
         if was_rejected:
             size = min(size, max(length, smallest))
-        name = self.estimators[limiting].name
-        reason = f"{name} of {where}" if where else name
+        error, name = limiting
         if size >= largest:
             cause = STEP_SIZE
-        elif cause.who != (reason,):
-            cause = Cause(Kind.CONTROLLED, (reason,))
-        is_stuck = wanted < smallest and error > 1.0
-        if is_stuck or stuck is not None:
-            stuck = _stuck(stuck, is_stuck, now, reason, error)
-        known = tuple([(_known(e.error), old[0]) for e, old in zip(errors, before, strict=True)])
-        return Controlled(numbers, size, cause, known, h, h1, False, stuck), None
+        elif cause.who != (name,):
+            cause = Cause(Kind.CONTROLLED, (name,))
+        if stuck is not None or (wanted < smallest and error > 1.0):
+            stuck = _stuck(stuck, wanted < smallest and error > 1.0, now, name, error)
+        return _new(Controlled, (numbers, size, cause, known, h, h1, False, stuck)), None
 
     def warnings(self, memory: Controlled) -> tuple[str, ...]:
         """That the smallest step was too large for the tolerance."""
@@ -263,11 +276,6 @@ class PID(StepRule[Controlled]):
             f"smaller ones: from t = {stuck.begin:.12g} s on, by {stuck.reason}, which was {stuck.error:.3g} (1 is the "
             "tolerance). Use a smaller smallest step, a larger tolerance, or inputs of higher order",
         )
-
-
-def _known(error: float) -> float:
-    """An error as it counts later: 1 if it was 0 or infinite."""
-    return error if 0.0 < error < inf else 1.0
 
 
 def _stuck(

@@ -45,9 +45,9 @@ class Acceptance:
         self._changes = changes
         self._events = events
         self._decides_after = rule.grid(loop.state.memory) is None and not rule.rejects
-        self._errors = (
-            ErrorReader(loop.plan, loop.executor.store, rule) if rule.estimators else None
-        )
+        self._reader = ErrorReader(loop.plan, loop.executor.store, rule)
+        self.errors = self._reader.read_finite
+        """The errors of a step that is accepted, by the time in s of its end."""
         self._size = loop.base.ticks(rule.exact_size) / loop.base.resolution
 
     def accept(self, goal: Goal, outcome: Outcome, variant: Variant) -> bool:
@@ -100,8 +100,7 @@ class Acceptance:
         s.step_log.add(begin, end.seconds, cause)
         s.previous = end.seconds - begin
         if self._decides_after:
-            errors = () if self._errors is None else self._errors.read_finite(end.seconds)
-            s.memory, _ = self._rule.decide(s.memory, s.time, s.previous, errors)
+            s.memory, _ = self._rule.decide(s.memory, s.time, s.previous, self.errors(end.seconds))
         s.time, s.retry, s.index = end, None, 0
         s.unseen = frozenset()
         s.steps += 1
@@ -150,8 +149,8 @@ class Acceptance:
         errors = self._measured(goal, changed, outcome)
         s.memory, again = rule.decide(s.memory, s.time, length, errors)
         if again is None:
-            if self._errors is not None and outcome.stopped is None:
-                self._errors.read_finite(now + length)
+            if outcome.stopped is None:
+                self.errors(now + length)
             return None
         if not now + again > now or s.tries >= MOST_TRIES:  # NaN, too
             if outcome.stopped is not None:  # its own error says more
@@ -159,17 +158,12 @@ class Acceptance:
             raise too_short(now, again, s.tries + 1, max(e.error for e in errors))
         return Retry(again, rule.rejection)
 
-    def _measured(
-        self, goal: Goal, changed: tuple[str, ...], outcome: Outcome
-    ) -> tuple[Measured, ...]:
+    def _measured(self, goal: Goal, changed: tuple[str, ...], outcome: Outcome) -> list[Measured]:
         """The errors of a step that was tried; infinite for NaN, and where there is none because the step failed."""
         if outcome.stopped is not None:
-            return (Measured(inf),) * max(len(self._rule.estimators), 1)
-        if self._errors is not None:
-            found = self._errors.read()
-        else:
-            found = (Measured(self._rule.error(self.context(goal, changed))),)
-        return tuple(m._replace(error=inf) if isnan(m.error) else m for m in found)
+            return [Measured(inf)] * max(len(self._rule.estimators), 1)
+        found = self._reader.read() or [Measured(self._rule.error(self.context(goal, changed)))]
+        return [m._replace(error=inf) if isnan(m.error) else m for m in found]
 
     def _halved(self, length: float, outcome: Outcome) -> Retry | None:
         """Half the length for an iteration that did not converge, unless the rule has decided on it."""

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf
 from typing import Any
 
-from fmimaster.control.estimators.estimator import Measured
+from fmimaster.control.estimators.estimator import Estimator, Measured
 from fmimaster.control.step_rule import StepRule
 from fmimaster.errors import NotANumberError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
+_new = tuple.__new__
+"""Makes a named tuple without a call of Python: errors are read after each step."""
+
 
 class ErrorReader:
     """Reads the signals of the estimators of a rule."""
 
     def __init__(self, plan: Plan, store: ValueStore, rule: StepRule[Any]) -> None:
-        signals = plan.layout.signals
-        self._item = store.values[DataType.FLOAT64].item
-        self._names = tuple(e.name for e in rule.estimators)
+        signals, floats = plan.layout.signals, DataType.FLOAT64
+        self._values = memoryview(store.values[floats] if rule.estimators else b"")
         self._places = [
-            (signals[e.name][1], signals[e.worst][1], e.sources(plan)) for e in rule.estimators
+            (signals[e.name][1], signals[e.worst][1], _names(e, plan)) for e in rule.estimators
         ]
 
-    def read(self) -> tuple[Measured, ...]:
+    def read(self) -> list[Measured]:
         """The errors as they are."""
-        item = self._item
-        return tuple(
-            [Measured(item(k), sources[int(item(worst))]) for k, worst, sources in self._places]
-        )
+        values, found = self._values, []
+        for error, worst, names in self._places:
+            found.append(_new(Measured, (values[error], names[values[worst]])))
+        return found
 
-    def read_finite(self, time: float) -> tuple[Measured, ...]:
+    def read_finite(self, time: float) -> list[Measured]:
         """The errors of a step that is accepted, and has ended at this time in s.
 
         Raises
@@ -40,11 +42,17 @@ class ErrorReader:
             If one of them is NaN or infinite: no step size follows from it.
         """
         found = self.read()
-        for name, (error, where) in zip(self._names, found, strict=True):
-            if not isfinite(error):
-                of = f" of {where}" if where else ""
+        for error, name in found:
+            if not error < inf:  # NaN, too
                 raise NotANumberError(
-                    f"The error estimate {name}{of} is {error} at t = {time:.12g} s: no step size follows from it. Check "
-                    "the outputs of which it is made for NaN and for division by zero, and the FMUs that compute them."
+                    f"The error estimate {name} is {error} at t = {time:.12g} s: no step size follows from it. Check the "
+                    "outputs of which it is made for NaN and for division by zero, and the FMUs that compute them."
                 )
         return found
+
+
+def _names(estimator: Estimator, plan: Plan) -> dict[float, str]:
+    """Index of what contributed most → name of the error."""
+    name = estimator.name
+    sources = enumerate(estimator.sources(plan))
+    return {float(k): f"{name} of {source}" if source else name for k, source in sources}

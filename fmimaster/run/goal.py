@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fmimaster.causes import STOP_TIME, Cause, Kind
 from fmimaster.control.grid import SLIVER
 from fmimaster.control.instant import Goal, Instant
@@ -33,17 +35,14 @@ class Goals:
 
     def find(self, until: Instant) -> Goal:
         """The end of the next step, at the latest ``until``, with its cause."""
-        s, rule = self._state, self._rule
+        s = self._state
         now = s.time
         if s.retry is not None:  # the step before was undone: nothing else limits the shorter one
             return s.retry
-        goal = rule.propose(now, s.memory)
-        # what comes by less than a sliver after a step ends that step
+        goal = self.of_rule(now, s.memory, until)
         end = goal.end.seconds
-        end += SLIVER * (end - now.seconds)
-        if until.seconds <= end:
-            goal = Goal(until, STOP_TIME)
-            end = until.seconds
+        if goal.end is not until:
+            end += SLIVER * (end - now.seconds)
         if s.timeline.points and (point := s.timeline.after(now)).seconds <= end:
             goal = Goal(point, IMPOSED_POINT)
             end = point.seconds
@@ -65,6 +64,15 @@ class Goals:
             f"'{name}' has a time event at t = {self._state.next_event:.12g} s, where with MultiRate not all components "
             "end a step. Use a step size for all of them, or SubSteps (--sub-steps)."
         )
+
+    def of_rule(self, now: Instant, memory: Any, until: Instant) -> Goal:
+        """The end that the rule proposes, at the latest ``until``."""
+        goal = self._rule.propose(now, memory)
+        end = goal.end.seconds
+        # what comes by less than a sliver after a step ends that step
+        if until.seconds <= end + SLIVER * (end - now.seconds):
+            return Goal(until, STOP_TIME)
+        return goal
 
     def _sooner(self, goal: Goal) -> Goal:
         """A short step, after which outdated outputs can be read."""

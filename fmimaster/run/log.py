@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,8 +22,9 @@ SAME_SIZE = 1e-9
 class StepLog:
     """Each step with its cause; steps that follow each other, of the same cause and size, are one entry."""
 
-    ended: list[Steps] = field(default_factory=list)
-    """Entries but the last one, that were not handed on."""
+    ended: list[tuple[float, float, Cause, int]] = field(default_factory=list)
+    """Entries but the last one, that were not handed on, as arguments of Steps: with step-size control each step is one,
+    and a tuple is made faster."""
     begin: float = 0.0
     end: float = 0.0
     """[s] Of the last entry."""
@@ -38,20 +40,23 @@ class StepLog:
         """All that were not handed on, in their order."""
         if not self.count:
             return ()
-        return (*self.ended, Steps(self.begin, self.end, self.cause, self.count))
+        return (
+            *itertools.starmap(Steps, self.ended),
+            Steps(self.begin, self.end, self.cause, self.count),
+        )
 
     def add(self, begin: float, end: float, cause: Cause, count: int = 1) -> None:
         """Take up steps of one size."""
         size = end - begin if count == 1 else (end - begin) / count
-        same = cause is self.cause or cause == self.cause
-        if self.any_size and cause is GRID:
-            size = self.size
-        if self.count and same and abs(size - self.size) <= SAME_SIZE * size:
-            self.end = end
-            self.count += count
-            return
-        if self.count:
-            self.ended.append(Steps(self.begin, self.end, self.cause, self.count))
+        before = self.count
+        if before:
+            if cause is self.cause or cause == self.cause:
+                margin = SAME_SIZE * size
+                if -margin <= size - self.size <= margin or (self.any_size and cause is GRID):
+                    self.end = end
+                    self.count = before + count
+                    return
+            self.ended.append((self.begin, self.end, self.cause, before))
         self.begin, self.end, self.size = begin, end, size
         self.cause, self.count = cause, count
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fmimaster.causes import GRID
 from fmimaster.control.grid import Grid, rounding
 from fmimaster.control.instant import Goal, Instant
+from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Pattern, Variant
 from fmimaster.run.acceptance import Acceptance
@@ -55,6 +56,13 @@ class Stepper:
         """The grid of which parts can be left to the executor, without calls in between."""
         if loop.clock is None and choose is None and not (programs.undoes or changes.inputs):
             self._grid = rule.grid(loop.state.memory)
+        self._is_alone = (
+            self._grid is None
+            and self._only is not None
+            and loop.clock is None
+            and not (has_event_mode or programs.undoes or changes.inputs or rule.rejects)
+        )
+        """Whether nothing but the rule, the stop time and imposed points can limit a step, and no step is undone."""
 
     def begin(self) -> bool:
         """Look at what belongs to the start, after all instances were initialized; whether an FMU ends the run there."""
@@ -91,8 +99,8 @@ class Stepper:
                 requests = () if outcome is None else outcome.event_requests
                 there_was_one, ends = self.events.happen(goal.fire, requests)
                 happened |= there_was_one
-            unseen += 1
-            if happened or unseen == OFTEN or s.asked or s.time >= end:
+            unseen += OFTEN if self._is_alone else 1
+            if happened or unseen >= OFTEN or s.asked or s.time >= end:
                 unseen = 0
                 yield
             if ends:
@@ -133,10 +141,46 @@ class Stepper:
             between = grid.seconds_between(goal.end, last, self._executor.rows.capacity)
             if len(between):
                 return self._stretch(goal, grid, between)
+        if self._is_alone and not s.timeline.points:
+            return self._steps_of_rule(goal, until, program)
         s.attempts += 1
         if self._programs.undoes:
             return goal, self._executor.run(program, begin, goal.end.seconds)
         return goal, self._executor.step(program, self._programs.commit, begin, goal.end.seconds)
+
+    def _steps_of_rule(
+        self, goal: Goal, until: Instant, program: Program
+    ) -> tuple[Goal, Outcome | None]:
+        """Try the step to the goal and those that the rule proposes after it, until something happens or a yield is due.
+
+        The last one is committed too, and not yet noted. Each of the others is noted as :meth:`Acceptance.committed` does,
+        and its goal found as by :meth:`Goals.find`, but without questions whose answer is known: half of the time.
+        """
+        s, commit, decide, of_rule = (
+            self.state,
+            self._programs.commit,
+            self._rule.decide,
+            self._goals.of_rule,
+        )
+        step, add, errors = self._executor.step, s.step_log.add, self._acceptance.errors
+        now, memory, previous, last = s.time, s.memory, s.previous, until.seconds
+        noted = 0
+        try:
+            while True:
+                begin, end = now.seconds, goal.end.seconds
+                outcome = step(program, commit, begin, end)
+                if outcome is not None or noted == OFTEN - 1 or end == last or s.asked:
+                    return goal, outcome
+                previous = end - begin
+                memory, _ = decide(memory, now, previous, errors(end))
+                add(begin, end, goal.cause)
+                now = goal.end
+                noted += 1
+                goal = of_rule(now, memory, until)
+        finally:
+            s.time, s.memory, s.previous = now, memory, previous
+            s.steps += noted
+            s.attempts += noted + 1
 
     def _stretch(
         self, goal: Goal, grid: Grid, between: NDArray[np.float64]

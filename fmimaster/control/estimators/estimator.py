@@ -15,8 +15,8 @@ class Measured(NamedTuple):
 
     error: float
     """1 is the tolerance."""
-    where: str = ""
-    """Name of the bond or output with the largest part of it; empty if it is of no single one."""
+    name: str = ""
+    """Of the estimator, with the bond or output that contributed most: ``"energy_error of suspension"``."""
 
 
 class Estimator(ABC):
