@@ -21,6 +21,7 @@ from fmimaster import (
     GaussSeidel,
     Jacobi,
     Level,
+    LoopError,
     Results,
     Simulation,
     SystemBuilder,
@@ -41,6 +42,8 @@ def link(tmp_path: Path) -> Any:
         step_size: float = 0.1,
         *,
         start: float = 1.0,
+        tolerance: float = 1e-6,
+        micro_step: float = 0.0,
         listed: tuple[str, ...] = ("mass1", "link", "mass3"),
         **settings: Any,
     ) -> Results:
@@ -53,9 +56,10 @@ def link(tmp_path: Path) -> Any:
         for name in sorted(listed, key="link".__eq__):
             if name == "link":
                 ends = (ConstraintEnd(m, "F", "x", "v") for m in ("mass1", "mass3"))
-                system.constrain("link", *ends, level=level)
+                system.constrain("link", *ends, level=level, tolerance=tolerance)
             else:
-                path = linear_fmu(tmp_path / f"{name}.fmu", version, **systems[name], **names)
+                system_of = {**systems[name], **names, "micro_step": micro_step}
+                path = linear_fmu(tmp_path / f"{name}.fmu", version, **system_of)
                 system.add(name, path)
         description = system.build(stop_time=10.0, step_size=step_size)
         return Simulation(description, backend=Bench.backend, **settings).run()
@@ -134,6 +138,49 @@ def test_rigid_link_with_ends_apart_is_refused(link: Any, version: str, level: L
 def test_rigid_link_with_ends_that_nearly_meet_is_accepted(link: Any, start: float) -> None:
     results = link("fmi2", Level.VELOCITY, start=start)
     assert results.time[-1] == 10.0
+
+
+APART = {"start": 1.1, "tolerance": 0.2}
+"""energy.md 8.3, as in the survey's figure 8: x1 = 1 and x3 = 1.1 at the start."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rigid_link_with_ends_apart_rings_at_position_level(link: Any, version: str) -> None:
+    """energy.md 8.3: one force brings the ends together, and the next ones change their sign with each step."""
+    results = link(version, Level.POSITION, **APART)
+    expected = [13.922444, -25.795456, 25.712245]
+    assert results["link.force"][1:4] == approx(expected, abs=1e-6)
+    assert results["mass1.x"][1] == approx(1.062460, abs=1e-6)
+    assert results["mass3.x"][1] == approx(1.062460, abs=1e-6)
+    assert results["mass1.v"][1] == approx(1.227685, abs=1e-6)
+    assert results["mass3.v"][1] == approx(-0.750496, abs=1e-6)
+    assert np.all(np.diff(np.sign(results["link.force"][1:])) != 0)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rigid_link_at_position_level_explodes_with_euler_inside(link: Any, version: str) -> None:
+    """energy.md 8.3: ten steps of Euler's method in each communication step."""
+    force = link(version, Level.POSITION, **APART, micro_step=0.01)["link.force"]
+    assert force[1:3] == approx([15.3715, -31.838], rel=1e-4)
+    assert abs(force[-1]) > 1e9
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rigid_link_at_velocity_level_keeps_the_gap(link: Any, version: str) -> None:
+    """energy.md 8.3: one force, with Euler's method inside; the gap stays."""
+    results = link(version, Level.VELOCITY, **APART, micro_step=0.01)
+    assert results["link.force"][1] == approx(0.278645, abs=1e-6)
+    gap = results["mass1.x"] - results["mass3.x"]
+    assert gap == approx(-0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rigid_link_whose_position_does_not_feel_the_force_is_singular(
+    link: Any, version: str
+) -> None:
+    """energy.md 8.3: with one step of Euler's method inside g' is 0, which is told, not divided by."""
+    with pytest.raises(LoopError, match="singular"):
+        link(version, Level.POSITION, **APART, micro_step=0.1)
 
 
 def test_a_constraint_does_not_depend_on_the_order_of_listing(link: Any) -> None:
