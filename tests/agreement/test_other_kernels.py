@@ -18,9 +18,10 @@ HERE = Path(__file__).parent
 EXECUTORS = "tests/unit/test_executors.py"
 AT_EVENTS = "tests/unit/test_executors_at_events.py"
 INPUTS = "tests/unit/test_inputs.py"
+KINDS = "tests/unit/test_kinds_of_inputs.py"
 CORRECTIONS = "tests/unit/test_corrections.py"
 REAL_FMUS = "tests/agreement/test_real_fmus.py"
-AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, CORRECTIONS, REAL_FMUS)
+AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, KINDS, CORRECTIONS, REAL_FMUS)
 """The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
 
 LOOPS = "tests/unit/test_loops_in_c.py"
@@ -141,7 +142,7 @@ WRONG = {
         "MODE that is counted": ("k->events[c->instance] += c->group == FM_EVENT_MODE;", ""),
     },
     INPUTS: {
-        "FIT that is held": ("k->begin + f->held *", "k->end + f->held *"),
+        "FIT that is held": ("k->begin + wanted->held *", "k->end + wanted->held *"),
         "FIT of a mean": (
             "coefficients[p * n + w] / (p + 1);",
             "coefficients[p * n + w] / (p + 2);",
@@ -151,10 +152,14 @@ WRONG = {
             "errors[c] : floor) > errors[best]",
         ),
         "FIT by route": (
-            "f->points[w], derivatives = f->derivatives[w]",
-            "f->points[w], derivatives = f->derivatives[0]",
+            "wanted->points, derivatives = wanted->derivatives",
+            "wanted->points, derivatives = f->inputs[0].derivatives",
         ),
         "FIT through the history": ("&k->history[b - f->n_buffers]", "&k->history[0]"),
+    },
+    KINDS: {
+        "FIT that is compensated": ("(now - p->times[1]) / length", "length / (now - p->times[1])"),
+        "FIT that is late": ("k->begin + p->wanted->late *", "k->end + p->wanted->late *"),
     },
     CORRECTIONS: {
         "CORRECT": ("d->seed[u] = *input - before;", "d->seed[u] = before - *input;"),

@@ -14,6 +14,9 @@ from fmimaster import (
     ADAPTIVE,
     FIRST_ORDER,
     HOLD,
+    INTERPOLATED,
+    MIDPOINT,
+    NEPCE,
     Backend,
     GaussSeidel,
     Jacobi,
@@ -45,6 +48,9 @@ POLYNOMIALS = (
     Polynomial(2, 1),
     Polynomial(3, 1),
     Polynomial(1, 1, mean=True),
+    MIDPOINT,
+    NEPCE,
+    INTERPOLATED,
     ADAPTIVE,
 )
 
