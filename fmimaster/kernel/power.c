@@ -18,7 +18,7 @@ static double input(const fm_bonds_data *d, const fm_kernel *k, int port)
 {
     int64_t i = d->instances[port];
     const double *values = k->outputs[FM_FLOAT64];
-    if (k->degree[i] < 0)
+    if (k->degree[i] < 0 || d->columns[port] < 0)
         return values[d->inputs[port]];
     int n = k->route_begin[i + 1] - k->route_begin[i];
     int degree = k->degree[i] < d->degrees[port] ? k->degree[i] : (int)d->degrees[port];

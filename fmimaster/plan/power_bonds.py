@@ -65,7 +65,8 @@ class PortPlan:
     input_slot: int
     """Index of the input, which holds the held value, in the Float64 values."""
     column: int
-    """Of the input among the continuous inputs of the instance, in the polynomials of ``ValueStore.courses``."""
+    """Of the input among the continuous inputs of the instance, in the polynomials of ``ValueStore.courses``; -1 if it is
+    declared discrete, so that it is always held."""
     degree: int | None
     """Of a polynomial that is given to the instance, so much is used: FMUs of FMI 2.0 take some derivatives only. None for
     all."""
@@ -129,8 +130,9 @@ def place_bonds(
 
 def _place(port: ResolvedPort, models: Sequence[Model], layout: Layout) -> PortPlan:
     i, u, y = port.component, port.input.name, port.output.name
-    into = layout.slots[i, Group.CONTINUOUS, u][1].start
+    is_held = (i, Group.CONTINUOUS, u) not in layout.slots
+    into = layout.slots[i, Group.DISCRETE if is_held else Group.CONTINUOUS, u][1].start
     out = layout.slots[i, Group.OUTPUTS, y][1].start
-    (segment,) = layout.segments(i, Group.CONTINUOUS)
+    column = -1 if is_held else into - layout.segments(i, Group.CONTINUOUS)[0].start
     degree = models[i].capabilities.max_input_derivative_order or None
-    return PortPlan(i, u, y, into, into - segment.start, degree, out, port.weight)
+    return PortPlan(i, u, y, into, column, degree, out, port.weight)

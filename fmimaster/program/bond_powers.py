@@ -122,7 +122,7 @@ def _input(port: PortPlan, store: ValueStore, values: list[float]) -> float:
     """The input that the FMU had at the end of the step: held, or the end value of its polynomial."""
     i, courses = port.instance, store.courses
     degree = courses.degree.item(i)
-    if degree < 0:
+    if degree < 0 or port.column < 0:
         return values[port.input_slot]
     s, result = store.read.item(i) - courses.centre.item(i), 0.0
     for k in reversed(range(min(degree, _degree(port)) + 1)):

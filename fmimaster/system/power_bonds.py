@@ -9,7 +9,7 @@ from math import isclose
 from fmimaster.errors import DescriptionError, did_you_mean
 from fmimaster.system.declared_bonds import DeclaredBonds, Feed, Feeds
 from fmimaster.system.description import Port, PowerBond
-from fmimaster.system.model import Causality, DataType, Model, Variable
+from fmimaster.system.model import Causality, DataType, Model, Variability, Variable
 from fmimaster.system.units import describe, watts
 
 _ROUNDING = 1e-9
@@ -101,7 +101,7 @@ def _resolved(bond: PowerBond, models: Mapping[str, Model], feeds: Feeds) -> Res
     for port, end in zip(bond.ports, (first, second), strict=True):
         watt, warning = _watt(bond, port, end)
         watts.append(watt)
-        warnings += [warning] if warning else []
+        warnings += [*([warning] if warning else []), *_discrete(bond, port, end)]
     a, b = bond.ports
     between = _crosswise(bond, a, b, feeds), _crosswise(bond, b, a, feeds)
     weights = [p.sign * w for p, w in zip(bond.ports, watts, strict=True)]
@@ -137,16 +137,36 @@ def _ends(bond: PowerBond, port: Port, models: Mapping[str, Model]) -> _Ends:
             raise DescriptionError(
                 f"{bond}: '{port.component}' has no {causality.value} '{name}'.{did_you_mean(name, names)}"
             )
-        is_float64 = variable.type is DataType.FLOAT64
-        if variable.shape or not variable.is_continuous or not is_float64:
-            what = "an array" if variable.shape else "not continuous"
-            what = what if variable.shape or is_float64 else f"of type {variable.type.value}"
+        if problem := _problem(variable, model):
             raise DescriptionError(
-                f"{bond}: '{port.component}.{name}' is {what}, expected a continuous scalar of type Float64. "
+                f"{bond}: '{port.component}.{name}' is {problem}, expected a continuous scalar of type Float64. "
                 "Correct the port, or remove the bond."
             )
         found.append(variable)
     return list(models).index(port.component), found[0], found[1]
+
+
+def _problem(variable: Variable, model: Model) -> str:
+    """Why a variable cannot belong to a port; empty if it can."""
+    if variable.shape:
+        return "an array"
+    if variable.type is not DataType.FLOAT64:
+        return f"of type {variable.type.value}"
+    # there are FMUs, such as those of libcosim's quarter truck, that declare all of their variables discrete
+    is_discrete = variable.variability is Variability.DISCRETE
+    may_be_continuous = is_discrete and not model.capabilities.has_event_mode
+    return "" if variable.is_continuous or may_be_continuous else "not continuous"
+
+
+def _discrete(bond: PowerBond, port: Port, end: _Ends) -> list[str]:
+    """A warning for variables that an FMU declares discrete."""
+    names = [f"'{port.component}.{v.name}'" for v in end[1:] if not v.is_continuous]
+    if not names:
+        return []
+    are = "is" if len(names) == 1 else "are"
+    return [
+        f"{bond}: {' and '.join(names)} {are} declared discrete, and taken as continuous, since the product is to be a power."
+    ]
 
 
 def _crosswise(bond: PowerBond, target: Port, source: Port, feeds: Feeds) -> Feed:

@@ -37,7 +37,7 @@ from fmimaster.results.statistics import BondStatistics
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 from fmimaster.system.description import Port, PowerBond
-from fmimaster.system.model import Unit, Variability
+from fmimaster.system.model import DataType, Unit, Variability
 
 Simulate = Callable[..., Results]
 
@@ -389,7 +389,7 @@ def test_what_cannot_be_a_bond_is_refused(
     ("more", "message"),
     [
         ({"unit": Unit("m", (0, 1, 0, 0, 0, 0, 0, 0))}, "is no power ('force' in N"),
-        ({"variability": Variability.DISCRETE}, "is not continuous, expected a continuous scalar"),
+        ({"type": DataType.INT32, "start": (0,)}, "is of type Int32, expected a continuous scalar"),
         ({"shape": (2,), "dimensions": (2,), "start": (0.0, 0.0)}, "is an array"),
     ],
 )
@@ -405,6 +405,30 @@ def test_a_port_that_is_no_power_is_refused(
     with pytest.raises(DescriptionError, match="'chassis") as caught:
         simulate({"chassis": chassis, "wheel": wheel_a()}, SPLIT_A[1:], power_bonds=[SUSPENSION])
     assert message in str(caught.value)
+
+
+def test_variables_that_an_fmu_declares_discrete_are_taken_as_continuous(
+    simulate: Simulate,
+) -> None:
+    """As those of libcosim's quarter truck; an FMU with Event Mode knows what it says."""
+    units = split_a()
+    for unit in units.values():
+        variables = tuple(
+            v
+            if v.name not in ("force", "velocity")
+            else replace(v, variability=Variability.DISCRETE)
+            for v in unit.model.variables
+        )
+        unit.model = replace(unit.model, variables=variables)
+    r = car(simulate, units, algorithm=Jacobi(Polynomial(2, 0)))
+    for one, other in zip(columns(r), columns(car(simulate)), strict=True):
+        assert np.array_equal(one, other)
+    assert sum("declared discrete" in warning for warning in r.statistics.warnings) == 2
+    chassis = units["chassis"]
+    capabilities = replace(chassis.model.capabilities, has_event_mode=True)
+    chassis.model = replace(chassis.model, capabilities=capabilities)
+    with pytest.raises(DescriptionError, match=r"'chassis\.force' is not continuous"):
+        car(simulate, units)
 
 
 def test_missing_units_are_a_warning(simulate: Simulate) -> None:
