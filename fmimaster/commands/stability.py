@@ -20,9 +20,6 @@ HELP = "Find the largest communication step at which a system is stable, from th
 _AROUND = (0.5, 0.9, 1.1, 1.5)
 """Steps on the page, as parts of the largest stable one."""
 
-_STEADY = 1e-5
-"""Distance of a radius from 1 below which the time of growth is rounding."""
-
 _LINEAR = 1e-6
 """Relative deviation up to which an FMU counts as linear: adaptive solvers leave as much."""
 
@@ -90,12 +87,12 @@ def _page(advisor: Advisor, limit: Limit) -> Iterator[str]:
 def _limit(advisor: Advisor, limit: Limit) -> Iterator[str]:
     tried = [s.size for s in advisor.spectra()]
     if limit.step is not None:
-        yield f"  {milliseconds(limit.step, 5)}"
+        yield f"  {duration(limit.step, 5)}"
     elif limit.stable is not None:
-        yield f"  none was found: all steps from {milliseconds(tried[0])} to {milliseconds(tried[-1])} are stable"
+        yield f"  none was found: all steps from {duration(tried[0])} to {duration(tried[-1])} are stable"
     else:
         yield (
-            f"  none was found: all steps from {milliseconds(tried[0])} to {milliseconds(tried[-1])} are unstable, so that "
+            f"  none was found: all steps from {duration(tried[0])} to {duration(tried[-1])} are unstable, so that "
             "the system may be so itself"
         )
 
@@ -104,13 +101,13 @@ def _row(spectrum: Spectrum, of_run: float, limit: Limit) -> tuple[str, ...]:
     period = f", period {spectrum.period:.3g} s" if spectrum.period < inf else ""
     verb = "decays to a tenth" if spectrum.radius < 1.0 else "grows tenfold"
     change = f"{verb} in {spectrum.tenfold:.3g} s{period}"
-    if abs(spectrum.radius - 1.0) < _STEADY:
+    if spectrum.size == limit.step:  # what is left of growth is rounding
         change = f"keeps its size{period}"
     elif spectrum.radius == 0.0:
         change = "none: nothing is coupled"
     notes = {of_run: "the step of the run", limit.step: "the limit"}
     return (
-        milliseconds(spectrum.size),
+        duration(spectrum.size),
         f"{spectrum.radius:.6f}",
         change,
         notes.get(spectrum.size, ""),
@@ -123,6 +120,6 @@ def _fmu(fmu: FmuFacts) -> tuple[str, ...]:
     return fmu.name, count(fmu.states, "state"), "linear" if is_linear else difference
 
 
-def milliseconds(seconds: float, digits: int = 4) -> str:
-    """A step size in ms."""
-    return f"{1e3 * seconds:.{digits}g} ms"
+def duration(seconds: float, digits: int = 4) -> str:
+    """A step size in ms, or in s if it is that long."""
+    return f"{seconds:.{digits}g} s" if seconds >= 1.0 else f"{1e3 * seconds:.{digits}g} ms"

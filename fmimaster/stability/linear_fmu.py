@@ -57,8 +57,13 @@ class LinearFmu:
         """By how much the responses to pulses of different sizes differ, relatively."""
         return self._responses.noise
 
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """Units of the inputs of the model; see :attr:`Responses.scale`."""
+        return self._responses.scale
+
     def step(self, size: float) -> LinearMap:
-        """One step of a size in s."""
+        """One step of a size in s; the inputs are in units of :attr:`scale`."""
         for known, step in self._steps.items():
             if abs(known - size) <= _SAME * known:
                 return step
@@ -83,7 +88,7 @@ class LinearFmu:
         for blocks in _BLOCKS:
             pulses = self._responses.pulses([self._size] * (2 * blocks + 1))
             self._responses.compare(pulses, self._size)
-            found = realize(pulses, self._responses.noise)
+            found = realize(pulses, self._responses.noise, self._responses.rounding)
             if found.states < min(n, m) * blocks:
                 return found
         raise SimulationError(

@@ -128,7 +128,7 @@ class LinearInstance(Instance):
             for k in range(len(given)):
                 given[k] = signal(time, k) * (size**k / factorial(k))
         self._shown = given.sum(axis=0)
-        w = np.concatenate([given.ravel(), self._discrete])
+        w = np.concatenate([given.ravel(), self._discrete]) / self._fmu.scale
         self._outputs[:-1] = step.exit @ self.states + step.direct @ w
         self.states = step.transition @ self.states + step.entry @ w
         return None

@@ -68,7 +68,9 @@ class Realization:
         return np.asarray(solved)
 
 
-def realize(pulses: Matrix, noise: float = 0.0) -> Realization:
+def realize(
+    pulses: Matrix, noise: float = 0.0, rounding: NDArray[np.float64] | None = None
+) -> Realization:
     """The linear system with the fewest states that has these responses to pulses of its inputs.
 
     Parameters
@@ -76,7 +78,9 @@ def realize(pulses: Matrix, noise: float = 0.0) -> Realization:
     pulses : shape (steps, outputs, inputs)
         Outputs after each step if an input is 1 in the first step, and 0 in all others. An odd number of steps.
     noise : float
-        Relative error of the responses: what is smaller is not taken for a state.
+        Error of the responses, relative to the largest one of the same output: what is smaller is no state.
+    rounding : shape (outputs,), optional
+        Errors of the responses besides, in their units.
 
     Notes
     -----
@@ -93,8 +97,10 @@ def realize(pulses: Matrix, noise: float = 0.0) -> Realization:
         for shift in (0, 1)
     )
     u, s, v = np.linalg.svd(first)
-    largest = np.max(s, initial=0.0)
-    rank = int(np.sum(s > max(ROUNDING, noise) * largest))
+    error = noise if rounding is None else noise + float(np.max(rounding / sizes, initial=0.0))
+    # singular values of a matrix of errors: Marchenko and Pastur (1967)
+    errors = error * (np.sqrt(len(u)) + np.sqrt(len(v)))
+    rank = int(np.sum(s > max(ROUNDING * np.max(s, initial=0.0), errors)))
     root = np.sqrt(s[:rank])
     u, v = u[:, :rank], v[:rank]
     transition = (u.T @ second @ v.T) / root[:, None] / root

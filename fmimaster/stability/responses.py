@@ -19,6 +19,9 @@ _AMPLITUDES = (1.0, 1e-2, 1e-4, 1e-6)
 _PROPORTIONAL = 1e-9
 """Responses that differ by less from being proportional are taken at once."""
 
+_ROUNDED = 8
+"""Units in the last place by which an output of an FMU may be rounded."""
+
 _COMPARED = 5
 """Steps of the responses by which pulses of different sizes are compared."""
 
@@ -29,6 +32,8 @@ class Responses:
     Attributes
     ----------
     inputs : InputSlots
+    scale : shape (inputs.size,)
+        What is large for each coefficient of the inputs: responses are those to pulses of this size.
     outputs : indices of the Float64 values
         Those of its outputs that feed inputs.
     noise : float
@@ -50,13 +55,14 @@ class Responses:
         )
         self.outputs = sorted({k for slot in slots for k in range(slot.start, slot.stop)})
         self._present = experiments.values.get(DataType.FLOAT64, np.zeros(0))
-        self._scale = self.inputs.scale(self._present)
+        self.scale = self.inputs.scale(self._present)
+        self._largest = np.zeros(len(self.outputs))
         self.noise = 0.0
         self._amplitude: float | None = None
         self._compared = False
 
     def pulses(self, sizes: Sequence[float], at: int = 0) -> NDArray[np.float64]:
-        """Responses of the outputs to each coefficient of the inputs in one of these steps.
+        """Responses of the outputs to each coefficient of the inputs in one of these steps, for pulses of :attr:`scale`.
 
         Parameters
         ----------
@@ -73,6 +79,13 @@ class Responses:
             self._choose_amplitude(sizes[0])
         assert self._amplitude is not None
         return self._measured(sizes, self._amplitude, at)
+
+    @property
+    def rounding(self) -> NDArray[np.float64]:
+        """Errors of responses that come from the rounding of outputs, shape (outputs,)."""
+        assert self._amplitude is not None
+        rounding: NDArray[np.float64] = _ROUNDED * np.finfo(float).eps * self._largest
+        return rounding / self._amplitude
 
     def compare(self, pulses: NDArray[np.float64], size: float) -> None:
         """Compare responses to pulses in the first step with those to later ones: :attr:`noise` is at least the difference.
@@ -95,7 +108,7 @@ class Responses:
         experiments.go_back(self._i)
         for k in range(inputs.n_continuous):
             change = np.zeros(inputs.size)
-            change[k] = self._amplitude * self._scale[k]
+            change[k] = self._amplitude * self.scale[k]
             for sign in (1.0, -1.0):
                 inputs.put(store, self._present, sign * change, experiments.start, 1.0)
                 store.courses.degree[self._i] = -1
@@ -135,10 +148,10 @@ class Responses:
         found = np.zeros((len(sizes) - at, len(self.outputs), n))
         for k in range(n):
             change = np.zeros(n)
-            change[k] = amplitude * self._scale[k]
+            change[k] = amplitude * self.scale[k]
             # what does not change its sign with the pulse is not linear
             both = self._run(sizes, change, at) - self._run(sizes, -change, at)
-            found[:, :, k] = both[at:] / (2 * change[k])
+            found[:, :, k] = both[at:] / (2 * amplitude)
         return found
 
     def _run(
@@ -154,6 +167,7 @@ class Responses:
             experiments.step(self._i, time, time + size)
             time += size
             found[step] = experiments.executor.store.values[DataType.FLOAT64][self.outputs]
+        self._largest = np.maximum(self._largest, np.max(np.abs(found), axis=0))
         return found
 
 
