@@ -21,7 +21,7 @@ class ErrorReader:
 
     def __init__(self, plan: Plan, store: ValueStore, rule: StepRule[Any]) -> None:
         signals, floats = plan.layout.signals, DataType.FLOAT64
-        self._values = memoryview(store.values[floats] if rule.estimators else b"")
+        self._values = memoryview(store.values[floats].data if rule.estimators else b"")
         self._places = [
             (signals[e.name][1], signals[e.worst][1], _names(e, plan)) for e in rule.estimators
         ]

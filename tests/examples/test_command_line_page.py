@@ -12,7 +12,17 @@ import pytest
 from fmimaster.cli import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
-COMMANDS = ("simulate", "info", "validate", "plan", "optimize", "stability", "plot", "steps", "demo")
+COMMANDS = (
+    "simulate",
+    "info",
+    "validate",
+    "plan",
+    "optimize",
+    "stability",
+    "plot",
+    "steps",
+    "demo",
+)
 
 
 def help_of(*command: str) -> str:
