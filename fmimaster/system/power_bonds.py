@@ -165,7 +165,7 @@ def _discrete(bond: PowerBond, port: Port, end: _Ends) -> list[str]:
         return []
     are = "is" if len(names) == 1 else "are"
     return [
-        f"{bond}: {' and '.join(names)} {are} declared discrete, and taken as continuous, since the product is to be a power."
+        f"{bond}: {' and '.join(names)} {are} declared discrete, and taken as continuous, as the product is to be a power."
     ]
 
 
