@@ -23,6 +23,7 @@ from fmimaster.plan.make import make_plan
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.policy import EventUse
 from fmimaster.plan.tolerance import tolerance_of_run
+from fmimaster.program.bond_powers import bond_measures
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Instruction, Program
 from fmimaster.program.outcome import Outcome
@@ -30,7 +31,7 @@ from fmimaster.run.choice import Backend, choose_executor
 from fmimaster.run.executor import Experiment
 from fmimaster.run.registers import Counted
 from fmimaster.system.builder import SystemBuilder
-from fmimaster.system.description import SystemDescription
+from fmimaster.system.description import PowerBond, SystemDescription
 from fmimaster.system.model import (
     Capabilities,
     Causality,
@@ -424,6 +425,7 @@ def plan_of(
     shared_events: Mapping[str, Sequence[str]] | None = None,
     use: EventUse | None = None,
     tolerance: float | None = None,
+    power_bonds: Sequence[PowerBond] = (),
 ) -> Plan:
     """The plan of a system of these FMUs."""
     models = {name: unit.model for name, unit in units.items()}
@@ -431,6 +433,7 @@ def plan_of(
         describe(units, connections, start_values, shared_events),
         models,
         allow_lossy_conversions=allow_lossy_conversions,
+        power_bonds=power_bonds,
     )
     of_run = tolerance_of_run(tolerance, None)
     return make_plan(resolved, outputs=outputs, use=use, tolerance=of_run)
@@ -462,7 +465,9 @@ class Bench:
     ) -> None:
         self.plan = plan_of(units, connections, start_values, **options)
         initialization = None if settling is None else Initialization(settling)
-        self.programs = assemble(self.plan, algorithm or Jacobi(), initialization)
+        self.programs = assemble(
+            self.plan, algorithm or Jacobi(), initialization, measures=bond_measures(self.plan)
+        )
         guarded = [unit.instantiate(name) for name, unit in units.items()]
         self.instances = {name: unit.instances[-1] for name, unit in units.items()}
         self.executor = choose_executor(self.plan, self.backend)(

@@ -32,9 +32,9 @@ from fmimaster.system.ssp import read_system
 
 MODEL = PythonFmu(
     parameters={"p": 1.0, "n": 2, "size": 2, "text": ""},
-    inputs={"u": 0.0, "v": 0, "w": 0.0},
+    inputs={"u": 0.0, "v": 0, "w": 0.0, "f": 0.0},
     states={"x": 0.0},
-    outputs={"y": lambda v: v.x, "z": lambda v: 0},
+    outputs={"y": lambda v: v.x, "z": lambda v: 0, "g": lambda v: v.x},
     attributes={
         "p": {"unit": Unit("K", (0, 0, 0, 0, 1, 0, 0, 0))},
         "n": {"type": DataType.INT32, "enumeration": {"one": 1, "two": 2}},
@@ -100,6 +100,19 @@ CONSTRAINED = ssd(
     ),
     AFTER,
 ).encode()
+BONDED = ssd(
+    elements(component("a"), component("b"))
+    + """<ssd:Connections>
+<ssd:Connection startElement="a" startConnector="g" endElement="b" endConnector="f"/>
+<ssd:Connection startElement="b" startConnector="g" endElement="a" endConnector="f"/></ssd:Connections>"""
+    + annotated(
+        """<ssc:Annotation type="org.fmimaster.power-bonds">
+<PowerBonds xmlns="https://fmimaster.org/power-bonds" version="1.0"><PowerBond name="c" scale="7.5" tolerance="1e-3">
+<Port component="a" input="f" output="g" power="in"/><Port component="b" input="f" output="g" power="out"/>
+</PowerBond></PowerBonds></ssc:Annotation>"""
+    ),
+    AFTER,
+).encode()
 FILES = bindings(
     '<ssd:ParameterBinding source="v.ssv"><ssd:ParameterMapping source="m.ssm"/></ssd:ParameterBinding>',
     '<ssd:ParameterBinding source="v.ssv"/>',
@@ -130,16 +143,16 @@ def planned(folder: Path, document: bytes) -> None:
 def test_the_documents_are_right_as_they_are(folder: Path) -> None:
     (folder / "v.ssv").write_text(PARAMETERS)
     (folder / "m.ssm").write_text(MAPPING)
-    for document in (OLDER, NEWER, REFERRING, CONSTRAINED):
+    for document in (OLDER, NEWER, REFERRING, CONSTRAINED, BONDED):
         planned(folder, document)
 
 
-@given(document=edited_xml([OLDER, NEWER, CONSTRAINED]))
+@given(document=edited_xml([OLDER, NEWER, CONSTRAINED, BONDED]))
 def test_descriptions(folder: Path, document: bytes) -> None:
     survives(planned, folder, document)
 
 
-@given(document=edited_bytes([OLDER, NEWER, CONSTRAINED]))
+@given(document=edited_bytes([OLDER, NEWER, CONSTRAINED, BONDED]))
 def test_bytes_of_descriptions(folder: Path, document: bytes) -> None:
     survives(planned, folder, document)
 

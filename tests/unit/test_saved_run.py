@@ -16,10 +16,13 @@ from fmimaster.program.polynomial import FIRST_ORDER, Polynomial
 from fmimaster.run.choice import choose_executor
 from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.registers import Counted
+from fmimaster.system.description import Port, PowerBond
 from fmimaster.system.model import DataType
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
+BOND = PowerBond("bond", (Port("a", "u", "y", "in"), Port("b", "u", "y", "out")), 1.0, 1e-3)
+"""What it remembers from step to step goes on too."""
 SAVED = (MOST_PLACES - 2, MOST_PLACES - 1)
 """Places that no algorithm here uses."""
 
@@ -66,6 +69,7 @@ def bench(algorithm: Algorithm) -> Bench:
         ["a.y -> b.u", "b.y -> a.u", "a.n_out -> b.n", "b.n_out -> a.n"],
         algorithm=algorithm,
         use=EventUse(policy=Policy.ANNOUNCE, early_return=True, event_mode=True),
+        power_bonds=[BOND],
     )
     b.initialize()
     return b
