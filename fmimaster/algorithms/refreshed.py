@@ -26,15 +26,24 @@ class Refreshed(Wrapper):
     * by FMUs with Event Mode that have no events of their own and no discrete inputs: the new inputs are set in Event
       Mode, and the outputs are read again. It is exact, and algebraic loops among such FMUs are solved. Event Mode must
       be left by ``UpdateDiscreteStates``, which would execute an event; so FMUs that have some are not asked.
-    * by others that provide directional derivatives, or declare a linear dependence: the partial derivative times the
-      change of the inputs is added. It is exact for dependencies that are linear in the input; else the error is of second
-      order in that change.
+    * by others that declare a linear dependence (dependenciesKind): the partial derivative times the change of the inputs
+      is added, which is exact.
     * others keep the outputs that they have. FMI forbids reading outputs after setting inputs in Step Mode, so that an FMU
       is not tried out.
+
+    Parameters
+    ----------
+    base : Algorithm
+    linearized : bool
+        Whether FMUs with directional derivatives are corrected by them also where the dependence may not be linear. The
+        error is of second order in the change of the inputs for a smooth dependence. A damper with a force like the root
+        of the velocity has an infinite derivative at rest: with it the results are far worse than without.
 
     Source: fmimaster, as the feed-through refresh of the interface Jacobian's direct part; FMI 3.0.2, sections 2.3.5 and
     4.2.1.
     """
+
+    linearized: bool = False
 
     @property
     def refreshes(self) -> bool:
@@ -48,45 +57,62 @@ class Refreshed(Wrapper):
 
     def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the base, and how outputs are refreshed."""
-        found = [(how, sorted(names)) for how, names in _ways(plan) if names]
+        found = [(how, sorted(names)) for how, names in self._ways(plan) if names]
         said = (f"Outputs of {listed(names)} are refreshed {how}." for how, names in found)
         return (*Wrapper.notes(self, plan, before), *said)
 
     def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
         """Those of the base, and which outputs stay as they are."""
-        stale = sorted(f"'{plan.instances[i].name}'" for i in plan.members if _is_stale(plan, i))
+        stale = [i for i in plan.members if self._is_stale(plan, i)]
+        names = sorted(f"'{plan.instances[i].name}'" for i in stale)
         said = (
-            f"Outputs of {listed(stale)} depend directly on inputs and cannot be refreshed: the FMU has no Event Mode "
-            "that can be used for it, provides no directional derivatives, and does not declare that the dependence is "
-            "linear (dependenciesKind)."
+            f"Outputs of {listed(names)} depend directly on inputs and are not refreshed: the FMU has no Event Mode that "
+            "can be used for it, and does not declare that the dependence is linear (dependenciesKind)."
         )
-        return (
-            *Wrapper.accuracy_warnings(self, plan, before),
-            *((said,) if stale else ()),
-        )
+        if any(plan.corrections[i].means is not None for i in stale):
+            said += " If it is nearly linear, Refreshed(..., linearized=True) corrects them by directional derivatives."
+        return (*Wrapper.accuracy_warnings(self, plan, before), *((said,) if stale else ()))
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
         self.base.emit(plan, p)
         if not self.base.measures_itself:
             p.measure()
-        refresh(plan, p)
+        self._refresh(plan, p)
         p.remeasure()
 
+    def _refresh(self, plan: Plan, p: Emitter) -> None:
+        """Write how outputs of the members that depend directly on inputs become those of the inputs of now."""
+        modes = [i for i in plan.members if _has_event_mode(plan, i)]
+        others = [i for i in plan.members if self._is_corrected(plan, i)]
+        for i in modes:
+            p.mode(i, State.EVENT_MODE)
+        for visit in visits_among(plan, [*modes, *others]):
+            asked = [i for i in visit.instances if i in modes]
+            if asked:
+                _ask(plan, p, asked)
+            p.correct(i for i in visit.instances if i in others)
+        for i in modes:
+            p.mode(i, State.STEP_MODE)
 
-def refresh(plan: Plan, p: Emitter) -> None:
-    """Write how the outputs of the members that depend directly on inputs become those of the inputs of now."""
-    modes = [i for i in plan.members if _has_event_mode(plan, i)]
-    others = [i for i in plan.members if _is_corrected(plan, i)]
-    for i in modes:
-        p.mode(i, State.EVENT_MODE)
-    for visit in visits_among(plan, [*modes, *others]):
-        asked = [i for i in visit.instances if i in modes]
-        if asked:
-            _ask(plan, p, asked)
-        p.correct(i for i in visit.instances if i in others)
-    for i in modes:
-        p.mode(i, State.STEP_MODE)
+    def _is_corrected(self, plan: Plan, i: int) -> bool:
+        """Whether outputs of an instance are corrected by partial derivatives."""
+        correction = plan.corrections.get(i)
+        if correction is None or correction.means is None or _has_event_mode(plan, i):
+            return False
+        return correction.is_linear or self.linearized
+
+    def _is_stale(self, plan: Plan, i: int) -> bool:
+        is_refreshed = _has_event_mode(plan, i) or self._is_corrected(plan, i)
+        return i in plan.corrections and not is_refreshed
+
+    def _ways(self, plan: Plan) -> Iterator[tuple[str, list[str]]]:
+        """How outputs are refreshed, in words, and the names of the instances."""
+        name = {i: f"'{plan.instances[i].name}'" for i in plan.members}
+        yield "in Event Mode", [name[i] for i in plan.members if _has_event_mode(plan, i)]
+        for means in dict.fromkeys(c.means for c in plan.corrections.values() if c.means):
+            corrected = [i for i in plan.members if self._is_corrected(plan, i)]
+            yield means.value, [name[i] for i in corrected if plan.corrections[i].means is means]
 
 
 def _ask(plan: Plan, p: Emitter, instances: Collection[int]) -> None:
@@ -104,22 +130,3 @@ def _has_event_mode(plan: Plan, i: int) -> bool:
     """Whether outputs of an instance depend directly on inputs, and can be had anew in Event Mode without an event."""
     has_events = plan.triggers_of(i) or (i, Group.DISCRETE) in plan.routes
     return plan.instances[i].refreshed and i in plan.corrections and not has_events
-
-
-def _is_corrected(plan: Plan, i: int) -> bool:
-    """Whether outputs of an instance are corrected by partial derivatives."""
-    correction = plan.corrections.get(i)
-    return correction is not None and correction.means is not None and not _has_event_mode(plan, i)
-
-
-def _is_stale(plan: Plan, i: int) -> bool:
-    return i in plan.corrections and not _has_event_mode(plan, i) and not _is_corrected(plan, i)
-
-
-def _ways(plan: Plan) -> Iterator[tuple[str, list[str]]]:
-    """How outputs are refreshed, in words, and the names of the instances."""
-    name = {i: f"'{plan.instances[i].name}'" for i in plan.members}
-    yield "in Event Mode", [name[i] for i in plan.members if _has_event_mode(plan, i)]
-    for means in dict.fromkeys(c.means for c in plan.corrections.values() if c.means):
-        corrected = [i for i in plan.members if _is_corrected(plan, i)]
-        yield means.value, [name[i] for i in corrected if plan.corrections[i].means is means]

@@ -41,6 +41,8 @@ class Correction:
     """For each output, the connected inputs that it depends on."""
     inputs: tuple[Variable, ...]
     """All connected continuous inputs."""
+    is_linear: bool = False
+    """Whether the FMU declares that the dependence is linear between events."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -73,8 +75,9 @@ def find_corrections(
                 for s in layout.segments(i, Group.OUTPUTS)
                 for v in s.variables
             )
-            means = _means(model, outputs, depends, is_readable)
-            found[i] = Correction(means, outputs, slots, depends, inputs)
+            is_linear = _is_linear(model, outputs, depends)
+            means = _means(model, is_linear and is_readable)
+            found[i] = Correction(means, outputs, slots, depends, inputs, is_linear)
     return found
 
 
@@ -168,18 +171,20 @@ _LINEAR = (DependencyKind.CONSTANT, DependencyKind.FIXED, DependencyKind.TUNABLE
 """Kinds of dependencies with a factor that is the same for the whole run: tunable parameters that count are not changed."""
 
 
-def _means(
-    model: Model,
-    outputs: Sequence[Variable],
-    depends: Sequence[frozenset[str]],
-    is_readable: bool,
-) -> Means | None:
-    """How partial derivatives are had; ``is_readable``: whether outputs can be read in Initialization Mode."""
+def _means(model: Model, can_be_measured: bool) -> Means | None:
+    """How partial derivatives are had; they can be measured if they are constant and outputs can be read at the start."""
     if model.capabilities.provides_directional_derivatives:
         return Means.DIRECTIONAL_DERIVATIVES
-    kinds = [
+    return Means.DIFFERENCES if can_be_measured else None
+
+
+def _is_linear(
+    model: Model, outputs: Sequence[Variable], depends: Sequence[frozenset[str]]
+) -> bool:
+    """Whether each of these outputs depends on those inputs with a factor that is the same for the whole run."""
+    kinds = (
         model.dependency_kinds.get(output.name, {}).get(name)
         for output, inputs in zip(outputs, depends, strict=True)
         for name in inputs
-    ]
-    return Means.DIFFERENCES if is_readable and all(k in _LINEAR for k in kinds) else None
+    )
+    return all(kind in _LINEAR for kind in kinds)

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("each_executor")
 Simulate = Callable[..., Results]
 
 EVENT_MODE: dict[str, Any] = {"has_event_mode": True}
+LINEAR_BY_DECLARATION: dict[str, Any] = {"dependency_kinds": {"z": {"u": DependencyKind.CONSTANT}}}
 LINE = Polynomial(2, 0)
 
 
@@ -34,7 +35,6 @@ def clock() -> PythonFmu:
 
 def direct(factor: float = 3.0, **options: Any) -> PythonFmu:
     """z depends directly on u."""
-    options = {"dependency_kinds": {}} | options
     return PythonFmu(
         inputs={"u": 0.0},
         outputs={"z": lambda v: factor * v.course("u", v.t)},
@@ -64,7 +64,7 @@ def run(simulate: Simulate, units: dict[str, PythonFmu], algorithm: Algorithm) -
     "options",
     [
         EVENT_MODE,
-        {"dependency_kinds": {"z": {"u": DependencyKind.CONSTANT}}},
+        LINEAR_BY_DECLARATION,
     ],
     ids=["Event Mode", "linear by declaration"],
 )
@@ -78,7 +78,9 @@ def test_outputs_are_refreshed_in_the_order_of_their_dependencies(
 
 
 def test_event_mode_and_derivatives_serve_each_other(simulate: Simulate) -> None:
-    units = chain(**EVENT_MODE) | {"first": direct(3.0, partials={"z": {"u": 3.0}})}
+    units = chain(**EVENT_MODE) | {
+        "first": direct(3.0, partials={"z": {"u": 3.0}}, **LINEAR_BY_DECLARATION)
+    }
     results = run(simulate, units, Refreshed(Jacobi()))
     assert results["second.z"] == approx([6 * (k / 4) ** 2 for k in range(5)], abs=1e-14)
     assert not units["second"].instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE)
@@ -91,12 +93,30 @@ def test_without_either_outputs_stay_and_a_warning_names_the_fmus(simulate: Simu
     assert results["first.z"].tolist() == run(simulate, chain(), Jacobi())["first.z"].tolist()
 
 
+@pytest.mark.parametrize("linearized", [False, True])
+def test_what_may_not_be_linear_is_linearized_only_if_the_user_wants_it(
+    simulate: Simulate, linearized: bool
+) -> None:
+    """A root has an infinite derivative at 0, where a correction would be far off."""
+    units = chain(**EVENT_MODE) | {"first": direct(3.0, partials={"z": {"u": 3.0}})}
+    algorithm = Refreshed(Jacobi(), linearized)
+    if linearized:
+        results = run(simulate, units, algorithm)
+        assert results["second.z"] == approx([6 * (k / 4) ** 2 for k in range(5)], abs=1e-14)
+        return
+    with pytest.warns(AccuracyWarning, match=r"of 'first' .*linearized=True\) corrects them"):
+        run(simulate, units, algorithm)
+    assert not units["first"].instances[0].called(Call.GET_DIRECTIONAL_DERIVATIVE)
+
+
 def test_an_fmu_with_events_of_its_own_does_not_enter_event_mode_for_it(
     simulate: Simulate,
 ) -> None:
     """UpdateDiscreteStates would execute its event."""
     contact = EventDeclaration("contact", Scope.PRIVATE, (Indicator("z"),))
-    first = direct(3.0, events=[contact], partials={"z": {"u": 3.0}}, **EVENT_MODE)
+    first = direct(
+        3.0, events=[contact], partials={"z": {"u": 3.0}}, **LINEAR_BY_DECLARATION, **EVENT_MODE
+    )
     results = run(simulate, chain(**EVENT_MODE) | {"first": first}, Refreshed(Jacobi()))
     assert not first.instances[0].called(Call.ENTER_EVENT_MODE)
     assert results["second.z"] == approx([6 * (k / 4) ** 2 for k in range(5)], abs=1e-14)
@@ -109,7 +129,9 @@ def test_event_mode_is_left_when_no_update_asks_for_another_one(simulate: Simula
         left[0] = 1 - left[0]
         return UpdateAnswer(wants_update=bool(left[0]))
 
-    units = chain(update=update, **EVENT_MODE) | {"first": direct(partials={"z": {"u": 3.0}})}
+    units = chain(update=update, **EVENT_MODE) | {
+        "first": direct(partials={"z": {"u": 3.0}}, **LINEAR_BY_DECLARATION)
+    }
     run(simulate, units, Refreshed(Jacobi()))
     instance = units["second"].instances[0]
     entered, updates = (
@@ -126,7 +148,7 @@ def test_only_fmus_with_direct_dependencies_are_asked(simulate: Simulate) -> Non
 
 
 def test_event_mode_that_the_user_refuses_is_not_used(simulate: Simulate) -> None:
-    units = chain(partials={"z": {"u": 1.0}}, **EVENT_MODE)
+    units = chain(partials={"z": {"u": 1.0}}, **LINEAR_BY_DECLARATION, **EVENT_MODE)
     simulate(
         units,
         CHAIN,
