@@ -21,7 +21,13 @@ from fmimaster.algorithms import (
     Waveform,
 )
 from fmimaster.causes import Cause, Event, Kind, Steps
-from fmimaster.control.estimators import EmbeddedOrders, PowerResidual, PredictorCorrector
+from fmimaster.control.estimators import (
+    EmbeddedOrders,
+    EnergyDoubling,
+    PowerResidual,
+    PredictorCorrector,
+    StepDoubling,
+)
 from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
 from fmimaster.control.halved import Halved
 from fmimaster.control.locate import Locate
@@ -121,6 +127,7 @@ __all__ = [
     "EarlyReturn",
     "EmbeddedOrders",
     "Emitter",
+    "EnergyDoubling",
     "Event",
     "EventClock",
     "FeedThrough",
@@ -170,6 +177,7 @@ __all__ = [
     "Signature",
     "Simulation",
     "SimulationError",
+    "StepDoubling",
     "StepRule",
     "Steps",
     "SubSteps",

@@ -70,7 +70,10 @@ class Refreshed(Wrapper):
             "can be used for it, and does not declare that the dependence is linear (dependenciesKind)."
         )
         if any(plan.corrections[i].means is not None for i in stale):
-            said += " If it is nearly linear, Refreshed(..., linearized=True) corrects them by directional derivatives."
+            said += (
+                " If it is nearly linear, linearized=True (--refresh-linearized) corrects them by directional "
+                "derivatives."
+            )
         return (*Wrapper.accuracy_warnings(self, plan, before), *((said,) if stale else ()))
 
     def emit(self, plan: Plan, p: Emitter) -> None:

@@ -14,7 +14,9 @@ from fmimaster.algorithms import (
     Algorithm,
     AutomaticSequence,
     GaussSeidel,
+    Jacobi,
     Mode,
+    Refreshed,
     Sequential,
 )
 from fmimaster.commands import event_settings, step_rules
@@ -58,6 +60,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--most-levels", type=int, metavar="N", help=most)
     order = f"order of stepping: a method ({', '.join(METHODS)}), or the names of all components, as in a,b,c"
     add("--sequence", metavar="ORDER", help=order)
+    refresh = "at the end of each step, read outputs that depend directly on inputs anew, for the new inputs"
+    add("--refresh", action="store_true", help=refresh)
+    linearized = (
+        "the same; outputs that cannot be read anew are linearized by directional derivatives"
+    )
+    add("--refresh-linearized", action="store_true", help=linearized)
     event_settings.add_arguments(parser)
     loops = "algebraic loops that are solved in Step Mode: real (the default), all (assumed ones too), none"
     add("--loops", default=Loops.REAL.value, metavar="WHICH", help=loops)
@@ -100,8 +108,11 @@ def simulation(arguments: Namespace) -> Simulation:
     """
     return Simulation(
         arguments.system,
-        algorithm=event_settings.swept(
-            event_settings.divided(_algorithm(arguments), arguments.sub_steps), arguments.sweeps
+        algorithm=_refreshed(
+            event_settings.swept(
+                event_settings.divided(_algorithm(arguments), arguments.sub_steps), arguments.sweeps
+            ),
+            arguments,
         ),
         inputs=_inputs(arguments.inputs)[1],
         sequence=_sequence(arguments.sequence),
@@ -150,6 +161,13 @@ def _algorithm(arguments: Namespace) -> Algorithm | None:
                 f"Algorithm {_name(kind)} has no setting --{setting.replace('_', '-')}. Leave it out."
             )
     return kind(**{taken[setting]: value for setting, value in settings.items()})
+
+
+def _refreshed(algorithm: Algorithm | None, arguments: Namespace) -> Algorithm | None:
+    """The algorithm, with outputs refreshed if that is requested; None if it is left to the settings."""
+    if not (arguments.refresh or arguments.refresh_linearized):
+        return algorithm
+    return Refreshed(algorithm or Jacobi(), arguments.refresh_linearized)
 
 
 def _algorithm_settings(arguments: Namespace) -> dict[str, Any]:

@@ -20,6 +20,7 @@ STEP_RULES: Mapping[str, StepRule[Any]] = {
     "ecco": PID.ecco(),
     "predictor-corrector": PID.predictor_corrector(),
     "embedded-orders": PID.embedded_orders(),
+    "step-doubling": PID.step_doubling(),
 }
 
 _NO_SETTINGS = {"size", "estimators", "degree"}

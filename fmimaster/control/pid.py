@@ -13,6 +13,7 @@ from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
 from fmimaster.control.estimators.estimator import Estimator, Measured
 from fmimaster.control.estimators.power_residual import PowerResidual
 from fmimaster.control.estimators.predictor_corrector import PredictorCorrector
+from fmimaster.control.estimators.step_doubling import StepDoubling
 from fmimaster.control.instant import Goal, Instant, TimeBase, exact
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
@@ -186,6 +187,14 @@ class PID(StepRule[Controlled]):
     def embedded_orders(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
         """By the error of extrapolated inputs, as it is seen at the end of each step."""
         return cls(size, smallest=smallest, estimators=(EmbeddedOrders(),))
+
+    @classmethod
+    def step_doubling(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
+        """By the difference of outputs between each step and two halves of it; steps with larger errors are undone.
+
+        Source: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
+        """
+        return cls(size, smallest=smallest, estimators=(StepDoubling(),), reject_above=1.0)
 
     @property
     def rejects(self) -> bool:

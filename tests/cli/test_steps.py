@@ -12,13 +12,15 @@ import pytest
 from command_line import Outcome, reference
 
 from fmimaster import ADAPTIVE, Jacobi, Loops, LoopSolver, Polynomial, Results, Simulation
-from fmimaster.algorithms import Aligned, AutomaticSequence, Sequential, Waveform
+from fmimaster.algorithms import Aligned, AutomaticSequence, Refreshed, Sequential, Waveform
 from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
+from fmimaster.control.estimators import StepDoubling
 from fmimaster.control.event_clock import Check, EarlyReturn
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.pid import PID
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep
@@ -35,6 +37,24 @@ def two_mass() -> Path:
 def simulation(*options: str) -> Simulation:
     """What these options of simulate mean."""
     return settings.simulation(_parser().parse_args(["simulate", "a.ssp", *options]))
+
+
+@pytest.mark.parametrize(
+    ("options", "algorithm"),
+    [
+        (["--refresh"], Refreshed(Jacobi())),
+        (["--refresh-linearized"], Refreshed(Jacobi(), linearized=True)),
+        (["--refresh", "--inputs", "2,0"], Refreshed(Jacobi(Polynomial(2, 0)))),
+    ],
+)
+def test_outputs_are_refreshed_by_an_option(options: list[str], algorithm: Refreshed) -> None:
+    assert simulation(*options).algorithm == algorithm
+
+
+def test_step_doubling_is_a_step_rule_with_the_settings_of_its_estimator() -> None:
+    rule = simulation("--step-rule", "step-doubling:relative=1e-4,safety=0.9").step_size
+    estimators = (StepDoubling(relative=1e-4),)
+    assert rule == PID(estimators=estimators, safety=0.9, reject_above=1.0)
 
 
 # Options --------------------------------------------------------------------------------------------------------------
