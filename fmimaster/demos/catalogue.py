@@ -178,9 +178,55 @@ class FourUnitsDemo:
         )
 
 
+@dataclass(frozen=True)
+class QuarterCarDemo:
+    """The tables of the paper on power bonds, and other schemes at the same cost."""
+
+    name: str = "quarter-car"
+    title: str = "A quarter car with a power bond: step sizes by the energy that the coupling creates, and better schemes"
+    text: str = (
+        "Chassis and wheel, each an FMU, exchange power through a suspension, which belongs to the wheel (A) or to the "
+        "chassis (B); its damper is linear (lin) or not (nl). Error: mean absolute error of the power. Residual: energy "
+        "that the coupling has created. Needs: D inputs that change over a step, F outputs that follow inputs in Event "
+        "Mode, R states that can be restored."
+    )
+    versions: tuple[str, ...] = ("mixed", "fmi2", "fmi3")
+
+    def show(self, stage: Stage) -> None:
+        """Run all rows and schemes."""
+        # matplotlib is slow to import
+        from fmimaster.demos import quarter_car_runs as runs
+        from fmimaster.demos.quarter_car_figures import write_figures
+
+        version = stage.version or self.versions[0]
+        rows = runs.run_rows(version)
+        stage.print(runs.paper_table(rows))
+        stage.print(
+            [("Other schemes, with as many steps of each FMU as with a constant step of 1 ms.",)]
+        )
+        stage.print(runs.schemes_table(runs.run_schemes(runs.SCHEMES, version)))
+        stage.print([("The same with the Runge-Kutta method inside the FMUs instead of Euler's.",)])
+        few = [scheme for scheme in runs.SCHEMES if scheme.is_efficient]
+        precision = runs.run_schemes(few, version, runs.STEPS_OF_DIAGRAM, runs.RUNGE_KUTTA)
+        stage.print(runs.schemes_table(precision))
+        shown = rows[runs.SHOWN].results
+        file = stage.folder / f"{self.name}.csv"
+        write_csv(shown, file)
+        figures = write_figures(
+            rows, runs.run_over_step(version), precision, self.name, stage.folder
+        )
+        stage.tell(
+            [
+                f"{len(shown)} rows of '{runs.SHOWN.case}' with {runs.SHOWN.control} written to {file}",
+                *(f"figure written to {path}" for path in figures),
+            ]
+        )
+
+
 DEMOS: tuple[Demo, ...] = (
     TwoMassDemo(),
     FourUnitsDemo(),
+    QuarterCarDemo(),
     SystemDemo(
         name="dahlquist",
         title="Dahlquist's test equation x' = -k x + u, one FMI 3.0 FMU",

@@ -86,9 +86,12 @@ def test_an_unknown_demo_is_suggested(run: Run) -> None:
     assert "There is no demo 'tow-mass'. Did you mean 'two-mass'?" in message
 
 
-@pytest.mark.parametrize("name", [d.name for d in DEMOS if d.name != "four-units"])
+LONG = ("four-units", "quarter-car")
+
+
+@pytest.mark.parametrize("name", [d.name for d in DEMOS if d.name not in LONG])
 def test_a_demo_writes_a_table_and_a_figure(run: Run, tmp_path: Path, name: str) -> None:
-    """That of the four units, which runs longest, has its own test: test_four_units.py."""
+    """Those that run longest have their own tests: test_four_units.py, test_quarter_car.py."""
     reference("systems/two-mass-b3-mixed.ssp")
     folder = tmp_path / "new" / "folder"
     outcome = run("demo", name, "--output-directory", folder)

@@ -1,0 +1,387 @@
+"""Runs of the quarter car: the rows of the tables of Sadjina et al. (2017), and other schemes at the same cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+from fmimaster.algorithms import LINEAR as INTERPOLATED
+from fmimaster.algorithms import GaussSeidel, Jacobi, Refreshed, Waveform
+from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.control.estimators import (
+    EnergyDoubling,
+    Estimator,
+    PowerResidual,
+    PredictorCorrector,
+)
+from fmimaster.control.pid import PID
+from fmimaster.control.step_rule import FixedStep, StepRule
+from fmimaster.demos.quarter_car import (
+    BOND,
+    LINEAR,
+    NONLINEAR,
+    Measures,
+    QuarterCar,
+    Vector,
+    measures,
+)
+from fmimaster.program.polynomial import LINE, MIDPOINT, NEPCE, QUADRATIC
+from fmimaster.reference_files import reference_path
+from fmimaster.results.results import Results
+from fmimaster.simulation import Simulation
+from fmimaster.system.builder import SystemBuilder
+from fmimaster.system.description import Port, SystemDescription
+
+SCALE = 750.0
+"""[J] Energy in the tyre at the start."""
+SMALLEST, LARGEST = 1e-4, 1e-2
+"""[s] Step sizes of the controllers in the source, its Table 1."""
+COMMON = 1e-3
+"""[s] Mean step of all rows that are compared at equal cost."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A quarter car, and on which side of the suspension it is split: "a" or "b"."""
+
+    name: str
+    car: QuarterCar
+    split: str
+
+    def system(
+        self, version: str, tolerance: float, wheel_steps: int = 10, solver: int = 0
+    ) -> SystemDescription:
+        """The system of FMUs of ``"fmi2"`` or ``"fmi3"``, with a tolerance of its power bond; ``solver`` as in the FMUs."""
+        damper = {"dc": self.car.dc, "nd": self.car.nd}
+        in_chassis, letter = self.split == "b", self.split.upper()
+        builder = SystemBuilder("quarter-car")
+        for name, steps, has_damper in (
+            ("chassis", 10, in_chassis),
+            ("wheel", wheel_steps, not in_chassis),
+        ):
+            fmu = reference_path(f"{version}/QuarterCar{name.capitalize()}{letter}.fmu")
+            values = {"micro_steps": steps, "solver": solver} | (damper if has_damper else {})
+            builder.add(name, fmu, values)
+        one, other = ("wheel", "chassis") if in_chassis else ("chassis", "wheel")
+        builder.connect(f"{one}.velocity", f"{other}.velocity")
+        builder.connect(f"{other}.force", f"{one}.force", factor=-1.0)
+        power: Literal["in", "out"] = "out" if in_chassis else "in"
+        ports = {
+            one: Port(one, "force", "velocity", power),
+            other: Port(other, "velocity", "force", power),
+        }
+        builder.power_bond(BOND, ports["chassis"], ports["wheel"], scale=SCALE, tolerance=tolerance)
+        return builder.build(stop_time=self.car.stop)
+
+
+CASES = {
+    case.name: case
+    for case in (
+        Case("lin A", LINEAR, "a"),
+        Case("nl A", NONLINEAR, "a"),
+        Case("lin B", LINEAR, "b"),
+        Case("nl B", NONLINEAR, "b"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class CarRun:
+    """One simulation, and what it has come to."""
+
+    results: Results
+    measures: Measures
+
+    @property
+    def do_steps(self) -> int:
+        """Steps of each FMU, with those that were done again."""
+        return max(instance.calls for instance in self.results.statistics.instances)
+
+
+def run_case(
+    case: Case,
+    version: str,
+    step_size: StepRule[Any],
+    *,
+    tolerance: float = 1.0,
+    algorithm: Algorithm | None = None,
+    sequence: Sequence[str] | None = None,
+    wheel_steps: int = 10,
+    solver: int = 0,
+) -> CarRun:
+    """Simulate a case, with this tolerance of the power bond."""
+    results = Simulation(
+        case.system(version, tolerance, wheel_steps, solver),
+        algorithm=algorithm or Jacobi(),
+        sequence=sequence,
+        step_size=step_size,
+    ).run()
+    return CarRun(results, measures(results, _exact(case)))
+
+
+@cache
+def _exact(case: Case) -> Callable[[Vector], Vector]:
+    return case.car.power(case.split)
+
+
+# The tables of the source ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of tables of the source: what is printed, and the run that it belongs to.
+
+    ``printed`` are mean step in ms, mean power in W, power error in W, and residual energy in J.
+    """
+
+    tables: str
+    case: str
+    control: str
+    tolerance: float | None
+    printed: tuple[str, str, str, str]
+    wheel_steps: int = 10
+
+    def run(self, version: str) -> CarRun:
+        """Simulate it."""
+        tolerance = self.tolerance or 1.0
+        rules: Mapping[str, StepRule[Any]] = {
+            CONSTANT: FixedStep(COMMON),
+            ECCO: PID.ecco(LARGEST, smallest=SMALLEST),
+            PREDICTED: PID(LARGEST, smallest=SMALLEST, estimators=(PredictorCorrector(tolerance),)),
+        }
+        return run_case(
+            CASES[self.case],
+            version,
+            rules[self.control],
+            tolerance=tolerance if self.control == ECCO else 1.0,
+            wheel_steps=self.wheel_steps,
+        )
+
+
+CONSTANT, ECCO, PREDICTED = "constant", "ECCO", "pred./corr."
+
+ROWS = (
+    Row("3, 9", "lin A", CONSTANT, None, ("1.0", "0.4", "1.3", "6.4")),
+    Row("3, 9", "lin A", ECCO, 2.8e-6, ("1.0", "0.0", "0.4", "1.6")),
+    Row("3", "lin A", ECCO, 3.1e-5, ("2.9", "0.1", "1.3", "5.0")),
+    Row("9", "lin A", PREDICTED, 0.67, ("1.0", "0.3", "0.7", "2.9")),
+    Row("5, 10", "nl A", CONSTANT, None, ("1.0", "1", "4", "5")),
+    Row("5, 10", "nl A", ECCO, 7.5e-6, ("1.0", "0.0", "1.1", "1.6")),
+    Row("5", "nl A", ECCO, 1e-4, ("3.1", "0", "4", "6")),
+    Row("10", "nl A", PREDICTED, 2.1, ("1.0", "0.4", "1.9", "3.1")),
+    Row("6, 11", "lin B", CONSTANT, None, ("1.0", "-192", "12", "23")),
+    Row("6, 11", "lin B", ECCO, 9.1e-7, ("1.0", "-187.9", "1.3", "1.6")),
+    Row("11", "lin B", PREDICTED, 0.60, ("1.0", "-187.7", "1.3", "1.7")),
+    Row("7, 12", "nl B", CONSTANT, None, ("1.0", "-390", "30", "50")),
+    Row("7, 12", "nl B", ECCO, 2.4e-5, ("1.0", "-377", "5", "5")),
+    Row("12", "nl B", PREDICTED, 6.5, ("1.0", "-392", "18", "21")),
+    Row("8", "lin B", CONSTANT, None, ("1.0", "-220", "40", "30"), wheel_steps=1),
+    Row("8", "lin B", ECCO, 1e-6, ("1.0", "-190", "4", "2"), wheel_steps=1),
+)
+"""Tables 3 and 5 to 12; those of split B are printed in units of 100 W and 100 J."""
+SHOWN = ROWS[1]
+"""Its results are written to a file."""
+
+
+def paper_table(runs: Mapping[Row, CarRun]) -> list[tuple[str, ...]]:
+    """The rows of the table with its header: each figure as printed, then as measured."""
+    header = ["tables", "case", "control", "tolerance", "steps"]
+    for figure in ("step in ms", "power in W", "error in W", "residual in J"):
+        header += [figure, "measured"]
+    rows = [tuple(header)]
+    for row, run in runs.items():
+        m = run.measures
+        found = (
+            f"{1e3 * m.mean_step:.3f}",
+            f"{m.mean_power:.3f}",
+            f"{m.power_error:.3f}",
+            f"{m.residual_energy:.3f}",
+        )
+        both = [text for pair in zip(row.printed, found, strict=True) for text in pair]
+        tolerance = "" if row.tolerance is None else f"{row.tolerance:g}"
+        rows.append((row.tables, row.case, row.control, tolerance, str(m.steps), *both))
+    return rows
+
+
+# Other schemes --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """How inputs go on over a step, with step sizes by ECCO.
+
+    Parameters
+    ----------
+    name : str
+    needs : str
+        What the FMUs must be able to do: D take inputs that change over a step, F follow inputs in Event Mode, R restore
+        their state.
+    tolerances : mapping
+        Case → tolerance of the power bond for a mean step of 1 ms, or for the same number of steps of the FMUs. Without
+        them steps are constant.
+    algorithm : Algorithm
+    degree : int
+        Of extrapolation: by how much the tolerance is to change with the step.
+    sequence : of names
+        In which the FMUs step, if not all at once.
+    estimator : Estimator
+        Of the energy error.
+    """
+
+    name: str
+    needs: str
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+    algorithm: Algorithm = field(default_factory=Jacobi)
+    degree: int = 0
+    sequence: tuple[str, ...] | None = None
+    estimator: Estimator = field(default_factory=PowerResidual)
+
+    @property
+    def is_efficient(self) -> bool:
+        """Whether it repeats no steps; the others do not pay at equal cost."""
+        return "R" not in self.needs
+
+    def run(self, case: Case, version: str, step: float = COMMON, solver: int = 0) -> CarRun:
+        """Simulate a case with about this mean step in s."""
+        tolerance = 1.0
+        rule: StepRule[Any] = FixedStep(step)
+        if self.tolerances:
+            # the energy error of a step grows with this power of its length
+            tolerance = self.tolerances[case.name] * (step / COMMON) ** (self.degree + 2)
+            rule = PID(LARGEST, smallest=SMALLEST, estimators=(self.estimator,))
+        return run_case(
+            case,
+            version,
+            rule,
+            tolerance=tolerance,
+            algorithm=self.algorithm,
+            sequence=self.sequence,
+            solver=solver,
+        )
+
+
+def _tolerances(*values: float) -> dict[str, float]:
+    return dict(zip(CASES, values, strict=True))
+
+
+SCHEMES = (
+    Scheme("held, constant step", ""),
+    Scheme("held (ECCO as published)", "", _tolerances(2.8e-6, 7.5e-6, 9.1e-7, 2.3e-5)),
+    Scheme(
+        "held, refreshed", "F", _tolerances(2.86e-6, 7.6e-6, 8.2e-7, 2.2e-5), Refreshed(Jacobi())
+    ),
+    Scheme("NEPCE, damped", "", _tolerances(3.28e-6, 9e-6, 7.99e-7, 2.3e-5), Jacobi(NEPCE)),
+    Scheme("midpoint", "", _tolerances(1.37e-6, 3.72e-6, 4.5e-7, 1.41e-5), Jacobi(MIDPOINT)),
+    Scheme(
+        "midpoint, refreshed",
+        "F",
+        _tolerances(1.41e-6, 3.8e-6, 4.1e-7, 1.2e-5),
+        Refreshed(Jacobi(MIDPOINT)),
+    ),
+    Scheme("linear", "D", _tolerances(3e-8, 2.96e-7, 1.8e-8, 1.55e-6), Jacobi(LINE), 1),
+    Scheme(
+        "linear, refreshed",
+        "D, F",
+        _tolerances(2.06e-8, 2.85e-7, 1.77e-8, 9.2e-7),
+        Refreshed(Jacobi(LINE)),
+        1,
+    ),
+    Scheme(
+        "quadratic, refreshed",
+        "D, F",
+        _tolerances(1.64e-9, 2.2e-8, 1.25e-9, 1.73e-7),
+        Refreshed(Jacobi(QUADRATIC)),
+        2,
+    ),
+    Scheme(
+        "linear, one corrector",
+        "D, R",
+        _tolerances(1.6e-8, 5.33e-8, 1.11e-7, 3.34e-6),
+        Waveform(Jacobi(LINE)),
+        1,
+    ),
+    Scheme(
+        "held, step doubling",
+        "R",
+        _tolerances(1.37e-6, 2.94e-6, 1.23e-5, 5.71e-5),
+        estimator=EnergyDoubling(),
+    ),
+    Scheme(
+        "linear, refreshed, step doubling",
+        "D, F, R",
+        _tolerances(2.24e-8, 1.63e-7, 1.01e-7, 1.22e-6),
+        Refreshed(Jacobi(LINE)),
+        1,
+        estimator=EnergyDoubling(),
+    ),
+    Scheme(
+        "Gauss-Seidel, linear",
+        "D",
+        _tolerances(8.11e-9, 3.31e-8, 5.53e-9, 5.85e-7),
+        GaussSeidel(LINE, mode=INTERPOLATED),
+        1,
+        ("wheel", "chassis"),
+    ),
+)
+"""At equal cost: as many steps of each FMU as with a constant step of 1 ms."""
+
+
+def schemes_table(
+    runs: Mapping[tuple[Scheme, str], Sequence[CarRun]],
+) -> list[tuple[str, ...]]:
+    """The rows of the table with its header: power error, residual energy and steps of each FMU, by case; of first runs."""
+    rows = [("scheme", "needs", *(t for name in CASES for t in (f"{name}: W", "J", "steps")))]
+    for scheme in dict.fromkeys(scheme for scheme, _ in runs):
+        cells = list[str]()
+        for name in CASES:
+            run = runs[scheme, name][0]
+            m = run.measures
+            cells += [f"{m.power_error:.3f}", f"{m.residual_energy:.3f}", str(run.do_steps)]
+        rows.append((scheme.name, scheme.needs, *cells))
+    return rows
+
+
+VERSIONS = ("mixed", "fmi2", "fmi3")
+"""FMI versions of the FMUs. Mixed: 2.0, and 3.0 for schemes that need its Event Mode."""
+STEPS_OF_FIGURE_4 = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2)
+"""[s]"""
+STEPS_OF_DIAGRAM = (COMMON, 2 * COMMON, 4 * COMMON)
+"""[s] Mean steps, roughly; the first ones are those of the table."""
+RUNGE_KUTTA = 1
+"""As parameter of the FMUs."""
+
+
+def run_rows(version: str) -> dict[Row, CarRun]:
+    """All rows of the tables."""
+    return {row: row.run(_version(version)) for row in ROWS}
+
+
+def run_over_step(version: str) -> dict[str, list[CarRun]]:
+    """Both linear cases with constant steps, as in figure 4."""
+    return {
+        name: [
+            run_case(CASES[name], _version(version), FixedStep(step)) for step in STEPS_OF_FIGURE_4
+        ]
+        for name in ("lin A", "lin B")
+    }
+
+
+def run_schemes(
+    schemes: Sequence[Scheme], version: str, steps: Sequence[float] = (COMMON,), solver: int = 0
+) -> dict[tuple[Scheme, str], list[CarRun]]:
+    """Schemes in all cases, each with about these mean steps in s."""
+    return {
+        (scheme, case.name): [
+            scheme.run(case, _version(version, scheme.needs), step, solver) for step in steps
+        ]
+        for scheme in schemes
+        for case in CASES.values()
+    }
+
+
+def _version(version: str, needs: str = "") -> str:
+    if version == "mixed":
+        return "fmi3" if "F" in needs else "fmi2"
+    return version
