@@ -79,8 +79,11 @@ def _page(advisor: Advisor, limit: Limit) -> Iterator[str]:
     rows: list[tuple[str, ...]] = [("step size", "radius", "the largest change", "")]
     rows += [_row(advisor.spectrum(size), advisor.size, limit) for size in sorted(sizes)]
     yield from section("Steps", aligned(rows))
-    yield from section("FMUs, as they respond to pulses", aligned(map(_fmu, advisor.fmus)))
-    if not advisor.is_reliable:
+    fmus = advisor.fmus(advisor.size)
+    yield from section(
+        "FMUs, as they respond to pulses at the step of the run", aligned(map(_fmu, fmus))
+    )
+    if not advisor.is_reliable(limit.step or advisor.size):
         yield "  Linear models do not fit here, so that the figures are no more than a hint. Try another point (--at)."
 
 
@@ -101,10 +104,10 @@ def _row(spectrum: Spectrum, of_run: float, limit: Limit) -> tuple[str, ...]:
     period = f", period {spectrum.period:.3g} s" if spectrum.period < inf else ""
     verb = "decays to a tenth" if spectrum.radius < 1.0 else "grows tenfold"
     change = f"{verb} in {spectrum.tenfold:.3g} s{period}"
-    if spectrum.size == limit.step:  # what is left of growth is rounding
-        change = f"keeps its size{period}"
-    elif spectrum.radius == 0.0:
+    if spectrum.radius == 0.0:
         change = "none: nothing is coupled"
+    elif spectrum.size == limit.step:  # what is left of growth is rounding
+        change = f"keeps its size{period}"
     notes = {of_run: "the step of the run", limit.step: "the limit"}
     return (
         duration(spectrum.size),

@@ -128,7 +128,7 @@ class Advisor:
         n = len(prepared.plan.instances)
         self._responses = [Responses(self._experiments, i) for i in range(n)]
         self._spectra: dict[float, Spectrum] = {}
-        self.fmus: tuple[FmuFacts, ...] = ()
+        self._fmus: dict[float, tuple[FmuFacts, ...]] = {}
 
     def __enter__(self) -> Advisor:
         return self
@@ -156,8 +156,10 @@ class Advisor:
             except SimulationError:
                 self._experiments.renew()  # an FMU that has failed cannot be stepped any more
                 raise
-            self.fmus = tuple(
-                FmuFacts(fmu.name, fmu.states, fmu.noise) for fmu in step.models if fmu.inputs.size
+            self._fmus[size] = tuple(
+                FmuFacts(fmu.name, fmu.states, fmu.deviation)
+                for fmu in step.models
+                if fmu.inputs.size
             )
         return self._spectra[size]
 
@@ -165,10 +167,14 @@ class Advisor:
         """Those that were computed so far, the smallest step first."""
         return tuple(self._spectra[size] for size in sorted(self._spectra))
 
-    @property
-    def is_reliable(self) -> bool:
-        """Whether linear models fit the FMUs."""
-        return all(fmu.deviation <= _RELIABLE for fmu in self.fmus)
+    def fmus(self, size: float) -> tuple[FmuFacts, ...]:
+        """The FMUs with inputs, as they respond to steps of this size in s."""
+        self.spectrum(size)
+        return self._fmus[size]
+
+    def is_reliable(self, size: float) -> bool:
+        """Whether linear models fit the FMUs for steps of this size in s."""
+        return all(fmu.deviation <= _RELIABLE for fmu in self.fmus(size))
 
     def curve(self, limit: Limit, points: int = 60) -> tuple[Spectrum, ...]:
         """Spectra of steps around a limit, for a figure: from a tenth of it to three times it, the smallest first."""
@@ -257,7 +263,7 @@ def largest_stable_step(settings: Settings) -> float | None:
     """
     try:
         with Advisor(settings) as advisor:
-            limit = advisor.limit()
-            return limit.step if advisor.is_reliable else None
+            step = advisor.limit().step
+            return step if step is not None and advisor.is_reliable(step) else None
     except FmimasterError:
         return None

@@ -35,6 +35,13 @@ class LinearFmu:
     size : float
         First size of the steps in s.
 
+    Attributes
+    ----------
+    name, inputs, outputs
+        As of the responses.
+    deviation : float
+        Relative difference between responses that are equal for a linear FMU.
+
     Raises
     ------
     SimulationError
@@ -44,6 +51,7 @@ class LinearFmu:
     def __init__(self, responses: Responses, size: float) -> None:
         self._responses, self._size = responses, size
         self.name, self.inputs, self.outputs = responses.name, responses.inputs, responses.outputs
+        self.deviation = 0.0
         self._realization = self._realized()
         self._steps = {size: self._realization.map}
 
@@ -51,11 +59,6 @@ class LinearFmu:
     def states(self) -> int:
         """How many states the inputs reach and the outputs show."""
         return self._realization.states
-
-    @property
-    def noise(self) -> float:
-        """By how much the responses to pulses of different sizes differ, relatively."""
-        return self._responses.noise
 
     @property
     def scale(self) -> NDArray[np.float64]:
@@ -88,6 +91,7 @@ class LinearFmu:
         for blocks in _BLOCKS:
             pulses = self._responses.pulses([self._size] * (2 * blocks + 1))
             self._responses.compare(pulses, self._size)
+            self.deviation = self._responses.noise
             found = realize(pulses, self._responses.noise, self._responses.rounding)
             if found.states < min(n, m) * blocks:
                 return found

@@ -37,7 +37,8 @@ class Responses:
     outputs : indices of the Float64 values
         Those of its outputs that feed inputs.
     noise : float
-        Relative difference between responses to pulses of different sizes, and in different steps: 0 for a linear FMU.
+        Relative difference between responses to pulses of different sizes, and in different steps, for steps of the size
+        that was compared last: 0 for a linear FMU.
     """
 
     def __init__(self, experiments: Experiments, instance: int) -> None:
@@ -59,7 +60,7 @@ class Responses:
         self._largest = np.zeros(len(self.outputs))
         self.noise = 0.0
         self._amplitude: float | None = None
-        self._compared = False
+        self._disproportion = 0.0
 
     def pulses(self, sizes: Sequence[float], at: int = 0) -> NDArray[np.float64]:
         """Responses of the outputs to each coefficient of the inputs in one of these steps, for pulses of :attr:`scale`.
@@ -88,16 +89,13 @@ class Responses:
         return rounding / self._amplitude
 
     def compare(self, pulses: NDArray[np.float64], size: float) -> None:
-        """Compare responses to pulses in the first step with those to later ones: :attr:`noise` is at least the difference.
+        """Compare responses to pulses in the first step with those to later ones, and set :attr:`noise`.
 
         An FMU that is not linear, and does not rest at the point, responds in another way from step to step.
         """
-        if self.noise < _PROPORTIONAL and self._compared:
-            return
         later = len(pulses) // 2
         moved = self.pulses([size] * len(pulses), later)
-        self.noise = max(self.noise, _difference(pulses[: len(moved)], moved))
-        self._compared = True
+        self.noise = max(self._disproportion, _difference(pulses[: len(moved)], moved))
 
     def at_once(self) -> NDArray[np.float64]:
         """What a change of continuous inputs in Event Mode changes in the outputs, shape (outputs, inputs)."""
@@ -139,7 +137,7 @@ class Responses:
                 f"The outputs of '{self.name}' are not finite after a change of its inputs, so that it has no linear "
                 "response at this point."
             )
-        self.noise = least
+        self._disproportion = least
 
     def _measured(
         self, sizes: Sequence[float], amplitude: float, at: int = 0
