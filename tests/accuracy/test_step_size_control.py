@@ -15,13 +15,21 @@ from fmimaster import (
     LINE,
     PID,
     AccuracyWarning,
+    Aligned,
     Backend,
+    EarlyReturn,
+    EmbeddedOrders,
     Jacobi,
+    Kind,
+    Polynomial,
     PowerBond,
     PowerResidual,
+    Predictive,
     PredictorCorrector,
     Results,
+    StepDoubling,
     StepRule,
+    Waveform,
     read_system,
     reference_path,
     simulate,
@@ -274,3 +282,33 @@ def test_the_step_size_is_that_of_the_rows() -> None:
     results = run("lin", "A", PID.ecco(LARGEST, SMALLEST), 3.1e-5)
     assert results.units["step_size"] == "s"
     assert results["step_size"][1:].tolist() == np.diff(results.time).tolist()
+
+
+# Beside event clocks --------------------------------------------------------------------------------------------------
+
+QUINTIC = Jacobi(Polynomial(2, 2))
+CLOCKS = {
+    "PZ": (Predictive(), QUINTIC, EmbeddedOrders(1e-2)),
+    "E2": (EarlyReturn(), Waveform(Aligned(QUINTIC), sweeps=2), StepDoubling()),
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", CLOCKS)
+def test_a_controller_that_rejects_finds_the_events_of_short_steps(name: str, version: str) -> None:
+    """Issue 11: event prediction and control in one run; whatever requires the shorter step is its cause."""
+    path = reference_path(f"systems/two-mass-b1-{version}.ssp")
+    clock, algorithm, estimator = CLOCKS[name]
+    short = simulate(
+        path, step_size=0.01, event_clock=Predictive(), algorithm=QUINTIC, stop_time=20
+    )
+    rule = PID(0.2, (estimator,), smallest=1e-4, first=0.01, reject_above=1.0)
+    results = simulate(path, step_size=rule, event_clock=clock, algorithm=algorithm, stop_time=20)
+    assert len(results.events) == 12
+    assert [e.name for e in results.events] == [e.name for e in short.events]
+    assert [e.time for e in results.events] == approx([e.time for e in short.events], abs=2e-5)
+    assert results.statistics is not None
+    assert results.statistics.steps < 0.2 * len(short.steps) + 400
+    kinds = {s.cause.kind for s in results.steps}
+    assert Kind.CONTROLLED in kinds
+    assert kinds & {Kind.PREDICTED, Kind.EARLY_RETURN}
