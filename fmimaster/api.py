@@ -1,5 +1,6 @@
 """The public names of the package; ``import fmimaster`` offers them all, and imports them when one is used."""
 
+from fmimaster.accuracy.pair import Pair
 from fmimaster.algorithms import (
     END,
     HELD,
@@ -158,6 +159,7 @@ __all__ = [
     "NearestNeighbour",
     "NotANumberError",
     "OptionError",
+    "Pair",
     "Plan",
     "Polynomial",
     "Port",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
+from fmimaster.accuracy.choice import Choice, choose
 from fmimaster.algorithms import Initialization, assemble
 from fmimaster.algorithms.own_grids import OwnGrids
 from fmimaster.algorithms.settling import Settling
@@ -15,7 +17,7 @@ from fmimaster.control.measures import (
     doubling_comparisons,
 )
 from fmimaster.control.schedule import Schedule, make_schedule
-from fmimaster.control.step_rule import FixedStep
+from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
@@ -54,11 +56,15 @@ class Prepared:
     """What each instance of the plan is made from."""
     input_jumps: Mapping[Fraction, frozenset[int]] = field(default_factory=dict)
     """Time in s → instances in Event Mode for which a jump of a continuous input is an event (FMI 3.0, 4.1.1)."""
+    choice: Choice | None = None
+    """The controller and the inputs for an accuracy, if one is given; the schedule and the programs are those of its first
+    run."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Choices that were made where the user gave none."""
-        return (*self.plan.notes, *self.programs.notes, *self.schedule.notes)
+        chosen = () if self.choice is None else (str(self.choice),)
+        return (*self.plan.notes, *self.programs.notes, *self.schedule.notes, *chosen)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -104,22 +110,37 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
         resolved, table, jumps = attach_input_file(path, resolved, loader, bare_names=bare)
         made_from += (table,)
     clock = settings.event_clock
-    schedule = make_schedule(
-        models,
-        description.experiment,
-        start_time=settings.start_time,
-        stop_time=settings.stop_time,
-        step_size=settings.step_size,
-        usual_rule=FixedStep if clock is None else clock.usual_rule,
-        points=jumps,
-    )
+
+    def scheduled(step_size: StepRule[Any] | Time | None) -> Schedule:
+        return make_schedule(
+            models,
+            description.experiment,
+            start_time=settings.start_time,
+            stop_time=settings.stop_time,
+            step_size=step_size,
+            usual_rule=FixedStep if clock is None else clock.usual_rule,
+            points=jumps,
+        )
+
+    schedule, choice = scheduled(settings.step_size), None
+    if settings.accuracy is not None:
+        choice = choose(settings, resolved)
+        settings = choice.applied(settings, choice.largest(settings, schedule))
+        schedule = scheduled(settings.step_size)
+    resolved = resolved.with_bond_tolerance(settings.bond_tolerance)
     if moved := {t: point for t in jumps if (point := schedule.on_grid(t)) != t}:
         loader.move_rows(table, moved)
     plan, programs = _planned(settings, schedule, resolved, description)
     rule = schedule.rule.with_inputs(_extrapolation_degree(settings, plan))
     schedule = replace(schedule, rule=rule)
     return Prepared(
-        description, plan, programs, schedule, made_from, _input_jumps(plan, schedule, jumps)
+        description,
+        plan,
+        programs,
+        schedule,
+        made_from,
+        _input_jumps(plan, schedule, jumps),
+        choice,
     )
 
 

@@ -46,6 +46,13 @@ class Settings:
         Upstream.
     power_bonds : PowerBond
         Bonds besides those that the system description declares.
+    bond_tolerance : float
+        Relative tolerance of the energy of all power bonds that have an energy scale, in place of their own.
+    accuracy : float
+        Chooses the step-size rule and the inputs over a step, where they are left out, and shortens the steps until the
+        error of each recorded output is about so small: root mean square over time, relative to the largest absolute value
+        of the output. The error is estimated by runs in which each step is halved. A number as step_size is then the
+        largest step.
     start_time, stop_time : number or text, in s
         Where they are left out, the system's default experiment counts, then the FMUs'.
     step_size : StepRule, number or text, in s
@@ -97,6 +104,8 @@ class Settings:
     inputs: Mapping[str, Polynomial] = field(default_factory=dict)
     sequence: SequenceSetting | None = None
     power_bonds: Sequence[PowerBond] = ()
+    bond_tolerance: float | None = None
+    accuracy: float | None = None
     start_time: Time | None = None
     stop_time: Time | None = None
     step_size: StepRule[Any] | Time | None = None
@@ -144,6 +153,8 @@ class Settings:
         check_sequence(self.sequence)
         for bond in self.power_bonds:
             _expect(bond, PowerBond, "power_bonds", "a power bond", "PowerBond('coupling', ports)")
+        _expect_positive(self.bond_tolerance, "bond_tolerance", "a positive number, such as 1e-6")
+        _expect_positive(self.accuracy, "accuracy", "a positive number, such as 1e-4")
         if not isinstance(self.backend, Backend):
             raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
         if self.threads < 0:

@@ -14,11 +14,12 @@ from pathlib import Path
 from types import FrameType
 from typing import ParamSpec, TextIO
 
+from fmimaster.accuracy.reach import in_words, judged_columns, reach
 from fmimaster.errors import AccuracyError, AccuracyWarning, FileError, Interrupted
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.preparation import Prepared, prepare
-from fmimaster.results.csv import CsvWriter
+from fmimaster.results.csv import CsvWriter, write_csv
 from fmimaster.results.facts import facts_path, finish_facts, may_have_facts
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
@@ -86,6 +87,8 @@ class Simulation(Settings):
         AccuracyError
             In place of the warning, with ``strict``: before anything is simulated, if it is known then.
         """
+        if self.accuracy is not None:
+            return self._accurate(progress, output_file)
         results = None
         try:
             with Signals() as signals:
@@ -143,6 +146,31 @@ class Simulation(Settings):
             raise AccuracyError(found, results)
         _warn_of(found)
         return results
+
+    def _accurate(
+        self, progress: Progress | None, output_file: str | os.PathLike[str] | TextIO | None
+    ) -> Results:
+        """Run again and again with shorter steps, until the results are accurate; the last ones go to the file."""
+        prepared = self.prepare()
+        assert prepared.choice is not None
+        if isinstance(output_file, str | os.PathLike):
+            output_file = given_path(output_file).absolute()
+            refuse_to_overwrite(output_file, self._read(prepared))
+        reached = reach(
+            self,
+            prepared.choice,
+            prepared.schedule.rule.exact_size,
+            judged_columns(prepared.plan),
+            lambda single: single.run(progress),
+        )
+        if not reached.is_enough:
+            warning = in_words(prepared.choice, reached)
+            if self.strict:
+                raise AccuracyError((warning,), reached.results)
+            _warn_of((warning,))
+        if output_file is not None:
+            write_csv(reached.results, output_file)
+        return reached.results
 
     def _read(self, prepared: Prepared) -> list[Path]:
         """The files that the simulation reads."""

@@ -83,6 +83,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--output-variable", action="append", default=[], metavar="GLOB", help=variable)
     interval = "record a row each S seconds only"
     add("--output-interval", type=float, metavar="S", help=interval)
+    accuracy = (
+        "choose step-size rule and inputs, and shorten the steps until the error of each output is about so small a part "
+        "of its largest value"
+    )
+    add("--accuracy", type=float, metavar="A", help=accuracy)
+    bonds = "relative tolerance of the energy of all power bonds that have an energy scale"
+    add("--bond-tolerance", type=float, metavar="TOL", help=bonds)
     tolerance = f"relative tolerance passed to the FMUs; {NO_TOLERANCE} passes none"
     add("--tolerance", metavar="TOL", help=tolerance)
     backends = ", ".join(e.value for e in Backend)
@@ -116,6 +123,8 @@ def simulation(arguments: Namespace) -> Simulation:
         ),
         inputs=_inputs(arguments.inputs)[1],
         sequence=_sequence(arguments.sequence),
+        bond_tolerance=arguments.bond_tolerance,
+        accuracy=arguments.accuracy,
         start_time=arguments.start_time,
         stop_time=arguments.stop_time,
         step_size=_step_size(arguments),

@@ -48,12 +48,7 @@ class InstancePlan:
     @property
     def takes_polynomials(self) -> bool:
         """Whether its inputs can be given as polynomials over a step."""
-        can = self.model.capabilities
-        return (
-            can.max_input_derivative_order > 0
-            or can.provides_intermediate_update
-            or bool(self.model.input_polynomials)
-        )
+        return self.model.takes_polynomials
 
     @property
     def highest_order(self) -> int | None:

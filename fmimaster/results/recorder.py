@@ -128,8 +128,7 @@ class Recorder:
     def _append(self, times: NDArray[np.float64], block: Block) -> None:
         if self._interval is not None and len(times):
             self._last_row = _copied(times[-1:], {k: v[-1:] for k, v in block.items()})
-            # 1e-9 of an interval: a point of the output grid counts as reached in spite of rounding
-            index = np.floor((times - self._start) / self._interval + 1e-9).astype(int)
+            index = output_intervals(times, self._start, self._interval)
             before = np.concatenate([[self._last_index], index[:-1]])
             self._last_index = int(index[-1])
             chosen = index > before
@@ -190,6 +189,15 @@ class Recorder:
             what = "NaN" if is_nan else "infinite"
             found.append((row, wrong[0].name, what, _also(wrong[1:])))
         return min(found, default=None)
+
+
+def output_intervals(
+    times: NDArray[np.float64], start: float, interval: float
+) -> NDArray[np.int64]:
+    """How many multiples of the output interval are reached at each time; the first row with a new number is kept."""
+    # 1e-9 of an interval: a point of the output grid counts as reached in spite of rounding
+    reached: NDArray[np.int64] = np.floor((times - start) / interval + 1e-9).astype(np.int64)
+    return reached
 
 
 def _also(columns: Sequence[Column]) -> str:

@@ -416,6 +416,16 @@ class Model:
         return self._by_name.get(name)
 
     @property
+    def takes_polynomials(self) -> bool:
+        """Whether inputs can be given as polynomials over a step."""
+        can = self.capabilities
+        return (
+            can.max_input_derivative_order > 0
+            or can.provides_intermediate_update
+            or bool(self.input_polynomials)
+        )
+
+    @property
     def broken_manifests(self) -> str:
         """Which manifests are left aside because they are wrong, with the reason: sentences for a message, or empty."""
         broken = (s.why_not_used for s in self.layered_standards if s.problems)

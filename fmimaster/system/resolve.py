@@ -99,6 +99,16 @@ class ResolvedSystem:
     power_bonds: tuple[ResolvedPowerBond, ...] = ()
     """Sorted by name."""
 
+    def with_bond_tolerance(self, tolerance: float | None) -> ResolvedSystem:
+        """With this relative tolerance of all power bonds that have an energy scale; None leaves theirs."""
+        if tolerance is None:
+            return self
+        bonds = (
+            bond if bond.scale is None else replace(bond, tolerance=tolerance)
+            for bond in self.power_bonds
+        )
+        return replace(self, power_bonds=tuple(bonds))
+
 
 def resolve(
     description: SystemDescription,

@@ -324,3 +324,25 @@ def test_an_fmu_without_outputs_is_told_the_option_that_records_more(
     assert "--output-variable '*'" in outcome.err + outcome.out
     if command[0] != "validate":
         assert "--output-variable" not in run(*command, silent, "--output-variable", "*").err
+
+
+def test_an_accuracy_chooses_the_controller_and_says_why(run: Run, tmp_path: Path) -> None:
+    system, table = reference("systems/quarter-car-b-fmi2.ssp"), tmp_path / "a.csv"
+    options = ["--accuracy", "1e-2", "--stop-time", "1", "--output-interval", "0.1"]
+    outcome = run("simulate", system, *options, "--output-file", table)
+    assert (
+        "note: accuracy 0.01: ECCO, by the residual energy of the power bond 'suspension'; inputs linear over a step; no "
+        "step is undone; reached: the error is about" in outcome.err
+    )
+    assert f"11 rows written to {table}" in outcome.err
+    assert len(read_csv(table).time) == 11
+
+
+def test_a_tolerance_for_all_power_bonds(run: Run) -> None:
+    system = reference("systems/quarter-car-a-fmi2.ssp")
+    options = ["--step-rule", "ecco", "--step-size", "0.01", "--stop-time", "1"]
+    steps = [
+        int(run("simulate", system, *options, "--bond-tolerance", t).err.split(" steps")[0])
+        for t in ("1e-5", "1e-4")
+    ]
+    assert steps[0] > steps[1]

@@ -1,0 +1,208 @@
+"""Which controller and which inputs a system gets whose user gives an accuracy and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from fmimaster.algorithms import Jacobi
+from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
+from fmimaster.control.estimators.power_residual import PowerResidual
+from fmimaster.control.pid import PID
+from fmimaster.control.schedule import Schedule
+from fmimaster.control.step_rule import FixedStep, StepRule
+from fmimaster.errors import OptionError
+from fmimaster.program.polynomial import LINE, MIDPOINT
+from fmimaster.settings import Settings
+from fmimaster.system.model import Model, Variability
+from fmimaster.system.resolve import ResolvedSystem
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+BOND_TOLERANCE = 1e-2
+"""Relative tolerance of power bonds in the first run, as a part of the accuracy: it shall be cheap, not yet accurate."""
+
+MORE = 10
+"""The largest step is so many times the usual step size, if the user gives none: a controller finds what fits."""
+
+LEAST_STEPS = 50
+"""The largest step is at most so small a part of the run, if the user gives none."""
+
+REJECTED = 2.0
+"""An error of extrapolation that is larger by this factor than tolerated undoes the step, where all FMUs can."""
+
+
+MOST_NAMES = 4
+"""Components and bonds that are named in the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A step-size rule with its inputs, and why it was chosen.
+
+    Its steps can be shortened by a factor: tolerances are then such that the controller proposes steps shorter by that
+    factor, where its error grows with the power of the step size that it assumes.
+    """
+
+    accuracy: float
+    algorithm: Jacobi | None
+    """None where the user gave one, and where steps are fixed."""
+    estimator: PowerResidual | EmbeddedOrders | None
+    """None for a fixed step."""
+    degree: int
+    """Of the extrapolation of inputs, as far as all FMUs take it."""
+    rejects: bool
+    reason: str
+
+    def __str__(self) -> str:
+        return f"accuracy {self.accuracy:g}: {self.reason}"
+
+    def largest(self, settings: Settings, schedule: Schedule) -> Fraction:
+        """The largest step size of the first run in s: that of the user; else more than the usual one, if steps vary."""
+        size = schedule.rule.exact_size
+        if self.estimator is None or settings.step_size is not None:
+            return size
+        return max(size, min(MORE * size, (schedule.stop - schedule.start) / LEAST_STEPS))
+
+    def applied(self, settings: AnySettings, size: Fraction, factor: float = 1.0) -> AnySettings:
+        """Settings of a run with this choice.
+
+        Parameters
+        ----------
+        size : Fraction
+            Largest step size of the first run in s.
+        factor : float, at most 1
+            By which all steps are shorter than in the first run.
+        """
+        found = replace(settings, accuracy=None, step_size=self._rule(size, factor))
+        if self.algorithm is not None:
+            found = replace(found, algorithm=self.algorithm)
+        if isinstance(self.estimator, PowerResidual):
+            tolerance = BOND_TOLERANCE * self.accuracy * self._shrunk(self.estimator, factor)
+            found = replace(found, bond_tolerance=tolerance)
+        return found
+
+    def _rule(self, size: Fraction, factor: float) -> StepRule[Any]:
+        if self.estimator is None:
+            # a few digits: sums of steps must meet the stop time
+            return FixedStep(size / max(1, round(1.0 / factor)))
+        estimator: PowerResidual | EmbeddedOrders = self.estimator
+        if isinstance(estimator, EmbeddedOrders):
+            tolerance = self.accuracy * self._shrunk(estimator, factor)
+            estimator = replace(estimator, tolerance=tolerance)
+        return PID(
+            f"{float(size) * factor:.6g}",
+            estimators=(estimator,),
+            reject_above=REJECTED if self.rejects else None,
+        )
+
+    def _shrunk(self, estimator: PowerResidual | EmbeddedOrders, factor: float) -> float:
+        """By which a tolerance is multiplied for steps shorter by a factor."""
+        return float(factor ** estimator.order(self.degree))
+
+
+def choose(settings: Settings, system: ResolvedSystem) -> Choice:
+    """The controller for an accuracy, by the capabilities of the FMUs and the power bonds of the system.
+
+    Raises
+    ------
+    OptionError
+        If a step-size rule is given as well.
+    """
+    assert settings.accuracy is not None
+    given = settings.step_size
+    if isinstance(given, StepRule) and not isinstance(given, FixedStep):
+        raise OptionError(
+            f"An accuracy is given, which chooses the step-size rule, and the rule {type(given).__name__}. Leave one of "
+            "them out."
+        )
+    models = {c.name: c.model for c in system.components}
+    fixed = _fixed_because(system, models, isinstance(given, FixedStep))
+    if fixed:
+        return Choice(settings.accuracy, None, None, 0, False, f"fixed steps, {fixed}")
+    algorithm, inputs = _inputs(settings, system)
+    course = settings.algorithm_used.course if algorithm is None else algorithm.course
+    degree = 0 if course.is_constant or _without_polynomials(system) else course.degree
+    scaled = [b.name for b in system.power_bonds if b.scale is not None]
+    if scaled and len(scaled) == len(system.power_bonds):
+        bonds = _several("power bond", scaled)
+        reason = f"ECCO, by the residual energy of the {bonds}; {inputs}; no step is undone"
+        return Choice(settings.accuracy, algorithm, PowerResidual(), degree, False, reason)
+    stiff = [name for name, m in models.items() if not m.capabilities.can_get_and_set_fmu_state]
+    undoes = (
+        f"no step is undone, because {_several('', stiff)} cannot restore its state"
+        if stiff
+        else "steps are undone where it is too large, which all FMUs allow"
+    )
+    because = _no_bonds(system)
+    reason = f"PID, by the error of extrapolated inputs, {because}; {inputs}; {undoes}"
+    return Choice(settings.accuracy, algorithm, EmbeddedOrders(), degree, not stiff, reason)
+
+
+def _fixed_because(system: ResolvedSystem, models: dict[str, Model], is_given: bool) -> str:
+    """Why no controller can be used; empty if one can."""
+    unable = [
+        name
+        for name, m in models.items()
+        if not m.capabilities.can_handle_variable_communication_step_size
+    ]
+    if unable:
+        return f"because {_several('', unable)} cannot vary its step size"
+    if is_given:
+        return "as given"
+    if not _continuous_targets(system):
+        return "because no continuous output feeds another component"
+    return ""
+
+
+def _continuous_targets(system: ResolvedSystem) -> list[int]:
+    """Indices of the components with inputs that continuous outputs feed."""
+    fed = {n.target for n in system.links if n.output.variability is Variability.CONTINUOUS}
+    return sorted(fed)
+
+
+def _without_polynomials(system: ResolvedSystem) -> list[str]:
+    """Names of the components that cannot take their inputs as polynomials over a step."""
+    components = [system.components[i] for i in _continuous_targets(system)]
+    return [c.name for c in components if not c.model.takes_polynomials]
+
+
+def _inputs(settings: Settings, system: ResolvedSystem) -> tuple[Jacobi | None, str]:
+    """The algorithm, None where the user gave one; and its inputs in words."""
+    if settings.algorithm is not None:
+        return None, "inputs as given"
+    components = [system.components[i] for i in _continuous_targets(system)]
+    by_updates = [c.name for c in components if not c.model.capabilities.max_input_derivative_order]
+    slow = [n for n in by_updates if n not in _without_polynomials(system)]
+    if slow:
+        return Jacobi(MIDPOINT), (
+            f"inputs held at the middle of their line, because {_several('', slow)} {_take(slow)} polynomials in "
+            "intermediate updates only, which the kernel does not do"
+        )
+    unable = _without_polynomials(system)
+    if unable:
+        mean = f"but at their mean in {_several('', unable)}, which {_take(unable)} no polynomials"
+        return Jacobi(LINE), f"inputs linear over a step, {mean}"
+    return Jacobi(LINE), "inputs linear over a step"
+
+
+def _no_bonds(system: ResolvedSystem) -> str:
+    without = [b.name for b in system.power_bonds if b.scale is None]
+    if without:
+        return f"because {_several('power bond', without)} has no energy scale"
+    return "because there are no power bonds"
+
+
+def _take(names: Sequence[str]) -> str:
+    return "take" if len(names) > 1 else "takes"
+
+
+def _several(what: str, names: Iterable[str]) -> str:
+    """Names in the order of the alphabet, as words."""
+    listed = sorted(names)
+    shown = " and ".join(f"'{n}'" for n in listed[:MOST_NAMES])
+    more = len(listed) - MOST_NAMES
+    plural = "s" if what and len(listed) > 1 else ""
+    return f"{what}{plural} {shown}".strip() + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,195 @@
+"""Runs with shorter and shorter steps, until the error that they show is below a given accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import log2
+from typing import TypeVar
+
+import numpy as np
+
+from fmimaster.accuracy.choice import Choice
+from fmimaster.accuracy.pair import Difference, Pair, half
+from fmimaster.control.step_rule import StepRule
+from fmimaster.errors import OptionError, SimulationError
+from fmimaster.plan.plan import Plan
+from fmimaster.plan.power_bonds import BondSignal
+from fmimaster.results.recorder import output_intervals
+from fmimaster.results.results import Results
+from fmimaster.settings import Settings
+from fmimaster.system.model import Causality, Variability
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+RUNS = 3
+"""In a try: one with the controller, and two in which each step of the one before is halved."""
+
+MOST_TRIES = 8
+"""Errors that have not fallen until then do not fall with the steps."""
+
+MOST_ROWS = 5_000_000
+"""No run is made that would have more: steps that are shortened again and again would never end."""
+
+AIM = 0.7
+"""The next try aims at this part of the accuracy: an estimate by larger steps is not exact."""
+
+SHORTEST, LONGEST = 0.05, 0.7
+"""Limits of the factor by which steps become shorter from try to try."""
+
+AFTER_FAILURE = 0.25
+"""The same after a run that has failed, as one whose outputs became infinite."""
+
+ORDERS = (0.5, 2.0)
+"""Between them lies the order with which an error is taken to fall, whatever three runs show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The results, and how accurate they are."""
+
+    results: Results
+    """Of the last run, in which each step of the controller is halved twice."""
+    worst: Difference
+    """Of the output with the largest error relative to its scale."""
+    order: float
+    """The power of the step size with which this error falls, as the runs show."""
+    accuracy: float
+    runs: int
+    """Simulations that were done."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the error is at most the accuracy."""
+        return self.worst.relative <= self.accuracy
+
+
+def judged_columns(plan: Plan) -> list[str]:
+    """Columns of the results by which an error is measured: continuous outputs and local variables, and powers of bonds."""
+    found = [f"{bond.name}.{BondSignal.POWER.name.lower()}" for bond in plan.power_bonds]
+    for column in plan.recorded:
+        if column.instance is None or column.present is not None:
+            continue
+        variable = plan.instances[column.instance].model.variable(column.variable)
+        if (
+            variable is not None
+            and variable.type.is_float
+            and variable.variability is Variability.CONTINUOUS
+            and variable.causality in (Causality.OUTPUT, Causality.LOCAL)
+        ):
+            found.append(column.name)
+    names = {column.name for column in plan.recorded}
+    return [name for name in found if name in names]
+
+
+def reach(
+    settings: AnySettings,
+    choice: Choice,
+    size: Fraction,
+    names: Sequence[str],
+    run: Callable[[AnySettings], Results],
+) -> Reached:
+    """Shorten the steps until the estimated error of each output is at most the accuracy.
+
+    Each try has three runs: one with the controller, one in which each of its steps is halved, and one in which those are
+    halved. All three show the order with which the error falls; the last two estimate it (:class:`Pair`): root mean square
+    over time, relative to the largest absolute value of the output.
+
+    Parameters
+    ----------
+    size : Fraction
+        Largest step size of the first run in s.
+    names : Sequence[str]
+        The columns that count.
+    run : Settings → Results
+        Simulates.
+
+    Raises
+    ------
+    OptionError
+        If no column counts.
+    SimulationError
+        If the last of the runs failed.
+    """
+    if not names:
+        raise OptionError(
+            "An accuracy is given, but no continuous output is recorded by which it could be measured. Record one: "
+            "output_variables (--output-variable)."
+        )
+    factor = 1.0
+    for tries in range(1, MOST_TRIES + 1):
+        single = replace(choice.applied(settings, size, factor), output_interval=None)
+        try:
+            pair = _halved_twice(single, names, run)
+        except SimulationError:
+            if tries == MOST_TRIES:
+                raise
+            factor *= AFTER_FAILURE
+            continue
+        worst = pair.differences()[0]
+        wanted = (AIM * choice.accuracy / worst.relative) ** (1.0 / pair.order)
+        shorter = min(max(SHORTEST, wanted), LONGEST)  # NaN, too
+        if worst.relative <= choice.accuracy or len(pair.fine) > MOST_ROWS * shorter:
+            break
+        factor *= shorter
+    thinned = _thinned(pair.fine, settings.output_interval)
+    found = Reached(thinned, worst, pair.order, choice.accuracy, RUNS * tries)
+    return replace(found, results=_noted(found.results, in_words(choice, found)))
+
+
+def in_words(choice: Choice, reached: Reached) -> str:
+    """What was chosen, and which error the results have, for the end of a run."""
+    worst = reached.worst
+    unit = f" {worst.unit}" if worst.unit else ""
+    return (
+        f"{choice}; {'reached' if reached.is_enough else 'not reached'}: the error is about {worst.relative:.2g} of the "
+        f"largest value in '{worst.name}' (root mean square), at most {worst.largest:.3g}{unit} at t = {worst.time:.6g} s, "
+        f"estimated by halving all steps (order {reached.order:.2g}); {reached.runs} simulations"
+    )
+
+
+def _halved_twice(
+    single: AnySettings, names: Sequence[str], run: Callable[[AnySettings], Results]
+) -> Pair:
+    """The second and the third of three runs, each with steps half as long as the one before."""
+    runs = [run(single)]
+    for _ in range(RUNS - 1):
+        rule = single.step_size
+        assert isinstance(rule, StepRule)
+        single = replace(single, step_size=half(rule, runs[-1]))
+        runs.append(run(single))
+    first, second, third = runs
+    pair = Pair(second, third, names)
+    return replace(pair, order=_observed_order(Pair(first, second, names), pair))
+
+
+def _observed_order(before: Pair, after: Pair) -> float:
+    """The power of the step size with which the error falls in the column where it is largest."""
+    worst = after.differences()[0]
+    rms = next(d.rms for d in before.differences() if d.name == worst.name)
+    if not (rms > 0.0 and worst.rms > 0.0):  # NaN, too
+        return ORDERS[0]
+    return min(max(ORDERS[0], log2(rms / worst.rms)), ORDERS[1])
+
+
+def _noted(results: Results, note: str) -> Results:
+    """With a note, and the number of rows that are left."""
+    statistics = results.statistics
+    statistics = replace(statistics, rows=len(results), notes=(*statistics.notes, note))
+    return replace(results, statistics=statistics)
+
+
+def _thinned(results: Results, interval: float | None) -> Results:
+    """The rows that a run keeps with an output interval: the first at or after each multiple, and the last one."""
+    if interval is None:
+        return results
+    index = output_intervals(results.time, float(results.time[0]), interval)
+    kept = np.flatnonzero(np.concatenate([[True], np.diff(index) > 0]))
+    rows = np.union1d(kept, [len(results) - 1])
+    return replace(
+        results,
+        time=results.time[rows],
+        index=results.index[rows],
+        columns={name: values[rows] for name, values in results.columns.items()},
+    )

@@ -1,0 +1,206 @@
+"""Which controller and which inputs a system gets for an accuracy, and runs until the accuracy is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from edited_fmu import edited_fmu
+
+from fmimaster import (
+    FixedStep,
+    GaussSeidel,
+    Jacobi,
+    OptionError,
+    Ramp,
+    Results,
+    Simulation,
+    SimulationError,
+    SystemBuilder,
+    reference_path,
+)
+from fmimaster.accuracy.choice import Choice
+from fmimaster.accuracy.reach import MOST_ROWS, reach
+from fmimaster.control.pid import PID
+from fmimaster.program.polynomial import LINE, MIDPOINT
+from fmimaster.results.statistics import Statistics
+
+
+def chosen(system: Any, **settings: Any) -> Simulation:
+    """Settings of the first run, and the choice in their place."""
+    return Simulation(system, accuracy=1e-3, **settings)
+
+
+def choice_of(simulation: Simulation) -> Choice:
+    choice = simulation.prepare().choice
+    assert choice is not None
+    return choice
+
+
+def quarter_car(version: str) -> Path:
+    return reference_path(f"systems/quarter-car-a-{version}.ssp")
+
+
+def two_masses(**wheel: str | None) -> Callable[[Path], SystemBuilder]:
+    """The survey's two masses without a bond; one with other capabilities."""
+
+    def build(folder: Path) -> SystemBuilder:
+        source = reference_path("fmi2/QuarterCarWheelA.fmu")
+        builder = SystemBuilder("system")
+        builder.add("chassis", reference_path("fmi2/QuarterCarChassisA.fmu"))
+        builder.add("wheel", edited_fmu(source, folder / "wheel.fmu", capabilities=wheel))
+        builder.connect("chassis.velocity", "wheel.velocity")
+        builder.connect("wheel.force", "chassis.force", factor=-1.0)
+        return builder
+
+    return build
+
+
+def test_power_bonds_with_a_scale_are_controlled_by_ecco() -> None:
+    prepared = chosen(quarter_car("fmi2")).prepare()
+    assert str(prepared.choice) == (
+        "accuracy 0.001: ECCO, by the residual energy of the power bond 'suspension'; inputs linear over a step; no step "
+        "is undone"
+    )
+    assert str(prepared.choice) in prepared.notes
+    rule = prepared.schedule.rule
+    assert isinstance(rule, PID)
+    assert [e.name for e in rule.estimators] == ["energy_error"]
+    assert (rule.degree, rule.rejects) == (1, False)
+    assert prepared.plan.power_bonds[0].tolerance == pytest.approx(1e-5)
+
+
+def test_polynomials_in_intermediate_updates_are_left_out() -> None:
+    choice = choice_of(chosen(quarter_car("fmi3")))
+    assert choice.algorithm == Jacobi(MIDPOINT)
+    assert (
+        "because 'chassis' and 'wheel' takes polynomials in intermediate updates only"
+        not in str(choice)
+    )
+    assert "because 'chassis' and 'wheel' take polynomials in intermediate updates only" in str(
+        choice
+    )
+
+
+def test_without_an_energy_scale_the_error_of_extrapolated_inputs_counts() -> None:
+    choice = choice_of(chosen(reference_path("systems/survey-two-mass-fmi2.ssp"), stop_time=10))
+    assert (
+        "by the error of extrapolated inputs, because power bond 'coupling' has no energy scale"
+        in str(choice)
+    )
+    assert choice.rejects
+    assert choice.algorithm == Jacobi(LINE)
+
+
+def test_steps_are_not_undone_if_an_fmu_cannot_restore_its_state(tmp_path: Path) -> None:
+    system = two_masses(canGetAndSetFMUState="false")(tmp_path)
+    choice = choice_of(chosen(system, stop_time=1))
+    assert "no step is undone, because 'wheel' cannot restore its state" in str(choice)
+    assert not choice.rejects
+
+
+def test_an_fmu_that_takes_no_polynomials_is_given_the_mean(tmp_path: Path) -> None:
+    system = two_masses(canInterpolateInputs="false", maxInputDerivativeOrder=None)(tmp_path)
+    choice = choice_of(chosen(system, stop_time=1))
+    assert "inputs linear over a step, but at their mean in 'wheel'" in str(choice)
+    assert choice.degree == 0
+
+
+def test_fixed_communication_steps_are_halved(tmp_path: Path) -> None:
+    system = two_masses(canHandleVariableCommunicationStepSize="false")(tmp_path)
+    simulation = chosen(system, stop_time=1, step_size="1/100")
+    choice = choice_of(simulation)
+    assert "fixed steps, because 'wheel' cannot vary its step size" in str(choice)
+    assert choice.applied(simulation, Fraction(1, 100), 0.3).step_size == FixedStep(
+        Fraction(1, 300)
+    )
+
+
+def test_a_single_fmu_has_fixed_steps() -> None:
+    choice = choice_of(chosen(reference_path("fmi3/Dahlquist.fmu"), stop_time=1))
+    assert "fixed steps, because no continuous output feeds another component" in str(choice)
+
+
+def test_an_algorithm_and_a_largest_step_that_are_given_stay() -> None:
+    simulation = chosen(quarter_car("fmi2"), algorithm=GaussSeidel(), step_size=0.002)
+    prepared = simulation.prepare()
+    assert prepared.schedule.rule.exact_size == Fraction(2, 1000)
+    assert prepared.choice is not None
+    assert prepared.choice.algorithm is None
+
+
+def test_a_step_size_rule_beside_an_accuracy_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"and the rule Ramp. Leave one of them out"):
+        chosen(quarter_car("fmi2"), step_size=Ramp(0.01)).prepare()
+
+
+@pytest.mark.parametrize("accuracy", [0.0, -1e-3, float("nan")])
+def test_an_accuracy_is_a_positive_number(accuracy: float) -> None:
+    with pytest.raises(OptionError, match=r"accuracy: .* expected a positive number"):
+        Simulation(quarter_car("fmi2"), accuracy=accuracy)
+
+
+FIXED = Choice(1e-3, None, None, 0, False, "fixed steps")
+
+
+def simulated(order: float, error: float) -> Callable[[Simulation], Results]:
+    """Runs of a fixed step with the output 1 and an error of so much for a step of 1 s."""
+
+    def run(single: Simulation) -> Results:
+        rule = single.step_size
+        assert isinstance(rule, FixedStep)
+        h = float(rule.exact_size)
+        time = np.linspace(0.0, 1.0, round(1.0 / h) + 1)
+        values = 1.0 + error * h**order * time
+        return Results(
+            time=time, columns={"y": values}, statistics=Statistics(len(time) - 1, 0, 0, 0.0)
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0])
+def test_steps_are_shortened_until_the_error_is_small(order: float) -> None:
+    found = reach(chosen("a.fmu"), FIXED, Fraction(1, 10), ["y"], simulated(order, 1.0))
+    h = 1.0 / found.results.statistics.steps
+    assert found.is_enough
+    assert found.order == pytest.approx(order, abs=0.01)
+    # of an error that rises linearly, the root mean square is a third of the square's root
+    assert found.worst.rms == pytest.approx(h**order / 3**0.5, rel=0.02)
+    assert "reached: the error is about" in found.results.statistics.notes[-1]
+
+
+def test_an_error_that_does_not_fall_ends_before_runs_become_endless() -> None:
+    found = reach(chosen("a.fmu"), FIXED, Fraction(1, 10), ["y"], simulated(0.01, 100.0))
+    assert not found.is_enough
+    assert len(found.results) < MOST_ROWS
+    assert "not reached: the error is about" in found.results.statistics.notes[-1]
+
+
+def test_runs_that_fail_are_tried_with_shorter_steps() -> None:
+    run = simulated(1.0, 1.0)
+
+    def fails(single: Simulation) -> Results:
+        assert isinstance(single.step_size, FixedStep)
+        if single.step_size.exact_size > Fraction(1, 30):
+            raise SimulationError("infinite")
+        return run(single)
+
+    found = reach(chosen("a.fmu"), FIXED, Fraction(1, 10), ["y"], fails)
+    assert found.is_enough
+
+
+def test_the_output_interval_thins_out_the_rows_of_the_last_run() -> None:
+    simulation = Simulation("a.fmu", accuracy=1e-3, output_interval=0.25)
+    found = reach(simulation, FIXED, Fraction(1, 10), ["y"], simulated(1.0, 1.0))
+    assert found.results.time.tolist() == pytest.approx([0, 0.25, 0.5, 0.75, 1], abs=0.01)
+    assert found.results.statistics.rows == 5
+
+
+def test_without_a_continuous_output_no_accuracy_can_be_measured() -> None:
+    with pytest.raises(OptionError, match="no continuous output is recorded"):
+        reach(chosen("a.fmu"), FIXED, Fraction(1, 10), [], simulated(1.0, 1.0))
