@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from fmimaster import Backend, Results, reference_path, simulate
+from fmimaster import (
+    LINE,
+    PID,
+    Backend,
+    Jacobi,
+    Port,
+    Refreshed,
+    Results,
+    SystemBuilder,
+    reference_path,
+    simulate,
+)
 from fmimaster.demos.quarter_car import (
     LINEAR,
     NONLINEAR,
@@ -155,3 +166,44 @@ def test_the_chain_of_two_bonds_with_a_constant_step(version: str) -> None:
     assert [m.residual_energy for m in found] == approx([0.8143, 6.0009], rel=1e-4)
     # four decimals are given
     assert [m.mean_power for m in found] == approx([0.0446, -2.1237], abs=5.1e-5)
+
+
+def test_the_chain_of_two_bonds_with_linear_refreshed_inputs() -> None:
+    """energy.md 9.3, section 6: to 1 %. The seat takes its input at the start of each micro step there: it is a chassis
+    without a seat on it."""
+    chassis = reference_path("fmi3/QuarterCarSeatedChassis.fmu")
+    builder = SystemBuilder("seat-chain")
+    builder.add("seat", chassis, {"mc": 80.0, "ks": 0.0, "ds": 0.0})
+    builder.add("chassis", chassis)
+    builder.add("wheel", reference_path("fmi3/QuarterCarWheelA.fmu"))
+    builder.connect("seat.wheel.velocity", "chassis.seat.velocity")
+    builder.connect("chassis.seat.force", "seat.wheel.force", factor=-1.0)
+    builder.connect("chassis.wheel.velocity", "wheel.velocity")
+    builder.connect("wheel.force", "chassis.wheel.force", factor=-1.0)
+    builder.power_bond(
+        "a",
+        Port("seat", "wheel.force", "wheel.velocity", "in"),
+        Port("chassis", "seat.velocity", "seat.force", "in"),
+        scale=20.0,
+        tolerance=1e-6,
+    )
+    builder.power_bond(
+        "b",
+        Port("chassis", "wheel.force", "wheel.velocity", "in"),
+        Port("wheel", "velocity", "force", "in"),
+        scale=750.0,
+        tolerance=1e-7,
+    )
+    results = simulate(
+        builder.build(stop_time=4.0),
+        algorithm=Refreshed(Jacobi(LINE)),
+        step_size=PID.ecco(1e-2, smallest=1e-4),
+    )
+    chain = SeatChain()
+    a = measures(results, lambda times: chain.powers(times)[0], "a")
+    b = measures(results, lambda times: chain.powers(times)[1], "b")
+    assert a.steps == approx(2581, rel=5e-3)
+    assert [a.power_error, b.power_error] == approx([0.0224, 0.1591], rel=0.01)
+    # four decimals are given
+    assert [a.residual_energy, b.residual_energy] == approx([0.0007, -0.0024], abs=5.1e-5)
+    assert [a.mean_power, b.mean_power] == approx([-0.0017, -2.5076], abs=1.1e-4)
