@@ -29,6 +29,7 @@ from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.program.bond_powers import bond_measures
+from fmimaster.program.given_inputs import extrapolation_degree
 from fmimaster.program.programs import Programs
 from fmimaster.requirements import (
     refuse_plan,
@@ -131,7 +132,9 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
     if moved := {t: point for t in jumps if (point := schedule.on_grid(t)) != t}:
         loader.move_rows(table, moved)
     plan, programs = _planned(settings, schedule, resolved, description)
-    rule = schedule.rule.with_inputs(_extrapolation_degree(settings, plan))
+    rule = schedule.rule.with_inputs(
+        extrapolation_degree(plan, settings.algorithm_used.course, settings.inputs)
+    )
     schedule = replace(schedule, rule=rule)
     return Prepared(
         description,
@@ -181,7 +184,7 @@ def _planned(
     refuse_plan(plan, rule, clock)
     if rates is not None:
         refuse_plan_with_rates(plan)
-    degree = _extrapolation_degree(settings, plan)
+    degree = extrapolation_degree(plan, settings.algorithm_used.course, settings.inputs)
     programs = assemble(
         plan,
         algorithm,
@@ -198,17 +201,6 @@ def _planned(
         inputs=settings.inputs,
     )
     return plan, programs
-
-
-def _extrapolation_degree(settings: Settings, plan: Plan) -> int:
-    """Degree of the polynomials by which inputs are extrapolated; 0 if an FMU takes none, because it is given constants."""
-    courses = settings.algorithm_used.course, *settings.inputs.values()
-    fed = (i for i in plan.members if (i, Group.CONTINUOUS) in plan.routes)
-    if any(c.is_constant for c in courses) or not all(
-        plan.instances[i].takes_polynomials for i in fed
-    ):
-        return 0
-    return min(c.degree for c in courses)
 
 
 def _input_jumps(

@@ -73,10 +73,9 @@ class GaussSeidel(Algorithm):
         if self.most_levels is not None and self.most_levels < 1:
             raise OptionError(f"most_levels={self.most_levels}: expected at least 1.")
         given = self.inputs
-        if self.mode != END and (given.adaptive or given.mean or given.held is not None):
+        if self.mode != END and given.adaptive:
             raise OptionError(
-                f"GaussSeidel with the mode '{self.mode.name}': expected inputs by a plain Polynomial, which is neither "
-                "held, nor a mean, nor adaptive."
+                f"GaussSeidel with the mode '{self.mode.name}': expected inputs by a Polynomial that is not adaptive."
             )
         if isinstance(self.mode, Subsequence) and given != HOLD:
             raise OptionError(

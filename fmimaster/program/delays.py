@@ -236,7 +236,7 @@ def course(delay: Delay) -> str:
         over = f" over each of {delay.parts} sub-steps" if delay.parts > 1 else ""
         return f"held at the mean of the {polynomial}{over}"
     if fitted.held is not None and degree:
-        return f"held at the value at {fitted.held:g} of the interval, {polynomial}"
+        return f"held at the value of the {polynomial} at {fitted.held:g} of the step"
     if delay.is_held:
         return "held"
     if fitted[:2] == (1, 1):

@@ -76,6 +76,28 @@ def given_inputs(plan: Plan, inputs: Mapping[str, Polynomial]) -> dict[tuple[int
     return {connected[name]: polynomial for name, (_, polynomial) in sorted(found.items())}
 
 
+def extrapolation_degree(
+    plan: Plan, otherwise: Polynomial, inputs: Mapping[str, Polynomial]
+) -> int:
+    """Degree of the polynomials by which inputs are extrapolated: the lowest of all connections.
+
+    Parameters
+    ----------
+    otherwise : Polynomial
+        Of the connections for which ``inputs`` has none.
+    """
+    given = given_inputs(plan, inputs)
+    degrees = [
+        given.get((i, route.link.input.name), otherwise).of(len(route.derivatives)).followed_degree
+        if plan.instances[i].takes_polynomials
+        else 0
+        for (i, group), routes in plan.routes.items()
+        for route in routes
+        if group is Group.CONTINUOUS and not route.has_discrete_source
+    ]
+    return min(degrees, default=0)
+
+
 def unused_inputs(
     plan: Plan, given: Mapping[tuple[int, str], Polynomial], used: Set[tuple[int, str]]
 ) -> tuple[str, ...]:

@@ -118,6 +118,11 @@ class Polynomial:
         return self.points * (self.derivatives + 1) - 1
 
     @property
+    def followed_degree(self) -> int:
+        """Degree of the smooth signals that it follows without an error; 0 if the input is constant, or late."""
+        return 0 if self.is_constant or self.late else self.degree
+
+    @property
     def is_constant(self) -> bool:
         """Whether the input is constant over the interval."""
         return self.degree == 0 or self.mean or self.held is not None
