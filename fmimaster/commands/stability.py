@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Waveform
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import aligned, count, in_short, section, tell, write
+from fmimaster.errors import FmimasterError
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
+from fmimaster.program.polynomial import LINE, MIDPOINT
+from fmimaster.simulation import Simulation
 from fmimaster.stability.advisor import Advisor, FmuFacts, Limit
 from fmimaster.stability.spectrum import Spectrum
 
@@ -19,6 +24,16 @@ HELP = "Find the largest communication step at which a system is stable, from th
 
 _AROUND = (0.5, 0.9, 1.1, 1.5)
 """Steps on the page, as parts of the largest stable one."""
+
+_OTHERS: Mapping[str, Algorithm] = {
+    "--algorithm jacobi": Jacobi(),
+    "--algorithm jacobi --inputs midpoint": Jacobi(MIDPOINT),
+    "--algorithm jacobi --inputs linear": Jacobi(LINE),
+    "--algorithm jacobi --refresh-linearized": Refreshed(Jacobi(), linearized=True),
+    "--algorithm gauss-seidel": GaussSeidel(),
+    "--algorithm gauss-seidel --sweeps 2": Waveform(GaussSeidel(), sweeps=2),
+}
+"""Options → algorithms with which that of the run is compared."""
 
 _LINEAR = 1e-6
 """Relative deviation up to which an FMU counts as linear: adaptive solvers leave as much."""
@@ -32,6 +47,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--at", type=float, metavar="T", help=at)
     longest = "longest step that is tried, in s (100 times the step of the run, if left out)"
     add("--longest", type=float, metavar="H", help=longest)
+    compare = "find the largest stable step with some other algorithms, too"
+    add("--compare", action="store_true", help=compare)
     figure = "draw the spectral radius against the step size: .png, .pdf or .svg"
     add("--figure", metavar="FILE", help=figure)
 
@@ -53,10 +70,31 @@ def run(arguments: Namespace) -> int:
         lines = [*_head(advisor, in_short(simulation.algorithm_used)), *_page(advisor, limit)]
         if figure is not None:
             _draw(advisor, limit, figure)
+    if arguments.compare:
+        with fmu_output_to_log(""):
+            rows = [
+                (options, _of(simulation, other, arguments)) for options, other in _OTHERS.items()
+            ]
+        lines += section("With other algorithms", aligned(rows))
     write(lines)
     if figure is not None:
         tell([f"figure written to {figure}"])
     return 0
+
+
+def _of(simulation: Simulation, algorithm: Algorithm, arguments: Namespace) -> str:
+    """The limit with another algorithm, in words."""
+    other = replace(simulation, algorithm=algorithm, inputs={})
+    try:
+        with Advisor(other, at=arguments.at, longest=arguments.longest) as advisor:
+            limit = advisor.limit()
+    except FmimasterError as error:
+        return f"not possible: {str(error).splitlines()[0]}"
+    if limit.step is not None:
+        return f"stable up to {duration(limit.step)}"
+    if limit.stable is not None:
+        return f"stable, as far as {duration(limit.stable)}"
+    return "unstable at each step"
 
 
 def _draw(advisor: Advisor, limit: Limit, path: Path) -> None:
