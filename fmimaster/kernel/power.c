@@ -10,7 +10,7 @@
 /* Signals of a bond: BondSignal of fmimaster/plan/power_bonds.py. */
 enum {
     POWER_1, POWER_2, POWER, RESIDUAL_POWER, RESIDUAL_ENERGY, TRANSMITTED_ENERGY, ABSOLUTE_ENERGY, LARGEST_RESIDUAL,
-    LARGEST_AT, TIME, LENGTH, ERROR
+    LARGEST_AT, TIME, LENGTH, ERROR, EVENT_ENERGY, LARGEST_BEFORE, LARGEST_BEFORE_AT
 };
 
 /* The input of a port that the FMU had at the end of the step: held, or the end value of its polynomial. */
@@ -82,6 +82,8 @@ int fm_bond_powers(void *self, fm_kernel *k)
         signals[TRANSMITTED_ENERGY] += signals[POWER] * signals[LENGTH];
         signals[ABSOLUTE_ENERGY] += fabs(residual);
         if (size > signals[LARGEST_RESIDUAL]) {
+            signals[LARGEST_BEFORE] = signals[LARGEST_RESIDUAL];
+            signals[LARGEST_BEFORE_AT] = signals[LARGEST_AT];
             signals[LARGEST_RESIDUAL] = size;
             signals[LARGEST_AT] = signals[TIME];
         }

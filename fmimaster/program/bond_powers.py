@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar, NamedTuple
@@ -178,6 +178,8 @@ class BondPowers(Hook):
             outputs[at + BondSignal.TRANSMITTED_ENERGY] += p.transmitted * length
             outputs[at + BondSignal.ABSOLUTE_ENERGY] += abs(residual)
             if abs(p.residual) > values[at + BondSignal.LARGEST_RESIDUAL]:
+                outputs[at + BondSignal.LARGEST_BEFORE] = values[at + BondSignal.LARGEST_RESIDUAL]
+                outputs[at + BondSignal.LARGEST_BEFORE_AT] = values[at + BondSignal.LARGEST_AT]
                 outputs[at + BondSignal.LARGEST_RESIDUAL] = abs(p.residual)
                 outputs[at + BondSignal.LARGEST_AT] = p.time
         for slot, value in self.of.rate(outputs.tolist()):
@@ -188,6 +190,30 @@ class BondPowers(Hook):
         """The same in C."""
         del store
         return self.of.twin(self.name)
+
+
+def exclude_last_step(
+    bonds: Iterable[BondPlan], store: ValueStore, instances: Collection[int]
+) -> None:
+    """Take the last step of the bonds of these instances out of their sums: an event made values jump inside of it, so that
+    its residual is no error of the coupling.
+
+    The loop calls it after a step in which an FMU has executed an event, and after one at whose start outputs did not show
+    an event yet.
+    """
+    signals = store.outputs[DataType.FLOAT64]
+    for bond in bonds:
+        if not any(port.instance in instances for port in bond.ports):
+            continue
+        of = signals[bond.signals : bond.signals + len(BondSignal)]
+        residual = of[_RESIDUAL_POWER] * of[BondSignal.LENGTH]
+        of[BondSignal.RESIDUAL_ENERGY] -= residual
+        of[BondSignal.ABSOLUTE_ENERGY] -= abs(residual)
+        of[BondSignal.EVENT_ENERGY] += residual
+        of[BondSignal.LENGTH] = 0.0  # it is excluded once
+        if of[BondSignal.LARGEST_AT] == of[BondSignal.TIME]:
+            of[BondSignal.LARGEST_RESIDUAL] = of[BondSignal.LARGEST_BEFORE]
+            of[BondSignal.LARGEST_AT] = of[BondSignal.LARGEST_BEFORE_AT]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -74,6 +74,8 @@ class BondStatistics:
     """Largest absolute residual power at the end of a step in W."""
     largest_at: float
     """When it was found, in s."""
+    event_energy: float = 0.0
+    """Residual energy in J of steps inside of which an event made values jump; it is not in the other figures."""
     scale: float | None = None
     """Energy in J that is large in the system."""
 
@@ -91,6 +93,7 @@ class BondStatistics:
             "-" if self.share is None else f"{self.share:.2%}",
             f"{self.largest_residual:.4g} W",
             f"{self.largest_at:.6g} s",
+            f"{self.event_energy:.4g} J",
         )
 
 
@@ -101,6 +104,7 @@ BOND_TITLES = (
     "of scale",
     "largest residual",
     "at",
+    "at events",
 )
 """Titles of the rows of power bonds."""
 

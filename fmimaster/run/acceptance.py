@@ -12,6 +12,7 @@ from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.step_context import StepContext
+from fmimaster.program.bond_powers import exclude_last_step
 from fmimaster.program.outcome import Outcome, Reason
 from fmimaster.program.programs import Variant
 from fmimaster.run.changes import Changes
@@ -109,6 +110,7 @@ class Acceptance:
             return
         # what was outdated before this step must not serve a polynomial; the step after the event is still to come
         self._executor.run(self._programs.renew, end.seconds, end.seconds)
+        exclude_last_step(self._plan.power_bonds, self._executor.store, s.outdated)
         s.previous, s.outdated = 0.0, NONE
         s.memory = self._rule.restart(s.memory)
 

@@ -16,6 +16,7 @@ from fmimaster.control.indicators import STOPPED
 from fmimaster.plan.events import counter_of, executes_itself
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.bond_powers import exclude_last_step
 from fmimaster.program.instructions import Fit
 from fmimaster.run.log import recorded_values
 from fmimaster.run.loop import Loop
@@ -80,13 +81,15 @@ class Observer:
         seen: dict[int, dict[int, Course]] = {}
         for watched in self._watched:
             seen.setdefault(watched.set.event, {})[watched.set.instance] = self._course(watched)
-        found = False
+        found = set[int]()
         for event, courses in seen.items():
             if any(c.was_due and c.jump >= CERTAIN_JUMP for c in courses.values()):
-                found = True
-                self._note(event, [i for i, c in courses.items() if c.jump >= LEAST_JUMP])
+                jumped = [i for i, c in courses.items() if c.jump >= LEAST_JUMP]
+                self._note(event, jumped)
+                found.update(jumped)
         if not found:
             return False
+        exclude_last_step(self._loop.plan.power_bonds, self._loop.executor.store, found)
         s, now = self._loop.state, self._loop.state.time.seconds
         s.executed = now
         if self._forgets:

@@ -29,5 +29,6 @@ def _statistics(bond: BondPlan, store: ValueStore, start: float) -> BondStatisti
         value(BondSignal.TRANSMITTED_ENERGY),
         value(BondSignal.LARGEST_RESIDUAL),
         value(BondSignal.LARGEST_AT),
+        value(BondSignal.EVENT_ENERGY),
         bond.scale,
     )

@@ -38,7 +38,7 @@ def test_the_summary_of_a_run_has_a_line_for_each_bond_the_worst_one_first(run: 
     """energy.md 7: mean |dP|/2, residual energy, share of E0, largest residual power and its time."""
     err = run("simulate", reference("systems/seat-chain-fmi3.ssp"), "--stop-time", "0.5").err
     names = re.findall(
-        r"^(seat_suspension|suspension) +\S+ W +\S+ J +\S+% +\S+ W +\S+ s$", err, re.M
+        r"^(seat_suspension|suspension) +\S+ W +\S+ J +\S+% +\S+ W +\S+ s +0 J$", err, re.M
     )
     assert names == ["suspension", "seat_suspension"]
     assert "mean |residual|/2" in err

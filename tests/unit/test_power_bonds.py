@@ -27,6 +27,7 @@ from quarter_car_units import (
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Waveform
 from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.locate import Locate
+from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.ramp import Ramp
 from fmimaster.errors import DescriptionError, NotANumberError
 from fmimaster.fmu.instance import StepAnswer
@@ -37,7 +38,14 @@ from fmimaster.results.statistics import BondStatistics
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 from fmimaster.system.description import Port, PowerBond
-from fmimaster.system.model import DataType, Unit, Variability
+from fmimaster.system.model import (
+    DataType,
+    EventDeclaration,
+    Indicator,
+    Scope,
+    Unit,
+    Variability,
+)
 
 Simulate = Callable[..., Results]
 
@@ -244,7 +252,7 @@ def test_steps_of_different_lengths_count_with_theirs(simulate: Simulate) -> Non
 
 
 def test_an_event_has_powers_but_no_energy(simulate: Simulate) -> None:
-    """energy.md 7: what jumps at an event is no error of the coupling, and is not counted; its powers are in the rows."""
+    """energy.md 7: a jump is no error of the coupling; what it does to energy is reported separately."""
 
     def step(v: Any, h: float) -> StepAnswer | None:
         end = min(v.t + h, 0.0205) if v.t < 0.0205 else v.t + h
@@ -279,8 +287,58 @@ def test_an_event_has_powers_but_no_energy(simulate: Simulate) -> None:
     assert r["suspension.power"] == approx(power, rel=1e-9)
     h = np.diff(r.time)
     residual = r["suspension.residual_power"]
-    assert r["suspension.residual_energy"][-1] == approx(np.sum(h * residual[1:]), rel=1e-9)
-    assert r.power_bonds[0].largest_residual < np.max(np.abs(residual))
+    # the force of the wheel shows the event after one more step, at the end of which it jumps
+    of_event = h[right] * residual[right + 1]
+    assert r["suspension.residual_energy"][-1] == approx(
+        np.sum(h * residual[1:]) - of_event, rel=1e-9
+    )
+    (summary,) = r.power_bonds
+    assert summary.event_energy == approx(of_event)
+    assert summary.largest_residual < np.max(np.abs(residual))
+
+
+@pytest.mark.parametrize("size", [100.0, -100.0])
+def test_a_step_inside_of_which_an_fmu_has_executed_an_event_is_reported_separately(
+    simulate: Simulate, size: float
+) -> None:
+    """energy.md 7: its residual is large for another reason than the coupling, and is not counted."""
+
+    def step(v: Any, h: float) -> None:
+        v.vc = v.vc + v.force * h / CHASSIS_MASS
+        if v.t < 0.0205 <= v.t + h:
+            v.vc, v.n = v.vc + size, 1
+
+    chassis = PythonFmu(
+        "chassis",
+        inputs={"force": 0.0},
+        states={"vc": 0.0, "n": 0},
+        outputs={
+            "velocity": lambda v: v.vc,
+            "left": lambda v: 0.0205 - v.t if v.n == 0 else 1.0,
+            "pushes": lambda v: int(v.n),
+        },
+        step=step,
+        attributes={
+            "force": {"unit": NEWTON},
+            "velocity": {"unit": SPEED},
+            "n": {"type": DataType.INT32},
+            "pushes": {"type": DataType.INT32},
+        },
+        events=[EventDeclaration("push", Scope.PRIVATE, (Indicator("left"),), announce="pushes")],
+    )
+    units = {"chassis": chassis, "wheel": wheel_a()}
+    r = car(simulate, units, event_clock=LookAhead(), step_size="1e-3")
+    (event,) = r.events
+    (k,) = np.flatnonzero(r.time == event.time)
+    h, residual = np.diff(r.time), r["suspension.residual_power"][1:]
+    of_event = h[k - 1] * residual[k - 1]
+    assert abs(of_event) > 0.0
+    (summary,) = r.power_bonds
+    assert summary.event_energy == approx(of_event)
+    assert summary.residual_energy == approx(np.sum(h * residual) - of_event)
+    others = np.delete(np.abs(residual), k - 1)
+    assert summary.largest_residual == np.max(others)
+    assert summary.mean_error == approx(np.delete(h * np.abs(residual), k - 1).sum() / 0.05 / 2)
 
 
 def test_bonds_change_nothing_else(simulate: Simulate) -> None:
@@ -335,7 +393,7 @@ def test_a_system_at_rest_has_no_residual(simulate: Simulate) -> None:
     r = car(simulate, {"chassis": chassis_a(), "wheel": wheel})
     assert not any(column.any() for column in columns(r))
     assert not r["energy_error"].any()
-    assert r.power_bonds == (BondStatistics("suspension", 0.0, 0.0, 0.0, 0.0, 0.0, 750.0),)
+    assert r.power_bonds == (BondStatistics("suspension", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 750.0),)
 
 
 def test_nan_in_an_output_stops_the_run_with_the_name_of_the_bond(simulate: Simulate) -> None:
