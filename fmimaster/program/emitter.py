@@ -9,7 +9,13 @@ from dataclasses import replace
 from fmimaster.plan.corrections import passes
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
-from fmimaster.program.fits import kinds_of, one_or_each, refuse_too_many_coefficients, sub_steps
+from fmimaster.program.fits import (
+    fit_of,
+    kinds_of,
+    points_of_history,
+    refuse_too_many_coefficients,
+    sub_steps,
+)
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import (
     Align,
@@ -17,7 +23,6 @@ from fmimaster.program.instructions import (
     Correct,
     Derive,
     Fit,
-    Fitted,
     Forget,
     Get,
     Instruction,
@@ -247,46 +252,23 @@ class Emitter:
     def _fit(self, instance: int, kinds: Sequence[Polynomial], since: Since) -> None:
         """Write a FIT with a polynomial for each route to the instance."""
         interval = self._intervals[-1]
-        begin, length = interval.begin, interval.end - interval.begin
         for kind in kinds:
             refuse_too_many_coefficients(self.plan, instance, kind)
         buffers = since
         # the start of a later part of the step is no point of the history yet
-        is_ahead = begin > 0.0 and any(self.is_ahead(j) for j in self.plan.sources[instance])
+        sources = self.plan.sources[instance]
+        is_ahead = interval.begin > 0.0 and any(self.is_ahead(j) for j in sources)
         wanted = self._wants_begin or is_ahead
         if any(k.points > 1 and (wanted or not k.history) for k in kinds) and not since:
             buffers = self.keep_begins(instance)
-        history = any(kind.uses_history for kind in kinds)
-        adaptive = [k.adaptive and k.uses_history and not (k.mean or buffers) for k in kinds]
-        for kind, measures in zip(kinds, adaptive, strict=True):
-            # the newest point of the history is the present one before the first step; one more for a short step, and one
-            # by which the error is measured
-            most = kind.wanted_points + 1 + measures
-            self.wanted_history = max(self.wanted_history, most if kind.uses_history else 0)
-        constants = [k for k in kinds if k.mean or k.compensation or k.held is not None]
-        if not all(kind.is_constant for kind in kinds):
+        fit = fit_of(instance, kinds, interval.begin, interval.end, buffers)
+        self.wanted_history = max(self.wanted_history, points_of_history(kinds, buffers))
+        if not fit.is_constant:
             self.polynomial_inputs.add(instance)
-            constants = []
         elif any(kind.mean for kind in kinds):
             self.means.add(instance)
             self.held.add(instance)
-
-        def fitted(kind: Polynomial, measures: bool) -> Fitted:
-            # one that keeps its newest value keeps it as any other that is constant
-            like = constants[0] if kind.is_hold and constants else kind
-            return Fitted(
-                *kind.numbers,
-                history=kind.history if kind.points > 1 else history,
-                held=None if like.held is None else begin + like.held * length,
-                mean=interval.end if like.mean or like.compensation else None,
-                adaptive=measures,
-                compensation=kind.compensation,
-                late=interval.end if kind.late else None,
-            )
-
-        routes = [fitted(*pair) for pair in zip(kinds, adaptive, strict=True)]
-        points, derivatives, *others = (one_or_each(v) for v in zip(*routes, strict=True))
-        self._write(Fit(instance, begin, points, derivatives, buffers, *others))
+        self._write(fit)
 
     def move(self, instance: int) -> None:
         """Inputs of the instance in the store ← connected outputs, held."""

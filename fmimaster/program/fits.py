@@ -1,13 +1,13 @@
-"""Points and derivatives of the polynomials that an instance is given, by its routes and what its FMU takes."""
+"""How the inputs of an instance go on: the FIT that it is given, by its routes and what its FMU takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
+from fmimaster.program.instructions import Fit, Fitted
 from fmimaster.program.polynomial import HOLD, MOST_COEFFICIENTS, Polynomial
 
 
@@ -26,13 +26,53 @@ def kinds_of(plan: Plan, instance: int, of: Callable[[Route], Polynomial]) -> li
     ]
 
 
-T = TypeVar("T")
+def fit_of(
+    instance: int, kinds: Sequence[Polynomial], begin: float, end: float, buffers: tuple[int, ...]
+) -> Fit:
+    """The FIT that gives an instance these inputs over an interval: one kind for each route.
+
+    If all are constant, one that keeps its newest value is written like any other, with which its value is the same: so
+    operands that are equal for all routes are written once.
+
+    Parameters
+    ----------
+    begin, end : fractions of the whole interval
+    buffers
+        With older outputs.
+    """
+    uses_history = any(kind.uses_history for kind in kinds)
+    constants = [k for k in kinds if k.mean or k.compensation or k.held is not None]
+    fill = constants[:1] if all(kind.is_constant for kind in kinds) else []
+
+    def fitted(kind: Polynomial) -> Fitted:
+        like = fill[0] if kind.is_hold and fill else kind
+        return Fitted(
+            *kind.numbers,
+            history=kind.history if kind.points > 1 else uses_history,
+            held=None if like.held is None else begin + like.held * (end - begin),
+            mean=end if like.mean or like.compensation else None,
+            adaptive=_measures(kind, buffers),
+            compensation=kind.compensation,
+            late=end if kind.late else None,
+        )
+
+    operands = zip(*(fitted(kind) for kind in kinds), strict=True)
+    points, derivatives, *others = (v[0] if len({*v}) == 1 else v for v in operands)
+    return Fit(instance, begin, points, derivatives, buffers, *others)
 
 
-def one_or_each(operands: Iterable[T]) -> T | tuple[T, ...]:
-    """One operand, if it is the same for all routes."""
-    each = tuple(operands)
-    return each[0] if len(set(each)) == 1 else each
+def points_of_history(kinds: Iterable[Polynomial], buffers: tuple[int, ...]) -> int:
+    """How many points of the history such a FIT needs.
+
+    The newest one is the present one before the first step; one more is for a short step, and one for measuring the error.
+    """
+    needed = (k.wanted_points + 1 + _measures(k, buffers) for k in kinds if k.uses_history)
+    return max(needed, default=0)
+
+
+def _measures(kind: Polynomial, buffers: tuple[int, ...]) -> bool:
+    """Whether the degree is chosen by the measured error."""
+    return kind.adaptive and kind.uses_history and not (kind.mean or buffers)
 
 
 def sub_steps(plan: Plan, instance: int, kinds: Iterable[Polynomial]) -> int:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from pytest import approx
-from python_fmu import Bench, PythonFmu
+from python_fmu import Bench, PythonFmu, plan_of
 
-from fmimaster.algorithms import LINEAR, GaussSeidel, Jacobi
+from fmimaster.algorithms import LINEAR, GaussSeidel, Jacobi, Waveform
 from fmimaster.control.ramp import Ramp
 from fmimaster.errors import OptionError
 from fmimaster.program.delays import course, delays
+from fmimaster.program.given_inputs import extrapolation_degree
 from fmimaster.program.polynomial import (
+    FIRST_ORDER,
     HERMITE,
     HOLD,
     INTERPOLATED,
@@ -194,6 +196,15 @@ def test_with_sub_steps_each_is_given_the_mean_over_it(simulate: Simulate) -> No
     assert sink.values() == approx(expected, rel=1e-12)
 
 
+def test_in_a_second_sweep_sub_steps_are_given_means_between_both_ends(simulate: Simulate) -> None:
+    """Of a straight line they are its values in the middle of each sub-step, from the first step on."""
+    algorithm = Waveform(Jacobi(replace(LINE, sub_steps=4)), sweeps=2)
+    sink = run(simulate, LINE, lambda t: 1.0 + t, takes=False, algorithm=algorithm, stop_time=0.5)
+    last = dict(zip([t for t, _ in sink.steps], sink.values(), strict=True))
+    assert len(last) == 20
+    assert list(last.values()) == approx([1.0 + t + H / 8 for t in last], rel=1e-12)
+
+
 def test_an_fmu_that_takes_polynomials_does_no_sub_steps(simulate: Simulate) -> None:
     sink = run(simulate, replace(LINE, sub_steps=4))
     assert sink.noted == run(simulate, LINE).noted
@@ -357,6 +368,34 @@ def test_inputs_that_mean_nothing_are_refused(
         simulation(
             units, ["p.y -> t.a", "q.y -> t.n"], inputs=inputs, stop_time=1, step_size=H
         ).prepare()
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "inputs", "takes", "degree"),
+    [
+        (LINE, {}, True, 1),
+        (LINE, {}, False, 0),
+        (QUADRATIC, {"t.a": LINE}, True, 1),
+        (HOLD, {"t.*": QUADRATIC}, True, 2),
+        (LINE, {"t.b": MIDPOINT}, True, 0),
+        (INTERPOLATED, {}, True, 0),
+        (FIRST_ORDER, {}, True, 0),
+    ],
+    ids=str,
+)
+def test_the_degree_of_extrapolation_is_the_lowest_of_all_connections(
+    otherwise: Polynomial, inputs: Mapping[str, Polynomial], takes: bool, degree: int
+) -> None:
+    """Step-size control relies on it. The sources publish no derivatives; one of them is discrete, and does not count."""
+    number = {"y": {"type": DataType.INT32}}
+    units = {
+        "p": source(math.sin),
+        "q": source(math.cos),
+        "n": PythonFmu(outputs={"y": lambda v: 1}, attributes=number),
+        "t": Sink("a", "b", "c", takes=takes).fmu,
+    }
+    plan = plan_of(units, ["p.y -> t.a", "q.y -> t.b", "n.y -> t.c"])
+    assert extrapolation_degree(plan, otherwise, inputs) == degree
 
 
 def test_a_polynomial_without_effect_is_told(simulation: Callable[..., Simulation]) -> None:
