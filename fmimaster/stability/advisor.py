@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from scipy.optimize import brentq
-
 from fmimaster.errors import FmimasterError, OptionError, SimulationError
 from fmimaster.fmu.load import Loader
 from fmimaster.preparation import prepare
@@ -232,6 +230,7 @@ class Advisor:
 
     def _between(self, stable: float, unstable: float) -> Limit:
         """Narrow an interval down to the precision, first by where the radius should be 1."""
+        from scipy.optimize import brentq  # slow to import
 
         def growth(size: float) -> float:
             return self.spectrum(size).growth
