@@ -28,6 +28,7 @@ from costs import Cost, all_costs
 from loops import anderson_in_c
 from numpy.typing import NDArray
 from peers import PEERS, NotPossibleError, Tool
+from rates import three_rates
 from systems import Measured, System, clean_up, deviation, variants
 
 from fmimaster.run.choice import native_executor
@@ -284,6 +285,7 @@ def main() -> None:
                 *all_costs(repetitions, part),
                 *(anderson_in_c(repetitions, fmi) for fmi in (2, 3)),
                 *(bond_recorded(repetitions, fmi) for fmi in (2, 3)),
+                *(three_rates(repetitions, fmi) for fmi in (2, 3)),
             ]
             say(machine(), "")
             say("### Fixed step, all outputs recorded", "")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.control.halved import Halved
+from fmimaster.control.multi_rate import MultiRate
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import OptionError
 from fmimaster.results.results import Results
@@ -30,6 +31,10 @@ def half(rule: StepRule[Any], coarse: Results) -> StepRule[Any]:
     """
     if isinstance(rule, FixedStep):
         return FixedStep(rule.exact_size / 2)
+    if isinstance(rule, MultiRate):
+        return MultiRate(
+            rule.exact_size / 2, {name: rule.size_of(name) / 2 for name in rule.components}
+        )
     return Halved(times=tuple(map(float, coarse.time)))
 
 

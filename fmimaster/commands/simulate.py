@@ -8,9 +8,10 @@ from contextlib import suppress
 from typing import TextIO, cast
 
 from fmimaster.causes import needs_explanation
-from fmimaster.commands import settings
+from fmimaster.commands import check_step, settings
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
-from fmimaster.commands.text import Shown, count, standard_output, write
+from fmimaster.commands.text import Shown, count, standard_output, tell, write
+from fmimaster.errors import OptionError, SimulationError
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
 from fmimaster.results.results import Results
@@ -24,6 +25,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--output-file", metavar="FILE", help="CSV file for the results; - for the standard output")
     add("--plot", metavar="FILE", help="figure of the results: .png, .pdf or .svg")
+    check = "simulate again with steps half as long, and print how far the outputs are apart"
+    add("--check-step", action="store_true", help=check)
     add("--no-progress", action="store_true", help="show no progress bar")
 
 
@@ -37,21 +40,35 @@ def run(arguments: Namespace) -> int:
     arguments.to_standard_output = _is_standard_output(arguments)
     outputs = {"--output-file": arguments.output_file, "--plot": arguments.plot}
     check_outputs(outputs, [arguments.system, arguments.input_file])
-    results = simulate_and_keep(
-        settings.simulation(arguments),
-        lambda rows: _keep(rows, arguments),
-        show_progress=not arguments.no_progress,
-        output_file=arguments.output_file if _streams(arguments) else None,
-    )
+    simulation = settings.simulation(arguments)
+    if arguments.check_step and arguments.output_interval:
+        raise OptionError(
+            "--check-step compares the rows of all communication points. Leave --output-interval out."
+        )
+    try:
+        results = simulate_and_keep(
+            simulation,
+            lambda rows: _keep(rows, arguments),
+            show_progress=not arguments.no_progress,
+            output_file=arguments.output_file if _streams(arguments) else None,
+        )
+    except SimulationError as error:
+        if error.results is not None:
+            tell(check_step.largest_stable_step(simulation, error.results))
+        raise
     if not arguments.output_file and not arguments.plot:
         write(ranges(results))
+    tell(check_step.largest_stable_step(simulation, results))
+    if arguments.check_step:
+        tell(check_step.differences(simulation, results))
     return 0
 
 
 def _streams(arguments: Namespace) -> bool:
     """Whether rows go to the file during the run: if nothing else needs them, and the file is not the standard output,
     which FMUs may write to until the end."""
-    return bool(arguments.output_file) and not (arguments.to_standard_output or arguments.plot)
+    needed = arguments.to_standard_output or arguments.plot or arguments.check_step
+    return bool(arguments.output_file) and not needed
 
 
 def _is_standard_output(arguments: Namespace) -> bool:

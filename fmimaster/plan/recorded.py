@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Group, Layout, Signal
-from fmimaster.system.model import Causality, DataType
+from fmimaster.system.model import Causality, DataType, Variable
 from fmimaster.system.resolve import ResolvedComponent
 
 NOTHING_RECORDED = (
@@ -38,6 +38,13 @@ class Recorded:
     present: tuple[DataType, tuple[int, ...]] | None = None
     """Of a clocked variable: type and elements in the rows of the clocks of which one must be active, or there is no value;
     None if there is always one."""
+    usual: float | None = None
+    """Of a floating point output of an FMU: the largest of its nominal value, its minimum and its maximum."""
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether it is a floating point output of an FMU, and always has a value."""
+        return not self.is_signal and self.type.is_float and self.present is None
 
     @property
     def is_signal(self) -> bool:
@@ -143,6 +150,14 @@ def place_columns(
         unit = v.unit.name if v.unit else ""
         place_in_row = place(kind, slot)
         columns.append(
-            Recorded(name, i, variable, kind, v.shape, unit, slot, place_in_row, present)
+            Recorded(name, i, variable, kind, v.shape, unit, slot, place_in_row, present, _usual(v))
         )
     return tuple(columns), {kind: tuple(slots) for kind, slots in rows.items()}
+
+
+def _usual(variable: Variable) -> float | None:
+    """The magnitude that is usual for a variable, by what its FMU declares."""
+    if not variable.type.is_float or variable.causality is not Causality.OUTPUT:
+        return None
+    limits = (limit for limit in (variable.min, variable.max) if limit is not None)
+    return max([abs(variable.nominal), *map(abs, limits)])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import NotANumberError
 from fmimaster.results.csv import CsvWriter
+from fmimaster.results.growth import Growth
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import NO_RUN, Statistics
 
@@ -61,6 +62,8 @@ class Recorder:
     start, interval : float or None
         Keep only the first row at or after each of the times ``start + k * interval`` in s, and the last one; None keeps
         all rows.
+    growth : Growth or None
+        Looks at all rows.
     allow_nan : bool
         Whether an output may be NaN or infinite; else the first one is an error, and the rows before it stay.
     """
@@ -73,12 +76,14 @@ class Recorder:
         writer: CsvWriter | None = None,
         start: float = 0.0,
         interval: float | None = None,
+        growth: Growth | None = None,
         allow_nan: bool = False,
     ) -> None:
         self._columns = columns
         self._start = start
         self._interval = interval
         self._allow_nan = allow_nan
+        self.growth = growth or Growth(())
         self._last_index = -1
         self._last_row: tuple[NDArray[np.float64], Block] | None = None
         """The last row that came, if it was left out by the interval."""
@@ -104,8 +109,8 @@ class Recorder:
             times_before, block_before = times[:row], {k: v[:row] for k, v in block.items()}
             self._append(times_before, block_before)
             raise NotANumberError(
-                f"Output '{name}' is {what} at t = {times[row]:.12g} s{others}. Check the parameters and inputs of its "
-                "FMU, or try a smaller step size; allow_nan (--allow-nan) lets NaN and infinity pass.",
+                f"Output '{name}' is {what} at t = {times[row]:.12g} s{others}.{self.growth.hint()} Check the parameters "
+                "and inputs of its FMU, or try a smaller step size; allow_nan (--allow-nan) lets NaN and infinity pass.",
                 time=float(times[row]),
             )
         self._append(times, block)
@@ -126,6 +131,7 @@ class Recorder:
         return Results(time=times, columns=columns, units=units, statistics=statistics)
 
     def _append(self, times: NDArray[np.float64], block: Block) -> None:
+        self.growth.look(times, block)
         if self._interval is not None and len(times):
             self._last_row = _copied(times[-1:], {k: v[-1:] for k, v in block.items()})
             index = output_intervals(times, self._start, self._interval)

@@ -136,6 +136,8 @@ class Statistics:
     """Of the algebraic loops that were solved; each in all modes together."""
     power_bonds: tuple[BondStatistics, ...] = ()
     """Sorted by mean error, the worst one first."""
+    diverging: tuple[str, ...] = ()
+    """Outputs that grow until the end of the run as an exponential function does."""
 
     def lines(self) -> list[str]:
         """Summary for the end of a run: one line of totals, a row per instance and per power bond, loops, warnings, notes.

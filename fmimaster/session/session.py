@@ -22,6 +22,7 @@ from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts_writer import FactsWriter
+from fmimaster.results.growth import Growth, Watched
 from fmimaster.results.recorder import Recorder
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import InstanceStatistics, LoopStatistics, Statistics
@@ -270,6 +271,7 @@ class Session:
             notes=self.prepared.notes,
             events=self.state.event_log.count,
             loops=self._loops(),
+            diverging=tuple(d.name for d in self.rows.recorder.growth.diverging()),
             power_bonds=bond_statistics(self.plan, self.executor.store, self.start.seconds),
         )
         rows = self.rows.recorder.results(statistics)
@@ -300,6 +302,7 @@ class Session:
             *late,
             *rule.warnings(self.state.memory),
             *(text for hook in self.programs.hooks for text in hook.warnings),
+            *self.rows.recorder.growth.warnings(),
         )
 
     @property
@@ -326,5 +329,12 @@ def _recorder(
         writer=writer,
         start=float(schedule.start),
         interval=settings.output_interval,
+        growth=Growth(
+            [
+                Watched(c.name, c.type, c.column, c.usual, c.unit)
+                for c in plan.recorded
+                if c.usual is not None and c.present is None
+            ]
+        ),
         allow_nan=settings.allow_nan,
     )

@@ -1,0 +1,242 @@
+"""Outputs that grow without end: found in the rows of a run, a block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_WINDOWS = 32
+"""The run is divided into so many windows at most; when there are more, two become one."""
+
+PARTS = 8
+"""The windows are put together to so many parts of the run, which are compared."""
+
+LEAST_ROWS = 4
+"""Of a window: in fewer, an oscillation is not seen."""
+
+GROWTH = 1.25
+"""An output that diverges has a range that grows by this factor or more from each part to the next one, in the last half
+of the run."""
+
+KEPT = 0.9
+"""And the exponent of that growth falls to no less than this part of it within that half. That of a power of time falls to
+0.71: its parts grow by less and less."""
+
+WHOLE_GROWTH = 5.0
+"""And its range in the last part is so many times that in the first one."""
+
+BEYOND = 10.0
+"""And its values are so many times larger than all values that are usual for it."""
+
+
+class Watched(NamedTuple):
+    """A column of the rows."""
+
+    name: str
+    type: Hashable
+    column: slice
+    """Its elements in the block of its type."""
+    usual: float
+    """The magnitude that is usual for it, by what its FMU declares."""
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diverging:
+    """An output that has grown without end."""
+
+    name: str
+    unit: str
+    time: float
+    """In s: from when on."""
+    factor: float
+    """By which its range has grown in each such time:"""
+    period: float
+    """In s."""
+    usual: float
+    """The magnitude that is usual for it."""
+    largest: float
+    """Its largest magnitude."""
+
+    def text(self, others: int = 0) -> str:
+        """A warning.
+
+        Parameters
+        ----------
+        others : int
+            How many outputs diverge besides.
+        """
+        unit = f" {self.unit}" if self.unit else ""
+        more = {0: "", 1: "; 1 other output does likewise"}.get(
+            others, f"; {others} other outputs do likewise"
+        )
+        return (
+            f"the output '{self.name}' grows from t = {self.time:.6g} s to the end of the run, by a factor of about "
+            f"{self.factor:.3g} in each {self.period:.3g} s, and reaches {self.largest:.3g}{unit}; by its nominal value, "
+            f"limits and start value {self.usual:.3g}{unit} is usual{more}. Either the model itself is unstable, or the "
+            "coupling is with these steps: then smaller steps (--check-step halves them) end the growth. "
+            "`fmimaster stability` computes the largest stable step size"
+        )
+
+
+@dataclass(slots=True)
+class _Windows:
+    """The columns of one type."""
+
+    columns: tuple[Watched, ...]
+    elements: NDArray[np.intp]
+    """Of the block, shape (n,)."""
+    owner: NDArray[np.intp]
+    """Of each element the index of its column."""
+    rows: int = LEAST_ROWS
+    """Of a window."""
+    filled: int = 0
+    """Rows of the last window."""
+    times: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    """Start of each window in s."""
+    high: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    low: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    """Shape (windows, n). The last row of the window before counts, too."""
+    first: NDArray[np.float64] | None = None
+    """Magnitudes in the first row."""
+    last: NDArray[np.float64] | None = None
+    """The last row."""
+
+    def look(self, times: NDArray[np.float64], block: NDArray[Any]) -> None:
+        values = np.asarray(block[:, self.elements], float)
+        before = values[0] if self.last is None else self.last
+        if self.first is None:
+            self.first = np.abs(values[0])
+            self.high = self.low = np.empty((0, values.shape[1]))
+            self.filled = self.rows  # the first row opens a window
+        self.last = values[-1].copy()
+        self._make_room(len(times))
+        # the first rows may belong to the window that is open
+        opened = np.arange(self.rows - self.filled, len(times), self.rows)
+        starts = opened if self.filled == self.rows else np.concatenate([[0], opened])
+        high = np.maximum.reduceat(values, starts, axis=0)
+        low = np.minimum.reduceat(values, starts, axis=0)
+        rows_before = np.where((starts > 0)[:, None], values[starts - 1], before)
+        high, low = np.maximum(high, rows_before), np.minimum(low, rows_before)
+        if self.filled < self.rows:
+            self.high[-1] = np.maximum(self.high[-1], high[0])
+            self.low[-1] = np.minimum(self.low[-1], low[0])
+            high, low = high[1:], low[1:]
+        self.high, self.low = np.concatenate([self.high, high]), np.concatenate([self.low, low])
+        self.times = np.concatenate([self.times, times[opened]])
+        self.filled = (self.filled + len(times) - 1) % self.rows + 1
+
+    def _make_room(self, rows: int) -> None:
+        """Put windows together until these rows fit, too."""
+        while len(self.high) + (rows + self.filled - 1) // self.rows > MOST_WINDOWS:
+            n = len(self.high)
+            if n:
+                starts = np.arange(0, n, 2)
+                self.high = np.maximum.reduceat(self.high, starts, axis=0)
+                self.low = np.minimum.reduceat(self.low, starts, axis=0)
+                self.times = self.times[starts]
+                self.filled += self.rows if n % 2 == 0 else 0
+            else:
+                self.filled = 2 * self.rows
+            self.rows *= 2
+
+    def diverging(self) -> list[tuple[float, Diverging]]:
+        """Each column that diverges, with its growth: over the whole run, or over its last half."""
+        n = len(self.high) - (self.filled < self.rows)  # the last one may hold few rows
+        found: dict[int, tuple[float, Diverging]] = {}
+        for begin in (n // 2, 0):
+            if n - begin >= PARTS:
+                found.update(self._diverging(begin, n))
+        return list(found.values())
+
+    def _diverging(self, begin: int, end: int) -> dict[int, tuple[float, Diverging]]:
+        """Index of each column that diverges over these windows."""
+        assert self.first is not None
+        starts = begin + np.arange(PARTS) * (end - begin) // PARTS
+        high = np.maximum.reduceat(self.high[:end], starts, axis=0)
+        low = np.minimum.reduceat(self.low[:end], starts, axis=0)
+        usual = np.array([column.usual for column in self.columns])
+        np.maximum.at(usual, self.owner, self.first)
+        usual = usual[self.owner]
+        largest = np.maximum(np.abs(self.high), np.abs(self.low)).max(axis=0)
+        half, least = PARTS // 2, log(GROWTH)
+        with np.errstate(all="ignore"):  # ranges may be 0, and may overflow
+            width = high - low
+            exponents = np.log(width[1:] / width[:-1])
+            late = exponents[-half:]
+            grows = (
+                (late >= least).all(axis=0)
+                & (late[half // 2 :].sum(axis=0) >= KEPT * late[: half // 2].sum(axis=0))
+                & (width[-1] >= WHOLE_GROWTH * width[0])
+                & (largest > BEYOND * usual)
+            )
+        period = float(self.times[starts[-1]] - self.times[starts[0]]) / (PARTS - 1)
+        found: dict[int, tuple[float, Diverging]] = {}
+        for e in np.flatnonzero(grows).tolist():
+            column, k = self.columns[self.owner[e]], int(self.owner[e])
+            slow = np.flatnonzero(~(exponents[:, e] >= least))
+            since = int(slow[-1]) + 1 if len(slow) else 0
+            growth = float(largest[e] / usual[e])
+            if k not in found or growth > found[k][0]:
+                found[k] = (
+                    growth,
+                    Diverging(
+                        column.name,
+                        column.unit,
+                        float(self.times[starts[since]]),
+                        float(np.exp(late[:, e].mean())),
+                        period,
+                        float(usual[e]),
+                        float(largest[e]),
+                    ),
+                )
+        return found
+
+
+class Growth:
+    """Looks at each block of rows, and knows in the end which outputs have grown without end.
+
+    An output diverges if its range grows from each eighth of the run to the next one in the last half of the run, as an
+    exponential function does (a power of time grows by less and less), and if it exceeds 10 times the largest of its
+    nominal value, its minimum, its maximum and its value at the start. The same over the last half of the run counts, too.
+
+    Parameters
+    ----------
+    columns : sequence of Watched
+
+    Source: fmimaster (docs/multi-rate.md).
+    """
+
+    def __init__(self, columns: Sequence[Watched]) -> None:
+        self._windows: dict[Hashable, _Windows] = {}
+        for kind in dict.fromkeys(column.type for column in columns):
+            chosen = tuple(column for column in columns if column.type == kind)
+            elements = [np.arange(c.column.start, c.column.stop) for c in chosen]
+            owner = np.repeat(np.arange(len(chosen)), [len(e) for e in elements])
+            self._windows[kind] = _Windows(chosen, np.concatenate(elements), owner)
+
+    def look(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> None:
+        """Take up rows."""
+        for kind, windows in self._windows.items():
+            if len(times):
+                windows.look(times, block[kind])
+
+    def diverging(self) -> tuple[Diverging, ...]:
+        """Outputs that have grown without end, the one that has grown most first."""
+        found = [entry for windows in self._windows.values() for entry in windows.diverging()]
+        return tuple(one for _, one in sorted(found, key=lambda entry: (-entry[0], entry[1].name)))
+
+    def hint(self) -> str:
+        """A sentence for the error that a value is not finite, if outputs have grown until then."""
+        found = self.diverging()
+        return f" Until then '{found[0].name}' has grown exponentially." if found else ""
+
+    def warnings(self) -> tuple[str, ...]:
+        """One, if there is such an output."""
+        found = self.diverging()
+        return (found[0].text(len(found) - 1),) if found else ()

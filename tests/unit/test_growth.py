@@ -1,0 +1,158 @@
+"""Outputs that grow without end: which signals are found, and that no others are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from python_fmu import PythonFmu
+
+from fmimaster.errors import AccuracyError, AccuracyWarning, NotANumberError
+from fmimaster.results.growth import Diverging, Growth, Watched
+from fmimaster.simulation import Simulation
+
+Array = NDArray[np.float64]
+TIME = np.linspace(0.0, 10.0, 2001)
+Make = Callable[..., Simulation]
+
+
+def found(values: Array, usual: float = 1.0, blocks: int = 7) -> tuple[Diverging, ...]:
+    """What is found in a column, given in blocks of different sizes."""
+    growth = Growth([Watched("y", "float", slice(0, 1), usual, "m")])
+    time = np.linspace(0.0, 10.0, len(values))
+    ends = np.unique(np.geomspace(1, len(values), blocks).astype(int))
+    for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        growth.look(time[begin:end], {"float": values[begin:end, None]})
+    return growth.diverging()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        0.1 * np.exp(TIME),
+        np.exp(0.7 * TIME) * np.sin(5 * TIME),
+        5.0 + 1e-3 * np.exp(1.5 * TIME) * np.cos(40 * TIME),
+        np.tile([1.0, -1.0], 40) * 1.5 ** np.arange(80),
+        1.2 ** np.arange(40.0),
+    ],
+    ids=["exponential", "oscillation", "around an offset", "alternating", "few rows"],
+)
+def test_exponential_growth_is_found(values: Array) -> None:
+    (one,) = found(values)
+    assert one.largest == np.abs(values).max()
+
+
+@pytest.mark.parametrize("power", [1, 2, 4, 10])
+def test_a_power_of_time_is_no_divergence(power: int) -> None:
+    assert not found(100.0 * TIME**power)
+    assert not found(100.0 * TIME**power * np.sin(9 * TIME))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        1e6 * np.sin(TIME),
+        1e6 * (1.0 - np.exp(-TIME)),
+        1e3 / (1.0 + np.exp(10.0 - 2.0 * TIME)),
+        np.where(TIME < 9.0, 0.0, 1e6),
+        1e5 * np.exp(-TIME) * np.sin(30 * TIME),
+        np.zeros_like(TIME),
+        5.0 * np.exp(0.1 * TIME),
+        100.0 * np.cumsum(np.sin(50 * TIME) > 0),
+        np.full_like(TIME, 1e9),
+    ],
+    ids=["sine", "settling", "logistic", "step", "decay", "zero", "slow", "stairs", "constant"],
+)
+def test_a_signal_that_does_not_grow_without_end_is_none(values: Array) -> None:
+    assert not found(values)
+
+
+def test_growth_that_stays_usual_is_none() -> None:
+    values = 1e-3 * np.exp(TIME)
+    assert not found(values, usual=10.0)
+    assert not found(values + 50.0)
+    assert found(values, usual=1e-3)
+
+
+def test_growth_is_told_with_its_start_and_its_factor() -> None:
+    values = np.exp(2.0 * (TIME - 4.0)) - np.exp(-8.0)
+    (one,) = found(values)
+    assert one.time == 0.0
+    assert one.factor == pytest.approx(np.exp(2.0 * one.period), rel=0.2)
+    assert "the output 'y' grows from t = " in one.text()
+    assert "2 other outputs do likewise" in one.text(2)
+
+
+def test_growth_that_begins_in_the_last_half_is_found() -> None:
+    values = np.exp(2.0 * np.maximum(TIME - 6.0, 0.0)) * np.sin(20.0 * TIME)
+    (one,) = found(values)
+    assert one.time == pytest.approx(6.0, abs=0.7)
+
+
+def test_how_rows_are_handed_on_does_not_matter() -> None:
+    values = np.exp(0.7 * TIME) * np.sin(5 * TIME)
+    assert found(values, blocks=2) == found(values, blocks=2) != ()
+    (few,), (many,) = found(values, blocks=2), found(values, blocks=500)
+    assert few.largest == many.largest
+    assert few.factor == pytest.approx(many.factor, rel=0.2)
+
+
+# In a run ----------------------------------------------------------------------------------------------------------------
+
+
+def pair(gain: float) -> dict[str, PythonFmu]:
+    """x' = a y and y' = -b x, the exact oscillation of which Jacobi's coupling makes a growing one."""
+
+    def unit(rate: float, x: float) -> PythonFmu:
+        def step(v: Any, h: float) -> None:
+            v.x += h * rate * v.u
+
+        return PythonFmu(
+            inputs={"u": 0.0}, states={"x": x}, outputs={"x": lambda v: v.x}, step=step
+        )
+
+    return {"a": unit(gain, 1.0), "b": unit(-gain, 0.0)}
+
+
+COUPLED = ["a.x -> b.u", "b.x -> a.u"]
+
+
+def test_a_coupling_that_is_unstable_with_these_steps_is_warned_of(simulation: Make) -> None:
+    run = simulation(pair(10.0), COUPLED, step_size=0.1, stop_time=10)
+    with pytest.warns(AccuracyWarning, match=r"the output '[ab]\.x' grows from t = .*--check-step"):
+        results = run.run()
+    assert results.statistics.diverging == ("a.x", "b.x")
+    assert any("grows from t" in text for text in results.statistics.warnings)
+
+
+def test_it_is_an_error_where_results_shall_be_accurate(simulation: Make) -> None:
+    run = simulation(pair(10.0), COUPLED, step_size=0.1, stop_time=10, strict=True)
+    with pytest.raises(AccuracyError, match=r"grows from t"):
+        run.run()
+
+
+def test_short_steps_give_no_warning(simulation: Make) -> None:
+    results = simulation(pair(10.0), COUPLED, step_size=1e-3, stop_time=2).run()
+    assert not results.statistics.diverging
+
+
+def test_an_infinite_value_is_told_with_the_growth_before(simulation: Make) -> None:
+    run = simulation(pair(1e3), COUPLED, step_size=1, stop_time=200)
+    with pytest.raises(
+        NotANumberError, match=r"Until then 'a\.x' has grown exponentially"
+    ) as error:
+        run.run()
+    assert error.value.results is not None
+    assert error.value.results.statistics.diverging == ("a.x", "b.x")
+
+
+def test_half_the_step_shows_what_the_steps_cost(simulation: Make) -> None:
+    """Of the explicit Euler method for an oscillation."""
+    differences = simulation(pair(1.0), COUPLED, step_size=0.01, stop_time=1).check_step()
+    worst = differences.differences()[0]
+    # half the error of the longer steps, which is h / 2 of the amplitude at t = 1 s
+    assert worst.largest == pytest.approx(0.01 / 4 * np.sin(1.0), rel=0.01)
+    assert worst.time == 1.0
