@@ -196,6 +196,7 @@ class QuarterCarDemo:
         """Run all rows and schemes."""
         # matplotlib is slow to import
         from fmimaster.demos import quarter_car_runs as runs
+        from fmimaster.demos import quarter_car_schemes as schemes
         from fmimaster.demos.quarter_car_figures import write_figures
 
         version = stage.version or self.versions[0]
@@ -204,11 +205,11 @@ class QuarterCarDemo:
         stage.print(
             [("Other schemes, with as many steps of each FMU as with a constant step of 1 ms.",)]
         )
-        stage.print(runs.schemes_table(runs.run_schemes(runs.SCHEMES, version)))
+        stage.print(schemes.schemes_table(schemes.run_schemes(schemes.SCHEMES, version)))
         stage.print([("The same with the Runge-Kutta method inside the FMUs instead of Euler's.",)])
-        few = [scheme for scheme in runs.SCHEMES if scheme.is_efficient]
-        precision = runs.run_schemes(few, version, runs.STEPS_OF_DIAGRAM, runs.RUNGE_KUTTA)
-        stage.print(runs.schemes_table(precision))
+        few = [scheme for scheme in schemes.SCHEMES if scheme.is_drawn]
+        precision = schemes.run_schemes(few, version, schemes.STEPS_OF_DIAGRAM, schemes.RUNGE_KUTTA)
+        stage.print(schemes.schemes_table(precision))
         shown = rows[runs.SHOWN].results
         file = stage.folder / f"{self.name}.csv"
         write_csv(shown, file)

@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from fmimaster.demos.quarter_car import BOND
-from fmimaster.demos.quarter_car_runs import CASES, CONSTANT, ECCO, CarRun, Row, Scheme
+from fmimaster.demos.quarter_car_runs import CASES, CONSTANT, ECCO, CarRun, Row
+from fmimaster.demos.quarter_car_schemes import Scheme
 from fmimaster.results.plot import save_figure
 
 _TEXT = 8.0

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from fmimaster.algorithms import LINEAR as INTERPOLATED
-from fmimaster.algorithms import GaussSeidel, Jacobi, Refreshed, Waveform
+from fmimaster.algorithms import Jacobi
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.control.estimators import (
-    EnergyDoubling,
-    Estimator,
-    PowerResidual,
     PredictorCorrector,
 )
 from fmimaster.control.pid import PID
@@ -27,7 +23,6 @@ from fmimaster.demos.quarter_car import (
     Vector,
     measures,
 )
-from fmimaster.program.polynomial import LINE, MIDPOINT, NEPCE, QUADRATIC
 from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
@@ -93,11 +88,8 @@ class CarRun:
 
     results: Results
     measures: Measures
-
-    @property
-    def do_steps(self) -> int:
-        """Steps of each FMU, with those that were done again."""
-        return max(instance.calls for instance in self.results.statistics.instances)
+    do_steps: int
+    """Steps of each FMU, with those that were done again."""
 
 
 def run_case(
@@ -118,11 +110,15 @@ def run_case(
         sequence=sequence,
         step_size=step_size,
     ).run()
-    return CarRun(results, measures(results, _exact(case)))
+    return CarRun(results, measures(results, exact_power(case)), _do_steps(results))
+
+
+def _do_steps(results: Results) -> int:
+    return max(instance.calls for instance in results.statistics.instances)
 
 
 @cache
-def _exact(case: Case) -> Callable[[Vector], Vector]:
+def exact_power(case: Case) -> Callable[[Vector], Vector]:
     return case.car.power(case.split)
 
 
@@ -205,183 +201,28 @@ def paper_table(runs: Mapping[Row, CarRun]) -> list[tuple[str, ...]]:
     return rows
 
 
-# Other schemes --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Scheme:
-    """How inputs go on over a step, with step sizes by ECCO.
-
-    Parameters
-    ----------
-    name : str
-    needs : str
-        What the FMUs must be able to do: D take inputs that change over a step, F follow inputs in Event Mode, R restore
-        their state.
-    tolerances : mapping
-        Case → tolerance of the power bond for a mean step of 1 ms, or for the same number of steps of the FMUs. Without
-        them steps are constant.
-    algorithm : Algorithm
-    degree : int
-        Of extrapolation: by how much the tolerance is to change with the step.
-    sequence : of names
-        In which the FMUs step, if not all at once.
-    estimator : Estimator
-        Of the energy error.
-    """
-
-    name: str
-    needs: str
-    tolerances: Mapping[str, float] = field(default_factory=dict)
-    algorithm: Algorithm = field(default_factory=Jacobi)
-    degree: int = 0
-    sequence: tuple[str, ...] | None = None
-    estimator: Estimator = field(default_factory=PowerResidual)
-
-    @property
-    def is_efficient(self) -> bool:
-        """Whether it repeats no steps; the others do not pay at equal cost."""
-        return "R" not in self.needs
-
-    def run(self, case: Case, version: str, step: float = COMMON, solver: int = 0) -> CarRun:
-        """Simulate a case with about this mean step in s."""
-        tolerance = 1.0
-        rule: StepRule[Any] = FixedStep(step)
-        if self.tolerances:
-            # the energy error of a step grows with this power of its length
-            tolerance = self.tolerances[case.name] * (step / COMMON) ** (self.degree + 2)
-            rule = PID(LARGEST, smallest=SMALLEST, estimators=(self.estimator,))
-        return run_case(
-            case,
-            version,
-            rule,
-            tolerance=tolerance,
-            algorithm=self.algorithm,
-            sequence=self.sequence,
-            solver=solver,
-        )
-
-
-def _tolerances(*values: float) -> dict[str, float]:
-    return dict(zip(CASES, values, strict=True))
-
-
-SCHEMES = (
-    Scheme("held, constant step", ""),
-    Scheme("held (ECCO as published)", "", _tolerances(2.8e-6, 7.5e-6, 9.1e-7, 2.3e-5)),
-    Scheme(
-        "held, refreshed", "F", _tolerances(2.86e-6, 7.6e-6, 8.2e-7, 2.2e-5), Refreshed(Jacobi())
-    ),
-    Scheme("NEPCE, damped", "", _tolerances(3.28e-6, 9e-6, 7.99e-7, 2.3e-5), Jacobi(NEPCE)),
-    Scheme("midpoint", "", _tolerances(1.37e-6, 3.72e-6, 4.5e-7, 1.41e-5), Jacobi(MIDPOINT)),
-    Scheme(
-        "midpoint, refreshed",
-        "F",
-        _tolerances(1.41e-6, 3.8e-6, 4.1e-7, 1.2e-5),
-        Refreshed(Jacobi(MIDPOINT)),
-    ),
-    Scheme("linear", "D", _tolerances(3e-8, 2.96e-7, 1.8e-8, 1.55e-6), Jacobi(LINE), 1),
-    Scheme(
-        "linear, refreshed",
-        "D, F",
-        _tolerances(2.06e-8, 2.85e-7, 1.77e-8, 9.2e-7),
-        Refreshed(Jacobi(LINE)),
-        1,
-    ),
-    Scheme(
-        "quadratic, refreshed",
-        "D, F",
-        _tolerances(1.64e-9, 2.2e-8, 1.25e-9, 1.73e-7),
-        Refreshed(Jacobi(QUADRATIC)),
-        2,
-    ),
-    Scheme(
-        "linear, one corrector",
-        "D, R",
-        _tolerances(1.6e-8, 5.33e-8, 1.11e-7, 3.34e-6),
-        Waveform(Jacobi(LINE)),
-        1,
-    ),
-    Scheme(
-        "held, step doubling",
-        "R",
-        _tolerances(1.37e-6, 2.94e-6, 1.23e-5, 5.71e-5),
-        estimator=EnergyDoubling(),
-    ),
-    Scheme(
-        "linear, refreshed, step doubling",
-        "D, F, R",
-        _tolerances(2.24e-8, 1.63e-7, 1.01e-7, 1.22e-6),
-        Refreshed(Jacobi(LINE)),
-        1,
-        estimator=EnergyDoubling(),
-    ),
-    Scheme(
-        "Gauss-Seidel, linear",
-        "D",
-        _tolerances(8.11e-9, 3.31e-8, 5.53e-9, 5.85e-7),
-        GaussSeidel(LINE, mode=INTERPOLATED),
-        1,
-        ("wheel", "chassis"),
-    ),
-)
-"""At equal cost: as many steps of each FMU as with a constant step of 1 ms."""
-
-
-def schemes_table(
-    runs: Mapping[tuple[Scheme, str], Sequence[CarRun]],
-) -> list[tuple[str, ...]]:
-    """The rows of the table with its header: power error, residual energy and steps of each FMU, by case; of first runs."""
-    rows = [("scheme", "needs", *(t for name in CASES for t in (f"{name}: W", "J", "steps")))]
-    for scheme in dict.fromkeys(scheme for scheme, _ in runs):
-        cells = list[str]()
-        for name in CASES:
-            run = runs[scheme, name][0]
-            m = run.measures
-            cells += [f"{m.power_error:.3f}", f"{m.residual_energy:.3f}", str(run.do_steps)]
-        rows.append((scheme.name, scheme.needs, *cells))
-    return rows
-
-
-VERSIONS = ("mixed", "fmi2", "fmi3")
-"""FMI versions of the FMUs. Mixed: 2.0, and 3.0 for schemes that need its Event Mode."""
 STEPS_OF_FIGURE_4 = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2)
 """[s]"""
-STEPS_OF_DIAGRAM = (COMMON, 2 * COMMON, 4 * COMMON)
-"""[s] Mean steps, roughly; the first ones are those of the table."""
-RUNGE_KUTTA = 1
-"""As parameter of the FMUs."""
 
 
 def run_rows(version: str) -> dict[Row, CarRun]:
     """All rows of the tables."""
-    return {row: row.run(_version(version)) for row in ROWS}
+    return {row: row.run(fmi_version(version)) for row in ROWS}
 
 
 def run_over_step(version: str) -> dict[str, list[CarRun]]:
     """Both linear cases with constant steps, as in figure 4."""
     return {
         name: [
-            run_case(CASES[name], _version(version), FixedStep(step)) for step in STEPS_OF_FIGURE_4
+            run_case(CASES[name], fmi_version(version), FixedStep(step))
+            for step in STEPS_OF_FIGURE_4
         ]
         for name in ("lin A", "lin B")
     }
 
 
-def run_schemes(
-    schemes: Sequence[Scheme], version: str, steps: Sequence[float] = (COMMON,), solver: int = 0
-) -> dict[tuple[Scheme, str], list[CarRun]]:
-    """Schemes in all cases, each with about these mean steps in s."""
-    return {
-        (scheme, case.name): [
-            scheme.run(case, _version(version, scheme.needs), step, solver) for step in steps
-        ]
-        for scheme in schemes
-        for case in CASES.values()
-    }
-
-
-def _version(version: str, needs: str = "") -> str:
+def fmi_version(version: str, needs: str = "") -> str:
+    """The FMI version of the FMUs of a run with these needs; of ``"mixed"`` 3.0 if its Event Mode is needed, or else 2.0."""
     if version == "mixed":
         return "fmi3" if "F" in needs else "fmi2"
     return version
