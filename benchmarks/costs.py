@@ -20,6 +20,7 @@ from systems import ring
 from fmimaster import Simulation, reference_path
 from fmimaster.algorithms import Jacobi
 from fmimaster.control.grid import Grid
+from fmimaster.control.pid import PID
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import Ramp
 from fmimaster.control.step_rule import FixedStep
@@ -110,6 +111,25 @@ def save_and_restore(repetitions: int, part: int, fmi: int) -> Cost:
     value = 1 + (b - a) / (a / 2)  # one saving and restoring, over one of the two steps
     remark = f"two coupled; CPU time; {(b - a) / system.steps / 2 * 1e9:.0f} ns per instance"
     return Cost(f"save and restore around every step, FMI {fmi}.0", "x", 1.5, value, remark)
+
+
+def controlled(repetitions: int, reject_above: float | None, goal: float) -> Cost:
+    """ECCO on the linear quarter car in split A, beside what its FMUs take, per communication step."""
+    run = Simulation(
+        reference_path("systems/quarter-car-a-fmi2.ssp"),
+        step_size=replace(PID.ecco("0.01", smallest="0.0001"), reject_above=reject_above),
+        backend=Backend.NATIVE,
+    )
+
+    def per_step() -> float:
+        told = run.run().statistics
+        assert told is not None
+        return (told.seconds - sum(i.seconds for i in told.instances)) / told.steps
+
+    (value,) = medians(repetitions, per_step)
+    what = "ECCO" if reject_above is None else "ECCO with saved states, which rejects steps"
+    remark = "quarter car, 2 FMUs, one power bond; beside the FMUs' time"
+    return Cost(f"{what}, per step", "us", goal, value * 1e6, remark)
 
 
 def predicting(repetitions: int) -> Cost:
@@ -237,6 +257,8 @@ def all_costs(repetitions: int, part: int) -> list[Cost]:
     return [
         controller(repetitions, part),
         predicting(repetitions),
+        controlled(repetitions, None, 3.0),
+        controlled(repetitions, 1.0, 6.0),
         *(save_and_restore(repetitions, part, fmi) for fmi in (2, 3)),
         *(loading(repetitions, fmi) for fmi in (2, 3)),
         memory(),
