@@ -45,9 +45,10 @@ class Acceptance:
         self._names = loop.names
         self._changes = changes
         self._events = events
+        self._rejects = rule.rejects
         self._decides_after = rule.grid(loop.state.memory) is None and not rule.rejects
-        self._reader = ErrorReader(loop.plan, loop.executor.store, rule)
-        self.errors = self._reader.read_finite
+        self.reader = ErrorReader(loop.plan, loop.executor.store, rule)
+        self.errors = self.reader.read_finite
         """The errors of a step that is accepted, by the time in s of its end."""
         self._size = loop.base.ticks(rule.exact_size) / loop.base.resolution
 
@@ -146,31 +147,40 @@ class Acceptance:
     ) -> Retry | None:
         """Call the rule; the length with which it tries the step again."""
         s, rule, now = self._state, self._rule, self._state.time.seconds
-        if not rule.rejects:
+        if not self._rejects:
             return None
-        errors = self._measured(goal, changed, outcome)
+        errors, largest = self._measured(goal, changed, outcome)
         s.memory, again = rule.decide(s.memory, s.time, length, errors)
         if again is None:
-            if outcome.stopped is None:
+            if largest == inf and outcome.stopped is None:
                 self.errors(now + length)
             return None
         if not now + again > now or s.tries >= MOST_TRIES:  # NaN, too
             if outcome.stopped is not None:  # its own error says more
                 return None
-            raise too_short(now, again, s.tries + 1, max(e.error for e in errors))
+            raise too_short(now, again, s.tries + 1, largest)
         return Retry(again, rule.rejection)
 
-    def _measured(self, goal: Goal, changed: tuple[str, ...], outcome: Outcome) -> list[Measured]:
-        """The errors of a step that was tried; infinite for NaN, and where there is none because the step failed."""
+    def _measured(
+        self, goal: Goal, changed: tuple[str, ...], outcome: Outcome
+    ) -> tuple[list[Measured], float]:
+        """The errors of a step that was tried, and the largest; infinite for NaN, and where there is none because the step
+        failed."""
         if outcome.stopped is not None:
-            return [Measured(inf)] * max(len(self._rule.estimators), 1)
-        found = self._reader.read() or [Measured(self._rule.error(self.context(goal, changed)))]
-        return [m._replace(error=inf) if isnan(m.error) else m for m in found]
+            return [Measured(inf)] * max(len(self._rule.estimators), 1), inf
+        found = self.reader.read() or [Measured(self._rule.error(self.context(goal, changed)))]
+        largest = 0.0
+        for error, _ in found:
+            if not error <= largest:
+                largest = error if error < inf else inf  # NaN, too
+        if largest == inf:
+            found = [m._replace(error=inf) if isnan(m.error) else m for m in found]
+        return found, largest
 
     def _halved(self, length: float, outcome: Outcome) -> Retry | None:
         """Half the length for an iteration that did not converge, unless the rule has decided on it."""
         stopped, now = outcome.stopped, self._state.time.seconds
-        if self._rule.rejects or stopped is None or stopped.reason is not Reason.NOT_CONVERGED:
+        if self._rejects or stopped is None or stopped.reason is not Reason.NOT_CONVERGED:
             return None
         if self._state.tries >= MOST_HALVINGS or not now + length / 2 > now:
             return None

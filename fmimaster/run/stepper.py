@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,9 +61,10 @@ class Stepper:
             self._grid is None
             and self._only is not None
             and loop.clock is None
-            and not (has_event_mode or programs.undoes or changes.inputs or rule.rejects)
+            and not (has_event_mode or changes.inputs)
+            and (not programs.undoes or (rule.rejects and len(rule.estimators) > 0))
         )
-        """Whether nothing but the rule, the stop time and imposed points can limit a step, and no step is undone."""
+        """Whether nothing but the rule, the stop time and imposed points can limit a step."""
 
     def begin(self) -> bool:
         """Look at what belongs to the start, after all instances were initialized; whether an FMU ends the run there."""
@@ -94,7 +96,9 @@ class Stepper:
                     continue
             else:
                 s.time = max(s.time, goal.end)
-            happened, ends = outcome is not None, outcome is not None and outcome.terminate
+            ends = outcome is not None and outcome.terminate
+            # an attempt that may be undone has an outcome in any case
+            happened = outcome is not None and (ends or not self._programs.undoes)
             if self._may_have_events and not ends:
                 requests = () if outcome is None else outcome.event_requests
                 there_was_one, ends = self.events.happen(goal.fire, requests)
@@ -141,8 +145,9 @@ class Stepper:
             between = grid.seconds_between(goal.end, last, self._executor.rows.capacity)
             if len(between):
                 return self._stretch(goal, grid, between)
-        if self._is_alone and not s.timeline.points:
-            return self._steps_of_rule(goal, until, program)
+        if self._is_alone and s.retry is None and not s.timeline.points:
+            steps = self._steps_of_rule if not self._programs.undoes else self._tried_steps_of_rule
+            return steps(goal, until, program)
         s.attempts += 1
         if self._programs.undoes:
             return goal, self._executor.run(program, begin, goal.end.seconds)
@@ -175,6 +180,50 @@ class Stepper:
                 memory, _ = decide(memory, now, previous, errors(end))
                 add(begin, end, goal.cause)
                 now = goal.end
+                noted += 1
+                goal = of_rule(now, memory, until)
+        finally:
+            s.time, s.memory, s.previous = now, memory, previous
+            s.steps += noted
+            s.attempts += noted + 1
+
+    def _tried_steps_of_rule(
+        self, goal: Goal, until: Instant, program: Program
+    ) -> tuple[Goal, Outcome]:
+        """The same with a rule that rejects: up to a step in which anything happens, or that the rule tries again.
+
+        The last one is not yet committed. The rule is asked about it once more: it is pure.
+        """
+        s, commit, decide, of_rule = (
+            self.state,
+            self._programs.commit,
+            self._rule.decide,
+            self._goals.of_rule,
+        )
+        run, add, read = self._executor.run, s.step_log.add, self._acceptance.reader.read
+        now, memory, previous, last = s.time, s.memory, s.previous, until.seconds
+        noted = 0
+        try:
+            while True:
+                begin, end = now.seconds, goal.end.seconds
+                outcome = run(program, begin, end)
+                if (
+                    outcome != (end, False, None, ())
+                    or noted == OFTEN - 1
+                    or end == last
+                    or s.asked
+                ):
+                    return goal, outcome
+                errors = read()
+                for error, _ in errors:
+                    if not error < inf:  # NaN, too
+                        return goal, outcome
+                decided, again = decide(memory, now, end - begin, errors)
+                if again is not None:
+                    return goal, outcome
+                run(commit, end, end)
+                add(begin, end, goal.cause)
+                now, memory, previous = goal.end, decided, end - begin
                 noted += 1
                 goal = of_rule(now, memory, until)
         finally:
