@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import Outcome
 
-from fmimaster import reference_path
+from fmimaster import Polynomial, reference_path
+from fmimaster.commands.settings import polynomial_words
 
 Run = Callable[..., Outcome]
 
@@ -69,3 +70,21 @@ def test_inputs_that_cannot_be_understood_are_refused(
     outcome = run("plan", car, *options)
     assert outcome.status != 0
     assert message in outcome.error
+
+
+@pytest.mark.parametrize(
+    ("polynomial", "words"),
+    [
+        (Polynomial(2, 0), "linear"),
+        (Polynomial(4, 0), "4,0"),
+        (Polynomial(1, 0, compensation=0.8), "1,0:compensation=0.8"),
+        (Polynomial(2, 1, mean=True), "2,1:mean=true"),
+        (Polynomial(2, 0, sub_steps=4), "2,0:sub_steps=4"),
+    ],
+    ids=str,
+)
+def test_a_polynomial_is_said_as_it_is_taken(
+    run: Run, car: Path, polynomial: Polynomial, words: str
+) -> None:
+    assert polynomial_words(polynomial) == words
+    assert run("plan", car, "--inputs", words).status == 0

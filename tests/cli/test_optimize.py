@@ -45,9 +45,9 @@ def test_the_page_has_the_sequence_and_the_options_and_the_copy_sets_it(
 
 def test_the_options_have_the_settings_of_the_algorithm(optimize: Callable[..., Outcome]) -> None:
     found = json.loads(
-        optimize("--json", "--mode", "lin:sub_steps=7", "--inputs", "2,0", "--verify", "0").out
+        optimize("--json", "--mode", "lin:sub_steps=7", "--inputs", "linear", "--verify", "0").out
     )
-    words = ["--algorithm", "gauss-seidel", "--mode", "lin:sub_steps=7", "--inputs", "2,0"]
+    words = ["--algorithm", "gauss-seidel", "--mode", "lin:sub_steps=7", "--inputs", "linear"]
     assert found["options"][:-1] == [*words, "--sequence"]
 
 
