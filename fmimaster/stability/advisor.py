@@ -26,6 +26,9 @@ _RATIO = 1.4
 _FINE, _FINELY = 1.05, 3.0
 """Below the limit smaller steps are tried, with a smaller ratio: a range of unstable steps can be narrow."""
 
+_MOST_COMPONENTS = 20
+"""A system with more takes long: its map has a column for each state and output of all FMUs."""
+
 _PRECISION = 1e-6
 """Relative distance of the largest stable step from one that is unstable."""
 
@@ -96,6 +99,8 @@ class Advisor:
         Communication step size of the settings in s; the largest one if it varies.
     start : float
         Time in s of the point.
+    components : int
+        How many there are.
 
     Raises
     ------
@@ -123,7 +128,7 @@ class Advisor:
             later = replace(settings, stop_time=needed)
         self._experiments = Experiments(later, at)
         self.start = self._experiments.start
-        n = len(prepared.plan.instances)
+        self.components = n = len(prepared.plan.instances)
         self._responses = [Responses(self._experiments, i) for i in range(n)]
         self._spectra: dict[float, Spectrum] = {}
         self._fmus: dict[float, tuple[FmuFacts, ...]] = {}
@@ -254,7 +259,8 @@ class Advisor:
 def largest_stable_step(settings: Settings) -> float | None:
     """The largest communication step in s at which a system is stable near its start; None if it cannot be had.
 
-    It cannot be had if an FMU fails or is far from linear there, or if no unstable step was found.
+    It cannot be had if an FMU fails or is far from linear there, if no unstable step was found, or if there are more than
+    20 components, which would take long.
 
     See Also
     --------
@@ -262,6 +268,8 @@ def largest_stable_step(settings: Settings) -> float | None:
     """
     try:
         with Advisor(settings) as advisor:
+            if advisor.components > _MOST_COMPONENTS:
+                return None
             step = advisor.limit().step
             return step if step is not None and advisor.is_reliable(step) else None
     except FmimasterError:

@@ -29,14 +29,15 @@ from fmimaster.program.instructions import (
 )
 from fmimaster.session.session import Session
 from fmimaster.settings import Settings
+from fmimaster.stability.input_slots import input_groups
 from fmimaster.system.states import State
 
 
 class Experiments:
     """The FMUs of a system at one point of a run, from which each can be stepped alone. A context manager.
 
-    An FMU that can get and set its state is put back to that point before each experiment. If one cannot, the run is
-    repeated up to that point.
+    An FMU that can get and set its state is put back to that point before each experiment. If one cannot, or can do steps
+    of one size only, the run is repeated up to that point.
 
     Parameters
     ----------
@@ -65,8 +66,11 @@ class Experiments:
         try:
             self.prepared = prepare(settings, self._loader)
             self._refuse_nonlinear()
+            # an FMU with steps of one size only is made anew for each size
             self._states = [
-                i.model.capabilities.can_get_and_set_fmu_state for i in self.prepared.plan.instances
+                i.model.capabilities.can_get_and_set_fmu_state
+                and i.model.capabilities.can_handle_variable_communication_step_size
+                for i in self.prepared.plan.instances
             ]
             self._instances: Sequence[Instance] = ()
             self._begin()
@@ -115,7 +119,7 @@ class Experiments:
             session.advance(schedule.instant(at))
         self.start = session.time
         self.executor, self._used = session.executor, set[int]()
-        groups = [(i, g) for i in range(n) for g in self._inputs(i)]
+        groups = [(i, g) for i in range(n) for g in input_groups(plan, i)]
         moves = [Move(i, group) for i, group in groups]
         # the kernel looks at polynomials only after it has seen a FIT
         fits = [Fit(i, 0.0, 1, 0, ()) for i in range(n) if i in programs.polynomial_inputs]
@@ -132,21 +136,11 @@ class Experiments:
         again = self._first + len(plan.instances) + i
         step = (
             *([Save(i, again)] if self._states[i] else []),
-            *(Set(i, group) for group in self._inputs(i)),
+            *(Set(i, group) for group in input_groups(plan, i)),
             Step(i, 1.0),
             *([Get(i, Group.OUTPUTS)] if plan.layout.segments(i, Group.OUTPUTS) else []),
         )
         return Program("back", (Restore(i, self._first + i),)), Program("step", step)
-
-    def _inputs(self, i: int) -> list[Group]:
-        """The groups of inputs that an instance is given before a step."""
-        plan = self.prepared.plan
-        groups = (
-            (Group.CONTINUOUS,)
-            if plan.instances[i].event_mode
-            else (Group.CONTINUOUS, Group.DISCRETE)
-        )
-        return [group for group in groups if (i, group) in plan.routes]
 
     def go_back(self, i: int) -> None:
         """Put an instance back to the point."""
@@ -169,7 +163,7 @@ class Experiments:
             name = self.prepared.plan.instances[i].name
             raise SimulationError(
                 f"'{name}' does not step from t = {begin:.12g} to {end:.12g} s, so that its response to its inputs is not "
-                "known for this step size. Try smaller ones (--to).",
+                "known for this step size. Try smaller ones (--longest).",
                 time=begin,
             )
 

@@ -35,9 +35,10 @@ class InputSlots:
         plan = prepared.plan
         self._i = instance
         self._continuous = _segment(plan, instance, Group.CONTINUOUS)
-        # in Event Mode they change at events only, which are left out
-        has_events = plan.instances[instance].event_mode
-        self._discrete = None if has_events else _segment(plan, instance, Group.DISCRETE)
+        groups = input_groups(plan, instance)
+        self._discrete = (
+            _segment(plan, instance, Group.DISCRETE) if Group.DISCRETE in groups else None
+        )
         self.continuous, self.discrete = map(_slice, (self._continuous, self._discrete))
         self.degree = max(
             (
@@ -96,7 +97,7 @@ class InputSlots:
             Start and size of the step in s.
         """
         n = self.n_continuous * (self.degree + 1)
-        values = store.values[DataType.FLOAT64]
+        values = store.values.get(DataType.FLOAT64, np.zeros(0))
         coefficients = change[:n].reshape(self.degree + 1, self.n_continuous).copy()
         coefficients[0] += present[self.continuous]
         values[self.continuous] = coefficients[0]
@@ -105,6 +106,16 @@ class InputSlots:
         if self.degree > 0:
             powers = size ** np.arange(self.degree + 1)[:, np.newaxis]
             store.courses.put(self._i, Polynomials(coefficients / powers, time))
+
+
+def input_groups(plan: Plan, instance: int) -> list[Group]:
+    """The groups of connected inputs that are set before each step.
+
+    Where Event Mode is used, discrete inputs change at events only, which are left out.
+    """
+    event_mode = plan.instances[instance].event_mode
+    groups = (Group.CONTINUOUS,) if event_mode else (Group.CONTINUOUS, Group.DISCRETE)
+    return [group for group in groups if (instance, group) in plan.routes]
 
 
 def _segment(plan: Plan, instance: int, group: Group) -> Segment | None:

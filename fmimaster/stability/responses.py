@@ -111,7 +111,7 @@ class Responses:
                 inputs.put(store, self._present, sign * change, experiments.start, 1.0)
                 store.courses.degree[self._i] = -1
                 experiments.change_at_once(self._i)
-                found[:, k] += sign * store.values[DataType.FLOAT64][self.outputs] / (2 * change[k])
+                found[:, k] += sign * self._values[self.outputs] / (2 * change[k])
         return found
 
     def partials(
@@ -119,6 +119,11 @@ class Responses:
     ) -> NDArray[np.float64]:
         """Partial derivatives of outputs by inputs; as for :meth:`Experiments.partials`."""
         return self._experiments.partials(self._i, unknowns, knowns, shape)
+
+    @property
+    def _values(self) -> NDArray[np.float64]:
+        """All Float64 values of the run as they are now."""
+        return self._experiments.executor.store.values[DataType.FLOAT64]
 
     def _choose_amplitude(self, size: float) -> None:
         """The largest pulses to which the responses are proportional; the best ones, if there are none."""
@@ -164,7 +169,7 @@ class Responses:
             self.inputs.put(experiments.executor.store, self._present, given, time, size)
             experiments.step(self._i, time, time + size)
             time += size
-            found[step] = experiments.executor.store.values[DataType.FLOAT64][self.outputs]
+            found[step] = self._values[self.outputs]
         self._largest = np.maximum(self._largest, np.max(np.abs(found), axis=0))
         return found
 

@@ -77,6 +77,7 @@ class StepMap:
                 store.values[kind][:] = values
         for i, partials in experiments.executor.store.partials.items():
             store.partials[i][:] = partials
+        self._values = store.values.get(DataType.FLOAT64, np.zeros(0))
         used = sorted({k for fmu in self.models for k in fmu.outputs})
         self._outputs = np.array(used, dtype=np.intp)
         self._signals = np.array([k for _, k in plan.layout.signals.values()], dtype=np.intp)
@@ -96,14 +97,14 @@ class StepMap:
     def _rest(self) -> None:
         """Step until the past that the program uses is there, and keep this point with all changes 0."""
         store = self._executor.store
-        store.values[DataType.FLOAT64][:] = 0.0
+        self._values[:] = 0.0
         store.read[:] = self._start
         self._time = self._start
         for _ in range(self._programs.history + 1):
             self._advance()
         for instance in self._linear:
             instance.put_back(np.zeros_like(instance.states))
-        store.values[DataType.FLOAT64][:] = 0.0
+        self._values[:] = 0.0
         for outputs, _ in (*store.history, *store.buffers):
             outputs.get(DataType.FLOAT64, np.zeros(0))[:] = 0.0
         for given in store.courses.given:
@@ -148,10 +149,10 @@ class StepMap:
     def _remembered(self) -> Iterator[tuple[NDArray[np.float64], Any]]:
         """What the next step uses: outputs now and in the past, signals, and the last values of compensated inputs."""
         store = self._executor.store
-        yield store.values[DataType.FLOAT64], self._outputs
-        yield store.values[DataType.FLOAT64], self._signals
+        yield self._values, self._outputs
+        yield self._values, self._signals
         for outputs, _ in store.history:
-            yield outputs[DataType.FLOAT64], self._outputs
+            yield outputs.get(DataType.FLOAT64, self._values), self._outputs
         for given, since in zip(store.courses.given, store.courses.given_from, strict=True):
             known = np.flatnonzero(np.isfinite(since).any(axis=1))
             yield given, (known, np.nanargmax(since[known], axis=1))

@@ -256,10 +256,15 @@ def test_two_half_steps_are_the_square_of_one(tmp_path: Path) -> None:
     assert twice == pytest.approx(once**2, rel=1e-9)
 
 
-def test_fmus_that_cannot_restore_their_state_are_run_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "capability", ["canGetAndSetFMUState", "canHandleVariableCommunicationStepSize"]
+)
+def test_fmus_that_cannot_restore_their_state_are_run_again(
+    tmp_path: Path, capability: str
+) -> None:
     system = two_masses(tmp_path)
     for name in ("1", "2"):
-        unable = {"canGetAndSetFMUState": "false"}
+        unable = {capability: "false"}
         edited_fmu(tmp_path / f"{name}.fmu", tmp_path / f"{name}u.fmu", capabilities=unable)
         (tmp_path / f"{name}u.fmu").replace(tmp_path / f"{name}.fmu")
     assert radius(system, 1e-3) == pytest.approx(0.99923270, abs=1e-7)
