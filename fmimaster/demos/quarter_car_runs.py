@@ -222,7 +222,7 @@ def run_over_step(version: str) -> dict[str, list[CarRun]]:
 
 
 def fmi_version(version: str, needs: str = "") -> str:
-    """The FMI version of the FMUs of a run with these needs; of ``"mixed"`` 3.0 if its Event Mode is needed, or else 2.0."""
+    """The FMI version of the FMUs; of ``"mixed"`` 3.0 if Event Mode is among the needs, or else 2.0."""
     if version == "mixed":
         return "fmi3" if "F" in needs else "fmi2"
     return version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pytest import approx
+from scipy.integrate import solve_ivp
 
 from fmimaster import (
     LINE,
@@ -207,3 +209,76 @@ def test_the_chain_of_two_bonds_with_linear_refreshed_inputs() -> None:
     # four decimals are given
     assert [a.residual_energy, b.residual_energy] == approx([0.0007, -0.0024], abs=5.1e-5)
     assert [a.mean_power, b.mean_power] == approx([-0.0017, -2.5076], abs=1.1e-4)
+
+
+# Held out -------------------------------------------------------------------------------------------------------------
+
+OTHER = QuarterCar(mc=300.0, mw=30.0, kc=20e3, kw=120e3, dc=800.0, nd=1.0, stop=1.0)
+"""An exponent of 2/3."""
+BUMP, LENGTH = 0.08, 0.25  # [m], [s]
+
+
+def road(time: Any) -> Any:
+    """A bump from 0 s on; smooth where it starts and ends."""
+    return np.where(time < LENGTH, BUMP / 2 * (1.0 - np.cos(2 * np.pi * time / LENGTH)), 0.0)
+
+
+@cache
+def bump_power(split: str) -> Any:
+    """The exact power between both halves, as a function of time."""
+    solved = solve_ivp(
+        lambda t, x: replace(OTHER, road=float(road(t))).rates(x),
+        (0.0, OTHER.stop),
+        np.zeros(4),
+        method="DOP853",
+        dense_output=True,
+        max_step=0.01,  # it must see the bump
+        rtol=1e-10,
+        atol=1e-12,
+    )
+    velocity = {"a": 1, "b": 3}[split]
+    return lambda times: OTHER.force(solved.sol(times)) * solved.sol(times)[velocity]
+
+
+@pytest.mark.parametrize("split", ["a", "b"])
+def test_other_parameters_and_a_road_bump(split: str, tmp_path: Path) -> None:
+    """energy.md 9.7: the error is of order 1 in the step, and ECCO makes it smaller at the same cost."""
+    times = np.linspace(0.0, OTHER.stop, 4001)
+    table = tmp_path / "road.csv"
+    np.savetxt(
+        table,
+        np.transpose([times, road(times)]),
+        delimiter=",",
+        header="time,wheel.road",
+        comments="",
+    )
+    damper = "wheel" if split == "a" else "chassis"
+    values = {
+        "chassis.mc": OTHER.mc,
+        "wheel.mw": OTHER.mw,
+        "wheel.kw": OTHER.kw,
+        **{f"{damper}.{name}": getattr(OTHER, name) for name in ("kc", "dc", "nd")},
+    }
+
+    def error(step_size: Any, **settings: Any) -> Measures:
+        results = run(
+            split,
+            version="fmi2",
+            stop_time=OTHER.stop,
+            step_size=step_size,
+            start_values=values,
+            input_file=table,
+            inputs={
+                "wheel.road": LINE
+            },  # a power bond does not see the error of an input that is held
+            **settings,
+        )
+        return measures(results, bump_power(split))
+
+    coarse, fine = error(2e-3), error(1e-3)
+    assert coarse.power_error / fine.power_error == approx(2.0, rel=0.15)
+    tolerance = {"a": 1.6e-5, "b": 1.4e-5}[split]
+    controlled = error(PID.ecco(1e-2, smallest=1e-4), bond_tolerance=tolerance)
+    assert controlled.steps <= fine.steps
+    assert controlled.power_error < fine.power_error
+    assert controlled.residual_energy < fine.residual_energy
