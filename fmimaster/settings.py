@@ -33,7 +33,7 @@ class Settings:
     Parameters
     ----------
     system : SystemDescription, SystemBuilder or path
-        A path to an FMU, an SSP archive, an SSD file, or a folder with one of them unpacked.
+        A path to an FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked.
     algorithm : Algorithm
         If left out: Jacobi with inputs that follow the outputs (``ADAPTIVE``) where an event clock fires events, because a
         held input makes events late; else Jacobi with held inputs.

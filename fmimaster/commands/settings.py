@@ -41,7 +41,11 @@ _INPUT_SETTINGS = ("held", "mean", "compensation", "sub_steps")
 def add_arguments(parser: ArgumentParser) -> None:
     """The system, and all that :class:`fmimaster.Simulation` takes."""
     add = parser.add_argument
-    add("system", metavar="SYSTEM", help="an FMU (.fmu), an SSP (.ssp), an SSD (.ssd), or a folder")
+    add(
+        "system",
+        metavar="SYSTEM",
+        help="an FMU (.fmu), an SSP (.ssp), an SSD (.ssd), an OspSystemStructure.xml, or a folder",
+    )
     add("--start-time", metavar="T", help="start time in s")
     add("--stop-time", metavar="T", help="stop time in s")
     add("--step-size", metavar="H", help="communication step size in s: 0.01 or 1/60")

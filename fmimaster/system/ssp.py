@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fmimaster.errors import DescriptionError, FileError, did_you_mean
 from fmimaster.given_path import given_path
+from fmimaster.system import osp
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import (
     Component,
@@ -78,8 +79,8 @@ def read_system(path: Path | str) -> SystemDescription:
     ----------
     path
         An SSP archive (``.ssp``), a folder with a ``SystemStructure.ssd``, a single ``.ssd`` (its
-        sources are relative to it), an FMU (``.fmu``) or the folder of an unpacked FMU. An FMU
-        makes a system of one component.
+        sources are relative to it), an FMU (``.fmu``) or the folder of an unpacked FMU, which makes
+        a system of one component, or an ``OspSystemStructure.xml`` or a folder with it.
 
     Returns
     -------
@@ -99,6 +100,8 @@ def read_system(path: Path | str) -> SystemDescription:
     if path.is_dir():
         if (path / "modelDescription.xml").is_file():
             return _single(path, path.name)
+        if (path / osp.FILE).is_file():
+            return osp.read_osp(path / osp.FILE)
         return _described(*find_ssd(path), path)
     if suffix == ".fmu":
         return _single(path, path.stem)
@@ -106,9 +109,11 @@ def read_system(path: Path | str) -> SystemDescription:
         return _described(Source(path), (), path)
     if suffix == ".ssp":
         return _described(*find_ssd(path), path)
+    if path.name == osp.FILE:
+        return osp.read_osp(path)
     raise FileError(
-        f"'{path}' is not a system. Expected an SSP archive (.ssp), an SSD (.ssd), an FMU (.fmu), "
-        f"or a folder with {_SSD} or modelDescription.xml."
+        f"'{path}' is not a system. Expected an SSP archive (.ssp), an SSD (.ssd), an FMU (.fmu), {osp.FILE}, "
+        f"or a folder with {_SSD}, {osp.FILE} or modelDescription.xml."
     )
 
 

@@ -27,6 +27,7 @@ from fmimaster.control.schedule import make_schedule
 from fmimaster.plan.make import make_plan
 from fmimaster.system.constraints import constraint_model
 from fmimaster.system.model import Causality, DataType, Unit
+from fmimaster.system.osp import FILE
 from fmimaster.system.resolve import resolve
 from fmimaster.system.ssp import read_system
 
@@ -125,9 +126,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("ssp")
 
 
-def planned(folder: Path, document: bytes) -> None:
+def planned(folder: Path, document: bytes, name: str = "s.ssd") -> None:
     """All that is done with a description before an FMU is loaded."""
-    path = folder / "s.ssd"
+    path = folder / name
     path.write_bytes(document)
     description = read_system(path)
     models = {
@@ -176,3 +177,27 @@ def test_bytes_of_parameter_sets_and_mappings(folder: Path, document: bytes) -> 
     (folder / "v.ssv").write_bytes(document)
     (folder / "m.ssm").write_bytes(document)
     survives(planned, folder, REFERRING)
+
+
+OSP = b"""<OspSystemStructure version="0.1"><StartTime>0.0</StartTime><EndTime>1</EndTime><BaseStepSize>1e-1</BaseStepSize>
+<Simulators><Simulator name="a" source="a.fmu"><InitialValues><InitialValue variable="p"><Real value="2.5"/></InitialValue>
+</InitialValues></Simulator><Simulator name="b" source="a.fmu" stepSize="1e-2"/></Simulators>
+<Functions><LinearTransformation name="t" factor="2" offset="0.5"/></Functions>
+<Connections><VariableConnection powerBond="c"><Variable simulator="a" name="f"/><Variable simulator="b" name="g"/>
+</VariableConnection><VariableConnection powerBond="c"><Variable simulator="b" name="f"/><Variable simulator="a" name="g"/>
+</VariableConnection><SignalConnection><Variable simulator="a" name="y"/><Signal function="t" name="in"/></SignalConnection>
+<SignalConnection><Signal function="t" name="out"/><Variable simulator="b" name="u"/></SignalConnection></Connections>
+</OspSystemStructure>"""
+
+
+def planned_osp(folder: Path, document: bytes) -> None:
+    planned(folder, document, FILE)
+
+
+def test_the_system_of_osp_is_right_as_it_is(folder: Path) -> None:
+    planned_osp(folder, OSP)
+
+
+@given(document=edited_xml([OSP]))
+def test_systems_of_osp(folder: Path, document: bytes) -> None:
+    survives(planned_osp, folder, document)
