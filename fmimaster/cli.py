@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 
 from fmimaster.commands import (
     demo,
+    error_budget,
     info,
     optimize,
     plan,
@@ -52,6 +53,7 @@ _COMMANDS = {
     "plan": plan,
     "optimize": optimize,
     "stability": stability,
+    "error-budget": error_budget,
     "plot": plot,
     "steps": steps,
     "demo": demo,

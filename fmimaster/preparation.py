@@ -23,12 +23,13 @@ from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.input_file import attach_input_file
 from fmimaster.plan.corrections import late_indicators
-from fmimaster.plan.layout import Group
+from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy
 from fmimaster.plan.tolerance import tolerance_of_run
 from fmimaster.program.bond_powers import bond_measures
+from fmimaster.program.extrapolation_errors import extrapolation_measures, extrapolation_signals
 from fmimaster.program.given_inputs import extrapolation_degree
 from fmimaster.program.programs import Programs
 from fmimaster.requirements import (
@@ -175,7 +176,11 @@ def _planned(
         outputs=settings.output_variables,
         bare_names=description.is_single_fmu,
         use=_event_use(settings, order),
-        signals=(*algorithm.signals(), *control_signals(rule)),
+        signals=(
+            *algorithm.signals(),
+            *control_signals(rule),
+            *_extrapolation_signals(settings, resolved),
+        ),
         order=order,
         tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
         loops=settings.loops,
@@ -196,11 +201,21 @@ def _planned(
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
         initialization=Initialization(Settling(settings.loop_solver)),
         loops=settings.loops,
-        measures=(*bond_measures(plan), *control_measures(rule, plan, degree)),
+        measures=(
+            *bond_measures(plan),
+            *control_measures(rule, plan, degree),
+            *extrapolation_measures(plan),
+        ),
         comparisons=doubling_comparisons(rule, degree),
         inputs=settings.inputs,
     )
     return plan, programs
+
+
+def _extrapolation_signals(settings: Settings, resolved: ResolvedSystem) -> tuple[Signal, ...]:
+    if not settings.extrapolation_errors:
+        return ()
+    return extrapolation_signals([c.name for c in resolved.components], resolved.links)
 
 
 def _input_jumps(

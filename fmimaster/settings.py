@@ -89,6 +89,8 @@ class Settings:
         Whether a connection may convert between types where a value can be lost.
     allow_nan : bool
         Whether outputs may be NaN or infinite.
+    extrapolation_errors : bool
+        Whether the error of each input over each step is recorded, as ``"component.input.extrapolation_error"``.
     fmi_logging : bool
         Whether all logging of the FMUs is switched on.
     backend : Backend
@@ -106,6 +108,7 @@ class Settings:
     power_bonds: Sequence[PowerBond] = ()
     bond_tolerance: float | None = None
     accuracy: float | None = None
+    extrapolation_errors: bool = False
     start_time: Time | None = None
     stop_time: Time | None = None
     step_size: StepRule[Any] | Time | None = None
