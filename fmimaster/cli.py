@@ -28,8 +28,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 
 from fmimaster.commands import (
+    budget,
     demo,
-    error_budget,
     info,
     optimize,
     plan,
@@ -53,7 +53,7 @@ _COMMANDS = {
     "plan": plan,
     "optimize": optimize,
     "stability": stability,
-    "error-budget": error_budget,
+    "budget": budget,
     "plot": plot,
     "steps": steps,
     "demo": demo,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
@@ -92,9 +92,7 @@ class ErrorBudget:
     notes: tuple[str, ...]
 
 
-def error_budget(
-    simulation: Simulation, tell: Callable[[str], None] = lambda _: None
-) -> ErrorBudget:
+def error_budget(simulation: Simulation) -> ErrorBudget:
     """Simulate a system, measure the error of each connection, and what it does to the component that it feeds.
 
     The effect is measured by two runs of the component alone with the inputs of the system's run, one of them with the
@@ -103,13 +101,8 @@ def error_budget(
 
     Parameters
     ----------
-    simulation : Simulation
-    tell
-        Is called with a text before each simulation.
-
     Source: fmimaster; docs/trigger-sequence.md ("propagated weights").
     """
-    tell("the system")
     results = replace(
         simulation, extrapolation_errors=True, output_variables=(), output_interval=None
     ).run()
@@ -122,7 +115,7 @@ def error_budget(
     if not isinstance(prepared.schedule.rule, FixedStep):
         notes.append("Effects on outputs are measured with a fixed step only (--step-rule grid).")
     else:
-        _add_effects(simulation, results, found, notes, tell)
+        _add_effects(simulation, results, found, notes)
     ordered = sorted(found.values(), key=lambda c: (-_importance(c), c.target))
     return ErrorBudget(tuple(ordered), tuple(unmeasured), tuple(notes))
 
@@ -164,7 +157,6 @@ def _add_effects(
     results: Results,
     found: dict[tuple[int, str], Share],
     notes: list[str],
-    tell: Callable[[str], None],
 ) -> None:
     """Measure the effect of each connection on the outputs of its component."""
     prepared = simulation.prepare()
@@ -174,7 +166,6 @@ def _add_effects(
     recorded = Results(time=times, columns={n: results[n][rows] for n in sorted(results.names)})
     for i in sorted({i for i, _ in found}, key=lambda i: plan.instances[i].name):
         name = plan.instances[i].name
-        tell(f"{name} alone")
         with tempfile.TemporaryDirectory(prefix="fmimaster-") as folder:
             try:
                 component = Alone(simulation, prepared, i, recorded, Path(folder))

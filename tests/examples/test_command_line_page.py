@@ -19,6 +19,7 @@ COMMANDS = (
     "plan",
     "optimize",
     "stability",
+    "budget",
     "plot",
     "steps",
     "demo",

@@ -1,4 +1,4 @@
-"""``fmimaster error-budget``: which connection costs accuracy."""
+"""``fmimaster budget``: which connection costs accuracy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from fmimaster.commands import settings
-from fmimaster.commands.text import aligned, in_short, section, tell, write
+from fmimaster.commands.text import aligned, in_short, section, write
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.optimization.error_budget import ErrorBudget, Share, error_budget
 
@@ -22,7 +22,7 @@ def run(arguments: Namespace) -> int:
     """Measure the errors, and print them."""
     simulation = settings.simulation(arguments)
     with fmu_output_to_log(""):
-        budget = error_budget(simulation, lambda text: tell([f"running {text}"]))
+        budget = error_budget(simulation)
     write(_page(budget, in_short(simulation.algorithm_used)))
     return 0
 
