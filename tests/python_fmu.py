@@ -143,6 +143,9 @@ class PythonFmu:
                 and variability is not Variability.FIXED
             ):
                 given.setdefault("variability", Variability.DISCRETE)
+            if causality is Causality.INPUT:
+                updated = capabilities.get("provides_intermediate_update", False)
+                given.setdefault("intermediate_update", updated)
             variables.append(replace(variable, **given))
         undeclared = frozenset(undeclared)
         every = frozenset(inputs or {})

@@ -264,13 +264,10 @@ def can_be_divided(plan: Plan, instance: int) -> bool:
 def takes_lines(plan: Plan, instance: int) -> bool:
     """Whether all connected continuous inputs of an instance can follow a straight line over a step."""
     planned = plan.instances[instance]
-    model, can = planned.model, planned.model.capabilities
-    inputs = [route.link.input for route in plan.routes.get((instance, Group.CONTINUOUS), ())]
-    if model.input_polynomials:
-        return {v.name for v in inputs} <= {p.input for p in model.input_polynomials}
-    if can.max_input_derivative_order > 0:
-        return True
-    return can.provides_intermediate_update and all(v.intermediate_update for v in inputs)
+    routes = plan.routes.get((instance, Group.CONTINUOUS), ())
+    return planned.takes_polynomials and all(
+        planned.model.takes_polynomial_of(route.link.input) for route in routes
+    )
 
 
 def _direct_outputs(plan: Plan, instance: int) -> set[str]:

@@ -160,8 +160,8 @@ class Emitter:
     # Inputs, steps, outputs
 
     def inputs(self, instance: int, polynomial: Polynomial, *, for_all: bool = False) -> None:
-        """Give the instance its inputs: continuous ones by the polynomial, or by its mean if the FMU takes none; all others
-        held.
+        """Give the instance its inputs: continuous ones by the polynomial, or by its mean if the FMU takes none for them;
+        all others held.
 
         If the polynomial has sub-steps, and the FMU can do them, all but the last are written too.
 
@@ -170,7 +170,7 @@ class Emitter:
         for_all : bool
             Whether the polynomial counts for connections too for which the user has given another one.
         """
-        takes = self.plan.instances[instance].takes_polynomials
+        takes = self.plan.instances[instance].model.takes_polynomial_of
 
         def chosen(route: Route) -> Polynomial:
             kind = polynomial if for_all else self._given(route, polynomial)
@@ -178,9 +178,11 @@ class Emitter:
 
         def of(route: Route) -> Polynomial:
             kind = chosen(route)
-            return kind if takes or kind.is_constant else kind.mean_of(len(route.derivatives))
+            if kind.is_constant or takes(route.link.input):
+                return kind
+            return kind.mean_of(len(route.derivatives))
 
-        n = 1 if takes else sub_steps(self.plan, instance, kinds_of(self.plan, instance, chosen))
+        n = sub_steps(self.plan, instance, kinds_of(self.plan, instance, chosen))
         for k in range(n - 1):
             with self.over(k / n, (k + 1) / n):
                 self._give(instance, of)

@@ -76,12 +76,15 @@ def _measures(kind: Polynomial, buffers: tuple[int, ...]) -> bool:
 
 
 def sub_steps(plan: Plan, instance: int, kinds: Iterable[Polynomial]) -> int:
-    """Into how many parts an instance that takes no polynomials divides its step; 1 if it cannot, or if an input is held
+    """Into how many parts an instance divides its step; 1 if it takes polynomials or cannot do it, or if an input is held
     at a value that belongs to the whole step."""
     if (kinds := [k for k in kinds if not k.is_hold]) and not any(
         k.is_constant or k.late for k in kinds
     ):
         can = plan.instances[instance].model.capabilities
+        routes = plan.routes[instance, Group.CONTINUOUS]
+        if any(plan.instances[instance].model.takes_polynomial_of(r.link.input) for r in routes):
+            return 1
         if can.can_handle_variable_communication_step_size and not any(
             i.may_return_early for i in plan.instances
         ):

@@ -89,7 +89,7 @@ def extrapolation_degree(
     given = given_inputs(plan, inputs)
     degrees = [
         given.get((i, route.link.input.name), otherwise).of(len(route.derivatives)).followed_degree
-        if plan.instances[i].takes_polynomials
+        if plan.instances[i].model.takes_polynomial_of(route.link.input)
         else 0
         for (i, group), routes in plan.routes.items()
         for route in routes

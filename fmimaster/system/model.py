@@ -415,6 +415,14 @@ class Model:
         """The variable of that name; None if there is none."""
         return self._by_name.get(name)
 
+    def takes_polynomial_of(self, variable: Variable) -> bool:
+        """Whether this input can be given as a polynomial over a step."""
+        if self.input_polynomials:
+            return any(p.input == variable.name for p in self.input_polynomials)
+        can = self.capabilities
+        by_update = can.provides_intermediate_update and variable.intermediate_update
+        return can.max_input_derivative_order > 0 or by_update
+
     @property
     def takes_polynomials(self) -> bool:
         """Whether inputs can be given as polynomials over a step."""

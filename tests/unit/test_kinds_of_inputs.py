@@ -306,6 +306,20 @@ def both(simulate: Simulate, takes: bool = True, **settings: Any) -> Sink:
     return sink
 
 
+def test_an_input_that_is_not_for_intermediate_updates_is_given_the_mean(
+    simulate: Simulate,
+) -> None:
+    """FMI 3.0 allows an update of inputs with the attribute intermediateUpdate only."""
+    sink = Sink("a", "b")
+    variables = [replace(v, intermediate_update=v.name == "a") for v in sink.fmu.model.variables]
+    sink.fmu.model = replace(sink.fmu.model, variables=tuple(variables))
+    units = {"p": source(math.sin), "q": source(math.cos), "t": sink.fmu}
+    options: dict[str, Any] = {"algorithm": Jacobi(LINE), "stop_time": 1, "step_size": H}
+    simulate(units, ["p.y -> t.a", "q.y -> t.b"], **options)
+    assert sink.noted["a"] == both(simulate, True, algorithm=Jacobi(LINE)).noted["a"]
+    assert sink.noted["b"] == both(simulate, False, algorithm=Jacobi(LINE)).noted["b"]
+
+
 @pytest.mark.parametrize("takes", [True, False])
 @pytest.mark.parametrize(
     "pair", [(LINE, HOLD), (NEPCE, MIDPOINT), (HERMITE, INTERPOLATED), (HOLD, NEPCE)], ids=str
