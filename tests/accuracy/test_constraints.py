@@ -141,12 +141,12 @@ def test_rigid_link_with_ends_that_nearly_meet_is_accepted(link: Any, start: flo
 
 
 APART = {"start": 1.1, "tolerance": 0.2}
-"""energy.md 8.3, as in the survey's figure 8: x1 = 1 and x3 = 1.1 at the start."""
+"""energy.md 9.5, section 8.3, as in the survey's figure 8: x1 = 1 and x3 = 1.1 at the start."""
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_rigid_link_with_ends_apart_rings_at_position_level(link: Any, version: str) -> None:
-    """energy.md 8.3: one force brings the ends together, and the next ones change their sign with each step."""
+    """energy.md 9.5, section 8.3: one force brings the ends together; the next ones change their sign with each step."""
     results = link(version, Level.POSITION, **APART)
     expected = [13.922444, -25.795456, 25.712245]
     assert results["link.force"][1:4] == approx(expected, abs=1e-6)
@@ -159,7 +159,7 @@ def test_rigid_link_with_ends_apart_rings_at_position_level(link: Any, version: 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_rigid_link_at_position_level_explodes_with_euler_inside(link: Any, version: str) -> None:
-    """energy.md 8.3: ten steps of Euler's method in each communication step."""
+    """energy.md 9.5, section 8.3: ten steps of Euler's method in each communication step."""
     force = link(version, Level.POSITION, **APART, micro_step=0.01)["link.force"]
     assert force[1:3] == approx([15.3715, -31.838], rel=1e-4)
     assert abs(force[-1]) > 1e9
@@ -167,7 +167,7 @@ def test_rigid_link_at_position_level_explodes_with_euler_inside(link: Any, vers
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_rigid_link_at_velocity_level_keeps_the_gap(link: Any, version: str) -> None:
-    """energy.md 8.3: one force, with Euler's method inside; the gap stays."""
+    """energy.md 9.5, section 8.3: one force, with Euler's method inside; the gap stays."""
     results = link(version, Level.VELOCITY, **APART, micro_step=0.01)
     assert results["link.force"][1] == approx(0.278645, abs=1e-6)
     gap = results["mass1.x"] - results["mass3.x"]
@@ -178,7 +178,7 @@ def test_rigid_link_at_velocity_level_keeps_the_gap(link: Any, version: str) -> 
 def test_rigid_link_whose_position_does_not_feel_the_force_is_singular(
     link: Any, version: str
 ) -> None:
-    """energy.md 8.3: with one step of Euler's method inside g' is 0, which is told, not divided by."""
+    """energy.md 9.5, section 8.3: with one step of Euler's method inside g' is 0, which is told, not divided by."""
     with pytest.raises(LoopError, match="singular"):
         link(version, Level.POSITION, **APART, micro_step=0.1)
 

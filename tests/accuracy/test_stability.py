@@ -93,7 +93,7 @@ def test_runs_of_the_quarter_car_grow_where_the_literature_sees_it(split: str) -
 def two_masses(
     folder: Path, version: str = "fmi2", *, m1: float = 1.0, d_c: float = 1.0, x0: float = 0.0
 ) -> SystemDescription:
-    """energy.md 8.1: unit 1 has x and v, unit 2 the force of the coupling; all parameters 1, but d2 = 2."""
+    """energy.md 9.5, section 8.1: unit 1 has x and v, unit 2 the force of the coupling; all parameters 1, but d2 = 2."""
     lower = linear_fmu(
         folder / "1.fmu",
         version,
@@ -130,17 +130,17 @@ def radius(system: SystemDescription, step: float, **settings: Any) -> float:
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
 def test_the_radius_of_the_survey(tmp_path: Path, version: str) -> None:
-    """energy.md 8.1: 0.99923270 at H = 1 ms, to 1e-7."""
+    """energy.md 9.5, section 8.1: 0.99923270 at H = 1 ms, to 1e-7."""
     assert radius(two_masses(tmp_path, version), 1e-3) == pytest.approx(0.99923270, abs=1e-7)
 
 
 def test_a_stiff_damper_is_stable_and_forgets_nothing(tmp_path: Path) -> None:
-    """energy.md 8.1, dc = 6e6: 1 - rho between 2.4e-10 and 2.6e-10."""
+    """energy.md 9.5, section 8.1, dc = 6e6: 1 - rho between 2.4e-10 and 2.6e-10."""
     assert 2.4e-10 < 1.0 - radius(two_masses(tmp_path, d_c=6e6), 1e-3) < 2.6e-10
 
 
 def test_the_printed_radius_of_the_stiff_damper_comes_from_a_missed_boundary_layer() -> None:
-    """energy.md 8.1, dc = 6e6: with K2 = 0 the matrix has the radius 77.4403; printed are 76.43."""
+    """energy.md 9.5, section 8.1, dc = 6e6: with K2 = 0 the matrix has the radius 77.4403; printed are 76.43."""
     step, d_c = 1e-3, 6e6
     first, second = np.array([[0, 1], [-1, -1.0]]), np.array([[0, 1], [-2, -(2 + d_c)]])
 
@@ -176,7 +176,7 @@ UNSTABLE = [
 def test_the_unstable_steps_of_the_survey(
     tmp_path: Path, step: float, d_c: float, m1: float, expected: float
 ) -> None:
-    """energy.md 8.1: the radius, and the growth of a run of 200 steps to 1 %."""
+    """energy.md 9.5, section 8.1: the radius, and the growth of a run of 200 steps to 1 %."""
     system = two_masses(tmp_path, m1=m1, d_c=d_c, x0=1.0)
     assert radius(system, step) == pytest.approx(expected, abs=1e-6)
     assert growth(simulate(system, stop_time=200 * step, step_size=step)) == pytest.approx(
@@ -245,6 +245,24 @@ def test_the_radius_is_the_growth_of_the_quarter_car(
         found = advisor.spectrum(step).radius
     assert found > 1.04
     force = np.abs(replace(simulation, stop_time=300 * step).run()["chassis.force"])[100:]
+    slope, _ = np.polyfit(np.arange(len(force)), np.log(force), 1)
+    assert float(np.exp(slope)) == pytest.approx(found, rel=2e-3)
+
+
+@pytest.mark.parametrize("solver", [0, 1], ids=["euler", "runge-kutta"])
+def test_the_radius_is_the_growth_of_a_chain_of_three(solver: int) -> None:
+    """energy.md 9.7: another system, with other solvers inside."""
+    step, components = 60e-3, ("seat", "chassis", "wheel")
+    simulation = Simulation(
+        reference_path("systems/seat-chain-fmi2.ssp"),
+        step_size=step,
+        stop_time=300 * step,
+        start_values={f"{name}.solver": solver for name in components},
+    )
+    with Advisor(simulation) as advisor:
+        found = advisor.spectrum(step).radius
+    assert found > 1.05
+    force = np.abs(simulation.run()["wheel.force"])[100:]
     slope, _ = np.polyfit(np.arange(len(force)), np.log(force), 1)
     assert float(np.exp(slope)) == pytest.approx(found, rel=2e-3)
 
