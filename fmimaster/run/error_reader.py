@@ -41,13 +41,15 @@ class ErrorReader:
         NotANumberError
             If one of them is NaN or infinite: no step size follows from it.
         """
-        found = self.read()
-        for error, name in found:
+        values, found = self._values, []
+        for place, worst, names in self._places:
+            error, name = values[place], names[values[worst]]
             if not error < inf:  # NaN, too
                 raise NotANumberError(
                     f"The error estimate {name} is {error} at t = {time:.12g} s: no step size follows from it. Check the "
                     "outputs of which it is made for NaN and for division by zero, and the FMUs that compute them."
                 )
+            found.append(_new(Measured, (error, name)))
         return found
 
 

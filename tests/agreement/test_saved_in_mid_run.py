@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from fmimaster import (
+    PID,
     SUBSEQUENCE,
     Aligned,
     AutomaticSequence,
     Backend,
     Check,
     EarlyReturn,
+    EmbeddedOrders,
     FreeStep,
     GaussSeidel,
     Jacobi,
@@ -35,6 +37,7 @@ from fmimaster.run.choice import native_executor
 from fmimaster.session import Session
 
 QUINTIC = Polynomial(2, 2)
+CONTROLLED = PID(0.2, (EmbeddedOrders(0.01),), smallest=0.001, reject_above=1.0)
 METHODS: dict[str, dict[str, Any]] = {
     "Gauss-Seidel": {"algorithm": GaussSeidel(Polynomial(2, 1)), "step_size": "0.01"},
     "Gauss-Seidel, sub": {"algorithm": GaussSeidel(mode=SUBSEQUENCE), "step_size": "0.1"},
@@ -42,6 +45,12 @@ METHODS: dict[str, dict[str, Any]] = {
         "algorithm": Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2),
         "step_size": FreeStep(0.2),
         "event_clock": EarlyReturn(),
+    },
+    "Gauss-Seidel, controlled": {"algorithm": GaussSeidel(), "step_size": CONTROLLED},
+    "PZ, controlled": {
+        "algorithm": Jacobi(QUINTIC),
+        "step_size": CONTROLLED,
+        "event_clock": Predictive(),
     },
     "PZ": {"algorithm": Jacobi(QUINTIC), "step_size": Ramp(0.1), "event_clock": Predictive()},
     "automatic sequence": {
