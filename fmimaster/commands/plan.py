@@ -102,6 +102,7 @@ def plan_facts(
             "step": float(schedule.rule.exact_size),
             "saidBy": _said_by(simulation, prepared),
             "points": [float(p) for p in schedule.points],
+            "control": rule.control,
         },
         "components": [
             {
@@ -219,6 +220,8 @@ def _times(times: dict[str, Any]) -> list[tuple[str, ...]]:
         (what, f"{times[what]:.12g} s", words.get(by, f"from the {by}"))
         for what, by in times["saidBy"].items()
     ]
+    if times["control"]:
+        rows.append(("control", *times["control"]))
     if times["points"]:
         rows.append(
             (

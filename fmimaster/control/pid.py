@@ -201,6 +201,15 @@ class PID(StepRule[Controlled]):
         """Whether a step may be undone."""
         return self.reject_above is not None
 
+    @property
+    def control(self) -> tuple[str, str]:
+        """The range of step sizes and the estimators."""
+        by = " and ".join(e.name for e in self.estimators)
+        above = (
+            "" if self.reject_above is None else f"; a step above {self.reject_above:g} is undone"
+        )
+        return f"{float(self._smallest):g} s to {float(self.exact_size):g} s", f"by {by}{above}"
+
     def with_inputs(self, degree: int) -> PID:
         """This controller for inputs that are extrapolated by polynomials of that degree."""
         return replace(self, degree=degree)

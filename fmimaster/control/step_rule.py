@@ -60,6 +60,11 @@ class StepRule(ABC, Generic[Memory]):
         """What measures the errors by which it judges steps; none for most rules."""
         return ()
 
+    @property
+    def control(self) -> tuple[str, str] | None:
+        """The range of step sizes and what chooses them, in words; None if no error is measured."""
+        return None
+
     def with_inputs(self, degree: int) -> StepRule[Memory]:
         """This rule for inputs that are extrapolated by polynomials of that degree."""
         del degree

@@ -207,12 +207,8 @@ class Stepper:
             while True:
                 begin, end = now.seconds, goal.end.seconds
                 outcome = run(program, begin, end)
-                if (
-                    outcome != (end, False, None, ())
-                    or noted == OFTEN - 1
-                    or end == last
-                    or s.asked
-                ):
+                happened = outcome.stopped or outcome.terminate or outcome.event_requests
+                if happened or outcome.end != end or noted == OFTEN - 1 or end == last or s.asked:
                     return goal, outcome
                 errors = read()
                 for error, _ in errors:

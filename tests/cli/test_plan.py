@@ -171,6 +171,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "step": 0.01,
         "saidBy": {"start": "system", "stop": "system", "step": "system"},
         "points": [],
+        "control": None,
     }
     assert facts["components"][0] == {
         "name": "upper",
