@@ -85,6 +85,8 @@ def pair(first: str, second: str) -> SystemBuilder:
     return builder
 
 
+# a quintic is unstable in these steps
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
 @pytest.mark.parametrize("versions", [("fmi2", "fmi2"), ("fmi3", "fmi3"), ("fmi2", "fmi3")])
 @pytest.mark.parametrize("inputs", POLYNOMIALS, ids=str)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
