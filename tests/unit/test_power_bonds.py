@@ -24,10 +24,11 @@ from quarter_car_units import (
     wheel_a,
 )
 
-from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Waveform
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Waveform
 from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
+from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.ramp import Ramp
 from fmimaster.errors import DescriptionError, NotANumberError
 from fmimaster.fmu.instance import StepAnswer
@@ -193,6 +194,11 @@ ALGORITHMS: Mapping[str, tuple[Algorithm, Mapping[str, Any]]] = {
     "rates": (Jacobi(Polynomial(3, 0)), {"max_input_derivative_order": 1}),
     "means": (Jacobi(Polynomial(2, 0)), {"can_get_and_set_fmu_state": True}),
     "gauss-seidel": (GaussSeidel(), {"can_get_and_set_fmu_state": True}),
+    "solved": (
+        Waveform(GaussSeidel(), solver=LoopSolver()),
+        {"can_get_and_set_fmu_state": True},
+    ),
+    "refreshed": (Refreshed(Jacobi()), {"has_event_mode": True}),
     "waveform": (Waveform(Jacobi(), sweeps=3), {"can_get_and_set_fmu_state": True}),
 }
 
@@ -381,6 +387,9 @@ def test_two_bonds_with_equal_data_have_the_error_of_one(simulate: Simulate) -> 
     two = simulate(twice, connections, power_bonds=bonds, **settings)
     one = simulate(split_a(), SPLIT_A, power_bonds=[SUSPENSION], **settings)
     assert two["energy_error"] == approx(one["energy_error"], rel=1e-14)
+    in_another_order = dict(reversed(twice.items()))
+    again = simulate(in_another_order, connections[::-1], power_bonds=bonds[::-1], **settings)
+    assert np.array_equal(again["energy_error"], two["energy_error"])
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------
