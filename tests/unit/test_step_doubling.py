@@ -17,6 +17,7 @@ from fmimaster.control.estimators import EnergyDoubling, StepDoubling
 from fmimaster.control.pid import PID
 from fmimaster.errors import OptionError, ProgramError
 from fmimaster.results.results import Results
+from fmimaster.run.choice import Backend
 from fmimaster.system.states import Call
 
 pytestmark = pytest.mark.usefixtures("each_executor")
@@ -119,3 +120,21 @@ def test_the_cause_of_a_step_names_the_estimator_and_the_output(simulate: Simula
     rule = controlled(StepDoubling(1e-4, 0.0), size=0.5, smallest=1e-3)
     results = simulate(ring(), RING, step_size=rule, stop_time=2)
     assert ("doubling_error of a.y",) in {step.cause.who for step in results.steps}
+
+
+def test_both_executors_give_the_same_bits(simulate: Simulate) -> None:
+    estimators = StepDoubling(1.0, 1e-3), EnergyDoubling()
+    native, reference = (
+        simulate(
+            split_a(),
+            SPLIT_A,
+            step_size=controlled(*estimators, size=0.01, reject_above=1.0),
+            stop_time=0.2,
+            power_bonds=[SUSPENSION],
+            backend=backend,
+        )
+        for backend in (Backend.FASTEST, Backend.REFERENCE)
+    )
+    assert native.names == reference.names
+    for name in native.names:
+        assert np.array_equal(native[name], reference[name]), name
