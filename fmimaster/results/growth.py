@@ -16,8 +16,8 @@ MOST_WINDOWS = 32
 PARTS = 8
 """The windows are put together to so many parts of the run, which are compared."""
 
-LEAST_ROWS = 4
-"""Of a window: in fewer, an oscillation is not seen."""
+LEAST_WINDOWS = 2 * PARTS
+"""In fewer rows nothing is looked for."""
 
 GROWTH = 1.25
 """An output that diverges has a range that grows by this factor or more from each part to the next one, in the last half
@@ -93,7 +93,7 @@ class _Windows:
     """Of the block, shape (n,)."""
     owner: NDArray[np.intp]
     """Of each element the index of its column."""
-    rows: int = LEAST_ROWS
+    rows: int = 1
     """Of a window."""
     filled: int = 0
     """Rows of the last window."""
@@ -150,7 +150,7 @@ class _Windows:
         n = len(self.high) - (self.filled < self.rows)  # the last one may hold few rows
         found: dict[int, tuple[float, Diverging]] = {}
         for begin in (n // 2, 0):
-            if n - begin >= PARTS:
+            if n >= LEAST_WINDOWS:
                 found.update(self._diverging(begin, n))
         return list(found.values())
 

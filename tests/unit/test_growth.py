@@ -37,8 +37,9 @@ def found(values: Array, usual: float = 1.0, blocks: int = 7) -> tuple[Diverging
         5.0 + 1e-3 * np.exp(1.5 * TIME) * np.cos(40 * TIME),
         np.tile([1.0, -1.0], 40) * 1.5 ** np.arange(80),
         1.2 ** np.arange(40.0),
+        np.tile([1.0, 0.5, -1.0], 7) * 2.0 ** np.arange(21),
     ],
-    ids=["exponential", "oscillation", "around an offset", "alternating", "few rows"],
+    ids=["exponential", "oscillation", "around an offset", "alternating", "few rows", "21 rows"],
 )
 def test_exponential_growth_is_found(values: Array) -> None:
     (one,) = found(values)
