@@ -188,7 +188,7 @@ class QuarterCarDemo:
         "Chassis and wheel, each an FMU, exchange power through a suspension, which belongs to the wheel (A) or to the "
         "chassis (B); its damper is linear (lin) or not (nl). Error: mean absolute error of the power. Residual: energy "
         "that the coupling has created. Needs: D inputs that change over a step, F outputs that follow inputs in Event "
-        "Mode, R states that can be restored."
+        "Mode, R states that can be restored. All schemes have as many steps of each FMU as with a constant step of 1 ms."
     )
     versions: tuple[str, ...] = ("mixed", "fmi2", "fmi3")
 
@@ -202,14 +202,13 @@ class QuarterCarDemo:
         version = stage.version or self.versions[0]
         rows = runs.run_rows(version)
         stage.print(runs.paper_table(rows))
-        stage.print(
-            [("Other schemes, with as many steps of each FMU as with a constant step of 1 ms.",)]
+        euler = schemes.run_schemes(schemes.SCHEMES, version)
+        stage.print(schemes.schemes_table(euler, "Euler"))
+        drawn = [scheme for scheme in schemes.SCHEMES if scheme.is_drawn]
+        precision = schemes.run_schemes(
+            drawn, version, schemes.STEPS_OF_DIAGRAM, schemes.RUNGE_KUTTA
         )
-        stage.print(schemes.schemes_table(schemes.run_schemes(schemes.SCHEMES, version)))
-        stage.print([("The same with the Runge-Kutta method inside the FMUs instead of Euler's.",)])
-        few = [scheme for scheme in schemes.SCHEMES if scheme.is_drawn]
-        precision = schemes.run_schemes(few, version, schemes.STEPS_OF_DIAGRAM, schemes.RUNGE_KUTTA)
-        stage.print(schemes.schemes_table(precision))
+        stage.print(schemes.schemes_table(precision, "Runge-Kutta"))
         shown = rows[runs.SHOWN].results
         file = stage.folder / f"{self.name}.csv"
         write_csv(shown, file)
@@ -218,6 +217,11 @@ class QuarterCarDemo:
         )
         stage.tell(
             [
+                *(
+                    f"warning of '{row.case}' with {row.control}: {warning}"
+                    for row, run in rows.items()
+                    for warning in run.results.statistics.warnings
+                ),
                 f"{len(shown)} rows of '{runs.SHOWN.case}' with {runs.SHOWN.control} written to {file}",
                 *(f"figure written to {path}" for path in figures),
             ]
