@@ -358,6 +358,7 @@ def test_bonds_change_nothing_else(simulate: Simulate) -> None:
 def test_signals_can_be_left_out(simulate: Simulate) -> None:
     r = car(simulate, output_variables=["suspension.power"])
     assert r.names == ("suspension.power",)
+    assert r.units == {"suspension.power": "W"}
     assert r.power_bonds[0].residual_energy != 0.0
 
 
