@@ -29,6 +29,14 @@ _INPUTS: Mapping[str, dict[str, Any]] = {
     "Gauss-Seidel": {"color": "#009E73", "marker": "P"},
 }
 """Styles by the first word of the name of a scheme."""
+_VARIANTS: Mapping[str, dict[str, Any]] = {
+    "refreshed": {"linestyle": _DASHED, "markerfacecolor": "white"},
+    "predictor/corrector": {"linestyle": "-.", "marker": "x"},
+    "one corrector": {"linestyle": "-.", "marker": "x"},
+    "step doubling": {"linestyle": ":", "marker": "*"},
+    "two runs": {"linestyle": ":", "markerfacecolor": "white"},
+}
+"""What is added by other words in it."""
 
 Precision = Mapping[tuple[Scheme, str], Sequence[CarRun]]
 """Scheme and case → its runs with several tolerances."""
@@ -140,6 +148,7 @@ def _residual_energy(axes: Axes, constant: CarRun, controlled: CarRun | None) ->
 def work_precision(runs: Precision) -> Figure:
     """Power error over the number of steps of each FMU, a panel for each case."""
     figure = Figure(figsize=(8.0, 6.6), layout="constrained")
+    figure.suptitle("FMUs with the Runge-Kutta method inside", fontsize=_TEXT + 1)
     schemes = list(dict.fromkeys(scheme for scheme, _ in runs))
     styles = [_style(scheme) for scheme in schemes]
     for axes, case in zip(figure.subplots(2, 2).flat, CASES, strict=True):
@@ -169,12 +178,13 @@ def work_precision(runs: Precision) -> Figure:
 
 
 def _style(scheme: Scheme) -> dict[str, Any]:
-    """Colour and marker by the inputs, black for constant steps; dashed where outputs are refreshed."""
+    """Colour and marker by the inputs, black for constant steps; the line by what is done besides."""
     style = dict(_INPUTS[scheme.name.split()[0].rstrip(",")])
     if not scheme.tolerances:
         style["color"] = "black"
-    if "refreshed" in scheme.name:
-        style |= {"linestyle": _DASHED, "markerfacecolor": "white"}
+    for word, variant in _VARIANTS.items():
+        if word in scheme.name:
+            style |= variant
     return style
 
 

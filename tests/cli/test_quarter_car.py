@@ -59,9 +59,9 @@ def test_a_row_is_measured(row: runs.Row) -> None:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few schemes, and 50 ms of each simulation: the whole demo takes about a minute."""
     reference("fmi3/QuarterCarWheelA.fmu")
-    some = [s for s in SCHEMES if s.name in ("held, constant step", "linear, refreshed")]
-    doubled = [s for s in SCHEMES if s.name == "held, step doubling"]
-    monkeypatch.setattr(quarter_car_schemes, "SCHEMES", (*some, *doubled))
+    monkeypatch.setattr(runs, "ROWS", runs.ROWS[:6])
+    some = ("held, constant step", "linear, two runs")
+    monkeypatch.setattr(quarter_car_schemes, "SCHEMES", [s for s in SCHEMES if s.name in some])
     monkeypatch.setattr(quarter_car_schemes, "STEPS_OF_DIAGRAM", (runs.COMMON,))
     monkeypatch.setattr(runs, "STEPS_OF_FIGURE_4", runs.STEPS_OF_FIGURE_4[-2:])
     for name, case in runs.CASES.items():
