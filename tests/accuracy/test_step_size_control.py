@@ -22,6 +22,7 @@ from fmimaster import (
     Jacobi,
     Kind,
     Polynomial,
+    Port,
     PowerBond,
     PowerResidual,
     Predictive,
@@ -29,6 +30,7 @@ from fmimaster import (
     Results,
     StepDoubling,
     StepRule,
+    SystemBuilder,
     Waveform,
     read_system,
     reference_path,
@@ -245,6 +247,28 @@ def test_the_chain_of_two_bonds_under_ecco() -> None:
         assert found.mean_power == approx(mean, rel=0.01, abs=1e-4)
     who = {cause.who[0] for s in results.steps if (cause := s.cause).who}
     assert who == {f"energy_error of {name}" for name in BONDS}
+
+
+def cars(count: int) -> SystemDescription:
+    """So many equal quarter cars beside each other, each with its bond."""
+    system = SystemBuilder("cars")
+    for k in range(count):
+        chassis, wheel = f"chassis{k}", f"wheel{k}"
+        system.add(chassis, reference_path("fmi3/QuarterCarChassisA.fmu"))
+        system.add(wheel, reference_path("fmi2/QuarterCarWheelA.fmu"))
+        system.connect(f"{wheel}.force", f"{chassis}.force", factor=-1.0)
+        system.connect(f"{chassis}.velocity", f"{wheel}.velocity")
+        ends = Port(chassis, "force", "velocity", "in"), Port(wheel, "velocity", "force", "in")
+        system.power_bond(f"suspension{k}", *ends, scale=750.0, tolerance=3.1e-5)
+    return system.build()
+
+
+def test_two_bonds_with_equal_data_give_the_error_of_one() -> None:
+    """energy.md 9.3."""
+    rule = PID.ecco(LARGEST, SMALLEST)
+    one, two = (simulate(cars(n), step_size=rule, stop_time=0.5) for n in (1, 2))
+    assert two["energy_error"] == approx(one["energy_error"], rel=1e-12)
+    assert two["step_size"] == approx(one["step_size"], rel=1e-9)
 
 
 # Better inputs and rejection ------------------------------------------------------------------------------------------
