@@ -253,14 +253,19 @@ class PID(StepRule[Controlled]):
         smallest, largest, _, safety, least, most, limit, exponents, of_sizes = numbers
         # this is done at each step: calls of min, max and zip would take half of the time
         factor, limiting, largest_error, known = inf, errors[0], 0.0, []
-        for k, (x1, x2, x3) in enumerate(exponents):
-            e1, (e2, e3) = errors[k][0], before[k]
-            own = safety * e1**x1 * e2**x2 * e3**x3 if e1 > 0.0 else inf
-            if own < factor:
-                factor, limiting = own, errors[k]
-            if e1 > largest_error:
-                largest_error = e1
-            known.append((e1 if 0.0 < e1 < inf else 1.0, e2))
+        k = 0
+        for x1, x2, x3 in exponents:
+            measured, (e2, e3) = errors[k], before[k]
+            e1, k = measured[0], k + 1
+            if e1 > 0.0:
+                own = safety * e1**x1 * e2**x2 * e3**x3 if x3 else safety * e1**x1 * e2**x2
+                if own < factor:
+                    factor, limiting = own, measured
+                if e1 > largest_error:
+                    largest_error = e1
+                known.append((e1 if e1 < inf else 1.0, e2))
+            else:
+                known.append((1.0, e2))
         if of_sizes is not None:
             factor *= (h / h1) ** of_sizes[0] * (h1 / h2) ** of_sizes[1]
         factor = least if factor < least else most if factor > most else factor

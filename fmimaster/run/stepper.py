@@ -57,6 +57,7 @@ class Stepper:
         """The grid of which parts can be left to the executor, without calls in between."""
         if loop.clock is None and choose is None and not (programs.undoes or changes.inputs):
             self._grid = rule.grid(loop.state.memory)
+        self._size = float(rule.exact_size)
         self._is_alone = (
             self._grid is None
             and self._only is not None
@@ -82,7 +83,7 @@ class Stepper:
         s = self.state
         unseen = 0
         # an event that cannot be told from the end is the end: no sliver follows it
-        near = rounding(until.seconds, float(self._rule.exact_size))
+        near = rounding(until.seconds, self._size)
         end = Instant(until.seconds - near)
         while s.time < end:
             goal = self._goals.find(until)
@@ -161,12 +162,9 @@ class Stepper:
         The last one is committed too, and not yet noted. Each of the others is noted as :meth:`Acceptance.committed` does,
         and its goal found as by :meth:`Goals.find`, but without questions whose answer is known: half of the time.
         """
-        s, commit, decide, of_rule = (
-            self.state,
-            self._programs.commit,
-            self._rule.decide,
-            self._goals.of_rule,
-        )
+        s, commit, of_rule = self.state, self._programs.commit, self._goals.of_rule
+        decide, propose = self._rule.decide, self._rule.propose
+        nearly = until.seconds - self._size
         step, add, errors = self._executor.step, s.step_log.add, self._acceptance.errors
         now, memory, previous, last = s.time, s.memory, s.previous, until.seconds
         noted = 0
@@ -181,7 +179,9 @@ class Stepper:
                 add(begin, end, goal.cause)
                 now = goal.end
                 noted += 1
-                goal = of_rule(now, memory, until)
+                goal = propose(now, memory)
+                if goal.end.seconds > nearly:
+                    goal = of_rule(now, memory, until)
         finally:
             s.time, s.memory, s.previous = now, memory, previous
             s.steps += noted
@@ -194,12 +194,9 @@ class Stepper:
 
         The last one is not yet committed. The rule is asked about it once more: it is pure.
         """
-        s, commit, decide, of_rule = (
-            self.state,
-            self._programs.commit,
-            self._rule.decide,
-            self._goals.of_rule,
-        )
+        s, commit, of_rule = self.state, self._programs.commit, self._goals.of_rule
+        decide, propose = self._rule.decide, self._rule.propose
+        nearly = until.seconds - self._size
         run, add, read = self._executor.run, s.step_log.add, self._acceptance.reader.read
         now, memory, previous, last = s.time, s.memory, s.previous, until.seconds
         noted = 0
@@ -221,7 +218,9 @@ class Stepper:
                 add(begin, end, goal.cause)
                 now, memory, previous = goal.end, decided, end - begin
                 noted += 1
-                goal = of_rule(now, memory, until)
+                goal = propose(now, memory)
+                if goal.end.seconds > nearly:
+                    goal = of_rule(now, memory, until)
         finally:
             s.time, s.memory, s.previous = now, memory, previous
             s.steps += noted

@@ -312,7 +312,7 @@ def test_the_step_size_is_that_of_the_rows() -> None:
 
 QUINTIC = Jacobi(Polynomial(2, 2))
 CLOCKS = {
-    "PZ": (Predictive(), QUINTIC, EmbeddedOrders(1e-2)),
+    "PZ": (Predictive(), QUINTIC, EmbeddedOrders(0.1)),
     "E2": (EarlyReturn(), Waveform(Aligned(QUINTIC), sweeps=2), StepDoubling()),
 }
 
