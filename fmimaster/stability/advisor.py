@@ -235,12 +235,12 @@ class Advisor:
 
     def _between(self, stable: float, unstable: float) -> Limit:
         """Narrow an interval down to the precision, first by where the radius should be 1."""
-        from scipy.optimize import brentq  # slow to import
+        from scipy.optimize import root_scalar  # slow to import
 
         def growth(size: float) -> float:
             return self.spectrum(size).growth
 
-        guess = brentq(growth, stable, unstable, xtol=_PRECISION * stable)
+        guess: float = root_scalar(growth, bracket=(stable, unstable), rtol=_PRECISION).root
         near = _PRECISION / 2 * guess
         for size in (guess - near, guess + near):
             if stable < size < unstable:

@@ -112,8 +112,8 @@ class LinearFmu:
             after.append(known.states_of(response[waited + 2 :]))
         reached = np.linalg.pinv(known.reached)
         return LinearMap(
-            np.concatenate(after, axis=1) @ reached,
+            np.asarray(np.concatenate(after, axis=1) @ reached, np.float64),
             known.states_of(pulses[1:]),
-            np.concatenate(outputs, axis=1) @ reached,
+            np.asarray(np.concatenate(outputs, axis=1) @ reached, np.float64),
             pulses[0],
         )

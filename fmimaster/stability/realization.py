@@ -65,7 +65,7 @@ class Realization:
         steps, n_outputs, columns = outputs.shape
         scaled = (outputs / self.sizes[:, None]).reshape(steps * n_outputs, columns)
         solved, *_ = np.linalg.lstsq(self.seen, scaled)
-        return np.asarray(solved)
+        return np.asarray(solved, np.float64)
 
 
 def realize(

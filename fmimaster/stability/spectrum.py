@@ -34,7 +34,7 @@ class Spectrum:
     @classmethod
     def of(cls, matrix: NDArray[np.float64], size: float) -> Spectrum:
         """Of the matrix of a step."""
-        found = np.linalg.eigvals(matrix).astype(complex)
+        found: NDArray[np.complex128] = np.asarray(np.linalg.eigvals(matrix), np.complex128)
         found = found[np.abs(found - 1.0) > FREE]
         order = np.lexsort((found.imag, -np.abs(found)))
         return cls(size, found[order])

@@ -145,7 +145,7 @@ def test_the_printed_radius_of_the_stiff_damper_comes_from_a_missed_boundary_lay
     first, second = np.array([[0, 1], [-1, -1.0]]), np.array([[0, 1], [-2, -(2 + d_c)]])
 
     def exponential(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        both = expm(np.block([[a, np.eye(2)], [np.zeros((2, 4))]]) * step)
+        both = np.asarray(expm(np.block([[a, np.eye(2)], [np.zeros((2, 4))]]) * step), np.float64)
         return both[:2, :2], both[:2, 2:]
 
     (e1, k1), (e2, _) = exponential(first), exponential(second)
