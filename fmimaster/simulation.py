@@ -214,7 +214,7 @@ class Simulation(Settings):
             lambda single: single.run(progress),
         )
         if not reached.is_enough:
-            warning = in_words(prepared.choice, reached)
+            warning = in_words(reached)
             if self.strict:
                 raise AccuracyError((warning,), reached.results)
             _warn_of((warning,))

@@ -29,6 +29,9 @@ RUNS = 3
 MOST_TRIES = 8
 """Errors that have not fallen until then do not fall with the steps."""
 
+MOST_SLOW = 2
+"""After so many tries in which the error has hardly fallen with the steps it is not tried again."""
+
 MOST_ROWS = 5_000_000
 """No run is made that would have more: steps that are shortened again and again would never end."""
 
@@ -67,21 +70,23 @@ class Reached:
 
 
 def judged_columns(plan: Plan) -> list[str]:
-    """Columns of the results by which an error is measured: continuous outputs and local variables, and powers of bonds."""
-    found = [f"{bond.name}.{BondSignal.POWER.name.lower()}" for bond in plan.power_bonds]
-    for column in plan.recorded:
-        if column.instance is None or column.present is not None:
-            continue
-        variable = plan.instances[column.instance].model.variable(column.variable)
-        if (
-            variable is not None
-            and variable.type.is_float
-            and variable.variability is Variability.CONTINUOUS
-            and variable.causality in (Causality.OUTPUT, Causality.LOCAL)
-        ):
-            found.append(column.name)
-    names = {column.name for column in plan.recorded}
-    return [name for name in found if name in names]
+    """Columns of the results by which an error is measured: powers of bonds, and continuous outputs that feed others; if
+    there are none, all continuous outputs, but for those that tell of events."""
+    recorded = {(c.instance, c.variable): c.name for c in plan.recorded if c.present is None}
+    powers = (f"{bond.name}.{BondSignal.POWER.name.lower()}" for bond in plan.power_bonds)
+    found = [recorded[None, name] for name in powers if (None, name) in recorded]
+    feeding = {(link.source, link.output.name) for link in plan.links}
+    outputs = [
+        (i, variable.name)
+        for i, planned in enumerate(plan.instances)
+        for variable in planned.model.with_causality(Causality.OUTPUT)
+        if variable.type.is_float
+        and variable.variability is Variability.CONTINUOUS
+        and variable.name not in (planned.model.look_ahead, *planned.model.event_indicators)
+        and (i, variable.name) in recorded
+    ]
+    connected = [output for output in outputs if output in feeding]
+    return found + [recorded[output] for output in connected or outputs]
 
 
 def reach(
@@ -118,7 +123,7 @@ def reach(
             "An accuracy is given, but no continuous output is recorded by which it could be measured. Record one: "
             "output_variables (--output-variable)."
         )
-    factor = 1.0
+    factor, slow = 1.0, 0
     for tries in range(1, MOST_TRIES + 1):
         single = replace(choice.applied(settings, size, factor), output_interval=None)
         try:
@@ -131,22 +136,30 @@ def reach(
         worst = pair.differences()[0]
         wanted = (AIM * choice.accuracy / worst.relative) ** (1.0 / pair.order)
         shorter = min(max(SHORTEST, wanted), LONGEST)  # NaN, too
-        if worst.relative <= choice.accuracy or len(pair.fine) > MOST_ROWS * shorter:
+        slow = slow + 1 if pair.order <= ORDERS[0] else 0
+        is_enough = worst.relative <= choice.accuracy
+        if is_enough or slow == MOST_SLOW or len(pair.fine) > MOST_ROWS * shorter:
             break
         factor *= shorter
     thinned = _thinned(pair.fine, settings.output_interval)
     found = Reached(thinned, worst, pair.order, choice.accuracy, RUNS * tries)
-    return replace(found, results=_noted(found.results, in_words(choice, found)))
+    return replace(found, results=_noted(found.results, str(choice), in_words(found)))
 
 
-def in_words(choice: Choice, reached: Reached) -> str:
-    """What was chosen, and which error the results have, for the end of a run."""
+def in_words(reached: Reached) -> str:
+    """Which error the results have, for the end of a run."""
     worst = reached.worst
     unit = f" {worst.unit}" if worst.unit else ""
+    slow = reached.order <= ORDERS[0] and not reached.is_enough
+    why = (
+        ". It hardly falls with the steps: the outputs jump or have events. Use an event clock where FMUs publish their "
+        "events (--event-clock predictive)"
+    )
     return (
-        f"{choice}; {'reached' if reached.is_enough else 'not reached'}: the error is about {worst.relative:.2g} of the "
-        f"largest value in '{worst.name}' (root mean square), at most {worst.largest:.3g}{unit} at t = {worst.time:.6g} s, "
-        f"estimated by halving all steps (order {reached.order:.2g}); {reached.runs} simulations"
+        f"accuracy {reached.accuracy:g} {'reached' if reached.is_enough else 'not reached'}: the error is about "
+        f"{worst.relative:.2g} of the largest value in '{worst.name}' (root mean square), at most "
+        f"{worst.largest:.3g}{unit} at t = {worst.time:.6g} s, estimated by halving all steps (order {reached.order:.2g}); {reached.runs} simulations"
+        f"{why if slow else ''}"
     )
 
 
@@ -174,10 +187,10 @@ def _observed_order(before: Pair, after: Pair) -> float:
     return min(max(ORDERS[0], log2(rms / worst.rms)), ORDERS[1])
 
 
-def _noted(results: Results, note: str) -> Results:
-    """With a note, and the number of rows that are left."""
+def _noted(results: Results, *notes: str) -> Results:
+    """With notes, and the number of rows that are left."""
     statistics = results.statistics
-    statistics = replace(statistics, rows=len(results), notes=(*statistics.notes, note))
+    statistics = replace(statistics, rows=len(results), notes=(*statistics.notes, *notes))
     return replace(results, statistics=statistics)
 
 

@@ -332,7 +332,7 @@ def test_an_accuracy_chooses_the_controller_and_says_why(run: Run, tmp_path: Pat
     outcome = run("simulate", system, *options, "--output-file", table)
     assert (
         "note: accuracy 0.01: ECCO, by the residual energy of the power bond 'suspension'; inputs linear over a step; no "
-        "step is undone; reached: the error is about" in outcome.err
+        "step is undone\nnote: accuracy 0.01 reached: the error is about" in outcome.err
     )
     assert f"11 rows written to {table}" in outcome.err
     assert len(read_csv(table).time) == 11
