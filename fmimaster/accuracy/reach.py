@@ -158,7 +158,8 @@ def in_words(reached: Reached) -> str:
     return (
         f"accuracy {reached.accuracy:g} {'reached' if reached.is_enough else 'not reached'}: the error is about "
         f"{worst.relative:.2g} of the largest value in '{worst.name}' (root mean square), at most "
-        f"{worst.largest:.3g}{unit} at t = {worst.time:.6g} s, estimated by halving all steps (order {reached.order:.2g}); {reached.runs} simulations"
+        f"{worst.largest:.3g}{unit} at t = {worst.time:.6g} s, estimated by halving all steps "
+        f"(order {reached.order:.2g}); {reached.runs} simulations"
         f"{why if slow else ''}"
     )
 
