@@ -24,7 +24,7 @@ from fmimaster import (
     reference_path,
 )
 from fmimaster.accuracy.choice import Choice
-from fmimaster.accuracy.reach import MOST_ROWS, reach
+from fmimaster.accuracy.reach import MOST_ROWS, judged_columns, reach
 from fmimaster.control.pid import PID
 from fmimaster.program.polynomial import LINE, MIDPOINT
 from fmimaster.results.statistics import Statistics
@@ -204,3 +204,15 @@ def test_the_output_interval_thins_out_the_rows_of_the_last_run() -> None:
 def test_without_a_continuous_output_no_accuracy_can_be_measured() -> None:
     with pytest.raises(OptionError, match="no continuous output is recorded"):
         reach(chosen("a.fmu"), FIXED, Fraction(1, 10), [], simulated(1.0, 1.0))
+
+
+def test_outputs_that_feed_others_are_judged_not_those_that_tell_of_events() -> None:
+    plan = chosen(reference_path("systems/two-mass-b1-mixed.ssp")).prepare().plan
+    found = judged_columns(plan)
+    assert "upper.v" in found
+    assert not any("lookahead" in name for name in found)
+
+
+def test_the_power_of_a_bond_is_judged() -> None:
+    plan = chosen(quarter_car("fmi2")).prepare().plan
+    assert judged_columns(plan) == ["suspension.power", "chassis.velocity", "wheel.force"]
