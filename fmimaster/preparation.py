@@ -66,7 +66,8 @@ class Prepared:
     def notes(self) -> tuple[str, ...]:
         """Choices that were made where the user gave none."""
         chosen = () if self.choice is None else (str(self.choice),)
-        return (*self.plan.notes, *self.programs.notes, *self.schedule.notes, *chosen)
+        left_out = (note for e in self.schedule.rule.estimators for note in e.notes(self.plan))
+        return (*self.plan.notes, *self.programs.notes, *self.schedule.notes, *left_out, *chosen)
 
     @property
     def warnings(self) -> tuple[str, ...]:

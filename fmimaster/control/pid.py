@@ -215,6 +215,11 @@ class PID(StepRule[Controlled]):
         return replace(self, degree=degree)
 
     @property
+    def shortest(self) -> Fraction:
+        """The smallest step size."""
+        return self._smallest
+
+    @property
     def _smallest(self) -> Fraction:
         return self.exact_size / RANGE if self.smallest is None else exact(self.smallest)
 

@@ -108,8 +108,8 @@ def make_schedule(
     rule = step_size if isinstance(step_size, StepRule) else usual_rule(step_size)
     rule = rule.completed(models, lambda: _size(models, described, stop - first, notes))
     step = rule.exact_size
+    _refuse_short(rule.shortest, first, stop)
     for size in rule.sizes:
-        _refuse_short(size, first, stop)
         stop = nearest(stop, first, size)
     _refuse_unfit(rule, first, stop, [n for n, m in models.items() if not _varies(m)])
     if (stop - first) / step > MANY_STEPS:

@@ -81,6 +81,11 @@ class StepRule(ABC, Generic[Memory]):
         """All step sizes in s that must be exact: more than one if components have their own."""
         return (self.exact_size,)
 
+    @property
+    def shortest(self) -> Fraction:
+        """The shortest step in s that the rule makes where nothing else limits it."""
+        return min(self.sizes)
+
     def size_of(self, component: str) -> Fraction:
         """The largest step size of a component in s."""
         del component

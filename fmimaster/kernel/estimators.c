@@ -65,7 +65,7 @@ int fm_prediction_error(void *self, fm_kernel *k)
         double size = fabs(yp) > fabs(y) ? fabs(yp) : fabs(y);
         double part = fabs(y - yp) / (d->absolute * d->nominals[i] + d->relative * size);
         total += part * part;
-        if (!(part <= largest)) { /* NaN, too */
+        if (part > largest || isnan(part)) {
             largest = part;
             worst = i;
         }

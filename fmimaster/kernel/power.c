@@ -61,7 +61,7 @@ static void rate(const fm_bonds_data *d, double *outputs)
         signals[ERROR] = part;
         total += part * part;
         n++;
-        if (fabs(part) > largest) {
+        if (fabs(part) > largest || isnan(part)) {
             worst = bond;
             largest = fabs(part);
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isnan, sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -68,7 +68,7 @@ class Bonds:
             yield at + BondSignal.ERROR, part
             total += part * part
             n += 1
-            if abs(part) > largest:
+            if abs(part) > largest or isnan(part):
                 worst, largest = k, abs(part)
         if n:
             yield self.error, sqrt(total / n)
@@ -94,7 +94,9 @@ class Bonds:
                 "weights": np.array([p.weight for p in ports]),
                 "transmitted": np.array([b.transmitted for b in bonds]),
                 "scales": np.array([b.scale or 0.0 for b in bonds]),
-                "tolerances": np.array([b.tolerance or 0.0 for b in bonds]),
+                "tolerances": np.array(
+                    [(b.tolerance or 0.0) if b.has_error else 0.0 for b in bonds]
+                ),
             },
         )
 

@@ -115,27 +115,30 @@ class _End:
     def key(self) -> tuple[str, str, str]:
         return self.component, self.port.input, self.port.output
 
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.component, self.port.name
+
     def __str__(self) -> str:
         return f"{self.port.where} of '{self.component}'"
 
 
 def _connected_ports(models: Mapping[str, Model], feeds: Feeds) -> Sequence[tuple[_End, _End]]:
     """Ports of FMUs that are connected crosswise, sorted by component and port."""
-    ends = {
-        (name, port.output): _End(name, port)
-        for name, model in sorted(models.items())
-        for port in model.power_ports
-    }
-    found = []
-    for end in ends.values():
+    ends = [_End(name, port) for name, model in models.items() for port in model.power_ports]
+    by_output = dict[
+        tuple[str, str], list[_End]
+    ]()  # a body has one velocity, and a force at each side
+    for end in ends:
+        by_output.setdefault((end.component, end.port.output), []).append(end)
+
+    def fed_by(end: _End) -> Sequence[_End]:
         feed = feeds.get((end.component, end.port.input))
-        other = None if feed is None else ends.get((feed.source, feed.output))
-        if other is None or (end.component, end.port.name) >= (other.component, other.port.name):
-            continue
-        back = feeds.get((other.component, other.port.input))
-        if back is not None and (back.source, back.output) == (end.component, end.port.output):
-            found.append((end, other))
-    return found
+        return () if feed is None else by_output.get((feed.source, feed.output), ())
+
+    pairs = ((end, other) for end in ends for other in fed_by(end) if end in fed_by(other))
+    found = (pair for pair in pairs if pair[0].place < pair[1].place)
+    return sorted(found, key=lambda pair: (pair[0].place, pair[1].place))
 
 
 def _check_declared_by_fmus(known: PowerBond, pair: tuple[_End, _End]) -> None:

@@ -62,50 +62,62 @@ def resolve_power_bonds(
         For names that do not exist, ports that are not connected crosswise, orientations that contradict the connections,
         products that are no power, variables that are not scalar and continuous, and two bonds with one name or one input.
     """
-    _check_each_once(declared.bonds, models)
+    by_name, by_input = dict[str, PowerBond](), dict[tuple[str, str], PowerBond]()
+
+    def note(bond: PowerBond) -> None:
+        by_name[bond.name] = bond
+        by_input.update({(port.component, port.input): bond for port in bond.ports})
+
+    for bond in declared.bonds:
+        _check_once(bond, models, by_name, by_input)
+        note(bond)
     found, notes = [_resolved(bond, models, feeds) for bond in declared.bonds], [*declared.notes]
     for bond in declared.of_fmus:  # the FMUs know nothing of the system
         try:
-            _check_each_once([*declared.bonds, bond], models)
+            _check_once(bond, models, by_name, by_input)
             found.append(_resolved(bond, models, feeds))
+            note(bond)
         except DescriptionError as error:
             notes.append(f"No power bond: {error}")
     return tuple(sorted(found, key=lambda bond: bond.name)), tuple(notes)
 
 
-def _check_each_once(bonds: Sequence[PowerBond], models: Mapping[str, Model]) -> None:
-    by_name, by_input = dict[str, PowerBond](), dict[tuple[str, str], PowerBond]()
-    for bond in bonds:
-        if bond.name in by_name:
+def _check_once(
+    bond: PowerBond,
+    models: Mapping[str, Model],
+    by_name: Mapping[str, PowerBond],
+    by_input: Mapping[tuple[str, str], PowerBond],
+) -> None:
+    """Raise if a bond has the name of another one or of a component, or an input of another one."""
+    if bond.name in by_name:
+        raise DescriptionError(
+            f"{bond}: there is a power bond of this name already: {by_name[bond.name]}. Give each its own name."
+        )
+    if bond.name in models:
+        raise DescriptionError(
+            f"{bond} has the name of a component, whose outputs could not be distinguished from the bond's signals. "
+            "Choose another name."
+        )
+    for port in bond.ports:
+        other = by_input.get((port.component, port.input))
+        if other is not None:
             raise DescriptionError(
-                f"{bond}: there is a power bond of this name already: {by_name[bond.name]}. Give each its own name."
+                f"{bond}: the input of its port {port} belongs to {_lower(other)} already. Each port belongs to one "
+                "bond. Remove one of the two."
             )
-        if bond.name in models:
-            raise DescriptionError(
-                f"{bond} has the name of a component, whose outputs could not be distinguished from the bond's signals. "
-                "Choose another name."
-            )
-        by_name[bond.name] = bond
-        for port in bond.ports:
-            other = by_input.setdefault((port.component, port.input), bond)
-            if other is not bond:
-                raise DescriptionError(
-                    f"{bond}: the input of its port {port} belongs to {_lower(other)} already. Each port belongs to one "
-                    "bond. Remove one of the two."
-                )
 
 
 def _resolved(bond: PowerBond, models: Mapping[str, Model], feeds: Feeds) -> ResolvedPowerBond:
     first, second = (_ends(bond, port, models) for port in bond.ports)
-    watts, warnings = list[float](), list[str]()
-    for port, end in zip(bond.ports, (first, second), strict=True):
-        watt, warning = _watt(bond, port, end)
-        watts.append(watt)
-        warnings += [*([warning] if warning else []), *_discrete(bond, port, end)]
+    known = [_watt(bond, *pair) for pair in zip(bond.ports, (first, second), strict=True)]
     a, b = bond.ports
     between = _crosswise(bond, a, b, feeds), _crosswise(bond, b, a, feeds)
+    factors = between[0].transformation.factor, between[1].transformation.factor
+    watts, warnings = _watts(known, factors)
+    for port, end in zip(bond.ports, (first, second), strict=True):
+        warnings += _discrete(bond, port, end)
     weights = [p.sign * w for p, w in zip(bond.ports, watts, strict=True)]
-    crosswise = [w * k.transformation.factor for w, k in zip(weights, between, strict=True)]
+    crosswise = [w * factor for w, factor in zip(weights, factors, strict=True)]
     if not isclose(crosswise[0], -crosswise[1], rel_tol=_ROUNDING):
         raise DescriptionError(
             f"{bond}: the powers of its ports contradict the connections. By {_in_words(bond.ports[0])} and "
@@ -186,8 +198,26 @@ def _crosswise(bond: PowerBond, target: Port, source: Port, feeds: Feeds) -> Fee
     return feed
 
 
-def _watt(bond: PowerBond, port: Port, end: _Ends) -> tuple[float, str]:
-    """Product of input and output in W, if both are 1; and a warning if that is not known."""
+def _watts(
+    found: Sequence[tuple[float | None, str]], factors: tuple[float, float]
+) -> tuple[list[float], list[str]]:
+    """What was found per port, completed where units are missing: by the other port and the factors of the connections;
+    and warnings.
+    """
+    watts, warnings = [watt for watt, _ in found], [unknown for _, unknown in found if unknown]
+    if watts == [None, None]:
+        return [1.0, 1.0], [f"{unknown}, and is taken as W." for unknown in warnings]
+    for k, watt in enumerate(watts):
+        known = watts[1 - k]
+        if watt is None and known is not None and factors[k]:
+            watts[k] = known * abs(factors[1 - k] / factors[k])
+    return [watt or 1.0 for watt in watts], [
+        f"{unknown}, and follows from the other port." for unknown in warnings
+    ]
+
+
+def _watt(bond: PowerBond, port: Port, end: _Ends) -> tuple[float | None, str]:
+    """Product of input and output in W, if both are 1; None if that is not known, and the beginning of a warning."""
     units = [v.unit for v in end[1:]]
     known = [u for u in units if u is not None and u.exponents is not None]
     product = " and ".join(
@@ -195,9 +225,7 @@ def _watt(bond: PowerBond, port: Port, end: _Ends) -> tuple[float, str]:
         for v in end[1:]
     )
     if len(known) < len(units):
-        return 1.0, (
-            f"{bond}: the product of the units of port {port} is not known ({product}), and is taken as W."
-        )
+        return None, f"{bond}: the product of the units of port {port} is not known ({product})"
     watt = watts(*known)
     if watt is None:
         raise DescriptionError(

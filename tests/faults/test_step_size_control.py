@@ -93,6 +93,24 @@ def test_an_fmu_with_fixed_communication_steps_is_named(simulate: Simulate) -> N
         run(simulate, ECCO, fixed, spring(), power_bonds=[bond(scale=1.0, tolerance=1e-3)])
 
 
+def test_a_smallest_step_that_doubles_cannot_tell_from_none_is_refused(simulate: Simulate) -> None:
+    """With such a step the run would stand still for ever."""
+    bonds = [bond(scale=1.0, tolerance=1e-30)]
+    with pytest.raises(OptionError, match=r"step size 1e-22 s is too small: near t = 1 s"):
+        run(simulate, PID.ecco(0.1, "1e-22"), power_bonds=bonds)
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_nan_is_not_lost_among_other_outputs(simulate: Simulate) -> None:
+    """Issue 11, bad input: in the first step after the output became NaN, with its name."""
+    broken = spring(lambda v: -v.x if v.t < 0.5 else nan)
+    units = {"a": broken, "b": mass(), "c": mass(), "d": mass()}
+    links = ["a.force -> b.force", "b.velocity -> c.force", "c.velocity -> a.velocity"]
+    rule = PID(0.1, (PredictorCorrector(),), first=0.1)
+    with pytest.raises(NotANumberError, match=r"prediction_error of a\.force is nan at t = 0\.5"):
+        simulate(units, links, stop_time=1, step_size=rule, allow_nan=True)
+
+
 def test_an_fmu_that_cannot_be_restored_is_named_if_steps_are_rejected(simulate: Simulate) -> None:
     """Issue 11: a clear refusal by name."""
     unable = mass(can_get_and_set_fmu_state=False)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from command_line import changed
+from python_fmu import PythonFmu
 from quarter_car_units import CHASSIS, SUSPENSION, WHEEL
 from ssd_text import annotated, component, elements, read, ssd
 
@@ -16,7 +18,9 @@ from fmimaster import Results, SystemBuilder, reference_path, simulate
 from fmimaster.errors import DescriptionError, FileError
 from fmimaster.fmu.description.terminals import FILE
 from fmimaster.fmu.library import FmuFile
+from fmimaster.simulation import Simulation
 from fmimaster.system.description import Port, PowerBond, Source
+from fmimaster.system.model import PowerPort
 from fmimaster.system.ssp_power_bonds import ANNOTATION, NAMESPACE, write_power_bonds
 
 # SSD
@@ -127,6 +131,35 @@ def test_fmus_declare_their_ports_by_annotations(tmp_path: Path, version: str) -
     assert np.array_equal(r[f"{name}.power"], expected["suspension.power"])
     assert r[f"{name}.residual_power"].any()
     assert f"{name}.power" not in expected
+
+
+def test_bonds_of_a_body_with_one_velocity_and_a_force_at_each_side(
+    simulation: Callable[..., Simulation],
+) -> None:
+    """energy.md 7, 4: two ports of an FMU share an output; no bond gets lost, in whatever order they are listed."""
+
+    def body() -> PythonFmu:
+        outputs = {"v": lambda v: 1.0}
+        unit = PythonFmu(inputs={"left": 0.0, "right": 0.0}, outputs=outputs)
+        return with_ports(unit, ("left", "left", "v", "in"), ("right", "right", "v", "in"))
+
+    def spring() -> PythonFmu:
+        outputs = {"fa": lambda v: v.va, "fb": lambda v: v.vb}
+        unit = PythonFmu(inputs={"va": 0.0, "vb": 0.0}, outputs=outputs)
+        return with_ports(unit, ("a", "va", "fa", "out"), ("b", "vb", "fb", "out"))
+
+    units = {"m1": body(), "s": spring(), "m2": body()}
+    links = ["m1.v -> s.va", "s.fa -> m1.right", "m2.v -> s.vb", "s.fb -> m2.left"]
+    for order in (units, dict(reversed(units.items()))):
+        plan = simulation(order, links, stop_time=1).prepare().plan
+        assert [bond.name for bond in plan.power_bonds] == ["m1.right-s.a", "m2.left-s.b"]
+
+
+def with_ports(unit: PythonFmu, *ports: tuple[str, str, str, Literal["in", "out"]]) -> PythonFmu:
+    """The FMU, with these as what its description declares."""
+    declared = tuple(PowerPort(*port, where=f"port '{port[0]}'") for port in ports)
+    unit.model = replace(unit.model, power_ports=declared)
+    return unit
 
 
 @pytest.mark.parametrize(

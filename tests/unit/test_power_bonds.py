@@ -29,6 +29,7 @@ from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.control.pid import PID
 from fmimaster.control.ramp import Ramp
 from fmimaster.errors import DescriptionError, NotANumberError
 from fmimaster.fmu.instance import StepAnswer
@@ -49,6 +50,8 @@ from fmimaster.system.model import (
 )
 
 Simulate = Callable[..., Results]
+
+KILONEWTON = Unit("kN", (1, 1, -2, 0, 0, 0, 0, 0), factor=1000.0)
 
 pytestmark = pytest.mark.usefixtures("each_executor")
 
@@ -77,6 +80,18 @@ def car(
 def columns(r: Results, bond: str = "suspension") -> list[np.ndarray[Any, Any]]:
     """The recorded signals of a bond."""
     return [r[f"{bond}.{name}"] for name in SIGNALS]
+
+
+def two_cars() -> tuple[dict[str, PythonFmu], list[Any], list[PowerBond]]:
+    """Two cars that know nothing of each other, with the bonds a and b."""
+    units, links, bonds = dict[str, PythonFmu](), list[Any](), list[PowerBond]()
+    for k in "ab":
+        units |= {f"{name}_{k}": unit for name, unit in split_a().items()}
+        links.append(f"chassis_{k}.velocity -> wheel_{k}.velocity")
+        links.append((f"wheel_{k}.force -> chassis_{k}.force", {"factor": -1.0}))
+        first, second = (replace(p, component=f"{p.component}_{k}") for p in SUSPENSION.ports)
+        bonds.append(replace(SUSPENSION, name=k, ports=(first, second)))
+    return units, links, bonds
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])
@@ -163,7 +178,6 @@ def test_plain_connections_give_the_same_powers(simulate: Simulate) -> None:
 
 def test_units_are_converted_to_watt(simulate: Simulate) -> None:
     """A force in kN, and the connection that converts it."""
-    kilonewton = Unit("kN", (1, 1, -2, 0, 0, 0, 0, 0), factor=1000.0)
     settings: dict[str, Any] = {"step_size": "1e-3", "stop_time": 0.05}
     a = simulate(split_a(), SPLIT_A, power_bonds=[SUSPENSION], **settings)
     inner = chassis_a()
@@ -175,7 +189,7 @@ def test_units_are_converted_to_watt(simulate: Simulate) -> None:
             outputs=inner.outputs,
             step=lambda v, h: setattr(v, "vc", v.vc + 1000.0 * v.force * h / 400.0),
             attributes={
-                "force": {"unit": kilonewton},
+                "force": {"unit": KILONEWTON},
                 "velocity": {"unit": Unit("m/s", (0, 1, -1, 0, 0, 0, 0, 0))},
             },
         ),
@@ -364,26 +378,7 @@ def test_signals_can_be_left_out(simulate: Simulate) -> None:
 
 def test_two_bonds_with_equal_data_have_the_error_of_one(simulate: Simulate) -> None:
     """energy.md 9.3."""
-    twice = {f"{name}{k}": unit for k in (1, 2) for name, unit in split_a().items()}
-    connections = [
-        (f"{source}{k}.{y} -> {target}{k}.{u}", {"factor": factor})
-        for k in (1, 2)
-        for source, y, target, u, factor in (
-            ("chassis", "velocity", "wheel", "velocity", 1.0),
-            ("wheel", "force", "chassis", "force", -1.0),
-        )
-    ]
-    bonds = [
-        replace(
-            SUSPENSION,
-            name=f"suspension{k}",
-            ports=(
-                replace(CHASSIS, component=f"chassis{k}"),
-                replace(WHEEL, component=f"wheel{k}"),
-            ),
-        )
-        for k in (1, 2)
-    ]
+    twice, connections, bonds = two_cars()
     settings: dict[str, Any] = {"step_size": "1e-3", "stop_time": 0.05}
     two = simulate(twice, connections, power_bonds=bonds, **settings)
     one = simulate(split_a(), SPLIT_A, power_bonds=[SUSPENSION], **settings)
@@ -507,6 +502,57 @@ def test_missing_units_are_a_warning(simulate: Simulate) -> None:
     r = car(simulate, {"chassis": chassis, "wheel": wheel_a()})
     (warning,) = [w for w in r.statistics.warnings if "suspension" in w]
     assert "port 'chassis' (force, velocity) is not known" in warning
+
+
+@pytest.mark.parametrize("factor", [-1.0, -2.0])
+def test_units_that_one_side_lacks_follow_from_the_other(simulate: Simulate, factor: float) -> None:
+    """energy.md 7: kN on one side, and nothing on the other: the bond is measured in W, with a warning."""
+    links = [SPLIT_A[0], ("wheel.force -> chassis.force", {"factor": factor})]
+    chassis, wheel = chassis_a(), wheel_a()
+    variables = tuple(
+        replace(v, unit=KILONEWTON if v.name == "force" else v.unit)
+        for v in chassis.model.variables
+    )
+    chassis.model = replace(chassis.model, variables=variables)
+    bare = tuple(replace(v, unit=None) for v in wheel.model.variables)
+    wheel.model = replace(wheel.model, variables=bare)
+    r = car(simulate, {"chassis": chassis, "wheel": wheel}, links)
+    entering = 1e3 * factor * r["wheel.force"] * r["chassis.velocity"]
+    assert r["suspension.power"] == approx(-entering, rel=1e-12)
+    (warning,) = [w for w in r.statistics.warnings if "suspension" in w]
+    assert "port 'wheel' (velocity, force) is not known" in warning
+    assert warning.endswith("follows from the other port.")
+
+
+@pytest.mark.parametrize("more", [{"scale": None}, {"tolerance": None}])
+def test_a_bond_without_scale_or_tolerance_has_no_part_in_the_error(
+    simulate: Simulate, more: Mapping[str, Any]
+) -> None:
+    """And the controller says that it leaves it aside."""
+    units, links, bonds = two_cars()
+    bonds[1] = replace(bonds[1], **more)
+    system: Any = {"units": units, "connections": links, "power_bonds": bonds, "stop_time": 0.01}
+    r = car(simulate, **system)
+    assert np.array_equal(r["energy_error"], car(simulate, stop_time=0.01)["energy_error"])
+    assert r["energy_error"][-1] > 0.0
+    r = car(simulate, **system, step_size=PID.ecco("1e-3"))
+    assert any("leaves power bonds" in note and "'b'" in note for note in r.statistics.notes)
+
+
+def test_nan_stops_the_run_with_the_name_of_its_bond_among_several(simulate: Simulate) -> None:
+    """energy.md 9.6."""
+    units, links, bonds = two_cars()
+    force = units["wheel_b"].outputs["force"]
+    units["wheel_b"].outputs["force"] = lambda v: nan if v.t > 0.0055 else force(v)
+    with pytest.raises(NotANumberError, match="energy_error of b is nan"):
+        car(
+            simulate,
+            units,
+            links,
+            power_bonds=bonds,
+            step_size=PID.ecco("1e-3"),
+            allow_nan=True,
+        )
 
 
 def test_an_input_belongs_to_one_bond(simulate: Simulate) -> None:

@@ -61,6 +61,11 @@ class Estimator(ABC):
         del plan, degree
         return None
 
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """What it leaves out of the error, and why."""
+        del plan
+        return ()
+
     def refuse(self, plan: Plan) -> None:
         """Raise if there is nothing that it could measure.
 

@@ -9,6 +9,7 @@ from fmimaster.control.estimators.estimator import Estimator
 from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan
+from fmimaster.system.notes import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,15 @@ class PowerResidual(Estimator):
     def sources(self, plan: Plan) -> tuple[str, ...]:
         """The bonds."""
         return tuple(bond.name for bond in plan.power_bonds)
+
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """The bonds without scale or tolerance."""
+        names = [f"'{bond.name}'" for bond in plan.power_bonds if not bond.has_error]
+        if not names:
+            return ()
+        return (
+            f"the step-size controller leaves power bonds without scale or tolerance aside: {listed(names)}",
+        )
 
     def refuse(self, plan: Plan) -> None:
         """Raise if there are no bonds with scale and tolerance.

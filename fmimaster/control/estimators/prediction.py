@@ -121,7 +121,7 @@ class PredictionError(Hook):
             size = max(abs(y), abs(yp))
             part = abs(y - yp) / (self.absolute * output.nominal + self.relative * size)
             total += part * part
-            if not part <= largest:  # NaN, too
+            if part > largest or isnan(part):
                 largest, worst = part, k
         error = largest if self.is_maximum else sqrt(total / len(self.outputs))
         now[self.error] = error if known else 1.0

@@ -110,6 +110,10 @@ class EnergyDoubling(Doubling):
         """The bonds that count."""
         return tuple(bond.name for bond in plan.power_bonds if bond.has_error)
 
+    def notes(self, plan: Plan) -> tuple[str, ...]:
+        """The bonds without scale or tolerance."""
+        return PowerResidual().notes(plan)
+
     def refuse(self, plan: Plan) -> None:
         """Raise if there are no bonds with scale and tolerance.
 
