@@ -184,7 +184,7 @@ def _attempt(plan: Plan, algorithm: Algorithm, p: Emitter, undoes: bool) -> _Att
     algorithm.emit(plan, p)
     if not algorithm.measures_itself:
         p.measure()
-    p.correct(p.means)
+    p.correct_means()
     attempt = p.program("attempt")
     begin = p.begin_buffer
     rollback = Program("rollback", ())

@@ -75,6 +75,7 @@ class Richardson(Wrapper):
         self.base.emit(plan, p)
         if not self.base.measures_itself:
             p.measure()
+        p.correct_means()
 
     def _refuse(self, plan: Plan) -> None:
         name = type(self.base).__name__

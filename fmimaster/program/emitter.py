@@ -76,7 +76,7 @@ class Emitter:
     corrected : set of int
         Instances whose outputs are corrected in any program so far.
     means : set of int
-        Instances whose inputs are held at the mean of a polynomial in the present program.
+        Instances whose inputs are held at the mean of a polynomial in the present program, and that are to be corrected.
     hooks : list of Hook
         What CALL calls, by number.
     measures : sequence of Hook
@@ -347,6 +347,14 @@ class Emitter:
                 self.corrected.add(instance)
                 self._write(Correct(instance))
                 self._trace.change()
+
+    def correct_means(self) -> None:
+        """Correct the instances whose inputs were held at means over the steps that have been written and measured."""
+        before = len(self._instructions)
+        self.correct(self.means)
+        self.means = set()
+        if len(self._instructions) > before:
+            self.remeasure()
 
     def get_clocks(self, instance: int) -> None:
         """Output clocks of the FMU → store; nothing if none is connected."""

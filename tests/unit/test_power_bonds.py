@@ -14,6 +14,7 @@ from python_fmu import Bench, PythonFmu
 from quarter_car_units import (
     CHASSIS,
     CHASSIS_MASS,
+    DAMPING,
     NEWTON,
     SPEED,
     SPLIT_A,
@@ -243,6 +244,22 @@ def test_the_input_of_a_polynomial_is_its_end_value(
     force, velocity = r["wheel.force"], r["chassis.velocity"]
     end = 2 * force[1:-1] - force[:-2]
     assert r["suspension.power_1"][2:] == approx(end * velocity[2:], rel=1e-9, abs=1e-9)
+
+
+def test_transmitted_power_is_that_of_outputs_corrected_for_means(simulate: Simulate) -> None:
+    """The wheel takes no polynomials: its force is corrected to the velocity at the end of the step."""
+    wheel = wheel_a(partials={"force": {"velocity": DAMPING}})
+    results = simulate(
+        {"chassis": chassis_a(), "wheel": wheel},
+        SPLIT_A,
+        algorithm=Jacobi(Polynomial(2, 0)),
+        stop_time=0.03,
+        step_size=0.01,
+        power_bonds=[SUSPENSION],
+    )
+    power = results["wheel.force"] * results["chassis.velocity"]
+    assert results["suspension.power"] == approx(power, rel=1e-12)
+    assert results["suspension.transmitted_energy"][-1] == approx(sum(power[1:]) * 0.01)
 
 
 def test_steps_that_are_undone_leave_no_energy(simulate: Simulate) -> None:

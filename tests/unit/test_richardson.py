@@ -23,7 +23,7 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.polynomial import Polynomial
 from fmimaster.program.store import ValueStore
 from fmimaster.results.results import Results
-from fmimaster.system.model import DataType
+from fmimaster.system.model import DataType, DependencyKind
 from fmimaster.system.states import Call
 
 pytestmark = pytest.mark.usefixtures("each_executor")
@@ -73,6 +73,36 @@ def test_the_halves_are_steps_of_half_the_size_bit_by_bit(
     """Also where inputs go through earlier points: the middle of each step is one of them."""
     doubled = simulate(ring(), RING, algorithm=Richardson(base), stop_time=2, step_size=0.25)
     halves = simulate(ring(), RING, algorithm=base, stop_time=2, step_size=0.125)
+    assert doubled["a.y"].tolist() == halves["a.y"][::2].tolist()
+    assert doubled["b.y"].tolist() == halves["b.y"][::2].tolist()
+
+
+def direct(factor: float) -> PythonFmu:
+    """x' = u and y = x + factor * u; takes no polynomials."""
+
+    def step(v: Any, h: float) -> None:
+        v.x += h * v.u
+
+    return PythonFmu(
+        inputs={"u": 0.0},
+        states={"x": 1.0},
+        outputs={"y": lambda v: v.x + factor * v.u},
+        depends={"y": ["u"]},
+        partials={"y": {"u": factor}},
+        dependency_kinds={"y": {"u": DependencyKind.CONSTANT}},
+        step=step,
+    )
+
+
+@pytest.mark.parametrize(
+    "base", [Jacobi(LINE), GaussSeidel(LINE), Refreshed(Jacobi(LINE))], ids=str
+)
+def test_outputs_by_means_are_corrected_at_the_end_of_each_half(
+    simulate: Simulate, base: Algorithm
+) -> None:
+    units = {"a": direct(0.5), "b": follower(provides_intermediate_update=False)}
+    doubled = simulate(units, RING, algorithm=Richardson(base), stop_time=2, step_size=0.25)
+    halves = simulate(units, RING, algorithm=base, stop_time=2, step_size=0.125)
     assert doubled["a.y"].tolist() == halves["a.y"][::2].tolist()
     assert doubled["b.y"].tolist() == halves["b.y"][::2].tolist()
 
