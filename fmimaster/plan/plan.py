@@ -52,13 +52,8 @@ class InstancePlan:
 
     @property
     def highest_order(self) -> int | None:
-        """Highest time derivative of its inputs that it takes; None if it takes whole polynomials.
-
-        At the end of a step its inputs have the value of the polynomial up to this order about the start of the step.
-        """
-        if self.model.input_polynomials or self.model.capabilities.provides_intermediate_update:
-            return None
-        return self.model.capabilities.max_input_derivative_order
+        """Highest time derivative of its inputs that it takes; see :attr:`Model.highest_order`."""
+        return self.model.highest_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,7 @@ class PortPlan:
     """Of the input among the continuous inputs of the instance, in the polynomials of ``ValueStore.courses``; -1 if it is
     declared discrete, so that it is always held."""
     degree: int | None
-    """Of a polynomial that is given to the instance, so much is used: FMUs of FMI 2.0 take some derivatives only. None for
-    all."""
+    """Of a polynomial that is given to the instance, so much is used: :attr:`Model.highest_order`."""
     output_slot: int
     weight: float
 
@@ -139,5 +138,4 @@ def _place(port: ResolvedPort, models: Sequence[Model], layout: Layout) -> PortP
     into = layout.slots[i, Group.DISCRETE if is_held else Group.CONTINUOUS, u][1].start
     out = layout.slots[i, Group.OUTPUTS, y][1].start
     column = -1 if is_held else into - layout.segments(i, Group.CONTINUOUS)[0].start
-    degree = models[i].capabilities.max_input_derivative_order or None
-    return PortPlan(i, u, y, into, column, degree, out, port.weight)
+    return PortPlan(i, u, y, into, column, models[i].highest_order, out, port.weight)

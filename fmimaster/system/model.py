@@ -434,6 +434,16 @@ class Model:
         )
 
     @property
+    def highest_order(self) -> int | None:
+        """Highest time derivative of its inputs that it takes; None if it takes whole polynomials.
+
+        At the end of a step its inputs have the value of the polynomial up to this order about the start of the step.
+        """
+        if self.input_polynomials or self.capabilities.provides_intermediate_update:
+            return None
+        return self.capabilities.max_input_derivative_order
+
+    @property
     def broken_manifests(self) -> str:
         """Which manifests are left aside because they are wrong, with the reason: sentences for a message, or empty."""
         broken = (s.why_not_used for s in self.layered_standards if s.problems)

@@ -262,6 +262,17 @@ def test_transmitted_power_is_that_of_outputs_corrected_for_means(simulate: Simu
     assert results["suspension.transmitted_energy"][-1] == approx(sum(power[1:]) * 0.01)
 
 
+def test_an_fmu_that_takes_whole_polynomials_is_measured_with_them(simulate: Simulate) -> None:
+    """energy.md 1: also if it says besides that it takes the first derivative."""
+    parabola = Jacobi(Polynomial(3, 0))
+    whole: dict[str, Any] = {"provides_intermediate_update": True}
+    expected = car(simulate, split_a(**whole), algorithm=parabola)
+    r = car(simulate, split_a(**whole, max_input_derivative_order=1), algorithm=parabola)
+    assert np.array_equal(r["wheel.force"], expected["wheel.force"])
+    for one, other in zip(columns(r), columns(expected), strict=True):
+        assert np.array_equal(one, other)
+
+
 def test_steps_that_are_undone_leave_no_energy(simulate: Simulate) -> None:
     """What the measures remember goes back with the outputs."""
     count = PythonFmu(
