@@ -154,7 +154,8 @@ def give(
     if treatment.is_end:
         p.inputs(instance, inputs)
     else:
-        p.interpolate(instance, inputs, since, held=MIDDLE if treatment.is_held else None)
+        held = MIDDLE if treatment.is_held else None
+        p.interpolate(instance, inputs, since, held=held, parts=treatment.parts)
 
 
 def correct(instance: int, plan: Plan, p: Emitter) -> None:

@@ -301,7 +301,7 @@ struct fm_kernel {
     double *centre;
     int *degree;
     double **errors, **measured; /* per instance, of adaptive polynomials: FM_CANDIDATES errors, and when, for each input */
-    double **given, **given_from; /* per instance, of compensated inputs: FM_MOST_GIVEN values, and from when on, for each */
+    double **lacking, **given_from; /* per instance, of compensated inputs: FM_MOST_GIVEN values of each, and from when on */
     int *follows; /* whether the instance has been given a polynomial */
     int fits;  /* whether any program has a FIT: else these are not looked at */
     double *scratch; /* largest n * (degree + 1) * 4 */

@@ -203,26 +203,31 @@ static void measured_best(const fm_kernel *k, const fm_fit *f, const struct poin
 }
 
 /* A held value, and what the input lacked over the last interval in addition: _compensated of inputs.py. */
-static double compensated(const struct points *p, double value, double length, double *given, double *given_from)
+static double compensated(const struct points *p, double value, double length, double *lacking, double *given_from)
 {
-    int place = 0;
+    int place = 0, last = NONE;
     double now = p->times[0];
+    double half = (p->route->factor * output_of(p->route, 0, p->outputs[0]) + p->route->offset) / 2.0;
     for (int m = 0; m < FM_MOST_GIVEN; m++) {
-        if (given_from[m] == now) {
+        if (given_from[m] >= now)
+            given_from[m] = NAN;
+        else if (!isnan(given_from[m]) && (last == NONE || given_from[m] > given_from[last]))
+            last = m;
+    }
+    for (int m = 0; m < FM_MOST_GIVEN; m++) {
+        if (isnan(given_from[m])) {
             place = m;
             break;
         }
-        if (!isnan(given_from[place]) && !(given_from[m] >= given_from[place]))
-            place = m; /* the oldest, or one that is not used yet */
+        if (given_from[m] < given_from[place])
+            place = m;
     }
-    for (int m = 0; m < FM_MOST_GIVEN && p->n > 1; m++)
-        if (given_from[m] == p->times[1]) {
-            double middle = (output_of(p->route, 0, p->outputs[1]) + output_of(p->route, 0, p->outputs[0])) / 2.0;
-            double lacked = (p->route->factor * middle + p->route->offset) - given[m];
-            value = value + p->wanted->compensation * lacked * (now - p->times[1]) / length;
-            break;
-        }
-    given[place] = value;
+    if (last != NONE && p->n + (p->near != NONE) > 1) {
+        double lacked = half + lacking[last];
+        if (isfinite(lacked))
+            value = value + p->wanted->compensation * lacked * (now - given_from[last]) / length;
+    }
+    lacking[place] = half - value;
     given_from[place] = now;
     return value;
 }
@@ -265,7 +270,7 @@ void fm_fit_inputs(fm_kernel *k, const fm_instruction *c)
         }
         if (wanted->compensation != 0.0 && !is_ahead)
             part[0] = compensated(&p, part[0], (k->begin + wanted->mean * length) - centre,
-                                  k->given[i] + FM_MOST_GIVEN * w, k->given_from[i] + FM_MOST_GIVEN * w);
+                                  k->lacking[i] + FM_MOST_GIVEN * w, k->given_from[i] + FM_MOST_GIVEN * w);
         for (int d = 0; d < size; d++)
             k->coefficients[i][d * n + w] = part[d];
     }

@@ -212,6 +212,7 @@ class Emitter:
         since: Since,
         *,
         held: float | None = None,
+        parts: int = 1,
     ) -> None:
         """Give the instance its inputs: continuous ones whose source has stepped already along the straight line to its
         newest output, continuous ones of other sources by a polynomial; all others held.
@@ -225,10 +226,14 @@ class Emitter:
         held : float, optional
             Continuous inputs are constant, at their values at this fraction of the present interval; else the FMU is given
             the polynomials.
+        parts : int
+            In so many parts the instance does its step, of which the present interval is one. A compensation of what was
+            lacking over a whole step is divided among them.
         """
 
         def extrapolated(route: Route) -> Polynomial:
-            return self._given(route, otherwise).of(len(route.derivatives))
+            kind = self._given(route, otherwise).of(len(route.derivatives))
+            return replace(kind, compensation=kind.compensation / parts)
 
         routes = self.plan.routes.get((instance, Group.CONTINUOUS), ())
         older = [extrapolated(r) for r in routes if not self.is_ahead(r.link.source)]

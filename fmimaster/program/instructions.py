@@ -108,8 +108,8 @@ class Fit(Instruction):
 
     With ``compensation`` an input that is held at a mean, and is extrapolated, is given so much of what it lacked over the
     last interval in addition: ``compensation * (m - g) * h / H``, where h and H are the lengths of the last interval and of
-    the present one, g is the value given over the last one, and m is the mean of the outputs at its two ends. If no
-    value is known that was given from the point before the newest one on, that is 0.
+    the present one, g is the value given over the last one, and m is the mean of the outputs at its two ends. The last
+    interval began when a value was given before. Without an older point that is 0, or if an output is not finite.
 
     With ``late`` the newest point counts as one at that fraction, and the one before as one at ``at``.
     """

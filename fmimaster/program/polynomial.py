@@ -212,8 +212,8 @@ MOST_CANDIDATES = 4
 """Of an adaptive polynomial."""
 
 MOST_GIVEN = 4
-"""Held values that are remembered for each input that is compensated: of the last interval, of the present one, and of
-two that may have been tried and undone."""
+"""Intervals that are remembered for each input that is compensated: the last one, the present one, and parts of it that
+may still be undone. Where more are undone, the step is not compensated when it is done again."""
 
 FADING = 0.9
 """A measured error counts by so much less from point to point. With :data:`STEADY` the best of nine settings on the two

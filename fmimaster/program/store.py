@@ -43,8 +43,9 @@ class Courses:
         Measured errors of adaptive polynomials, in the unit of the output; NaN while they are not known.
     measured : list of arrays, one per instance, shape (inputs,)
         Time in s of the point at which they were measured last; NaN before.
-    given, given_from : lists of arrays, one per instance, shape (inputs, MOST_GIVEN)
-        Values at which compensated inputs were held, in the unit of the input, and from which times in s on; NaN before.
+    lacking, given_from : lists of arrays, one per instance, shape (inputs, MOST_GIVEN)
+        Half of the output less the value at which a compensated input was held, in the unit of the input, and from which
+        times in s on; NaN before.
     """
 
     def __init__(self, n_inputs: Sequence[int]) -> None:
@@ -53,7 +54,7 @@ class Courses:
         self.coefficients = [np.zeros((MOST_COEFFICIENTS, n)) for n in n_inputs]
         self.errors = [np.full((n, MOST_CANDIDATES), nan) for n in n_inputs]
         self.measured = [np.full(n, nan) for n in n_inputs]
-        self.given = [np.full((n, MOST_GIVEN), nan) for n in n_inputs]
+        self.lacking = [np.full((n, MOST_GIVEN), nan) for n in n_inputs]
         self.given_from = [np.full((n, MOST_GIVEN), nan) for n in n_inputs]
 
     def get(self, instance: int) -> Polynomials | None:
@@ -223,7 +224,7 @@ class ValueStore:
             courses.centre,
             *courses.errors,
             *courses.measured,
-            *courses.given,
+            *courses.lacking,
             *courses.given_from,
             *self.partials.values(),
             *self.values.values(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ def fitted(
                     coefficients.item(0, w),
                     wanted.compensation,
                     last,
-                    courses.given[fit.instance][w],
+                    courses.lacking[fit.instance][w],
                     courses.given_from[fit.instance][w],
                 )
     return Polynomials(coefficients[:1] if fit.is_constant else coefficients, centre)
@@ -137,34 +138,39 @@ def _compensated(
     value: float,
     compensation: float,
     length: float,
-    given: NDArray[np.float64],
+    lacking: NDArray[np.float64],
     given_from: NDArray[np.float64],
 ) -> float:
-    """A held value, and what the input lacked over the last interval in addition, see FIT; the sum is remembered.
+    """A held value, and what the input lacked over the last interval in addition, see FIT; what is given is remembered.
 
     Parameters
     ----------
     length : float
         Of the present interval in s.
-    given, given_from : shape (MOST_GIVEN,)
-        Values that were given, and from which times in s on.
+    lacking, given_from : shape (MOST_GIVEN,)
+        Half of the output less the value that was given, and from which times in s on. Those after the newest point
+        belong to a step that was undone.
     """
-    now, place, e = points.newest, 0, slice(element, element + 1)
-    for k in range(len(given)):
-        if given_from[k] == now:
+    now, place, last = points.newest, 0, -1
+    transformation = points.route.transformation
+    output = points.sample(0, 0, slice(element, element + 1)).item()
+    half = (transformation.factor * output + transformation.offset) / 2.0
+    for k in range(len(lacking)):
+        if given_from[k] >= now:
+            given_from[k] = np.nan
+        elif given_from[k] == given_from[k] and (last < 0 or given_from[k] > given_from[last]):
+            last = k
+    for k in range(len(lacking)):
+        if given_from[k] != given_from[k]:
             place = k
             break
-        if not np.isnan(given_from[place]) and not given_from[k] >= given_from[place]:
-            place = k  # the oldest, or one that is not used yet
-    before = points.times[1] if len(points.times) > 1 else np.nan
-    for k in range(len(given)):
-        if given_from[k] == before:
-            transformation = points.route.transformation
-            middle = (points.sample(1, 0, e).item() + points.sample(0, 0, e).item()) / 2.0
-            lacked = (transformation.factor * middle + transformation.offset) - given.item(k)
-            value = value + compensation * lacked * (now - before) / length
-            break
-    given[place], given_from[place] = value, now
+        if given_from[k] < given_from[place]:
+            place = k
+    if last >= 0 and points.are_several:
+        lacked = half + lacking.item(last)
+        if isfinite(lacked):
+            value = value + compensation * lacked * (now - given_from.item(last)) / length
+    lacking[place], given_from[place] = half - value, now
     return value
 
 
@@ -218,6 +224,11 @@ class _Points:
     def newest(self) -> float:
         """Time of the newest point in s."""
         return float(self.times[0])
+
+    @property
+    def are_several(self) -> bool:
+        """Whether there is one beside the newest, however near it is."""
+        return len(self.times) + len(self.near) > 1
 
     def sample(self, point: int, derivative: int, elements: slice) -> NDArray[np.float64]:
         """A derivative of the output at a point; order 0 is the value."""

@@ -107,8 +107,8 @@ class StepMap:
         self._values[:] = 0.0
         for outputs, _ in (*store.history, *store.buffers):
             outputs.get(DataType.FLOAT64, np.zeros(0))[:] = 0.0
-        for given in store.courses.given:
-            given[np.isfinite(given)] = 0.0
+        for lacking in store.courses.lacking:
+            lacking[np.isfinite(lacking)] = 0.0
         self._kept = store.copy(), self._executor.registers.copy(), self._time
 
     def _stepped(self, before: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -147,12 +147,12 @@ class StepMap:
             at += n
 
     def _remembered(self) -> Iterator[tuple[NDArray[np.float64], Any]]:
-        """What the next step uses: outputs now and in the past, signals, and the last values of compensated inputs."""
+        """What the next step uses: outputs now and in the past, signals, and what compensated inputs lack."""
         store = self._executor.store
         yield self._values, self._outputs
         yield self._values, self._signals
         for outputs, _ in store.history:
             yield outputs.get(DataType.FLOAT64, self._values), self._outputs
-        for given, since in zip(store.courses.given, store.courses.given_from, strict=True):
+        for lacking, since in zip(store.courses.lacking, store.courses.given_from, strict=True):
             known = np.flatnonzero(np.isfinite(since).any(axis=1))
-            yield given, (known, np.nanargmax(since[known], axis=1))
+            yield lacking, (known, np.nanargmax(since[known], axis=1))

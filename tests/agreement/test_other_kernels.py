@@ -158,7 +158,10 @@ WRONG = {
         "FIT through the history": ("&k->history[b - f->n_buffers]", "&k->history[0]"),
     },
     KINDS: {
-        "FIT that is compensated": ("(now - p->times[1]) / length", "length / (now - p->times[1])"),
+        "FIT that is compensated": (
+            "(now - given_from[last]) / length",
+            "length / (now - given_from[last])",
+        ),
         "FIT that is late": ("k->begin + p->wanted->late *", "k->end + p->wanted->late *"),
     },
     CORRECTIONS: {

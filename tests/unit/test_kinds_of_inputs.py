@@ -12,7 +12,8 @@ import pytest
 from pytest import approx
 from python_fmu import Bench, PythonFmu, plan_of
 
-from fmimaster.algorithms import LINEAR, GaussSeidel, Jacobi, Waveform
+from fmimaster.algorithms import LINEAR, GaussSeidel, Jacobi, SubSteps, Waveform
+from fmimaster.algorithms.modes import Linear
 from fmimaster.control.ramp import Ramp
 from fmimaster.errors import OptionError
 from fmimaster.program.delays import course, delays
@@ -45,7 +46,7 @@ ENDS = (0.0, 1e-9, 0.5, 1.0 - 1e-9)
 class Sink:
     """A unit that notes start and length of its steps, and its inputs at start, middle and end of them."""
 
-    def __init__(self, *inputs: str, takes: bool = True) -> None:
+    def __init__(self, *inputs: str, takes: bool = True, **options: Any) -> None:
         self.steps: list[tuple[float, float]] = []
         self.noted: dict[str, list[list[float]]] = {name: [] for name in inputs}
         starts = dict.fromkeys(inputs, 0.0)
@@ -54,6 +55,7 @@ class Sink:
             step=self._step,
             attributes={name: {"intermediate_update": takes} for name in inputs},
             provides_intermediate_update=takes,
+            **options,
         )
 
     def _step(self, v: Any, h: float) -> None:
@@ -271,9 +273,9 @@ def test_after_an_event_nothing_of_before_is_taken(kind: str) -> None:
 
 
 def test_nepce_after_steps_that_were_undone_gives_the_same_bits() -> None:
-    """A step that was tried in two halves and undone leaves nothing."""
+    """However often a step was tried in two halves and undone: nothing is left of it."""
     given = []
-    for tries in (False, True):
+    for tries in ((), (1.0,), (4.0, 1.0, 2.0, 0.5, 0.7)):
         sink = Sink("u")
         bench = Bench(
             {"s": source(math.sin), "t": sink.fmu}, ["s.y -> t.u"], n_buffers=1, history=3
@@ -283,15 +285,52 @@ def test_nepce_after_steps_that_were_undone_gives_the_same_bits() -> None:
         fit = "FIT t 0.0 1 0 () true none 1.0 false 0.5\nSET t continuous\n"
         step = "STEP s 1.0\nSTEP t 1.0\nGET s outputs\n"
         for k in range(6):
-            begin, middle, end = k * H, (k + 0.5) * H, (k + 1) * H
-            if tries:
+            begin, end = k * H, (k + 1) * H
+            for part in tries:
+                middle, last = begin + part * H / 2, begin + part * H
                 bench.run("KEEP 0\nSAVE s 0\nSAVE t 1\n" + fit + step, begin, middle)
-                bench.run(fit + step, middle, end)
-                bench.run("RESTORE s 0\nRESTORE t 1\nRECALL 0", end)
+                bench.run(fit + step, middle, last)
+                bench.run("RESTORE s 0\nRESTORE t 1\nRECALL 0", last)
                 del sink.noted["u"][-2:]
             bench.run(fit + step + "REMEMBER", begin, end)
         given.append(sink.values())
-    assert given[0] == given[1]
+    assert given[0] == given[1] == given[2]
+
+
+# Parts of a step ------------------------------------------------------------------------------------------------------
+
+
+def test_nepce_counts_each_sub_step_of_fast_components(simulate: Simulate) -> None:
+    sink = Sink("u")
+    algorithm = SubSteps(GaussSeidel(NEPCE), {"s": 4, "t": 4})
+    simulate(
+        {"s": source(math.sin), "t": sink.fmu},
+        ["s.y -> t.u"],
+        algorithm=algorithm,
+        sequence=["t", "s"],
+        stop_time=1,
+        step_size=H,
+    )
+    assert len(sink.steps) == 40
+    assert sink.values() == approx(nepce(math.sin, sink.steps, 0.5), rel=1e-12)
+
+
+def test_nepce_gives_a_step_that_is_divided_what_it_lacks_once(simulate: Simulate) -> None:
+    """Mode lin, in which an FMU whose outputs cannot be corrected divides its step, because another input is ahead."""
+    sink = Sink("a", "b", takes=False, outputs={"y": lambda v: v.a}, depends={"y": ["a"]})
+    units = {"p": source(math.sin), "q": source(math.cos), "t": sink.fmu}
+    simulate(
+        units,
+        ["p.y -> t.a", "q.y -> t.b"],
+        algorithm=GaussSeidel(NEPCE, mode=Linear(sub_steps=4)),
+        sequence=["p", "t", "q"],
+        stop_time=1,
+        step_size=H,
+    )
+    assert len(sink.steps) == 40
+    whole = [(k * H, H) for k in range(10)]
+    expected = [value for value in nepce(math.cos, whole, 0.5) for _ in range(4)]
+    assert sink.values("b") == approx(expected, rel=1e-12)
 
 
 # Single connections ---------------------------------------------------------------------------------------------------

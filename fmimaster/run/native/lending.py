@@ -132,7 +132,7 @@ class Lender:
         k.centre = self.doubles(courses.centre)
         coefficients = [self.doubles(array) for array in courses.coefficients]
         k.coefficients = self.lent(ffi.new("double *[]", coefficients))
-        for name in ("errors", "measured", "given", "given_from"):
+        for name in ("errors", "measured", "lacking", "given_from"):
             arrays = [self.doubles(array) for array in getattr(courses, name)]
             setattr(k, name, self.lent(ffi.new("double *[]", arrays)))
 
