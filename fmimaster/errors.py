@@ -27,8 +27,13 @@ Each message states what happened and where, what was expected, and what to do. 
 from __future__ import annotations
 
 import copyreg
+import os
+import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from fmimaster.visible import visible
@@ -230,6 +235,17 @@ class Interrupted(SimulationError, KeyboardInterrupt):
 
 class AccuracyWarning(UserWarning):
     """A run has ended, but its results are less accurate than they should be: the message tells where, and what to do."""
+
+
+def warn_of(texts: Iterable[str]) -> None:
+    """Give each as an AccuracyWarning, at the line that has called fmimaster."""
+    package = str(Path(__file__).parent) + os.sep
+    level = 1
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    for text in texts:
+        warnings.warn(text, AccuracyWarning, stacklevel=level)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

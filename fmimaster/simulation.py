@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from types import FrameType
 from typing import ParamSpec, TextIO
 
 from fmimaster.accuracy.pair import Pair, half
 from fmimaster.accuracy.reach import in_words, judged_columns, reach
 from fmimaster.errors import (
     AccuracyError,
-    AccuracyWarning,
     FileError,
     Interrupted,
     OptionError,
+    SimulationError,
+    warn_of,
 )
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
@@ -35,6 +33,9 @@ from fmimaster.session import Attendance, Progress, Signals, silent
 from fmimaster.settings import Settings
 
 log = logging.getLogger("fmimaster")
+
+_Judge = Callable[[tuple[str, ...], Results], None]
+"""Gets what makes results less accurate than they should be, and the results."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +97,20 @@ class Simulation(Settings):
         """
         if self.accuracy is not None:
             return self._accurate(progress, output_file)
+        return self._simulated(progress, output_file, self._judged)
+
+    def _simulated(
+        self,
+        progress: Progress | None,
+        output_file: str | os.PathLike[str] | TextIO | None,
+        judge: _Judge,
+    ) -> Results:
+        """One run; in the end its results are judged by what makes them less accurate than they should be."""
         results = None
         try:
             with Signals() as signals:
-                results = self._attended(signals, progress or silent, output_file)
+                results, found = self._attended(signals, progress or silent, output_file)
+                judge(found, results)
         except KeyboardInterrupt as error:
             if isinstance(error, Interrupted):
                 raise
@@ -161,8 +172,8 @@ class Simulation(Settings):
         signals: Signals,
         progress: Progress,
         output_file: str | os.PathLike[str] | TextIO | None,
-    ) -> Results:
-        """Run, and keep in the files what there is in the end."""
+    ) -> tuple[Results, tuple[str, ...]]:
+        """Run, and keep in the files what there is in the end; with what makes it less accurate than it should be."""
         loader = Loader(logging_on=self.fmi_logging)
         try:
             prepared = prepare(self, loader)
@@ -191,11 +202,13 @@ class Simulation(Settings):
             if isinstance(error, Interrupted):
                 raise
             raise run.interrupted() from None  # the second Ctrl-C, while files were written
-        found = run.session.accuracy_warnings if run.session else ()
+        return results, run.session.accuracy_warnings if run.session else ()
+
+    def _judged(self, found: tuple[str, ...], results: Results) -> None:
+        """Warn of what makes results less accurate than they should be; raise it, if ``strict``."""
         if self.strict and found:
             raise AccuracyError(found, results)
-        _warn_of(found)
-        return results
+        warn_of(found)
 
     def _accurate(
         self, progress: Progress | None, output_file: str | os.PathLike[str] | TextIO | None
@@ -206,21 +219,32 @@ class Simulation(Settings):
         if isinstance(output_file, str | os.PathLike):
             output_file = given_path(output_file).absolute()
             refuse_to_overwrite(output_file, self._read(prepared))
-        reached = reach(
-            self,
-            prepared.choice,
-            prepared.schedule.rule.exact_size,
-            judged_columns(prepared.plan),
-            lambda single: single.run(progress),
-        )
-        if not reached.is_enough:
-            warning = in_words(reached)
-            if self.strict:
-                raise AccuracyError((warning,), reached.results)
-            _warn_of((warning,))
-        if output_file is not None:
-            write_csv(reached.results, output_file)
-        return reached.results
+        found: tuple[str, ...] = ()
+
+        def note(new: tuple[str, ...], _: Results) -> None:
+            nonlocal found
+            found = new
+
+        def single(settings: Simulation) -> Results:
+            # what is wrong with the steps of one run may be mended in the next one
+            return replace(settings, strict=False)._simulated(progress, None, note)
+
+        results = None
+        try:
+            size, names = prepared.schedule.rule.exact_size, judged_columns(prepared.plan)
+            reached = reach(self, prepared.choice, size, names, single)
+            results = reached.results
+        except SimulationError as error:  # Interrupted, too
+            results = error.results
+            raise
+        except KeyboardInterrupt:
+            raise Interrupted("Interrupted between two simulations.") from None
+        finally:
+            if output_file is not None and results is not None and len(results):
+                write_csv(results, output_file)
+        missed = () if reached.is_enough else (in_words(reached),)
+        self._judged((*found, *missed), results)
+        return results
 
     def _read(self, prepared: Prepared) -> list[Path]:
         """The files that the simulation reads."""
@@ -252,17 +276,6 @@ def _facts_written(
             log.warning("%s", error)
         raise
     write()
-
-
-def _warn_of(warnings_of_run: Iterable[str]) -> None:
-    """Python's warnings, at the line that has called fmimaster."""
-    package = str(Path(__file__).parent) + os.sep
-    level = 1
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_code.co_filename.startswith(package):
-        level, frame = level + 1, frame.f_back
-    for text in warnings_of_run:
-        warnings.warn(text, AccuracyWarning, stacklevel=level)
 
 
 _P = ParamSpec("_P")

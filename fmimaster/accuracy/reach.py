@@ -13,7 +13,7 @@ import numpy as np
 from fmimaster.accuracy.choice import Choice
 from fmimaster.accuracy.pair import Difference, Pair, half
 from fmimaster.control.step_rule import StepRule
-from fmimaster.errors import OptionError, SimulationError
+from fmimaster.errors import Interrupted, OptionError, SimulationError
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.power_bonds import BondSignal
 from fmimaster.results.recorder import output_intervals
@@ -31,6 +31,9 @@ MOST_TRIES = 8
 
 MOST_SLOW = 2
 """After so many tries in which the error has hardly fallen with the steps it is not tried again."""
+
+MOST_FAILED = 3
+"""After so many tries that have failed the steps are not what they fail for."""
 
 MOST_ROWS = 5_000_000
 """No run is made that would have more: steps that are shortened again and again would never end."""
@@ -116,33 +119,38 @@ def reach(
     OptionError
         If no column counts.
     SimulationError
-        If the last of the runs failed.
+        If runs failed with shorter steps, too; Interrupted at once.
     """
     if not names:
         raise OptionError(
             "An accuracy is given, but no continuous output is recorded by which it could be measured. Record one: "
             "output_variables (--output-variable)."
         )
-    factor, slow = 1.0, 0
-    for tries in range(1, MOST_TRIES + 1):
+    factor, runs, slow, failed = 1.0, 0, 0, 0
+    for _ in range(MOST_TRIES):
+        runs += RUNS
         single = replace(choice.applied(settings, size, factor), output_interval=None)
         try:
             pair = _halved_twice(single, names, run)
+        except Interrupted:
+            raise
         except SimulationError:
-            if tries == MOST_TRIES:
+            failed += 1
+            if failed == MOST_FAILED:
                 raise
             factor *= AFTER_FAILURE
             continue
         worst = pair.differences()[0]
+        if worst.relative <= choice.accuracy:
+            break
         wanted = (AIM * choice.accuracy / worst.relative) ** (1.0 / pair.order)
         shorter = min(max(SHORTEST, wanted), LONGEST)  # NaN, too
         slow = slow + 1 if pair.order <= ORDERS[0] else 0
-        is_enough = worst.relative <= choice.accuracy
-        if is_enough or slow == MOST_SLOW or len(pair.fine) > MOST_ROWS * shorter:
+        if slow == MOST_SLOW or len(pair.fine) > MOST_ROWS * shorter:
             break
         factor *= shorter
     thinned = _thinned(pair.fine, settings.output_interval)
-    found = Reached(thinned, worst, pair.order, choice.accuracy, RUNS * tries)
+    found = Reached(thinned, worst, pair.order, choice.accuracy, runs)
     return replace(found, results=_noted(found.results, str(choice), in_words(found)))
 
 

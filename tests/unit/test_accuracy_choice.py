@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import pytest
 from edited_fmu import edited_fmu
 
 from fmimaster import (
+    AccuracyError,
+    AccuracyWarning,
     FixedStep,
     GaussSeidel,
+    Interrupted,
     Jacobi,
     OptionError,
     Ramp,
@@ -27,6 +31,7 @@ from fmimaster.accuracy.choice import Choice
 from fmimaster.accuracy.reach import MOST_ROWS, judged_columns, reach
 from fmimaster.control.pid import PID
 from fmimaster.program.polynomial import LINE, MIDPOINT
+from fmimaster.results.csv import read_csv
 from fmimaster.results.statistics import Statistics
 
 
@@ -192,6 +197,82 @@ def test_runs_that_fail_are_tried_with_shorter_steps() -> None:
 
     found = reach(chosen("a.fmu"), FIXED, Fraction(1, 10), ["y"], fails)
     assert found.is_enough
+
+
+def test_an_error_of_zero_is_enough() -> None:
+    found = reach(chosen("a.fmu"), FIXED, Fraction(1, 10), ["y"], simulated(1.0, 0.0))
+    assert found.is_enough
+    assert found.runs == 3
+
+
+def test_ctrl_c_ends_the_first_try() -> None:
+    runs = []
+
+    def interrupted(single: Simulation) -> Results:
+        runs.append(single)
+        raise Interrupted("Interrupted at t = 1 s.", time=1.0)
+
+    with pytest.raises(Interrupted):
+        reach(chosen("a.fmu"), FIXED, Fraction(1, 10), ["y"], interrupted)
+    assert len(runs) == 1
+
+
+def test_a_run_that_fails_with_short_steps_too_is_not_tried_for_ever() -> None:
+    steps = []
+
+    def fails(single: Simulation) -> Results:
+        assert isinstance(single.step_size, FixedStep)
+        steps.append(single.step_size.exact_size)
+        raise SimulationError("always")
+
+    with pytest.raises(SimulationError, match="always"):
+        reach(chosen("a.fmu"), FIXED, Fraction(1, 10), ["y"], fails)
+    assert steps == [Fraction(1, 10), Fraction(1, 40), Fraction(1, 160)]
+
+
+def unstable_first(**settings: Any) -> Simulation:
+    """Its first run grows without end: steps of 20 ms, where 11.23 ms are stable."""
+    return Simulation(
+        reference_path("systems/quarter-car-b-fmi2.ssp"),
+        algorithm=Jacobi(),
+        step_size=FixedStep("0.02"),
+        stop_time=2,
+        accuracy=2e-2,
+        **settings,
+    )
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_is_wrong_with_the_first_runs_is_not_told_of_the_last_one(
+    recwarn: pytest.WarningsRecorder, strict: bool
+) -> None:
+    results = unstable_first(strict=strict).run()
+    assert "accuracy 0.02 reached" in results.statistics.notes[-1]
+    assert not [w for w in recwarn if issubclass(w.category, AccuracyWarning)]
+
+
+def test_strict_refuses_an_accuracy_that_is_not_reached_and_keeps_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fmimaster.accuracy.reach.MOST_ROWS", 10)  # ends after the first try
+    file = tmp_path / "rows.csv"
+    car = chosen(quarter_car("fmi2"), stop_time=0.1, strict=True)
+    with pytest.raises(AccuracyError, match="accuracy 1e-09 not reached") as caught:
+        replace(car, accuracy=1e-9).run(output_file=file)
+    assert caught.value.results is not None
+    assert len(read_csv(file)) == len(caught.value.results)
+
+
+def test_the_rows_of_a_run_that_failed_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    start = {"fault": 3, "faultTime": 0.5}
+    faulty = Simulation(
+        reference_path("fmi2/Faulty.fmu"), accuracy=1e-3, start_values=start, stop_time=1
+    )
+    with pytest.raises(SimulationError) as caught:
+        faulty.run(output_file=file)
+    assert caught.value.results is not None
+    assert len(read_csv(file)) == len(caught.value.results)
 
 
 def test_the_output_interval_thins_out_the_rows_of_the_last_run() -> None:
