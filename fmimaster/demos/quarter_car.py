@@ -151,7 +151,7 @@ def linear_solution(matrix: Vector, constant: Vector, start: Vector) -> Callable
 
     def solution(times: Vector) -> Vector:
         modes = weights[:, None] * np.exp(eigenvalues[:, None] * times)
-        return np.asarray(rest[:, None] + (vectors @ modes).real)
+        return np.asarray(rest[:, None] + (vectors @ modes).real, np.float64)
 
     return solution
 

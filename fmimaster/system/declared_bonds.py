@@ -142,11 +142,12 @@ def _connected_ports(models: Mapping[str, Model], feeds: Feeds) -> Sequence[tupl
 
 
 def _check_declared_by_fmus(known: PowerBond, pair: tuple[_End, _End]) -> None:
-    powers = {(p.component, p.input, p.output): p.power for p in known.ports}
+    ports = {(p.component, p.input, p.output): p for p in known.ports}
     for end in pair:
-        if end.port.power not in (None, powers[end.key]):
+        port = ports[end.key]
+        if end.port.power not in (None, port.power):
             raise DescriptionError(
-                f"{known}: power='{powers[end.key]}' of its port {Port(*end.key, powers[end.key])} contradicts {end}, "
+                f"{known}: power='{port.power}' of its port {port} contradicts {end}, "
                 f"by which it is '{end.port.power}'. Correct one of the two."
             )
 

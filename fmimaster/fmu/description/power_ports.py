@@ -90,6 +90,6 @@ def _port_of(terminal: Terminal, model: Model) -> Iterator[PowerPort]:
         return
     if u.unit.exponents is None or y.unit.exponents is None or watts(u.unit, y.unit) is None:
         return
-    powers = {_FLOWS[kind] for _, kind in members if kind in _FLOWS}
+    powers: set[Literal["in", "out"]] = {_FLOWS[kind] for _, kind in members if kind in _FLOWS}
     power = powers.pop() if len(powers) == 1 else None
     yield PowerPort(terminal.name, u.name, y.name, power, f"terminal '{terminal.name}'")
