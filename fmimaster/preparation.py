@@ -57,7 +57,8 @@ class Prepared:
     components: tuple[Component, ...]
     """What each instance of the plan is made from."""
     input_jumps: Mapping[Fraction, frozenset[int]] = field(default_factory=dict)
-    """Time in s → instances in Event Mode for which a jump of a continuous input is an event (FMI 3.0, 4.1.1)."""
+    """Time in s at which a continuous input jumps → instances in Event Mode for which that is an event (FMI 3.0, 4.1.1).
+    Jumps that are no event are left out unless something must begin anew there: extrapolation or step-size control."""
     choice: Choice | None = None
     """The controller and the inputs for an accuracy, if one is given; the schedule and the programs are those of its first
     run."""
@@ -144,7 +145,7 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
         programs,
         schedule,
         made_from,
-        _input_jumps(plan, schedule, jumps),
+        _input_jumps(plan, schedule, jumps, programs.extrapolates or len(rule.estimators) > 0),
         choice,
     )
 
@@ -220,21 +221,23 @@ def _extrapolation_signals(settings: Settings, resolved: ResolvedSystem) -> tupl
 
 
 def _input_jumps(
-    plan: Plan, schedule: Schedule, jumps: Mapping[float, frozenset[str]]
+    plan: Plan, schedule: Schedule, jumps: Mapping[float, frozenset[str]], begins_anew: bool
 ) -> dict[Fraction, frozenset[int]]:
-    """Which instances have an event where columns of the input file, the last component, jump."""
+    """Where columns of the input file, the last component, jump, and which instances have an event there; jumps without one
+    only if the run begins anew at them."""
     table = len(plan.instances) - 1
     fed: dict[str, set[int]] = {}
     for (i, group), routes in plan.routes.items():
-        if group is Group.CONTINUOUS and plan.instances[i].event_mode:
+        has_event = plan.instances[i].event_mode
+        if group is Group.CONTINUOUS and (has_event or begins_anew):
             for route in routes:
                 if route.link.source == table:
-                    fed.setdefault(route.link.output.name, set()).add(i)
+                    fed.setdefault(route.link.output.name, set()).update({i} if has_event else ())
     found: dict[Fraction, frozenset[int]] = {}
     for time, columns in jumps.items() if fed else ():
         concerned = frozenset[int]().union(*(fed.get(c, ()) for c in columns))
         met = schedule.met(time)
-        if concerned and schedule.start < met <= schedule.stop:
+        if not columns.isdisjoint(fed) and schedule.start < met <= schedule.stop:
             found[met] = found.get(met, frozenset()) | concerned
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fmimaster.program.hook import Hook
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions import Fit, Program
 
 
 class EventPrograms(Protocol):
@@ -102,6 +102,12 @@ class Programs:
     def chooses(self) -> bool:
         """Whether the algorithm chooses a variant for each step."""
         return len(self.variants) > 1 and self.pattern is None
+
+    @property
+    def extrapolates(self) -> bool:
+        """Whether inputs are extrapolated from points before a step."""
+        every = [*self.variants, *([self.restart] if self.restart else [])]
+        return any(isinstance(i, Fit) and i.history for v in every for i in v.attempt.instructions)
 
     @property
     def attempt(self) -> Program:

@@ -60,6 +60,7 @@ class EventHandler:
 
     def __init__(self, loop: Loop, changes: Changes) -> None:
         self._plan = loop.plan
+        self._programs = loop.programs
         self._variants = loop.programs.variants
         self._executor = loop.executor
         self._rule = loop.rule
@@ -188,12 +189,18 @@ class EventHandler:
         return chosen
 
     def _jumped(self) -> frozenset[int]:
-        """Instances of which a continuous input jumps here, once."""
+        """Instances for which the jump of a continuous input here is an event, once.
+
+        What was before a jump must not be extrapolated over it, nor judge the steps after it.
+        """
         s = self._state
-        if s.jumped == s.time:
+        if s.jumped == s.time or s.time not in s.timeline.jumps:
             return NONE
         s.jumped = s.time
-        return s.timeline.jumps.get(s.time, NONE)
+        self._executor.run(self._programs.renew, s.time.seconds, s.time.seconds)
+        s.previous = 0.0
+        s.memory = self._rule.restart(s.memory)
+        return s.timeline.jumps[s.time]
 
     def _causes_of_instances(
         self, requests: Sequence[int], jumped: frozenset[int]

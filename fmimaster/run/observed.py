@@ -17,7 +17,6 @@ from fmimaster.plan.events import counter_of, executes_itself
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.bond_powers import exclude_last_step
-from fmimaster.program.instructions import Fit
 from fmimaster.run.log import recorded_values
 from fmimaster.run.loop import Loop
 from fmimaster.system.model import DataType, Scope
@@ -61,13 +60,10 @@ class Observer:
                 for m in plan.events[s.event].members
             )
         ]
-        programs = loop.programs
-        every = [*programs.variants, *([programs.restart] if programs.restart else [])]
-        extrapolates = any(
-            isinstance(i, Fit) and i.history for v in every for i in v.attempt.instructions
-        )
         self._forgets = bool(self._watched) and (
-            extrapolates or (clock is not None and clock.fires)
+            loop.programs.extrapolates
+            or len(loop.rule.estimators) > 0
+            or (clock is not None and clock.fires)
         )
         """Whether something is extrapolated from points before the event: LookAhead alone only compares two points."""
 

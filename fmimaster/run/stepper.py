@@ -44,7 +44,8 @@ class Stepper:
         self._goals = Goals(loop)
         self._acceptance = Acceptance(loop, changes, self.events)
         has_event_mode = any(instance.event_mode for instance in loop.plan.instances)
-        self._may_have_events = loop.clock is not None or has_event_mode
+        has_jumps = bool(loop.state.timeline.jumps)
+        self._may_have_events = loop.clock is not None or has_event_mode or has_jumps
         self._only = programs.variants[0] if choose is None and programs.restart is None else None
         """The variant of all steps, if there is but one."""
         self._attempts = tuple(v.attempt for v in programs.variants[:1])

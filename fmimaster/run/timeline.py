@@ -18,7 +18,7 @@ class Timeline:
 
     points: list[Instant] = field(default_factory=list)
     jumps: Mapping[Instant, frozenset[int]] = field(default_factory=dict)
-    """Those of the points at which a continuous input jumps → the instances with Event Mode that have it."""
+    """Those of the points at which a continuous input jumps → the instances for which that is an event."""
 
     @classmethod
     def of(

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from python_fmu import PythonFmu
 
-from fmimaster import Backend, FixedStep, FreeStep, Kind, Results
+from fmimaster import PID, Backend, EmbeddedOrders, FixedStep, FreeStep, Jacobi, Kind, Results
 from fmimaster.control.ramp import Ramp
+from fmimaster.program.polynomial import LINE
 from fmimaster.system.states import Call
 
 Simulate = Callable[..., Results]
@@ -106,3 +107,48 @@ def test_steps_of_different_sizes_meet_each_jump_also_without_event_mode(
     unit = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: v.u})
     results = run(unit, ROWS, step_size=Ramp("1/4", first=0.3), event_mode=None)
     assert {0.25, 0.6, 0.75} <= set(results.time.tolist())
+
+
+def integrator() -> PythonFmu:
+    """y is the integral of the input, which is linear over each step."""
+
+    def step(v: Any, h: float) -> None:
+        v.x += h * (v.course("u", v.t) + v.course("u", v.t + h)) / 2
+
+    return PythonFmu(
+        inputs={"u": 0.0},
+        states={"x": 0.0},
+        outputs={"y": lambda v: v.x},
+        step=step,
+        provides_intermediate_update=True,
+    )
+
+
+@pytest.mark.parametrize("time", [0.5, 0.6], ids=["on the grid", "off the grid"])
+def test_an_input_is_not_extrapolated_over_a_jump(run: Callable[..., Results], time: float) -> None:
+    """In the step after it, the value from the right is held."""
+    rows = [(0, 0), (time, 0), (time, 1), (1, 1)]
+    results = run(integrator(), rows, algorithm=Jacobi(LINE), event_mode=None)
+    assert results["a.y"].tolist() == pytest.approx(
+        [max(t - time, 0.0) for t in results.time.tolist()], abs=1e-15
+    )
+    assert results.time[-1] == 1.0
+
+
+def test_step_size_control_begins_anew_at_a_jump(
+    simulate: Simulate, tmp_path: Path, backend: Backend
+) -> None:
+    """energy.md 7: nothing moved before, so the controller had come to its largest step."""
+    file = tmp_path / "input.csv"
+    file.write_text("time,a.u\n0,0\n0.5,0\n0.5,1\n1,1\n")
+    results = simulate(
+        {"a": integrator(), "b": integrator()},
+        ["a.y -> b.u"],
+        input_file=file,
+        step_size=PID("0.1", (EmbeddedOrders(0.1),), smallest="0.001"),
+        stop_time=1,
+        backend=backend,
+    )
+    after = results.time > 0.5
+    assert results["step_size"][results.time < 0.5][-1] == pytest.approx(0.1)
+    assert results["step_size"][after][0] == pytest.approx(0.001)
