@@ -49,7 +49,7 @@ def assemble(
     Parameters
     ----------
     history : int
-        How many accepted points are needed besides those that the algorithm needs.
+        How many accepted communication points are needed besides those that the algorithm needs.
     undoes : bool
         Whether attempts may be undone.
     loops : Loops
@@ -90,7 +90,7 @@ def assemble(
         for k, variant in enumerate(variants)
     ]
     again = None if restart is algorithm else _attempt(plan, restart, p, undoes)
-    p.history = history = max(history, p.wanted_history)
+    p.history = history = max(history * (1 + len(p.between)), p.wanted_history)
     p.derivatives = wanted_derivatives(plan, p.polynomial_inputs)
     every = [*attempts, *([] if again is None else [again])]
     for attempt in every:
@@ -123,6 +123,7 @@ def assemble(
         n_buffers=p.n_buffers,
         history=history,
         hooks=p.hooks,
+        between=len(p.between),
         polynomial_inputs=frozenset(p.polynomial_inputs),
         held=frozenset(p.held),
         undoes=undoes,

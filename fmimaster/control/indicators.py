@@ -35,7 +35,7 @@ from fmimaster.control.indicator_set import IndicatorSet, indicator_set, sources
 from fmimaster.errors import SimulationError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.store import ValueStore
+from fmimaster.program.store import OutputCopy, ValueStore
 from fmimaster.system.model import DataType
 
 NONE: frozenset[int] = frozenset()
@@ -98,13 +98,18 @@ class Indicators:
         Accepted points in the store.
     step : float
         Length in s of a usual step.
+    between : int
+        Points of the history inside each step: they are no communication points, and are passed over.
     """
 
-    def __init__(self, plan: Plan, store: ValueStore, history: int, step: float) -> None:
+    def __init__(
+        self, plan: Plan, store: ValueStore, history: int, step: float, between: int = 0
+    ) -> None:
         self.plan = plan
         self.store = store
         self.history = history
         self.step = step
+        self._distance = 1 + between
         self.first: int | None = None
         """The instance whose inputs are extrapolated, while the others have its polynomials; None if all are."""
         self.outdated: frozenset[int] = NONE
@@ -157,6 +162,11 @@ class Indicators:
                     np.maximum(largest, size, out=largest, where=size < inf)
         return present
 
+    @property
+    def older_points(self) -> Sequence[OutputCopy]:
+        """The accepted communication points before the newest one, the newest first."""
+        return self.store.history[self._distance : self.history : self._distance]
+
     def at_start_of_step(self) -> list[float]:
         """All Float64 outputs at the newest accepted point."""
         values: list[float] = self.store.history[0][0][DataType.FLOAT64].tolist()
@@ -164,7 +174,7 @@ class Indicators:
 
     def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
         """Float64 outputs at the newest accepted point that is farther than ``nearest`` away, and its time in s."""
-        for values, read in self.store.history[1 : self.history]:
+        for values, read in self.older_points:
             time = read.item(self._member)
             if not time < inf:  # NaN: there is no history
                 return None
@@ -176,7 +186,7 @@ class Indicators:
         """Time in s of the oldest accepted point since which the indicators of a set have kept their very values; inf if
         they have changed since the newest, as they do in all FMUs that do not step on a grid of their own."""
         present, since = self.present(), inf
-        for values, read in self.store.history[1 : self.history]:
+        for values, read in self.older_points:
             time, then = read.item(self._member), values[DataType.FLOAT64]
             if not time < inf or any(
                 then.item(k) != present[k] for k in s.z

@@ -83,6 +83,8 @@ class Programs:
     history: int
     hooks: Sequence[Hook]
     """What CALL calls, by number."""
+    between: int = 0
+    """How many points inside each step are in the history, too, between those at its ends."""
     polynomial_inputs: frozenset[int] = frozenset()
     """Instances whose inputs come as polynomials at any time."""
     undoes: bool = False

@@ -47,6 +47,8 @@ class Loop:
 
     def __post_init__(self) -> None:
         step = float(self.rule.exact_size)
-        indicators = Indicators(self.plan, self.executor.store, self.programs.history, step)
+        indicators = Indicators(
+            self.plan, self.executor.store, self.programs.history, step, self.programs.between
+        )
         object.__setattr__(self, "indicators", indicators)
         object.__setattr__(self, "names", tuple(i.name for i in self.plan.instances))

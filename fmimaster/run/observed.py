@@ -105,26 +105,37 @@ class Observer:
         )
 
     def _course(self, watched: _Watched) -> Course:
+        """How a member has seen an event over the step; of its parts between points of the history, in the worst one."""
+        parts = range(1 + self._loop.programs.between)
+        return max(self._course_over(watched, part) for part in parts)
+
+    def _course_over(self, watched: _Watched, part: int) -> Course:
+        """How a member has seen an event over a part of the step, counted back from its end."""
         loop, s = self._loop, watched.set
         store, now = loop.executor.store, loop.state.time.seconds
-        before, read = store.history[1]
+        outputs = store.outputs
+        if part:
+            outputs, times = store.history[part]
+            now = times.item(s.instance)
+        (before, read), *older = store.history[1 + part : loop.indicators.history]
         begin = read.item(s.instance)
         if not begin < now:  # NaN: nothing is known from before
             return Course(False, 0.0)
         if watched.counter is not None:
             kind, slot = watched.counter
-            has_counted = bool(store.outputs[kind][slot] != before[kind][slot])
+            has_counted = bool(outputs[kind][slot] != before[kind][slot])
             return Course(has_counted, float(has_counted))
         if begin <= loop.state.executed and loop.plan.has_inputs(s.instance):
             return Course(False, 0.0)
-        present, start = loop.indicators.present(), before[DataType.FLOAT64].tolist()
+        end = outputs[DataType.FLOAT64].tolist() if part else loop.indicators.present()
+        start = before[DataType.FLOAT64].tolist()
         earlier = [
             (values[DataType.FLOAT64].tolist(), time - begin)
-            for values, at in store.history[2 : loop.indicators.history]
+            for values, at in older
             if loop.state.executed < (time := at.item(s.instance)) < begin
         ]
         near = STOPPED * loop.indicators.step
-        return course(s, start, present, now - begin, earlier, near)
+        return course(s, start, end, now - begin, earlier, near)
 
 
 class _Watched(NamedTuple):

@@ -15,6 +15,7 @@ from fmimaster import (
     EarlyReturn,
     EnergyDoubling,
     Jacobi,
+    LookAhead,
     Polynomial,
     PowerResidual,
     Predictive,
@@ -68,6 +69,25 @@ def test_events_are_predicted_beside_steps_that_are_doubled_and_rejected() -> No
     assert [e.name for e in doubled.events] == [e.name for e in usual.events]
     times = [[e.time for e in r.events] for r in (usual, doubled)]
     assert times[1] == pytest.approx(times[0], abs=1e-5)
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.FASTEST], ids=lambda b: b.value)
+def test_events_that_fmus_execute_in_the_first_half_of_a_step_are_observed(
+    backend: Backend,
+) -> None:
+    """A step begins at a communication point; the one between its halves is none, also not for LookAhead."""
+    path = reference_path("systems/two-mass-b1-fmi3.ssp")
+
+    def events(algorithm: Algorithm) -> list[tuple[str, float]]:
+        options: dict[str, Any] = {"step_size": 0.02, "stop_time": 2, "backend": backend}
+        results = simulate(path, algorithm=algorithm, event_clock=LookAhead(), **options)
+        return [(e.name, e.time) for e in results.events]
+
+    usual, doubled = (
+        events(a) for a in (Jacobi(Polynomial(2, 1)), Richardson(Jacobi(Polynomial(2, 1))))
+    )
+    assert [name for name, _ in doubled] == [name for name, _ in usual] == ["collision"] * 2
+    assert [time for _, time in doubled] == pytest.approx([time for _, time in usual], abs=1e-4)
 
 
 ROLLBACK = [
