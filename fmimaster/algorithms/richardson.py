@@ -79,7 +79,7 @@ class Richardson(Wrapper):
 
     def _refuse(self, plan: Plan) -> None:
         name = type(self.base).__name__
-        if len(self.base.variants(plan)) > 1 or self.base.finds_events_for_others:
+        if len(self.base.variants(plan)) > 1:
             raise OptionError(
                 f"Step doubling is not possible with {name}, which chooses what it does from step to step. Use Jacobi or "
                 "GaussSeidel."

@@ -58,6 +58,7 @@ class SubSteps(Wrapper):
                 f"SubSteps: the base {self.base} does not interpolate inputs whose source has stepped. Use GaussSeidel() "
                 "(--algorithm gauss-seidel)."
             )
+        Wrapper.__post_init__(self)
         numbers = sorted({1, *self.counts.values()})
         for slower, faster in pairwise(numbers):
             if faster % slower:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from fmimaster.algorithms.algorithm import Algorithm
+from fmimaster.errors import OptionError
 from fmimaster.plan.layout import Signal
 from fmimaster.plan.plan import Plan, StepOrder
 from fmimaster.program.emitter import Emitter
@@ -18,6 +19,14 @@ class Wrapper(Algorithm):
     """An algorithm around a base, which steps; all that it does not change is that of the base."""
 
     base: Algorithm
+
+    def __post_init__(self) -> None:
+        if self.base.finds_events_for_others:
+            name = type(self.base).__name__
+            raise OptionError(
+                f"{type(self).__name__}: {name} cannot be its base, because {name} chooses in each step which FMU finds "
+                "events for the others. Use Jacobi or GaussSeidel."
+            )
 
     @property
     def order(self) -> int:

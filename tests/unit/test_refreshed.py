@@ -10,8 +10,17 @@ from pytest import approx
 from python_fmu import PythonFmu
 from quarter_car_units import DAMPING, SPLIT_A, SUSPENSION, split_a
 
-from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed
-from fmimaster.errors import AccuracyWarning
+from fmimaster.algorithms import (
+    Algorithm,
+    AutomaticSequence,
+    GaussSeidel,
+    Jacobi,
+    Refreshed,
+    Richardson,
+    Sequential,
+    SubSteps,
+)
+from fmimaster.errors import AccuracyWarning, OptionError
 from fmimaster.fmu.instance import UpdateAnswer
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.polynomial import HOLD, Polynomial
@@ -202,3 +211,12 @@ def test_residual_power_is_that_of_the_step_and_transmitted_power_that_of_new_ou
     old_force = force[3] - DAMPING * (velocity[3] - taken_velocity)
     residual = taken_velocity * old_force - taken_force * velocity[3]
     assert results["suspension.residual_power"][3] == approx(residual, rel=1e-9)
+
+
+@pytest.mark.parametrize("wrapper", [Refreshed, Richardson, SubSteps])
+@pytest.mark.parametrize("base", [Sequential(), AutomaticSequence()], ids=["seq", "auto"])
+def test_nothing_stands_around_an_algorithm_that_finds_events_for_others(
+    wrapper: Callable[[Algorithm], Algorithm], base: Algorithm
+) -> None:
+    with pytest.raises(OptionError, match="cannot be its base, because"):
+        wrapper(base)
