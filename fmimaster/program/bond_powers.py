@@ -93,9 +93,9 @@ class Bonds:
                 "outputs": integers([p.output_slot for p in ports]),
                 "weights": np.array([p.weight for p in ports]),
                 "transmitted": np.array([b.transmitted for b in bonds]),
-                "scales": np.array([b.scale or 0.0 for b in bonds]),
+                "scales": np.array([b.scale or 0.0 for b in bonds], np.float64),
                 "tolerances": np.array(
-                    [(b.tolerance or 0.0) if b.has_error else 0.0 for b in bonds]
+                    [(b.tolerance or 0.0) if b.has_error else 0.0 for b in bonds], np.float64
                 ),
             },
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import inf
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
@@ -236,8 +237,10 @@ class PowerBond:
         if len(self.ports) != 2 or not all(isinstance(port, Port) for port in self.ports):
             raise DescriptionError(f"{self}: {self.ports!r}, expected two ports.")
         for what, value in (("scale", self.scale), ("tolerance", self.tolerance)):
-            if value is not None and not 0 < value < inf:  # NaN, too
-                raise DescriptionError(f"{self}: {what}={value}, expected a positive number.")
+            if value is None:
+                continue
+            if not isinstance(value, Real) or not 0 < value < inf:  # NaN, too
+                raise DescriptionError(f"{self}: {what}={value!r}, expected a positive number.")
 
     def __str__(self) -> str:
         return f"Power bond '{self.name}'" + (f" ({self.where})" if self.where else "")

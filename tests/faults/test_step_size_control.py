@@ -12,6 +12,8 @@ from python_fmu import PythonFmu
 
 from fmimaster import (
     PID,
+    FixedStep,
+    Jacobi,
     NotANumberError,
     OptionError,
     Port,
@@ -19,6 +21,7 @@ from fmimaster import (
     ProgramError,
     Results,
     SimulationError,
+    Waveform,
 )
 from fmimaster.control.estimators import EmbeddedOrders, PredictorCorrector
 
@@ -79,6 +82,22 @@ def test_ecco_without_bonds_says_how_to_declare_one(simulate: Simulate) -> None:
 def test_ecco_without_scale_and_tolerance_names_the_bond(simulate: Simulate) -> None:
     with pytest.raises(OptionError, match="Power bond 'rod' has no energy scale or no tolerance"):
         run(simulate, ECCO, power_bonds=[bond(scale=1.0)])
+
+
+@pytest.mark.usefixtures("each_executor")
+def test_a_whole_number_is_a_scale(simulate: Simulate) -> None:
+    """Found by a user: the kernel read the integers as floats, and the error was NaN."""
+    whole, floats = (
+        run(simulate, ECCO, power_bonds=[bond(scale=number, tolerance=number)])
+        for number in (1, 1.0)
+    )
+    assert list(whole["energy_error"]) == list(floats["energy_error"])
+
+
+def test_an_fmu_that_cannot_be_restored_is_named_if_steps_are_repeated(simulate: Simulate) -> None:
+    unable = mass(can_get_and_set_fmu_state=False)
+    with pytest.raises(ProgramError, match=r"when each step is repeated \(sweeps\), but cannot"):
+        run(simulate, FixedStep(0.1), unable, spring(), algorithm=Waveform(Jacobi(), sweeps=2))
 
 
 def test_a_controller_by_outputs_needs_some(simulate: Simulate) -> None:

@@ -182,7 +182,7 @@ class EnergyDifference(Hook):
             arrays={
                 "powers": np.array([b.signals + BondSignal.POWER for b in bonds], np.int64),
                 "instances": np.array([b.ports[0].instance for b in bonds], np.int64),
-                "scales": np.array([b.scale for b in bonds]),
-                "tolerances": np.array([b.tolerance for b in bonds]),
+                "scales": np.array([b.scale for b in bonds], np.float64),
+                "tolerances": np.array([b.tolerance for b in bonds], np.float64),
             },
         )
