@@ -71,6 +71,14 @@ class Waveform(Algorithm):
         return self.base.order
 
     @property
+    def why_it_goes_back(self) -> tuple[str, str]:
+        """To repeat the step."""
+        return (
+            "each step is repeated (sweeps)",
+            "an algorithm that does each step once (Jacobi, GaussSeidel)",
+        )
+
+    @property
     def handles_early_returns(self) -> bool:
         """Whether the base handles them."""
         return self.base.handles_early_returns

@@ -159,7 +159,7 @@ class PID(StepRule[Controlled]):
         if not 0 < smallest <= largest:
             raise OptionError(
                 f"Smallest step size {float(smallest):g} s, largest step size {float(largest):g} s: expected "
-                "0 < smallest <= largest. Give a smaller smallest step, or a larger largest one (--step-size)."
+                "0 < smallest <= largest. Give a smaller `smallest`, or a larger largest step size (--step-size)."
             )
         if not smallest <= first <= largest:
             raise OptionError(
@@ -302,7 +302,7 @@ class PID(StepRule[Controlled]):
         return (
             f"{MANY} steps or more had the smallest step size, {memory.numbers.smallest:g} s, and errors that require "
             f"smaller ones: from t = {stuck.begin:.12g} s on, by {stuck.reason}, which was {stuck.error:.3g} (1 is the "
-            "tolerance). Use a smaller smallest step, a larger tolerance, or inputs of higher order",
+            "tolerance). Use a smaller `smallest`, a larger tolerance, or inputs of higher order",
         )
 
 

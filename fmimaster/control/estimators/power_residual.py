@@ -56,7 +56,7 @@ class PowerResidual(Estimator):
             raise OptionError(
                 "The step-size controller judges steps by the residual energy of power bonds, and the system has none. "
                 "Declare one: power_bonds=[PowerBond(...)] or SystemBuilder.power_bond in Python, or an annotation in the "
-                "SSP, see docs/power-bonds.md. Or use a controller that needs none: predictor-corrector."
+                "SSP, see docs/power-bonds.md. Or use an estimator that needs none: EmbeddedOrders (embedded-orders)."
             )
         if not any(bond.has_error for bond in plan.power_bonds):
             raise OptionError(
