@@ -8,7 +8,7 @@
     │   ├── ModelError          an FMU cannot be used: its model description, its binary, its capabilities
     │   ├── DescriptionError    a system description contradicts itself or its FMUs
     │   └── OptionError         an option or an argument has no meaning here
-    ├── ProgramError            a co-simulation algorithm wrote a program that breaks FMI
+    ├── ProgramError            a co-simulation algorithm needs what an FMU cannot do, or breaks FMI
     ├── AccuracyError           results less accurate than they should be, which ``strict`` refuses
     └── SimulationError         a run was begun and could not be ended; holds what was computed
         ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
