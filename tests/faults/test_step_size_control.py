@@ -12,7 +12,6 @@ from python_fmu import PythonFmu
 
 from fmimaster import (
     PID,
-    FixedStep,
     Jacobi,
     NotANumberError,
     OptionError,
@@ -71,6 +70,7 @@ def run(simulate: Simulate, rule: PID, *units: PythonFmu, **settings: Any) -> Re
 
 
 ECCO = PID.ecco(0.1, 0.001)
+BY_ORDERS = PID(0.1, (EmbeddedOrders(),))
 
 
 def test_ecco_without_bonds_says_how_to_declare_one(simulate: Simulate) -> None:
@@ -97,7 +97,7 @@ def test_a_whole_number_is_a_scale(simulate: Simulate) -> None:
 def test_an_fmu_that_cannot_be_restored_is_named_if_steps_are_repeated(simulate: Simulate) -> None:
     unable = mass(can_get_and_set_fmu_state=False)
     with pytest.raises(ProgramError, match=r"when each step is repeated \(sweeps\), but cannot"):
-        run(simulate, FixedStep(0.1), unable, spring(), algorithm=Waveform(Jacobi(), sweeps=2))
+        run(simulate, BY_ORDERS, unable, spring(), algorithm=Waveform(Jacobi(), sweeps=2))
 
 
 def test_a_controller_by_outputs_needs_some(simulate: Simulate) -> None:
