@@ -39,5 +39,14 @@ def largest_stable_step(simulation: Simulation, results: Results) -> list[str]:
     with fmu_output_to_log():
         step = largest_stable_step(simulation)
     if step is None:
-        return ["note: the largest stable step size could not be computed; take smaller steps"]
-    return [f"note: the coupling is stable with steps of at most {step:.6g} s"]
+        return [
+            "note: no largest stable step size was found: if outputs grow as much with half the step (--check-step), the "
+            "model itself is unstable"
+        ]
+    stable = f"note: the coupling is stable with steps of at most {step:.6g} s"
+    if step < float(simulation.prepare().schedule.rule.exact_size):
+        return [stable]
+    return [
+        f"{stable} near the start, as those of the run are: the model itself is unstable, or the coupling is so later "
+        "(fmimaster stability --at)"
+    ]

@@ -146,7 +146,7 @@ class _Windows:
             self.rows *= 2
 
     def diverging(self) -> list[tuple[float, Diverging]]:
-        """Each column that diverges, with its growth: over the whole run, or over its last half."""
+        """Each column that diverges, with its growth: over the run, or over its last half."""
         n = len(self.high) - (self.filled < self.rows)  # the last one may hold few rows
         found: dict[int, tuple[float, Diverging]] = {}
         for begin in (n // 2, 0):
@@ -157,7 +157,10 @@ class _Windows:
     def _diverging(self, begin: int, end: int) -> dict[int, tuple[float, Diverging]]:
         """Index of each column that diverges over these windows."""
         assert self.first is not None
-        starts = begin + np.arange(PARTS) * (end - begin) // PARTS
+        # of the same length, but for the first: into a longer one a power of time grows more
+        length = min(-((begin - end) // PARTS), end // PARTS)
+        starts = end - length * np.arange(PARTS, 0, -1)
+        starts[0] = min(starts[0], begin)
         high = np.maximum.reduceat(self.high[:end], starts, axis=0)
         low = np.minimum.reduceat(self.low[:end], starts, axis=0)
         usual = np.array([column.usual for column in self.columns])
@@ -175,12 +178,14 @@ class _Windows:
                 & (width[-1] >= WHOLE_GROWTH * width[0])
                 & (largest > BEYOND * usual)
             )
-        period = float(self.times[starts[-1]] - self.times[starts[0]]) / (PARTS - 1)
+        period = float(self.times[starts[-1]] - self.times[starts[1]]) / (PARTS - 2)
         found: dict[int, tuple[float, Diverging]] = {}
         for e in np.flatnonzero(grows).tolist():
             column, k = self.columns[self.owner[e]], int(self.owner[e])
             slow = np.flatnonzero(~(exponents[:, e] >= least))
-            since = int(slow[-1]) + 1 if len(slow) else 0
+            since = (
+                int(slow[-1]) + 2 if len(slow) else 0
+            )  # it began in that part or in the one before
             growth = float(largest[e] / usual[e])
             if k not in found or growth > found[k][0]:
                 found[k] = (

@@ -88,3 +88,13 @@ def test_a_run_that_diverges_is_told_the_largest_stable_step(run: Run) -> None:
     outcome = run("simulate", CAR, "--step-size", "0.02", "--stop-time", "2")
     assert "grows from t = 0 s to the end of the run" in outcome.err
     assert "note: the coupling is stable with steps of at most 0.011230" in outcome.err
+
+
+@pytest.mark.filterwarnings("ignore:the output .* grows from:fmimaster.errors.AccuracyWarning")
+def test_a_model_that_grows_by_itself_is_not_said_to_need_smaller_steps(run: Run) -> None:
+    """x' = x: nothing is coupled."""
+    model = (reference("fmi3/Dahlquist.fmu"), "--start-value", "k", "-1", "--stop-time", "10")
+    outcome = run("simulate", *model, "--step-size", "0.01")
+    assert "grows from t = 0 s to the end of the run" in outcome.err
+    assert "no largest stable step size was found" in outcome.err
+    assert "take smaller steps" not in outcome.err

@@ -46,10 +46,13 @@ def test_exponential_growth_is_found(values: Array) -> None:
     assert one.largest == np.abs(values).max()
 
 
-@pytest.mark.parametrize("power", [1, 2, 4, 10])
-def test_a_power_of_time_is_no_divergence(power: int) -> None:
-    assert not found(100.0 * TIME**power)
-    assert not found(100.0 * TIME**power * np.sin(9 * TIME))
+@pytest.mark.parametrize("power", [1, 2, 3, 4, 5, 10])
+@pytest.mark.parametrize("rows", [21, 40, 101, 777, 2001])
+def test_a_power_of_time_is_no_divergence(power: int, rows: int) -> None:
+    time = np.linspace(0.0, 10.0, rows)
+    assert not found(100.0 * time**power)
+    if rows > 100:  # enough for the sine
+        assert not found(100.0 * time**power * np.sin(9 * time))
 
 
 @pytest.mark.parametrize(
