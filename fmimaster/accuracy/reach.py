@@ -163,12 +163,19 @@ def in_words(reached: Reached) -> str:
         ". It hardly falls with the steps: the outputs jump or have events. Use an event clock where FMUs publish their "
         "events (--event-clock predictive)"
     )
+    many = f"smaller steps would give more than {MOST_ROWS:,} rows"
+    tried = f"the steps were shortened {MOST_TRIES - 1} times"
+    end = (
+        ""
+        if reached.is_enough
+        else f". It ended here because {tried if reached.runs >= RUNS * MOST_TRIES else many}"
+    )
     return (
         f"accuracy {reached.accuracy:g} {'reached' if reached.is_enough else 'not reached'}: the error is about "
         f"{worst.relative:.2g} of the largest value in '{worst.name}' (root mean square), at most "
         f"{worst.largest:.3g}{unit} at t = {worst.time:.6g} s, estimated by halving all steps "
         f"(order {reached.order:.2g}); {reached.runs} simulations"
-        f"{why if slow else ''}"
+        f"{why if slow else end}"
     )
 
 
