@@ -45,6 +45,10 @@ def run(arguments: Namespace) -> int:
         raise OptionError(
             "--check-step compares the rows of all communication points. Leave --output-interval out."
         )
+    if arguments.check_step and simulation.accuracy is not None:
+        raise OptionError(
+            "With --accuracy the steps are halved already, and a note has the error. Leave --check-step out."
+        )
     try:
         results = simulate_and_keep(
             simulation,

@@ -66,6 +66,7 @@ def test_sub_steps_of_a_component(run: Run) -> None:
             "--component-step-size and --step-rule free exclude each other",
         ),
         (("--check-step", "--output-interval", "0.1"), "Leave --output-interval out."),
+        (("--check-step", "--accuracy", "0.01"), "Leave --check-step out."),
     ],
 )
 def test_what_makes_no_sense_is_refused(run: Run, options: tuple[str, ...], message: str) -> None:
