@@ -10,8 +10,11 @@
 /* Signals of a bond: BondSignal of fmimaster/plan/power_bonds.py. */
 enum {
     POWER_1, POWER_2, POWER, RESIDUAL_POWER, RESIDUAL_ENERGY, TRANSMITTED_ENERGY, ABSOLUTE_ENERGY, LARGEST_RESIDUAL,
-    LARGEST_AT, TIME, LENGTH, ERROR, EVENT_ENERGY, LARGEST_BEFORE, LARGEST_BEFORE_AT
+    LARGEST_AT, TIME, LENGTH, ERROR, EVENT_ENERGY, LARGEST_BEFORE, LARGEST_BEFORE_AT, STEP_RESIDUAL, STEP_TRANSMITTED
 };
+
+/* FIRST of fmimaster/program/bond_powers.py. */
+static const double first_part = 1e-9;
 
 /* The input of a port that the FMU had at the end of the step: held, or the end value of its polynomial. */
 static double input(const fm_bonds_data *d, const fm_kernel *k, int port)
@@ -55,8 +58,8 @@ static void rate(const fm_bonds_data *d, double *outputs)
         double *signals = outputs + d->signals[bond];
         if (d->tolerances[bond] == 0.0)
             continue;
-        double transmitted = fabs(signals[POWER] * signals[LENGTH]);
-        double residual = signals[RESIDUAL_POWER] * signals[LENGTH];
+        double transmitted = fabs(signals[STEP_TRANSMITTED]);
+        double residual = signals[STEP_RESIDUAL];
         double part = residual / (d->tolerances[bond] * (d->scales[bond] + transmitted));
         signals[ERROR] = part;
         total += part * part;
@@ -75,11 +78,15 @@ int fm_bond_powers(void *self, fm_kernel *k)
     const fm_bonds_data *d = self;
     double *outputs = k->outputs[FM_FLOAT64];
     for (int bond = 0; bond < d->n; bond++) {
-        double *signals = outputs + d->signals[bond];
+        double *signals = outputs + d->signals[bond], after = signals[TIME] - k->begin;
         put_powers(d, k, bond, signals);
         double residual = signals[RESIDUAL_POWER] * signals[LENGTH], size = fabs(signals[RESIDUAL_POWER]);
+        double transmitted = signals[POWER] * signals[LENGTH];
+        int goes_on = after > first_part * signals[LENGTH];
+        signals[STEP_RESIDUAL] = residual + (goes_on ? signals[STEP_RESIDUAL] : 0.0);
+        signals[STEP_TRANSMITTED] = transmitted + (goes_on ? signals[STEP_TRANSMITTED] : 0.0);
         signals[RESIDUAL_ENERGY] += residual;
-        signals[TRANSMITTED_ENERGY] += signals[POWER] * signals[LENGTH];
+        signals[TRANSMITTED_ENERGY] += transmitted;
         signals[ABSOLUTE_ENERGY] += fabs(residual);
         if (size > signals[LARGEST_RESIDUAL]) {
             signals[LARGEST_BEFORE] = signals[LARGEST_RESIDUAL];
@@ -114,6 +121,7 @@ int fm_bond_powers_refreshed(void *self, fm_kernel *k)
         double change = (power - signals[POWER]) * signals[LENGTH];
         signals[POWER] = power;
         signals[TRANSMITTED_ENERGY] += change;
+        signals[STEP_TRANSMITTED] += change;
     }
     rate(d, outputs);
     return FM_OK;

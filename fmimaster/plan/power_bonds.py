@@ -41,12 +41,15 @@ class BondSignal(IntEnum):
     LENGTH = 10
     """Of the last step in s."""
     ERROR = 11
-    """Part of the bond in the energy error: residual energy of the last step by what is tolerated."""
+    """Part of the bond in the energy error: residual energy of the communication step by what is tolerated."""
     EVENT_ENERGY = 12
     """Residual energy in J of steps that an event has spoilt; it is not in the sums."""
     LARGEST_BEFORE = 13
     """Largest residual before the present one, and when: back in force if the step of that one does not count."""
     LARGEST_BEFORE_AT = 14
+    STEP_RESIDUAL = 15
+    """Residual energy in J of the communication step so far: the sum over its intervals, if components do sub-steps."""
+    STEP_TRANSMITTED = 16
 
 
 _RECORDED = {

@@ -23,6 +23,9 @@ _POWER_1, _POWER_2, _POWER, _RESIDUAL_POWER = (
     BondSignal.RESIDUAL_POWER,
 )
 
+FIRST = 1e-9
+"""An interval that begins by less than this part of its length after the communication step is the first one of it."""
+
 
 def bond_measures(plan: Plan) -> tuple[Hook, ...]:
     """What measures the power bonds of a plan; nothing if it has none."""
@@ -39,7 +42,7 @@ class Bonds:
     """The power bonds of a run, and where their energy error goes.
 
     ``sqrt(mean((dE / (r * (E0 + abs(E)))) ** 2))`` over the bonds with a scale E0 and a tolerance r, where dE is the
-    residual and E the transmitted energy of a step.
+    residual and E the transmitted energy of a communication step: the sums over its intervals, if it is divided.
 
     Parameters
     ----------
@@ -61,9 +64,8 @@ class Bonds:
             if bond.scale is None or bond.tolerance is None:
                 continue
             at = bond.signals
-            length = values[at + BondSignal.LENGTH]
-            transmitted = abs(values[at + _POWER] * length)
-            residual = values[at + _RESIDUAL_POWER] * length
+            transmitted = abs(values[at + BondSignal.STEP_TRANSMITTED])
+            residual = values[at + BondSignal.STEP_RESIDUAL]
             part = residual / (bond.tolerance * (bond.scale + transmitted))
             yield at + BondSignal.ERROR, part
             total += part * part
@@ -171,13 +173,21 @@ class BondPowers(Hook):
         """Write the signals, in the order of operations of the kernel's power.c."""
         outputs = store.outputs[DataType.FLOAT64]
         values = store.values[DataType.FLOAT64].tolist()
+        begin = store.interval[0]
         for bond in self.of.bonds:
             at, p = bond.signals, _powers(bond, store, values)
             length = p.time - values[at + BondSignal.TIME]
-            residual = p.residual * length
+            residual, transmitted = p.residual * length, p.transmitted * length
+            goes_on = values[at + BondSignal.TIME] - begin > FIRST * length
             _put(outputs, at, p, length)
+            outputs[at + BondSignal.STEP_RESIDUAL] = residual + (
+                values[at + BondSignal.STEP_RESIDUAL] if goes_on else 0.0
+            )
+            outputs[at + BondSignal.STEP_TRANSMITTED] = transmitted + (
+                values[at + BondSignal.STEP_TRANSMITTED] if goes_on else 0.0
+            )
             outputs[at + BondSignal.RESIDUAL_ENERGY] += residual
-            outputs[at + BondSignal.TRANSMITTED_ENERGY] += p.transmitted * length
+            outputs[at + BondSignal.TRANSMITTED_ENERGY] += transmitted
             outputs[at + BondSignal.ABSOLUTE_ENERGY] += abs(residual)
             if abs(p.residual) > values[at + BondSignal.LARGEST_RESIDUAL]:
                 outputs[at + BondSignal.LARGEST_BEFORE] = values[at + BondSignal.LARGEST_RESIDUAL]
@@ -257,6 +267,7 @@ class BondPowersRefreshed(Hook):
             change = (power - values[at + _POWER]) * values[at + BondSignal.LENGTH]
             outputs[at + _POWER] = power
             outputs[at + BondSignal.TRANSMITTED_ENERGY] += change
+            outputs[at + BondSignal.STEP_TRANSMITTED] += change
         for slot, value in self.of.rate(outputs.tolist()):
             outputs[slot] = value
         return False

@@ -25,7 +25,15 @@ from quarter_car_units import (
     wheel_a,
 )
 
-from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Waveform
+from fmimaster.algorithms import (
+    Algorithm,
+    GaussSeidel,
+    Jacobi,
+    Refreshed,
+    Richardson,
+    SubSteps,
+    Waveform,
+)
 from fmimaster.control.event_clock import EarlyReturn
 from fmimaster.control.locate import Locate
 from fmimaster.control.look_ahead import LookAhead
@@ -271,6 +279,22 @@ def test_an_fmu_that_takes_whole_polynomials_is_measured_with_them(simulate: Sim
     assert np.array_equal(r["wheel.force"], expected["wheel.force"])
     for one, other in zip(columns(r), columns(expected), strict=True):
         assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "algorithm", [SubSteps(counts={"wheel": 4}), Richardson(Jacobi())], ids=str
+)
+def test_the_error_of_a_step_is_that_of_all_its_intervals(
+    simulate: Simulate, algorithm: Algorithm
+) -> None:
+    """energy.md 2.1: of the whole communication step, also where it is done in parts that are kept."""
+    r = car(simulate, algorithm=algorithm, stop_time=0.02)
+    residual, transmitted = (
+        np.diff(r[f"suspension.{name}_energy"]) for name in ("residual", "transmitted")
+    )
+    expected = np.abs(residual) / (2.8e-6 * (750.0 + np.abs(transmitted)))
+    assert r["energy_error"][1:] == approx(expected, rel=1e-9, abs=1e-9)
+    assert expected[-1] > 1.0
 
 
 def test_steps_that_are_undone_leave_no_energy(simulate: Simulate) -> None:
