@@ -272,7 +272,7 @@ class Emitter:
         self.wanted_history = max(self.wanted_history, points_of_history(kinds, buffers))
         if not fit.is_constant:
             self.polynomial_inputs.add(instance)
-        if any(kind.mean for kind in kinds):
+        elif any(kind.mean for kind in kinds):
             self.means.add(instance)
             self.held.add(instance)
         self._write(fit)

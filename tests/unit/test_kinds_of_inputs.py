@@ -359,30 +359,6 @@ def test_an_input_that_is_not_for_intermediate_updates_is_given_the_mean(
     assert sink.noted["b"] == both(simulate, False, algorithm=Jacobi(LINE)).noted["b"]
 
 
-def test_an_input_that_is_given_the_mean_beside_a_polynomial_is_corrected(
-    simulate: Simulate,
-) -> None:
-    """y = a + b, of which b is given the mean: y belongs to both at the end of the step."""
-    sink = Sink(
-        "a",
-        "b",
-        outputs={"y": lambda v: v.course("a", v.t) + v.course("b", v.t)},
-        depends={"y": ["a", "b"]},
-        partials={"y": {"a": 1.0, "b": 1.0}},
-    )
-    variables = [replace(v, intermediate_update=v.name == "a") for v in sink.fmu.model.variables]
-    sink.fmu.model = replace(sink.fmu.model, variables=tuple(variables))
-    units = {"p": source(math.sin), "q": source(math.cos), "t": sink.fmu, "r": Sink("u").fmu}
-    results = simulate(
-        units,
-        ["p.y -> t.a", "q.y -> t.b", "t.y -> r.u"],
-        algorithm=Jacobi(LINE),
-        stop_time=1,
-        step_size=H,
-    )
-    assert results["t.y"] == approx(results["p.y"] + results["q.y"], rel=1e-12)
-
-
 @pytest.mark.parametrize("takes", [True, False])
 @pytest.mark.parametrize(
     "pair", [(LINE, HOLD), (NEPCE, MIDPOINT), (HERMITE, INTERPOLATED), (HOLD, NEPCE)], ids=str
