@@ -35,7 +35,7 @@ MOST_SLOW = 2
 MOST_FAILED = 3
 """After so many tries that have failed the steps are not what they fail for."""
 
-MOST_ROWS = 5_000_000
+MOST_ROWS = 500_000
 """No run is made that would have more: steps that are shortened again and again would never end."""
 
 AIM = 0.7
