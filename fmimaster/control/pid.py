@@ -8,6 +8,8 @@ from fractions import Fraction
 from math import inf, isfinite
 from typing import NamedTuple
 
+import numpy as np
+
 from fmimaster.causes import RAMP, STEP_SIZE, Cause, Kind
 from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
 from fmimaster.control.estimators.estimator import Estimator, Measured
@@ -15,8 +17,12 @@ from fmimaster.control.estimators.power_residual import PowerResidual
 from fmimaster.control.estimators.predictor_corrector import PredictorCorrector
 from fmimaster.control.estimators.step_doubling import StepDoubling
 from fmimaster.control.instant import Goal, Instant, TimeBase, exact
-from fmimaster.control.step_rule import StepRule, Time
+from fmimaster.control.step_rule import RuleTwin, StepRule, Time
 from fmimaster.errors import OptionError
+from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Twin
+from fmimaster.program.store import ValueStore
+from fmimaster.system.model import DataType
 
 RANGE = 100
 """The smallest step is this part of the largest one, if it is left out: as in the source of ECCO."""
@@ -32,6 +38,12 @@ MANY = 100
 
 NOTHING: frozenset[int] = frozenset()
 """No event happens at the end of a step for the sake of the error."""
+
+_NAMELESS = 2
+"""Causes without a name come before those with one in what the kernel is given."""
+
+_IN_C = "smallest", "largest", "safety", "least", "most", "reject_above"
+"""Numbers that the kernel takes as they are."""
 
 _new = tuple.__new__
 """Makes a named tuple without a call of Python: it is made in each step."""
@@ -294,6 +306,10 @@ class PID(StepRule[Controlled]):
             stuck = _stuck(stuck, wanted < smallest and error > 1.0, now, name, error)
         return _new(Controlled, (numbers, size, cause, known, h, h1, False, stuck)), None
 
+    def twin(self, memory: Controlled, plan: Plan, store: ValueStore) -> PIDTwin:
+        """The same in C."""
+        return PIDTwin(memory.numbers, self.estimators, plan, store)
+
     def warnings(self, memory: Controlled) -> tuple[str, ...]:
         """That the smallest step was too large for the tolerance."""
         stuck = memory.stuck
@@ -320,3 +336,74 @@ def _stuck(
         reason,
         error,
     )
+
+
+class PIDTwin(RuleTwin[Controlled]):
+    """A PID controller in C: fmimaster/kernel/controller.c. Steps that may be rejected are left to Python.
+
+    Parameters
+    ----------
+    numbers : Numbers
+    estimators : Estimator, at least one
+    plan : Plan
+    store : ValueStore
+        Where the estimators write their errors.
+    """
+
+    def __init__(
+        self, numbers: Numbers, estimators: Sequence[Estimator], plan: Plan, store: ValueStore
+    ) -> None:
+        signals, n = plan.layout.signals, len(estimators)
+        names = [e.names(plan) for e in estimators]
+        first_codes = np.cumsum([_NAMELESS, *map(len, names)])[:n]
+        controlled = (Cause(Kind.CONTROLLED, (name,)) for found in names for name in found)
+        self.causes = (STEP_SIZE, RAMP, *controlled)
+        self._numbers = numbers
+        self._codes_of_causes = {cause: code for code, cause in enumerate(self.causes)}
+        self._sizes, self._known, self._codes = np.zeros(5), np.ones(2 * n), np.zeros(3, np.int64)
+        a1, a2 = numbers.of_sizes or (0.0, 0.0)
+        self.data = Twin(
+            "pid",
+            {
+                **{name: getattr(numbers, name) for name in _IN_C},
+                "n": n,
+                "many": MANY,
+                "largest_code": 0,
+                "a1": a1,
+                "a2": a2,
+            },
+            {
+                "exponents": np.array(numbers.exponents),
+                "values": store.values[DataType.FLOAT64],
+                "errors": np.array([signals[e.name][1] for e in estimators], np.int64),
+                "worst": np.array([signals[e.worst][1] for e in estimators], np.int64),
+                "first_codes": first_codes.astype(np.int64),
+                "sizes": self._sizes,
+                "known": self._known,
+                "codes": self._codes,
+            },
+        )
+
+    def put(self, memory: Controlled) -> None:
+        """The controller goes on from this memory, not in the middle of a step that was rejected."""
+        _, size, cause, errors, before, long_before, was_rejected, stuck = memory
+        assert not was_rejected, "a step that is tried again is decided on in Python"
+        code = self._codes_of_causes[cause]
+        if stuck is None:
+            self._sizes[:] = size, before, long_before, 0.0, 0.0
+            self._codes[:] = code, 0, 0
+        else:
+            reason = self._codes_of_causes[Cause(Kind.CONTROLLED, (stuck.reason,))]
+            self._sizes[:] = size, before, long_before, stuck.begin, stuck.error
+            self._codes[:] = code, stuck.steps, reason
+        self._known[:] = [e for known in errors for e in known]
+
+    def take(self) -> Controlled:
+        """The memory after the steps that were done."""
+        size, before, long_before, begin, error = self._sizes.tolist()
+        code, steps, reason = self._codes.tolist()
+        known = self._known.tolist()
+        errors = list(zip(known[::2], known[1::2], strict=True))
+        stuck = Stuck(begin, steps, self.causes[reason].who[0], error) if steps else None
+        cause = self.causes[code]
+        return Controlled(self._numbers, size, cause, errors, before, long_before, False, stuck)

@@ -15,6 +15,9 @@ from fmimaster.control.instant import Goal, Instant, TimeBase, exact
 from fmimaster.control.rates import RatePattern
 from fmimaster.control.step_context import StepContext
 from fmimaster.errors import OptionError
+from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Twin
+from fmimaster.program.store import ValueStore
 from fmimaster.system.model import Model
 
 Time = float | int | str | Fraction
@@ -22,6 +25,29 @@ Time = float | int | str | Fraction
 
 Memory = TypeVar("Memory")
 """What a rule remembers from step to step: a value that can be copied."""
+
+
+class RuleTwin(ABC, Generic[Memory]):
+    """A step-size rule in C: it has the memory while an executor does steps on its own.
+
+    Attributes
+    ----------
+    data : Twin
+        What the kernel borrows.
+    causes : tuple of Cause
+        Of the ends of steps, by the codes that the kernel writes.
+    """
+
+    data: Twin
+    causes: tuple[Cause, ...]
+
+    @abstractmethod
+    def put(self, memory: Memory) -> None:
+        """The rule goes on from this memory."""
+
+    @abstractmethod
+    def take(self) -> Memory:
+        """The memory after the steps that were done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +188,14 @@ class StepRule(ABC, Generic[Memory]):
         """What makes the results so far less accurate than they should be."""
         del memory
         return ()
+
+    def twin(self, memory: Memory, plan: Plan, store: ValueStore) -> RuleTwin[Memory] | None:
+        """The same rule in C, by which an executor does steps without Python in between; None if there is none.
+
+        Called once, at the start of a run. The results must agree bit for bit.
+        """
+        del memory, plan, store
+        return None
 
     def grid(self, memory: Memory) -> Grid | None:
         """The grid on which all proposals lie, if they do: then many steps can be done in one call of the executor.

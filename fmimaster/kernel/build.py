@@ -14,6 +14,7 @@ SOURCES = (
     "hooks.c",
     "power.c",
     "estimators.c",
+    "controller.c",
     "loop.c",
     "fmu.c",
     "fmi2.c",
@@ -50,7 +51,7 @@ ffibuilder.set_source(
     sources=[f"fmimaster/kernel/{name}" for name in SOURCES],
     include_dirs=[str(HERE)],
     extra_compile_args=FLAGS,
-    extra_link_args=["-pthread"],
+    extra_link_args=["-pthread", "-lm"],
 )
 
 if __name__ == "__main__":

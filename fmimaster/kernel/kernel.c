@@ -412,3 +412,33 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
         fm_pool_rest(k->pool);
     return stopped;
 }
+
+/* What comes by less than this part of a step after it ends that step: SLIVER of fmimaster/control/grid.py. */
+static const double SLIVER = 1e-9;
+
+int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, fm_pid_data *controller,
+               double last, int n, double *times, int64_t *codes, int *done, int *attempted)
+{
+    int stopped = FM_RAN;
+    *attempted = 0;
+    for (int i = 0;; i++) {
+        double begin = times[i], end = begin + controller->sizes[FM_SIZE];
+        *done = i;
+        if (last <= end + SLIVER * (end - begin))
+            break;
+        codes[i] = controller->codes[FM_CAUSE];
+        times[i + 1] = end;
+        k->measuring = i % FM_MEASURE_EVERY == 0;
+        stopped = execute(k, attempt, begin, end);
+        if (stopped || i + 1 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
+            !fm_pid_accepts(controller, begin, end - begin)) {
+            *attempted = 1;
+            break;
+        }
+        execute(k, commit, end, end);
+    }
+    k->measuring = 0;
+    if (k->pool)
+        fm_pool_rest(k->pool);
+    return stopped;
+}

@@ -345,6 +345,29 @@ int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *c
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
               const double *times, int n, int *done);
 
+/* A PID controller of step sizes with n estimators, which is not stuck at the smallest one more than `many` times. */
+enum { FM_SIZE, FM_BEFORE, FM_LONG_BEFORE, FM_STUCK_BEGIN, FM_STUCK_ERROR, FM_PID_SIZES };
+enum { FM_CAUSE, FM_STUCK_STEPS, FM_STUCK_REASON, FM_PID_CODES };
+typedef struct {
+    int n, many, largest_code; /* code of the cause of a step of the largest size */
+    double smallest, largest, safety, least, most, reject_above, a1, a2;
+    const double *exponents, *values;                   /* three for each estimator; of the store, Float64 */
+    const int64_t *errors, *worst, *first_codes;        /* for each estimator: indices into them; code of its first source */
+    double *sizes, *known;                              /* FM_PID_SIZES; two errors for each estimator, newest first */
+    int64_t *codes;                                     /* FM_PID_CODES */
+} fm_pid_data;
+
+/* controller.c: take up a step of this length from `now` on, so that the next one is known. Returns 0, with nothing changed,
+ * for a step on which Python must decide: it may be rejected, or its error is no number. */
+int fm_pid_accepts(fm_pid_data *d, double now, double length);
+
+/* Attempt and commit steps of the sizes that a controller chooses, at most n, up to one that would end less than a sliver
+ * before `last`. times[0] is the begin of the first one; the other times, and the codes of the causes of these ends, are
+ * written before each attempt. *done steps are committed, *attempted of 1 tells that the next one is attempted and not
+ * committed. Stops as fm_repeat does, and at a step that the controller does not accept. Returns an fm_stop. */
+int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, fm_pid_data *controller,
+               double last, int n, double *times, int64_t *codes, int *done, int *attempted);
+
 /* exit.c: have a function called when the process ends by exit(), as some FMUs do; null for none. */
 void fm_at_exit(void (*tell)(void));
 

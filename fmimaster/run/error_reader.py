@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from fmimaster.control.estimators.estimator import Estimator, Measured
+from fmimaster.control.estimators.estimator import Measured
 from fmimaster.control.step_rule import StepRule
 from fmimaster.errors import NotANumberError
 from fmimaster.plan.plan import Plan
@@ -23,8 +23,10 @@ class ErrorReader:
         signals, floats = plan.layout.signals, DataType.FLOAT64
         self._values = memoryview(store.values[floats].data if rule.estimators else b"")
         self._places = [
-            (signals[e.name][1], signals[e.worst][1], _names(e, plan)) for e in rule.estimators
+            (signals[e.name][1], signals[e.worst][1], dict(enumerate(e.names(plan))))
+            for e in rule.estimators
         ]
+        """Per estimator: places of the error and of the index of what contributed most, and names by that index."""
 
     def read(self) -> list[Measured]:
         """The errors as they are."""
@@ -51,10 +53,3 @@ class ErrorReader:
                 )
             found.append(_new(Measured, (error, name)))
         return found
-
-
-def _names(estimator: Estimator, plan: Plan) -> dict[float, str]:
-    """Index of what contributed most → name of the error."""
-    name = estimator.name
-    sources = enumerate(estimator.sources(plan))
-    return {float(k): f"{name} of {source}" if source else name for k, source in sources}

@@ -9,12 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.control.step_rule import RuleTwin
 from fmimaster.plan.corrections import Means
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.store import ValueStore
+from fmimaster.run.log import Stretch
 from fmimaster.run.registers import Registers
 from fmimaster.run.rows import RowBlock
 from fmimaster.system.model import DataType
@@ -85,6 +87,32 @@ class Executor(Protocol):
         Number of committed intervals, and the outcome of the one after them, which is not yet committed. It returns
         at the last interval, when the next row is the last that has room, when it is asked to, or when an attempt did
         not simply succeed.
+        """
+        ...
+
+    def controlled(self, twin: RuleTwin[Any]) -> ControlledSteps | None:
+        """Steps of the sizes that the twin of a rule chooses, without Python in between; None if the rule is asked in
+        Python in any case. Called once, at the start of a run."""
+
+
+class ControlledSteps(Protocol):
+    """Attempts and commits steps of the sizes that the twin of a rule chooses, while nothing happens."""
+
+    def __call__(
+        self, attempt: Program, commit: Program, stretch: Stretch, last: float
+    ) -> tuple[int, Outcome | None]:
+        """Do at most the steps of an empty stretch, whose ends and causes are noted there.
+
+        Parameters
+        ----------
+        last
+            In s. No step ends behind it, or so near before it that another would be a sliver.
+
+        Returns
+        -------
+        Number of committed steps, and the outcome of the one after them, which is not yet committed; None if none was
+        attempted, since it comes too near to ``last``. It returns as :meth:`Executor.repeat` does, and at a step on which
+        the rule must be asked in Python.
         """
         ...
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,39 @@ from fmimaster.causes import GRID, Cause, Event, Steps
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
 
+FEW = 16
+"""So many steps are added faster one by one."""
+
 SAME_SIZE = 1e-9
 """Steps whose sizes differ by no more than this part are alike: they are differences of times."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """Steps that the executor does on its own; what it writes here may be read at the same time.
+
+    Attributes
+    ----------
+    times : shape (steps + 1,)
+        In s, from the start of the first step; infinite where the end is not known yet.
+    codes : shape (steps,), or None
+        The cause of the end of each step, as an index of ``causes``; None if all end on the grid.
+    """
+
+    times: NDArray[np.float64]
+    codes: NDArray[np.int64] | None = None
+    causes: Sequence[Cause] = ()
+
+    @classmethod
+    def empty(cls, begin: float, steps: int, causes: Sequence[Cause]) -> Stretch:
+        """So many steps of which no end is known."""
+        times = np.full(steps + 1, inf)
+        times[0] = begin
+        return cls(times, np.zeros(steps, np.int64), causes)
+
+    def done(self, reached: float) -> int:
+        """How many steps are done, if the executor works on an interval with this start in s."""
+        return int(np.searchsorted(self.times, reached))
 
 
 @dataclass
@@ -60,12 +92,44 @@ class StepLog:
         self.begin, self.end, self.size = begin, end, size
         self.cause, self.count = cause, count
 
-    def add_stretch(self, times: NDArray[np.float64], done: int) -> None:
-        """Take up the first steps between these times in s, on a grid; after an interruption the very first is shorter."""
+    def add_stretch(self, stretch: Stretch, done: int) -> None:
+        """Take up the first steps of a stretch; on a grid, the very first is shorter after an interruption."""
+        times = stretch.times
+        if stretch.codes is not None:
+            self._add_all(times[: done + 1], stretch.codes[:done], stretch.causes)
+            return
         if done:
             self.add(float(times[0]), float(times[1]), GRID)
         if done > 1:
             self.add(float(times[1]), float(times[done]), GRID, done - 1)
+
+    def _add_all(
+        self, times: NDArray[np.float64], codes: NDArray[np.int64], causes: Sequence[Cause]
+    ) -> None:
+        """The same as to add each step, in a fraction of the time if there are many."""
+        if len(codes) < FEW:
+            ends = times.tolist()
+            for k, code in enumerate(codes.tolist()):
+                self.add(ends[k], ends[k + 1], causes[code])
+            return
+        # the present entry stands before the steps, as if it were one
+        present = causes.index(self.cause) if self.count and self.cause in causes else -1
+        causes = (*causes, self.cause)
+        codes = np.concatenate(([present], codes))
+        begins = np.concatenate(([self.begin], times[:-1]))
+        ends = np.concatenate(([self.end], times[1:]))
+        sizes = np.concatenate(([self.size], np.diff(times)))
+        firsts = _first_of_alike(sizes, codes)
+        counts = np.diff(firsts, append=len(codes))
+        counts[0] += self.count - 1
+        lasts = np.append(firsts[1:], len(codes)) - 1
+        chosen = [causes[code] for code in codes[firsts].tolist()]
+        entries = zip(
+            begins[firsts].tolist(), ends[lasts].tolist(), chosen, counts.tolist(), strict=True
+        )
+        *ended, (self.begin, self.end, self.cause, count) = entries
+        self.ended += ended if self.count else ended[1:]
+        self.size, self.count = sizes.item(firsts[-1]), count
 
     def copy(self) -> StepLog:
         """Another one that is as this one is now."""
@@ -79,6 +143,21 @@ def recorded_values(plan: Plan, store: ValueStore, components: Collection[str]) 
         for c in plan.recorded
         if c.instance is not None and plan.instances[c.instance].name in components
     }
+
+
+def _first_of_alike(sizes: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Indices of the steps that are not like the first one of the entry before them."""
+    places = np.arange(len(sizes))
+    begins = np.ones(len(sizes), np.bool_)
+    # one that is like the first step of an entry is near the step before it
+    is_far = np.abs(np.diff(sizes)) > 4 * SAME_SIZE * sizes[1:]
+    begins[1:] = is_far | (codes[1:] != codes[:-1])
+    while True:
+        first = np.maximum.accumulate(np.where(begins, places, 0))
+        unlike = np.abs(sizes - sizes[first]) > SAME_SIZE * sizes
+        if not unlike.any():
+            return np.flatnonzero(begins)
+        begins[unlike.argmax()] = True
 
 
 @dataclass

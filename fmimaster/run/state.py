@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fmimaster.causes import Steps
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.zeno import EventHistory
-from fmimaster.run.log import EventLog, StepLog
+from fmimaster.run.log import EventLog, StepLog, Stretch
 from fmimaster.run.timeline import Timeline
 
 
@@ -35,9 +32,8 @@ class RunState:
     """How often the present step was undone."""
     attempts: int = 0
     steps: int = 0
-    stretch: NDArray[np.float64] | None = None
-    """Times in s of the steps that the executor is doing on its own, from the start of the first one; None if there are
-    none. It stays when one of them fails."""
+    stretch: Stretch | None = None
+    """The steps that the executor is doing on its own; None if there are none. It stays when one of them fails."""
     asked: bool = False
     """Whether another thread wants the loop to yield after the present step."""
     variant: int = 0
@@ -68,8 +64,8 @@ class RunState:
     accumulating: EventHistory = field(default_factory=EventHistory)
     """Times of the last events of each kind."""
 
-    def so_far(self, reached: float) -> tuple[int, int, tuple[Steps, ...]]:
-        """Numbers of steps and of attempts, and the entries of all steps, with those of a stretch that has not ended.
+    def counts(self, reached: float) -> tuple[int, int]:
+        """Numbers of steps and of attempts, with those of a stretch that has not ended.
 
         Parameters
         ----------
@@ -78,8 +74,15 @@ class RunState:
         """
         stretch = self.stretch  # another thread may end it meanwhile
         if stretch is None:
-            return self.steps, self.attempts, self.step_log.entries
-        done = int(np.searchsorted(stretch, reached))
+            return self.steps, self.attempts
+        done = stretch.done(reached)
+        return self.steps + done, self.attempts + done + 1
+
+    def entries(self, reached: float) -> tuple[Steps, ...]:
+        """The entries of all steps likewise."""
+        stretch = self.stretch
+        if stretch is None:
+            return self.step_log.entries
         log = self.step_log.copy()
-        log.add_stretch(stretch, done)
-        return self.steps + done, self.attempts + done + 1, log.entries
+        log.add_stretch(stretch, stretch.done(reached))
+        return log.entries

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,9 @@ from fmimaster.program.programs import Pattern, Variant
 from fmimaster.run.acceptance import Acceptance
 from fmimaster.run.changes import Changes
 from fmimaster.run.event_handler import EventHandler
+from fmimaster.run.executor import ControlledSteps
 from fmimaster.run.goal import Goals
+from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
 
 OFTEN = 16
@@ -59,14 +60,17 @@ class Stepper:
         if loop.clock is None and choose is None and not (programs.undoes or changes.inputs):
             self._grid = rule.grid(loop.state.memory)
         self._size = float(rule.exact_size)
-        self._is_alone = (
+        # whether nothing but the rule, the stop time and imposed points can limit a step
+        is_alone = (
             self._grid is None
             and self._only is not None
-            and loop.clock is None
-            and not (has_event_mode or changes.inputs)
-            and (not programs.undoes or (rule.rejects and len(rule.estimators) > 0))
+            and not (self._may_have_events or changes.inputs)
         )
-        """Whether nothing but the rule, the stop time and imposed points can limit a step."""
+        store, memory = loop.executor.store, loop.state.memory
+        self._twin = rule.twin(memory, loop.plan, store) if is_alone else None
+        self._controlled_steps = loop.executor.controlled(self._twin) if self._twin else None
+        self._is_alone = is_alone and not programs.undoes
+        """Whether that is so, and no step can be undone."""
 
     def begin(self) -> bool:
         """Look at what belongs to the start, after all instances were initialized; whether an FMU ends the run there."""
@@ -105,7 +109,7 @@ class Stepper:
                 requests = () if outcome is None else outcome.event_requests
                 there_was_one, ends = self.events.happen(goal.fire, requests)
                 happened |= there_was_one
-            unseen += OFTEN if self._is_alone else 1
+            unseen += OFTEN if self._is_alone or self._controlled_steps else 1
             if happened or unseen >= OFTEN or s.asked or s.time >= end:
                 unseen = 0
                 yield
@@ -147,9 +151,10 @@ class Stepper:
             between = grid.seconds_between(goal.end, last, self._executor.rows.capacity)
             if len(between):
                 return self._stretch(goal, grid, between)
+        if s.retry is None and self._controlled_steps is not None:
+            return self._controlled(self._controlled_steps, until, program)
         if self._is_alone and s.retry is None and not s.timeline.points:
-            steps = self._steps_of_rule if not self._programs.undoes else self._tried_steps_of_rule
-            return steps(goal, until, program)
+            return self._steps_of_rule(goal, until, program)
         s.attempts += 1
         if self._programs.undoes:
             return goal, self._executor.run(program, begin, goal.end.seconds)
@@ -176,8 +181,8 @@ class Stepper:
                 if outcome is not None or noted == OFTEN - 1 or end == last or s.asked:
                     return goal, outcome
                 previous = end - begin
-                memory, _ = decide(memory, now, previous, errors(end))
                 add(begin, end, goal.cause)
+                memory, _ = decide(memory, now, previous, errors(end))
                 now = goal.end
                 noted += 1
                 goal = propose(now, memory)
@@ -188,44 +193,33 @@ class Stepper:
             s.steps += noted
             s.attempts += noted + 1
 
-    def _tried_steps_of_rule(
-        self, goal: Goal, until: Instant, program: Program
+    def _controlled(
+        self, steps: ControlledSteps, until: Instant, program: Program
     ) -> tuple[Goal, Outcome]:
-        """The same with a rule that rejects: up to a step in which anything happens, or that the rule tries again.
-
-        The last one is not yet committed. The rule is asked about it once more: it is pure.
-        """
-        s, commit, of_rule = self.state, self._programs.commit, self._goals.of_rule
-        decide, propose = self._rule.decide, self._rule.propose
-        nearly = until.seconds - self._size
-        run, add, read = self._executor.run, s.step_log.add, self._acceptance.reader.read
-        now, memory, previous, last = s.time, s.memory, s.previous, until.seconds
-        noted = 0
+        """Try the steps that the twin of the rule chooses, until something happens."""
+        s, twin = self.state, self._twin
+        assert twin is not None
+        twin.put(s.memory)
+        s.stretch = stretch = Stretch.empty(
+            s.time.seconds, self._executor.rows.capacity, twin.causes
+        )
+        last = min(until, s.timeline.after(s.time)).seconds
         try:
-            while True:
-                begin, end = now.seconds, goal.end.seconds
-                outcome = run(program, begin, end)
-                happened = outcome.stopped or outcome.terminate or outcome.event_requests
-                if happened or outcome.end != end or noted == OFTEN - 1 or end == last or s.asked:
-                    return goal, outcome
-                errors = read()
-                for error, _ in errors:
-                    if not error < inf:  # NaN, too
-                        return goal, outcome
-                decided, again = decide(memory, now, end - begin, errors)
-                if again is not None:
-                    return goal, outcome
-                run(commit, end, end)
-                add(begin, end, goal.cause)
-                now, memory, previous = goal.end, decided, end - begin
-                noted += 1
-                goal = propose(now, memory)
-                if goal.end.seconds > nearly:
-                    goal = of_rule(now, memory, until)
+            done, outcome = steps(program, self._programs.commit, stretch, last)
         finally:
-            s.time, s.memory, s.previous = now, memory, previous
-            s.steps += noted
-            s.attempts += noted + 1
+            s.memory = twin.take()
+        s.stretch = None
+        s.steps += done
+        s.attempts += done + 1
+        if done:
+            begin, end = stretch.times[done - 1 : done + 1].tolist()
+            s.time, s.previous = Instant(end), end - begin
+            s.step_log.add_stretch(stretch, done)
+            s.index = 0
+        if outcome is not None:
+            return self._rule.propose(s.time, s.memory), outcome
+        goal = self._goals.find(until)
+        return goal, self._executor.run(program, s.time.seconds, goal.end.seconds)
 
     def _stretch(
         self, goal: Goal, grid: Grid, between: NDArray[np.float64]
@@ -234,7 +228,7 @@ class Stepper:
         s = self.state
         begin, first = s.time.seconds, goal.end
         times = np.concatenate([[begin, first.seconds], between])
-        s.stretch = times
+        s.stretch = stretch = Stretch(times)
         k = grid.interval_to(first)
         attempts = self._attempts[k:] + self._attempts[:k]
         done, outcome = self._executor.repeat(attempts, self._programs.commit, times)
@@ -244,7 +238,7 @@ class Stepper:
         if done:
             s.time = first if done == 1 else grid.point_after(first, done - 2)
             goal = Goal(grid.point_after(first, done - 1), GRID)
-            s.step_log.add_stretch(times, done)
+            s.step_log.add_stretch(stretch, done)
             s.previous = s.time.seconds - float(times[done - 1])
             s.index = 0
         return goal, outcome

@@ -74,4 +74,4 @@ class FactKeeper:
     def steps(self, reached: float) -> tuple[Steps, ...]:
         """The steps so far likewise, if the executor works on an interval with this start in s."""
         last = 0 if self._writer is None else -MOST_STEPS
-        return self._state.so_far(reached)[2][last:]
+        return self._state.entries(reached)[last:]

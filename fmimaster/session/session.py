@@ -254,7 +254,7 @@ class Session:
 
     def results(self) -> Results:
         """All rows so far, with the statistics of the run."""
-        steps, attempts, _ = self.state.so_far(self.executor.reached)
+        steps, attempts = self.state.counts(self.executor.reached)
         statistics = Statistics(
             steps=steps,
             attempts=attempts,
@@ -308,7 +308,7 @@ class Session:
     @property
     def new_facts(self) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:
         """Events and steps that were not written during the run."""
-        return tuple(self.state.event_log.events), self.state.so_far(self.executor.reached)[2]
+        return tuple(self.state.event_log.events), self.state.entries(self.executor.reached)
 
 
 def words_for_fmus(plan: Plan) -> str:

@@ -26,6 +26,8 @@ AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, KINDS, CORRECTIONS, REAL_FMUS)
 
 LOOPS = "tests/unit/test_loops_in_c.py"
 """The solver of algebraic loops, which is no instruction."""
+CONTROLLER = "tests/unit/test_pid_in_c.py"
+"""The step-size controller, which is none either."""
 
 
 @pytest.fixture(scope="module")
@@ -217,6 +219,28 @@ def test_a_wrong_solver_of_loops_is_noticed(
     assert "1 failed" in run.output
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("power(before[0], x[1], &is_odd)", "power(before[1], x[1], &is_odd)"),
+        ("before[1] = before[0];", ""),
+        ("largest_error > d->reject_above", "largest_error > 1e9"),
+        ("source = d->first_codes[limiting]", "source = d->first_codes[0]"),
+        ("if (*steps >= d->many)", "if (0)"),
+        ("SLIVER = 1e-9;", "SLIVER = 1e-15;"),
+        ("} execute(k, commit, end, end);", "} execute(k, commit, begin, begin);"),
+        ("codes[i] = controller->codes[FM_CAUSE];", "codes[i] = 0;"),
+    ],
+)
+def test_a_wrong_controller_is_noticed(
+    right: str, wrong: str, quick_build: Build, server: TestServer, tmp_path: Path
+) -> None:
+    kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
+    run = server.run(kernel, CONTROLLER)
+    assert run.status == 1, run.output[-2000:]
+    assert "1 failed" in run.output
+
+
 def test_every_instruction_is_made_wrong_once() -> None:
     names = {operation.__name__.upper() for operation in OPERATIONS}
     assert names <= {name for wrong in WRONG.values() for name in wrong}
@@ -236,7 +260,7 @@ def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
     chosen = (
         "not reference and not (two_masses and (fmi2 or fmi3))"  # those that mix both versions do
     )
-    run = server.run(kernel, *AGREEMENT, LOOPS, "-k", chosen)
+    run = server.run(kernel, *AGREEMENT, LOOPS, CONTROLLER, "-k", chosen)
     server.close()
     assert run.status == 0, run.output[-6000:]
     assert "passed" in run.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import random
 import sys
 from math import inf, nan
 from pathlib import Path
@@ -24,6 +25,7 @@ from fmimaster.causes import (
     needs_explanation,
 )
 from fmimaster.control.event_clock import EarlyReturn, EventClock
+from fmimaster.control.instant import Instant
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.ramp import FreeStep, Ramp
@@ -32,7 +34,9 @@ from fmimaster.errors import FileError
 from fmimaster.program.polynomial import Polynomial
 from fmimaster.results.facts import facts_path, read_facts, write_facts
 from fmimaster.results.statistics import InstanceStatistics, Statistics
-from fmimaster.run.log import StepLog
+from fmimaster.run.log import StepLog, Stretch
+from fmimaster.run.state import RunState
+from fmimaster.run.timeline import Timeline
 
 COLLISION = Event(
     0.5, 1, "collision", True, ("a", "b"), Cause(Kind.PREDICTED), {"a.v": 1.0}, {"a.v": -1.0}
@@ -277,6 +281,40 @@ def test_quiet_stretches_are_one_entry() -> None:
         (STEP_SIZE, 1),
         (STEP_SIZE, 1),
     ]
+
+
+def test_a_stretch_of_controlled_steps_is_the_same_as_its_steps() -> None:
+    choose = random.Random(7)
+    causes = (STEP_SIZE, PREDICTED, Cause(Kind.CONTROLLED, ("a",)))
+    one, other = StepLog(), StepLog()
+    now = 0.0
+    for _ in range(60):
+        n = choose.choice([0, 1, 5, 20, 200])
+        stretch = Stretch.empty(now, 300, causes)
+        assert stretch.codes is not None
+        size, code = 0.01, 0
+        for k in range(n):
+            if choose.random() < 0.5:  # others are equal but for rounding
+                size *= choose.choice([1.5, 0.2, 1 + 9e-10, 1 - 9e-10, 1 + 3e-9, 1 + 1e-14])
+                size = min(max(size, 1e-3), 0.1)
+            if choose.random() < 0.1:
+                code = choose.randrange(3)
+            stretch.codes[k], stretch.times[k + 1] = code, now + size
+            one.add(now, now + size, causes[code])
+            now += size
+        other.add_stretch(stretch, n)
+        assert other == one
+    assert one.count + sum(e[3] for e in one.ended) > len(one.ended) + 1000
+
+
+def test_steps_of_a_stretch_count_while_it_is_done() -> None:
+    stretch = Stretch.empty(1.0, 5, (STEP_SIZE, PREDICTED))
+    state = RunState(Instant(1.0), Timeline.of([]), steps=7, attempts=8, stretch=stretch)
+    assert (state.counts(0.5), state.entries(0.5)) == ((7, 9), ())
+    assert stretch.codes is not None
+    stretch.times[1:4], stretch.codes[1] = [1.1, 1.2, 1.3], 1
+    entries = (Steps(1.0, 1.1, STEP_SIZE), Steps(1.1, 1.2, PREDICTED))
+    assert (state.counts(1.2), state.entries(1.2)) == ((9, 11), entries)
 
 
 # The rule that goes with an event clock -------------------------------------------------------------------------------

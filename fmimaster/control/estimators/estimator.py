@@ -51,6 +51,10 @@ class Estimator(ABC):
         del plan
         return ("",)
 
+    def names(self, plan: Plan) -> tuple[str, ...]:
+        """Names of the error, as :class:`Measured` has them, in the same order."""
+        return tuple(f"{self.name} of {s}" if s else self.name for s in self.sources(plan))
+
     def history(self, degree: int) -> int:
         """How many accepted points its hook needs in the value store, if inputs are extrapolated by this degree."""
         del degree

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.control.step_rule import RuleTwin
 from fmimaster.fmu.instance import Instance
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
@@ -17,8 +19,10 @@ from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.store import ValueStore
-from fmimaster.run.executor import Experiment, make_store
+from fmimaster.run.executor import ControlledSteps, Experiment, make_store
+from fmimaster.run.log import Stretch
 from fmimaster.run.native.encoding import Encoder, call_of
+from fmimaster.run.native.hooks import lend_data
 from fmimaster.run.native.instances import Context, make_entries
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.registers import Registers
@@ -31,6 +35,9 @@ MEASURE_EVERY: int = lib.FM_MEASURE_EVERY
 
 WORTH_A_THREAD = 20e-6
 """Mean wall time in s of a DoStep above which threads pay."""
+
+RULES = {"pid": "fm_pid_data"}
+"""The data of step-size rules in C, by the names of their twins."""
 
 MEASURED = 16
 """Steps after which it is decided whether threads pay."""
@@ -84,7 +91,7 @@ class NativeExecutor:
         self._seconds = np.zeros(len(instances))
         k.seconds = lender.doubles(self._seconds)
         self._attempts = self._measured = 0
-        self._done = ffi.new("int *")
+        self._done, self._attempted = ffi.new("int *"), ffi.new("int *")
         self._codes: list[Any] = []
         self._code_table: Any = None
         self._pair: tuple[Program | None, Program | None, Any, Any] = None, None, None, None
@@ -201,6 +208,38 @@ class NativeExecutor:
         if self._automatic:
             self._decide_on_threads()
         return done[0], self._outcome(stop)
+
+    def controlled(self, twin: RuleTwin[Any]) -> ControlledSteps:
+        """Steps of the sizes that the twin of a rule chooses; see :class:`Executor`."""
+        return partial(
+            self._control, lend_data(self._lender, self._context, twin.data, RULES[twin.data.name])
+        )
+
+    def _control(
+        self, rule: Any, attempt: Program, commit: Program, stretch: Stretch, last: float
+    ) -> tuple[int, Outcome | None]:
+        """The same, of a rule that the kernel has."""
+        done, attempted = self._done, self._attempted
+        most = len(stretch.times) - 1
+        stop = lib.fm_control(
+            self.kernel,
+            self._encode(attempt).code,
+            self._encode(commit).code,
+            rule,
+            last,
+            min(most, MEASURED) if self._automatic else most,
+            ffi.from_buffer("double[]", stretch.times),
+            ffi.from_buffer("int64_t[]", stretch.codes),
+            done,
+            attempted,
+        )
+        self.kernel.asked = 0
+        tried = done[0] + attempted[0]
+        self._attempts += tried
+        self._measured += -(-tried // MEASURE_EVERY)
+        if self._automatic and tried:
+            self._decide_on_threads()
+        return done[0], self._outcome(stop) if attempted[0] else None
 
     def _pattern(self, attempts: Sequence[Program]) -> Any:
         """The encoded programs of a pattern; the last one is known."""

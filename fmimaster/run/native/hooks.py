@@ -49,20 +49,20 @@ def lend_hook(lender: Lender, context: Context, hook: Hook) -> Any:
         handle = lender.lent(ffi.new_handle((context, hook)))
         return lender.lent(ffi.new("fm_hook *", (lib.fm_python_call, handle)))
     function = TWINS[twin.name]
-    data = _lend_data(lender, context, twin, function)
+    data = lend_data(lender, context, twin, function.data)
     return lender.lent(ffi.new("fm_hook *", (function.call, data)))
 
 
-def _lend_data(lender: Lender, context: Context, twin: Twin, function: _Function) -> Any:
+def lend_data(lender: Lender, context: Context, twin: Twin, structure: str) -> Any:
     """The numbers, arrays and hooks of a twin as the structure that its function takes."""
-    types = {name: field.type.cname for name, field in ffi.typeof(function.data).fields}
+    types = {name: field.type.cname for name, field in ffi.typeof(structure).fields}
     fields: dict[str, Any] = dict(twin.numbers)
     for name, array in twin.arrays.items():
         elements = types[name].replace("const ", "").replace(" *", "[]")
         fields[name] = lender.lent(ffi.from_buffer(elements, array))
     for name, hook in twin.hooks.items():
         fields[name] = lend_hook(lender, context, hook)
-    return lender.lent(ffi.new(f"{function.data} *", fields))
+    return lender.lent(ffi.new(f"{structure} *", fields))
 
 
 def _call(self: Any, kernel: Any) -> int:

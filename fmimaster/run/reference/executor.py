@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.control.step_rule import RuleTwin
 from fmimaster.fmu.instance import Instance
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook
@@ -156,6 +158,9 @@ class ReferenceExecutor:
                 return k, outcome
             k += 1
             self.run(commit, points[k], points[k])
+
+    def controlled(self, twin: RuleTwin[Any]) -> None:
+        """The rule itself is asked."""
 
     def _translated(self, program: Program) -> tuple[Program, list[Action]]:
         """The program as functions; kept together with it, since it is known by its identity."""
