@@ -243,8 +243,8 @@ class Simulation(Settings):
             if output_file is not None and results is not None and len(results):
                 write_csv(results, output_file)
         missed = () if reached.is_enough else (in_words(reached),)
-        self._judged((*found, *missed), results)
-        return results
+        self._judged((*found, *missed), reached.results)
+        return reached.results
 
     def _read(self, prepared: Prepared) -> list[Path]:
         """The files that the simulation reads."""
