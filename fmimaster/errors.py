@@ -78,7 +78,7 @@ class OptionError(InputError):
 
 
 class ProgramError(FmimasterError):
-    """A co-simulation algorithm wrote a program that breaks FMI or is incomplete."""
+    """A co-simulation algorithm needs what an FMU cannot do, or breaks FMI."""
 
 
 class AccuracyError(FmimasterError):
