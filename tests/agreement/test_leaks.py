@@ -12,8 +12,8 @@ from statistics import median
 
 import pytest
 
-RUNS = int(os.environ.get("FMIMASTER_LEAK_RUNS", "1000"))
-"""Ten thousand take two minutes; a leak of a hundred bytes per run shows in a thousand too."""
+RUNS = int(os.environ.get("FMIMASTER_LEAK_RUNS", "600"))
+"""Ten thousand take two minutes; a leak of a hundred bytes per run shows in some hundred too."""
 
 WARM_UP = 400
 """Runs before the first look: caches and tables of the interpreter grow that long, also where nothing leaks."""
