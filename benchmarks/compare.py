@@ -3,8 +3,8 @@
     python benchmarks/compare.py OLD NEW [--rounds 9] [--quick] [--quarter-truck DIR] [FIGURE ...]
 
 OLD and NEW are folders of checkouts whose kernel and reference FMUs are built. Each measurement is a process of its own
-that has the checkout first on its path. The two take turns, and every second round begins with the other one. The code that
-is measured is ``benchmarks/`` of that checkout, so that names may differ between the two.
+that has the checkout first on its path, and then the folder of this file: both are measured by the same code. The two take
+turns, and every second round begins with the other one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+
+HERE = Path(__file__).resolve().parent
 
 PREAMBLE = """
 import sys
@@ -53,25 +55,17 @@ class Figure:
     expression: str
 
 
+def rings() -> Iterator[Figure]:
+    """The loop on both kinds of rings, in CPU time."""
+    for kind in ("TINY", "DAHLQUIST"):
+        for n, steps in ((2, 500_000), (10, 100_000), (100, 10_000)):
+            for fmi in (2, 3):
+                system = f"systems.ring({fmi}, {n}, steps={steps} // {{part}}, kind=systems.{kind})"
+                yield Figure(f"{kind.lower()} ring of {n}, FMI {fmi}.0", "us", f"loop({system})")
+
+
 FIGURES = (
-    Figure(
-        "two coupled, FMI 2.0", "us", "loop(systems.ring(2, 2, steps=500_000 // {part}, goal=0))"
-    ),
-    Figure(
-        "two coupled, FMI 3.0", "us", "loop(systems.ring(3, 2, steps=500_000 // {part}, goal=0))"
-    ),
-    Figure(
-        "ring of 10, FMI 2.0", "us", "loop(systems.ring(2, 10, steps=100_000 // {part}, goal=0))"
-    ),
-    Figure(
-        "ring of 10, FMI 3.0", "us", "loop(systems.ring(3, 10, steps=100_000 // {part}, goal=0))"
-    ),
-    Figure(
-        "ring of 100, FMI 2.0", "us", "loop(systems.ring(2, 100, steps=10_000 // {part}, goal=0))"
-    ),
-    Figure(
-        "ring of 100, FMI 3.0", "us", "loop(systems.ring(3, 100, steps=10_000 // {part}, goal=0))"
-    ),
+    *rings(),
     Figure("quarter truck", "us", "loop(systems.quarter_truck(truck, 20_000 // {part}))"),
     Figure(
         "save and restore, FMI 2.0", "x", "least(lambda: costs.save_and_restore(9, {part}, 2), 1)"
@@ -91,8 +85,8 @@ def measured(checkout: Path, figure: Figure, part: int, truck: Path) -> float:
     code = f"{PREAMBLE}\nprint()\nprint({figure.expression.format(part=part)!s})\n"
     done = subprocess.run(
         [sys.executable, "-c", code, str(checkout), str(truck)],
-        cwd=checkout / "benchmarks",
-        env={**os.environ, "PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'benchmarks'}"},
+        cwd=HERE,
+        env={**os.environ, "PYTHONPATH": f"{checkout}{os.pathsep}{HERE}"},
         capture_output=True,
         text=True,
     )
@@ -130,7 +124,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
     parser.add_argument("--quarter-truck", type=Path, metavar="DIR", help="Chassis.fmu, Wheel.fmu")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     old, new, truck = given.old.resolve(), given.new.resolve(), given.quarter_truck
     print("| figure | old | new | least ratio | median ratio | largest ratio | of the minima |")
     print("| --- | --- | --- | --- | --- | --- | --- |")

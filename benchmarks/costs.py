@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import gc
-import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ours import measure, simulation, whole
-from slow import slow_fmu
 from systems import ring
 
 from fmimaster import Simulation, reference_path
@@ -87,7 +84,7 @@ def medians(repetitions: int, *runs: Callable[[], float]) -> list[float]:
 
 def controller(repetitions: int, part: int) -> Cost:
     """A rule in Python that is asked at every step, over the loop without, per macro step."""
-    system = ring(2, 2, steps=200_000 // part, goal=0)
+    system = ring(2, 2, steps=200_000 // part)
     a, b = medians(
         repetitions, lambda: whole(system), lambda: whole(system, step_size=Asked(system.step))
     )
@@ -102,7 +99,7 @@ def controller(repetitions: int, part: int) -> Cost:
 
 def save_and_restore(repetitions: int, part: int, fmi: int) -> Cost:
     """Saving and restoring all FMU states before every step, as a multiple of the plain loop."""
-    system = ring(fmi, 2, steps=300_000 // part, goal=0)
+    system = ring(fmi, 2, steps=300_000 // part)
     a, b = medians(
         repetitions,
         lambda: measure(system, Backend.NATIVE, algorithm=Halves(), rows=False).cpu,
@@ -155,7 +152,7 @@ def predicting(repetitions: int) -> Cost:
 
 def loading(repetitions: int, fmi: int) -> Cost:
     """Everything but the steps: read, plan, load, instantiate, initialise, one step, end and free; per instance."""
-    system = ring(fmi, INSTANCES, steps=1, goal=0)
+    system = ring(fmi, INSTANCES, steps=1)
 
     def once() -> float:
         begin = time.perf_counter()
@@ -205,7 +202,7 @@ def in_a_process(expression: str) -> int:
 
 def peak(steps: int, output_file: str | None = None) -> int:
     """How far a run of so many steps lifts the memory of this process at its peak, in bytes."""
-    system = ring(2, OUTPUTS // 2, steps=1000, goal=0)
+    system = ring(2, OUTPUTS // 2, steps=1000)
     simulation(system, Backend.NATIVE).run()
     gc.collect()
     RESET_PEAK.write_text("5")
@@ -222,36 +219,6 @@ def _status(entry: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def threads(repetitions: int) -> Cost:
-    """Two threads for two FMUs whose DoStep takes 100 us of CPU time."""
-    what = "two threads, DoStep of 100 us: how many times faster"
-    if (os.cpu_count() or 1) < 2:
-        return Cost(what, "x faster", 1.8, None, "there is one core only")
-    with tempfile.TemporaryDirectory() as folder:
-        system = ring(3, 2, steps=1000, goal=0, path=slow_fmu(Path(folder)))
-
-        def wall(n: int) -> float:
-            results = replace(simulation(system, Backend.NATIVE), threads=n).run()
-            return results.statistics.seconds
-
-        a, b = medians(repetitions, lambda: wall(1), lambda: wall(2))
-    remark = f"two coupled; wall time; two busy processes beside each other: {cores_free(repetitions):.2f} x"
-    return Cost(what, "x faster", 1.8, a / b, remark)
-
-
-def cores_free(repetitions: int) -> float:
-    """How many times faster two busy processes are than one after the other: 2 on two free cores."""
-    busy = "import time\nb = time.perf_counter()\nfor _ in range(3_000_000): pass\nprint(time.perf_counter() - b)"
-
-    def beside(n: int) -> float:
-        command = [sys.executable, "-c", busy]
-        processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(n)]
-        return max(float(p.communicate()[0]) for p in processes)
-
-    one, two = medians(repetitions, lambda: beside(1), lambda: beside(2))
-    return 2 * one / two
-
-
 def all_costs(repetitions: int, part: int) -> list[Cost]:
     """All lines."""
     return [
@@ -263,5 +230,4 @@ def all_costs(repetitions: int, part: int) -> list[Cost]:
         *(loading(repetitions, fmi) for fmi in (2, 3)),
         memory(),
         streaming(part),
-        threads(repetitions),
     ]

@@ -29,7 +29,8 @@ from loops import anderson_in_c
 from numpy.typing import NDArray
 from peers import PEERS, NotPossibleError, Tool
 from rates import three_rates
-from systems import Measured, System, clean_up, deviation, variants
+from systems import Measured, System, deviation, variants
+from threads import all_threads
 
 from fmimaster.run.choice import native_executor
 
@@ -275,26 +276,24 @@ def main() -> None:
         def say(*lines: str) -> None:
             print(*lines, sep="\n", file=stream, flush=True)
 
-        try:
-            lines = []
-            for system in variants(arguments.quick, arguments.quarter_truck):
-                print(system.name, file=sys.stderr, flush=True)
-                fast = fast_tools(system, repetitions)
-                lines.append(Line(system, fast, *slow_tools(system, tools, few)))
-            costs = [
-                *all_costs(repetitions, part),
-                *(anderson_in_c(repetitions, fmi) for fmi in (2, 3)),
-                *(bond_recorded(repetitions, fmi) for fmi in (2, 3)),
-                *(three_rates(repetitions, fmi) for fmi in (2, 3)),
-            ]
-            say(machine(), "")
-            say("### Fixed step, all outputs recorded", "")
-            say(*fixed_step_table(lines), "")
-            say("### Other tools", "")
-            say(*best_peer_table(lines), "", *peers_table(lines, tools), "")
-            say("### Around the loop", "", *costs_table(costs))
-        finally:
-            clean_up()
+        lines = []
+        for system in variants(arguments.quick, arguments.quarter_truck):
+            print(system.name, file=sys.stderr, flush=True)
+            fast = fast_tools(system, repetitions)
+            lines.append(Line(system, fast, *slow_tools(system, tools, few)))
+        costs = [
+            *all_costs(repetitions, part),
+            *(anderson_in_c(repetitions, fmi) for fmi in (2, 3)),
+            *(bond_recorded(repetitions, fmi) for fmi in (2, 3)),
+            *(three_rates(repetitions, fmi) for fmi in (2, 3)),
+            *all_threads(repetitions),
+        ]
+        say(machine(), "")
+        say("### Fixed step, all outputs recorded", "")
+        say(*fixed_step_table(lines), "")
+        say("### Other tools", "")
+        say(*best_peer_table(lines), "", *peers_table(lines, tools), "")
+        say("### Around the loop", "", *costs_table(costs))
 
 
 if __name__ == "__main__":

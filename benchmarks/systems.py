@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -14,6 +15,7 @@ from typing import Any
 import fmpy
 import numpy as np
 from numpy.typing import NDArray
+from tiny import write_tiny
 
 from fmimaster import SystemBuilder, reference_path
 from fmimaster.system.description import SystemDescription
@@ -103,12 +105,18 @@ class FmuFile:
         return self.folder / "binaries" / str(platform) / name
 
 
+def folder_until_exit() -> Path:
+    """A new folder that is deleted when Python ends."""
+    folder = Path(tempfile.mkdtemp(prefix="benchmark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 @cache
 def fmu_file(path: Path) -> FmuFile:
-    """Unpack an FMU; it stays unpacked until :func:`clean_up`."""
-    folder = Path(fmpy.extract(str(path), tempfile.mkdtemp(prefix="benchmark-")))
+    """Unpack an FMU; it stays unpacked until Python ends."""
+    folder = Path(fmpy.extract(str(path), str(folder_until_exit())))
     file = FmuFile(path, folder, fmpy.read_model_description(str(folder), validate=False))
-    _UNPACKED.append(folder)
     for v in file.description.modelVariables:
         file.references[v.name] = v.valueReference
         if v.causality in ("input", "output"):
@@ -116,23 +124,61 @@ def fmu_file(path: Path) -> FmuFile:
     return file
 
 
-_UNPACKED: list[Path] = []
+@cache
+def tiny_fmu(fmi: int, inner_steps: int = 1) -> Path:
+    """The tiny FMU of FMI 2.0 or 3.0, compiled once."""
+    path = folder_until_exit() / "Tiny.fmu"
+    write_tiny(path, fmi, inner_steps)
+    return path
 
 
-def clean_up() -> None:
-    """Delete what was unpacked."""
-    for folder in _UNPACKED:
-        shutil.rmtree(folder, ignore_errors=True)
+@dataclass(frozen=True)
+class Kind:
+    """What a ring is made of.
+
+    Attributes
+    ----------
+    name : str
+        For tables.
+    file : callable
+        The FMU of an FMI version.
+    links : tuple
+        Outputs, and the inputs that they feed so many places further on.
+    goals : tuple of float
+        Times of the C limit that are allowed in rings of :data:`RINGS`.
+    """
+
+    name: str
+    file: Callable[[int], Path]
+    links: tuple[tuple[str, int, str], ...]
+    goals: tuple[float, ...] = ()
 
 
-def ring(fmi: int, n: int, *, steps: int, goal: float, path: Path | None = None) -> System:
-    """A ring of n small FMUs (Dahlquist, or another with its variables) from one file; with two of them, a pair."""
-    path = path or reference_path(f"fmi{fmi}/Dahlquist.fmu")
-    name = "two coupled" if n == 2 else f"ring of {n}"
+RINGS = ((2, 1_000_000), (10, 200_000), (100, 20_000))
+"""Sizes of the rings that are measured, and steps of which the C limit needs some 0.1 s."""
+
+TINY = Kind("tiny", tiny_fmu, (("x", 1, "left"), ("x", -1, "right")), (1.4, 1.15, 1.25))
+
+DAHLQUIST = Kind(
+    "Dahlquist",
+    lambda fmi: reference_path(f"fmi{fmi}/Dahlquist.fmu"),
+    (("x", 1, "u"),),
+    (1.25, 1.18, 1.2),
+)
+
+
+def ring(fmi: int, n: int, *, steps: int, goal: float = 0.0, kind: Kind = DAHLQUIST) -> System:
+    """A ring of n small FMUs from one file."""
+    path = kind.file(fmi)
     # fmpy takes d10's parameters for d1's: no name may begin like another
     components = tuple(Component(f"d{i:03}", path, {"k": 1.0 + i / n}) for i in range(n))
-    connections = tuple((i, "x", (i + 1) % n, "u") for i in range(n))
-    return System(f"{name}, FMI {fmi}.0", fmi, components, connections, steps, goal)
+    connections = tuple(
+        (i, output, (i + places) % n, input_)
+        for i in range(n)
+        for output, places, input_ in kind.links
+    )
+    name = f"{kind.name}, ring of {n}, FMI {fmi}.0"
+    return System(name, fmi, components, connections, steps, goal)
 
 
 def quarter_truck(folder: Path, steps: int) -> System:
@@ -146,7 +192,7 @@ def quarter_truck(folder: Path, steps: int) -> System:
         (0, "velocity", 1, "in_vel"),
         (1, "out_spring_damper_f", 0, "force"),
     )
-    return System("quarter truck, FMI 2.0", 2, components, connections, steps, 1.1)
+    return System("quarter truck, FMI 2.0", 2, components, connections, steps, 1.05)
 
 
 @dataclass(frozen=True)
@@ -167,9 +213,12 @@ def deviation(rows: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
 def variants(quick: bool, truck: Path | None) -> Sequence[System]:
     """All systems of the table; a run of the C limit takes some 0.1 s."""
     part = 10 if quick else 1
-    systems = []
-    for n, steps, goal in ((2, 1_000_000, 1.2), (10, 200_000, 1.2), (100, 20_000, 1.5)):
-        systems += [ring(fmi, n, steps=steps // part, goal=goal) for fmi in (2, 3)]
+    systems = [
+        ring(fmi, n, steps=steps // part, goal=goal, kind=kind)
+        for kind in (TINY, DAHLQUIST)
+        for (n, steps), goal in zip(RINGS, kind.goals, strict=True)
+        for fmi in (2, 3)
+    ]
     if truck is not None:
         systems.append(quarter_truck(truck, 2_000 if quick else 20_000))
     return systems
