@@ -33,13 +33,21 @@ def identity(source: Source, model: Model) -> Identity:
 
 def used_twice(users: Iterable[tuple[str, Identity]]) -> list[list[str]]:
     """Of instances by name: groups of two or more that are of one FMU which allows only one."""
-    groups: list[tuple[Identity, list[str]]] = []
-    for name, its in users:
-        same = [g for g in groups if g[0] & its]
-        others = [g for g in groups if not g[0] & its]
-        merged = frozenset(its).union(*(parts for parts, _ in same))
-        groups = [*others, (merged, [*(n for _, names in same for n in names), name])]
-    return [names for parts, names in groups if parts and len(names) > 1]
+    known = list(users)
+    groups: dict[object, tuple[set[object], list[int]]] = {}
+    for k, (_, its) in enumerate(known):
+        same = [groups[part] for part in its if part in groups]
+        group = same[0] if same else (set(), [])
+        for other in same[1:]:
+            if other is not group:
+                group[0].update(other[0])
+                group[1].extend(other[1])
+                groups.update(dict.fromkeys(other[0], group))
+        group[0].update(its)
+        group[1].append(k)
+        groups.update(dict.fromkeys(its, group))
+    found = {id(numbers): sorted(numbers) for _, numbers in groups.values()}
+    return [[known[k][0] for k in numbers] for numbers in found.values() if len(numbers) > 1]
 
 
 def claim(parts: Identity, name: str, where: str) -> None:

@@ -55,11 +55,14 @@ def find_corrections(
 ) -> dict[int, Correction]:
     """Instance → what can be corrected in it; an instance without such outputs is missing."""
     found = {}
+    read = _read(models, links, events)
     for i, model in enumerate(models):
         segments = layout.segments(i, Group.CONTINUOUS)
         inputs = segments[0].variables if segments else ()
         fed = {v.name for v in inputs}
-        used = _used(i, model, links, events)
+        if not fed:
+            continue
+        used = _with_derivatives(model, read[i])
         outputs = tuple(
             v
             for s in layout.segments(i, Group.OUTPUTS)
@@ -152,15 +155,25 @@ def late_indicators(
             )
 
 
-def _used(i: int, model: Model, links: Sequence[Link], events: Sequence[Event]) -> set[str]:
-    """Outputs of an instance that feed others or indicate events, and their derivatives."""
-    used = {k.output.name for k in links if k.source == i}
+def _read(
+    models: Sequence[Model], links: Iterable[Link], events: Iterable[Event]
+) -> list[set[str]]:
+    """Of each instance, outputs that feed others or indicate events."""
+    read: list[set[str]] = [set() for _ in models]
+    for link in links:
+        read[link.source].add(link.output.name)
     for event in events:
         for m in event.members:
-            for indicator in m.declaration.indicators if m.instance == i else ():
-                used |= {indicator.name, indicator.derivative or indicator.name}
+            for indicator in m.declaration.indicators:
+                read[m.instance] |= {indicator.name, indicator.derivative or indicator.name}
+    return read
+
+
+def _with_derivatives(model: Model, names: set[str]) -> set[str]:
+    """The names, and those of all variables that are derivatives of them."""
     slopes = {v.derivative_of: v.name for v in model.variables if v.derivative_of}
-    for start in tuple(used):
+    used = set(names)
+    for start in names:
         name = start
         while (name := slopes.get(name, "")) and name not in used:
             used.add(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -51,9 +51,13 @@ class SystemBuilder:
     def __init__(self, name: str = "system") -> None:
         self.name = name
         self._components: dict[str, Component] = {}
+        self._within: dict[str, str] = {}
+        """What stands before a dot in the name of a component → the first such component."""
+        self._start_values: dict[str, dict[str, Parameter]] = {}
+        """Component → variable → what it is given."""
         self._connections: list[Connection] = []
-        self._shared_events: list[SharedEvent] = []
-        self._power_bonds: list[PowerBond] = []
+        self._shared_events: dict[str, SharedEvent] = {}
+        self._power_bonds: dict[str, PowerBond] = {}
 
     def add(
         self,
@@ -78,7 +82,7 @@ class SystemBuilder:
         The name.
         """
         self._check_new(name)
-        self._components[name] = Component(name, Source(given_path(source)))
+        self._take(Component(name, Source(given_path(source))))
         for variable, value in (start_values or {}).items():
             self.set(f"{name}.{variable}", value)
         return name
@@ -89,12 +93,20 @@ class SystemBuilder:
             raise DescriptionError("A component has an empty name. Give it a name.")
         if name in self._components:
             raise DescriptionError(f"There is a component '{name}' already. Choose another name.")
-        for other in self._components:
-            if name.startswith(other + ".") or other.startswith(name + "."):
-                raise DescriptionError(
-                    f"Components '{name}' and '{other}' cannot be distinguished from a component and its "
-                    "variable. Rename one of them."
-                )
+        # a system has thousands of components: each is found by its name, not among all others
+        alike = (start for start in _before_dots(name) if start in self._components)
+        other = self._within.get(name) or next(alike, None)
+        if other is not None:
+            raise DescriptionError(
+                f"Components '{name}' and '{other}' cannot be distinguished from a component and its "
+                "variable. Rename one of them."
+            )
+
+    def _take(self, component: Component) -> None:
+        """Add a component whose name was checked."""
+        self._components[component.name] = component
+        for start in _before_dots(component.name):
+            self._within.setdefault(start, component.name)
 
     def connect(
         self,
@@ -125,11 +137,9 @@ class SystemBuilder:
         The value is in the unit of the variable. A later call for the same variable replaces it.
         """
         end = self._endpoint(name, f"Start value of '{name}'")
-        component = self._components[end.element]
-        others = tuple(p for p in component.parameters if p.name != end.connector)
-        self._components[end.element] = replace(
-            component, parameters=(*others, Parameter(end.connector, value))
-        )
+        given = self._start_values.setdefault(end.element, {})
+        given.pop(end.connector, None)
+        given[end.connector] = Parameter(end.connector, value)
 
     def constrain(
         self,
@@ -181,7 +191,8 @@ class SystemBuilder:
                 f"Constraint '{name}': level={level!r}, expected Level.POSITION or Level.VELOCITY."
             )
         constraint = Constraint((first, second), chosen, tolerance)
-        self._components[name], connections = constraint_component(name, constraint)
+        component, connections = constraint_component(name, constraint)
+        self._take(component)
         self._connections += connections
 
     def share_event(
@@ -206,21 +217,19 @@ class SystemBuilder:
         >>> lower = system.add("lower", "lower.fmu")
         >>> system.share_event("collision", "upper.collision", "lower.collision")
         """
-        if any(shared.name == name for shared in self._shared_events):
+        if name in self._shared_events:
             raise DescriptionError(
                 f"There is a shared event '{name}' already. Choose another name."
             )
         ends = [self._endpoint(m, f"Shared event '{name}'", "event") for m in members]
-        self._shared_events.append(
-            SharedEvent(
-                name,
-                tuple((end.element, end.connector) for end in ends),
-                tuple(
-                    (component, role, other)
-                    for component, roles in (partners or {}).items()
-                    for role, other in roles.items()
-                ),
-            )
+        self._shared_events[name] = SharedEvent(
+            name,
+            tuple((end.element, end.connector) for end in ends),
+            tuple(
+                (component, role, other)
+                for component, roles in (partners or {}).items()
+                for role, other in roles.items()
+            ),
         )
 
     def power_bond(
@@ -258,10 +267,10 @@ class SystemBuilder:
         ...     tolerance=2.8e-6,
         ... )
         """
-        if any(bond.name == name for bond in self._power_bonds):
+        if name in self._power_bonds:
             raise DescriptionError(f"There is a power bond '{name}' already. Choose another name.")
         where = "declared in Python"
-        self._power_bonds.append(PowerBond(name, (first, second), scale, tolerance, where))
+        self._power_bonds[name] = PowerBond(name, (first, second), scale, tolerance, where)
 
     def build(
         self,
@@ -277,17 +286,21 @@ class SystemBuilder:
         return SystemDescription(
             System(
                 self.name,
-                components=tuple(self._components.values()),
+                components=tuple(self._with_start_values(c) for c in self._components.values()),
                 connections=tuple(self._connections),
-                shared_events=tuple(self._shared_events),
-                power_bonds=tuple(self._power_bonds),
+                shared_events=tuple(self._shared_events.values()),
+                power_bonds=tuple(self._power_bonds.values()),
             ),
             Experiment(start_time, stop_time, step_size, tolerance),
         )
 
+    def _with_start_values(self, component: Component) -> Component:
+        given = self._start_values.get(component.name)
+        return replace(component, parameters=tuple(given.values())) if given else component
+
     def _endpoint(self, name: str, where: str, what: str = "variable") -> Endpoint:
-        for component in self._components:
-            if name.startswith(component + ".") and len(name) > len(component) + 1:
+        for component in _before_dots(name):
+            if component in self._components and len(name) > len(component) + 1:
                 return Endpoint(component, name[len(component) + 1 :])
         component, dot, variable = name.partition(".")
         if not (dot and variable) or component in self._components:
@@ -295,3 +308,11 @@ class SystemBuilder:
         near = did_you_mean(component, self._components)
         near = near or did_you_mean(name.rpartition(".")[0], self._components)
         raise DescriptionError(f"{where}: there is no component '{component}'.{near}")
+
+
+def _before_dots(name: str) -> Iterator[str]:
+    """What stands before each dot of a name."""
+    at = name.find(".")
+    while at >= 0:
+        yield name[:at]
+        at = name.find(".", at + 1)
