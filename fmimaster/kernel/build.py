@@ -8,6 +8,7 @@ HERE = Path(__file__).resolve().parent
 SOURCES = (
     "kernel.c",
     "control.c",
+    "changes.c",
     "values.c",
     "polynomial.c",
     "correction.c",

@@ -394,8 +394,17 @@ int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *c
     return stopped ? stopped : execute(k, commit, end, end);
 }
 
+/* Whether none of the watches ends the stretch after the attempt of the first of two intervals. */
+static int all_quiet(fm_kernel *k, const fm_watch *watches, int n, const double *times)
+{
+    for (int i = 0; i < n; i++)
+        if (!watches[i].is_quiet(watches[i].self, k, times[0], times[1], times[2]))
+            return 0;
+    return 1;
+}
+
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
-              const double *times, int n, int *done)
+              const double *times, int n, const fm_watch *watches, int n_watches, int *done)
 {
     int stopped;
     for (int i = 0, next = 0;; i++) {
@@ -403,7 +412,8 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
         stopped = execute(k, attempts[next], times[i], times[i + 1]);
         next = next + 1 == n_attempts ? 0 : next + 1;
         *done = i;
-        if (stopped || i + 2 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED))
+        if (stopped || i + 2 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
+            !all_quiet(k, watches, n_watches, times + i))
             break;
         execute(k, commit, times[i + 1], times[i + 1]);
     }

@@ -202,6 +202,13 @@ typedef struct {
     void *self;
 } fm_hook;
 
+/* What ends a stretch of steps early: asked after each attempt, before its commit, with the end of the step after it. Returns 0
+ * if Python must look at the attempt. */
+typedef struct {
+    int (*is_quiet)(void *self, fm_kernel *kernel, double begin, double end, double next);
+    void *self;
+} fm_watch;
+
 /* A program is an array of them that ends with FM_END. */
 typedef struct {
     int op;
@@ -341,9 +348,18 @@ int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *c
 
 /* Attempt and commit the intervals between n times while nothing happens; attempts are a pattern of programs that is
  * repeated. *done intervals are committed, the next one is attempted and not committed. Stops early when the next row is
- * the last that has room, when it is asked to, or an attempt did not simply succeed. Returns an fm_stop of the last attempt. */
+ * the last that has room, when it is asked to, at an attempt that is not quiet for one of the watches, or that did not simply
+ * succeed. Returns an fm_stop of the last attempt. */
 int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempts, const fm_instruction *commit,
-              const double *times, int n, int *done);
+              const double *times, int n, const fm_watch *watches, int n_watches, int *done);
+
+/* changes.c: n values of one type with so many bytes, and what they were. */
+typedef struct {
+    int n, size, is_float;
+    const int64_t *slots;
+    const char *values, *before; /* of the store; of the slots alone */
+} fm_changes_data;
+int fm_is_unchanged(void *self, fm_kernel *kernel, double begin, double end, double next);
 
 /* A PID controller of step sizes with n estimators, which is not stuck at the smallest one more than `many` times. */
 enum { FM_SIZE, FM_BEFORE, FM_LONG_BEFORE, FM_STUCK_BEGIN, FM_STUCK_ERROR, FM_PID_SIZES };

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
+from fmimaster.program.hook import Twin
 from fmimaster.program.store import ValueStore
 from fmimaster.run.state import RunState
+from fmimaster.system.model import DataType
 
 
 class Changes:
@@ -24,6 +32,8 @@ class Changes:
             (route.source_type, route.source, plan.instances[route.link.source].name)
             for route in plan.discrete_routes
         ]
+        self._lent: dict[DataType, NDArray[Any]] = {}
+        """The old values of the inputs, type by type, as twins read them."""
 
     def note(self) -> None:
         """From now on changes count from the present values."""
@@ -52,3 +62,29 @@ class Changes:
             )
             if values[k][s].tolist() != before
         )
+
+    def twins(self) -> Sequence[Twin]:
+        """What tells in C whether an input has changed since :meth:`lend`: one for each type."""
+        slots: dict[DataType, list[int]] = {}
+        for kind, s, _ in self.inputs:
+            slots.setdefault(kind, []).extend(range(s.start, s.stop))
+        values = self._store.values
+        self._lent = {k: np.zeros(len(found), values[k].dtype) for k, found in slots.items()}
+        return [
+            Twin(
+                "changes",
+                {"n": len(found), "size": kind.dtype.itemsize, "is_float": kind.is_float},
+                {
+                    "slots": np.array(found, np.int64),
+                    "values": values[kind],
+                    "before": self._lent[kind],
+                },
+            )
+            for kind, found in slots.items()
+        ]
+
+    def lend(self) -> None:
+        """The twins count changes from the values from which this does."""
+        for kind, lent in self._lent.items():
+            old = zip(self.inputs, self._state.discrete_inputs, strict=True)
+            lent[:] = [x for (k, _, _), before in old if k is kind for x in before]

@@ -13,6 +13,7 @@ from fmimaster.control.step_rule import RuleTwin
 from fmimaster.plan.corrections import Means
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import InstancePlan, Plan
+from fmimaster.program.hook import Twin
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.store import ValueStore
@@ -73,6 +74,7 @@ class Executor(Protocol):
         attempts: Sequence[Program],
         commit: Program,
         times: Sequence[float] | NDArray[np.float64],
+        watches: Any = None,
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens.
 
@@ -81,13 +83,20 @@ class Executor(Protocol):
         attempts : at least one
             A pattern: the k-th interval is attempted by ``attempts[k % len(attempts)]``, counted anew in each call.
         times : at least two, increasing, in s
+        watches
+            From :meth:`watches`: what ends it early besides; None for nothing.
 
         Returns
         -------
         Number of committed intervals, and the outcome of the one after them, which is not yet committed. It returns
-        at the last interval, when the next row is the last that has room, when it is asked to, or when an attempt did
-        not simply succeed.
+        at the last interval, when the next row is the last that has room, when it is asked to, at an attempt that a watch
+        does not let pass, or when one did not simply succeed.
         """
+        ...
+
+    def watches(self, twins: Sequence[Twin]) -> Any:
+        """What ends :meth:`repeat` early, by its names and data in C; None if Python looks at each step in any case. Called
+        once, at the start of a run."""
         ...
 
     def controlled(self, twin: RuleTwin[Any]) -> ControlledSteps | None:

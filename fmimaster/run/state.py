@@ -56,8 +56,8 @@ class RunState:
     """Time in s at which it was last observed that FMUs have executed an event themselves."""
     outdated: frozenset[int] = frozenset()
     """Instances whose outputs depend on inputs that have jumped, and can be read only after their next step."""
-    discrete_inputs: list[object] = field(default_factory=list)
-    discrete_outputs: list[object] = field(default_factory=list)
+    discrete_inputs: list[list[Any]] = field(default_factory=list)
+    discrete_outputs: list[list[Any]] = field(default_factory=list)
     """Values of discrete variables when they were compared last; see :mod:`fmimaster.run.changes`."""
     step_log: StepLog = field(default_factory=StepLog)
     event_log: EventLog = field(default_factory=EventLog)

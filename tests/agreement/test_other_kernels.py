@@ -71,6 +71,11 @@ WRONG = {
             "instance->enter(instance->self, FM_STEP_MODE,",
         ),
         "SAMPLE": ("same = row > 0 && k->times[row - 1] == k->end;", "same = 0;"),
+        "a watch": ("if (!watches[i].is_quiet(", "if (0 && !watches[i].is_quiet("),
+        "a watch for changes": (
+            "return *(const double *)now == *(const double *)before;",
+            "return !memcmp(now, before, 8);",
+        ),
     },
     AT_EVENTS: {
         "MOVE": (

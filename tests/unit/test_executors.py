@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from python_fmu import Bench, PythonFmu, parse
 
+from fmimaster.plan.layout import Group
+from fmimaster.program.hook import Twin
 from fmimaster.program.outcome import Outcome, Reason
 from fmimaster.run.choice import Backend
 from fmimaster.run.executor import Experiment
@@ -440,6 +442,29 @@ def test_a_pattern_of_programs_is_gone_through_again_and_again() -> None:
     assert b.executor.repeat([only, only, both], b.programs.commit, times) == (7, Outcome(1.0))
     assert b.instances["b"].called(Call.DO_STEP) == [(0.0, 3 / 8), (3 / 8, 3 / 8)]
     assert len(b.instances["a"].called(Call.DO_STEP)) == 8
+
+
+@pytest.mark.parametrize("each_executor", [Backend.NATIVE], ids=["native"], indirect=True)
+def test_it_comes_back_at_the_first_attempt_that_a_watch_does_not_let_pass() -> None:
+    b = bench()
+    slots = np.array([b.plan.layout.slots[0, Group.OUTPUTS, "y"][1].start])
+    values, before = b.executor.store.values[DataType.FLOAT64], np.zeros(1)
+    arrays = {"slots": slots, "values": values, "before": before}
+    watches = b.executor.watches([Twin("changes", {"n": 1, "size": 8, "is_float": 1}, arrays)])
+    b.instances["a"].values.u = 0.0
+
+    def repeated_with_watch(begin: float) -> tuple[int, Outcome]:
+        times = [begin + k for k in range(4)]
+        return b.executor.repeat([b.programs.attempt], b.programs.commit, times, watches)
+
+    assert repeated_with_watch(0.0) == (2, Outcome(3.0))
+    b.instances["a"].values.u = 1.0
+    assert repeated_with_watch(3.0) == (0, Outcome(4.0))
+    b.instances["a"].values.u = 0.0
+    before[:] = 1.0
+    assert repeated_with_watch(4.0) == (2, Outcome(7.0))
+    before[:] = values[slots] = b.instances["a"].values.x = np.nan
+    assert repeated_with_watch(7.0) == (0, Outcome(8.0))
 
 
 @only_by_the_interpreter

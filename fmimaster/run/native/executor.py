@@ -15,14 +15,14 @@ from fmimaster.fmu.instance import Instance
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome, Reason, Stop
 from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import ControlledSteps, Experiment, make_store
 from fmimaster.run.log import Stretch
 from fmimaster.run.native.encoding import Encoder, call_of
-from fmimaster.run.native.hooks import lend_data
+from fmimaster.run.native.hooks import lend_data, lend_watches
 from fmimaster.run.native.instances import Context, make_entries
 from fmimaster.run.native.lending import Lender
 from fmimaster.run.registers import Registers
@@ -186,6 +186,7 @@ class NativeExecutor:
         attempts: Sequence[Program],
         commit: Program,
         times: Sequence[float] | NDArray[np.float64],
+        watches: Any = None,
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
         if len(times) == 2:  # a single step needs no arrays
@@ -200,6 +201,8 @@ class NativeExecutor:
             self._encode(commit).code,
             ffi.from_buffer("double[]", points),
             n,
+            ffi.NULL if watches is None else watches,
+            0 if watches is None else len(watches),
             done,
         )
         self.kernel.asked = 0
@@ -208,6 +211,10 @@ class NativeExecutor:
         if self._automatic:
             self._decide_on_threads()
         return done[0], self._outcome(stop)
+
+    def watches(self, twins: Sequence[Twin]) -> Any:
+        """What ends stretches of steps early, for repeat; see :class:`Executor`."""
+        return lend_watches(self._lender, self._context, twins)
 
     def controlled(self, twin: RuleTwin[Any]) -> ControlledSteps:
         """Steps of the sizes that the twin of a rule chooses; see :class:`Executor`."""

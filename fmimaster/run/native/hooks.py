@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from fmimaster.run.native.lending import Lender
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """A hook in C.
+    """A hook or a watch in C.
 
     Attributes
     ----------
@@ -41,6 +41,11 @@ TWINS: Mapping[str, _Function] = {
 }
 """The hooks that are written in C, by the names of their twins."""
 
+WATCHES: Mapping[str, _Function] = {
+    "changes": _Function(lib.fm_is_unchanged, "fm_changes_data"),
+}
+"""What ends stretches of steps, by the names of the twins."""
+
 
 def lend_hook(lender: Lender, context: Context, hook: Hook) -> Any:
     """A hook, to be called by the kernel."""
@@ -51,6 +56,16 @@ def lend_hook(lender: Lender, context: Context, hook: Hook) -> Any:
     function = TWINS[twin.name]
     data = lend_data(lender, context, twin, function.data)
     return lender.lent(ffi.new("fm_hook *", (function.call, data)))
+
+
+def lend_watches(lender: Lender, context: Context, twins: Sequence[Twin]) -> Any:
+    """What fm_repeat asks after each attempt: an array of them."""
+    functions = [WATCHES[twin.name] for twin in twins]
+    watches = [
+        (function.call, lend_data(lender, context, twin, function.data))
+        for function, twin in zip(functions, twins, strict=True)
+    ]
+    return lender.lent(ffi.new("fm_watch[]", watches))
 
 
 def lend_data(lender: Lender, context: Context, twin: Twin, structure: str) -> Any:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fmimaster.control.step_rule import RuleTwin
 from fmimaster.fmu.instance import Instance
 from fmimaster.plan.plan import Plan
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions import (
     Align,
     Call,
@@ -139,8 +139,10 @@ class ReferenceExecutor:
         attempts: Sequence[Program],
         commit: Program,
         times: Sequence[float] | NDArray[np.float64],
+        watches: None = None,
     ) -> tuple[int, Outcome]:
         """Attempt and commit interval after interval while nothing happens; see :class:`Executor`."""
+        del watches
         self._asked = False
         points = np.asarray(times).tolist()
         k = 0
@@ -158,6 +160,9 @@ class ReferenceExecutor:
                 return k, outcome
             k += 1
             self.run(commit, points[k], points[k])
+
+    def watches(self, twins: Sequence[Twin]) -> None:
+        """Python looks at each step itself."""
 
     def controlled(self, twin: RuleTwin[Any]) -> None:
         """The rule itself is asked."""
