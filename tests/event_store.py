@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from python_fmu import PythonFmu, plan_of
 
@@ -22,6 +23,9 @@ STEP = 0.1
 NOTHING: frozenset[int] = frozenset()
 
 
+USE = EventUse(watched=True, event_mode=True)
+
+
 def plan(
     events: Mapping[str, Sequence[str]],
     *,
@@ -31,6 +35,20 @@ def plan(
     members: Sequence[str] = ("a",),
 ) -> Plan:
     """Instances with these private events, each with its indicators, and their derivatives."""
+    made = units(events, slopes=slopes, triggered=triggered, tolerance=tolerance, members=members)
+    return plan_of(made, use=USE)
+
+
+def units(
+    events: Mapping[str, Sequence[str]],
+    *,
+    slopes: bool = True,
+    triggered: bool = True,
+    tolerance: float | None = None,
+    members: Sequence[str] = ("a",),
+    **more: Any,
+) -> Mapping[str, PythonFmu]:
+    """The FMUs of such a plan."""
 
     def unit() -> PythonFmu:
         indicators = [z for names in events.values() for z in names]
@@ -51,10 +69,10 @@ def plan(
                 for name, found in events.items()
             ],
             has_event_mode=True,
+            **more,
         )
 
-    use = EventUse(watched=True, event_mode=True)
-    return plan_of({name: unit() for name in members}, use=use)
+    return {name: unit() for name in members}
 
 
 class Seen:

@@ -32,6 +32,28 @@ class Retry(NamedTuple):
     """Why the next try ends there."""
 
 
+class Foresight(NamedTuple):
+    """How :class:`LookAhead` predicts; see there."""
+
+    forecast: float
+    shortest: float
+    """[s]"""
+    in_fmu: bool
+
+
+class Watch(NamedTuple):
+    """What an event clock looks for at communication points, where the kernel can tell that it finds nothing."""
+
+    detects: bool = False
+    """Events that are on, as found by :meth:`Indicators.at`."""
+    predicts: bool = False
+    """Events before the end of the next step, by the extrapolation of :class:`Predictive`."""
+    locates: bool = False
+    """Events that the last step has passed, by the interpolation of :class:`Predictive`."""
+    foresight: Foresight | None = None
+    """Events before the end of the next step, by :class:`LookAhead`."""
+
+
 class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone makes an event clock)
     """Base of all event clocks: they determine when to stop for a state event, and which events happen.
 
@@ -46,6 +68,12 @@ class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone 
     """Whether it fires events; if not, FMUs execute them themselves."""
     for_others: ClassVar[bool] = False
     """Whether it is for algorithms in which one FMU finds events for the others (``finds_events_for_others``)."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # a watch is for these methods: one that is inherited does not know of others
+        if "watch" not in vars(cls) and not vars(cls).keys().isdisjoint(_WATCHED):
+            cls.watch = EventClock.watch  # type: ignore[method-assign]
 
     def usual_rule(self, size: Time | None) -> StepRule[Any]:
         """The step-size rule that a number means with this clock."""
@@ -89,6 +117,19 @@ class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone 
         del indicators, begin, end, tries
         return None
 
+    def watch(self, plan: Plan) -> Watch | None:
+        """What the clock looks for, if the kernel can tell where it finds nothing: there it is not called. None: it is
+        called at each communication point.
+
+        A subclass with another ``clip``, ``detect``, ``undoes`` or ``passed`` has None, if it does not define this one too.
+        """
+        del plan
+        return None
+
+
+_WATCHED = {"clip", "detect", "undoes", "passed"}
+"""Methods that find nothing where nothing happens."""
+
 
 @dataclass(frozen=True, slots=True)
 class EarlyReturn(EventClock):
@@ -109,6 +150,11 @@ class EarlyReturn(EventClock):
         """Events that are on, though no FMU has stopped: at the end of a step, by an input that jumps, or in two FMUs at
         once."""
         return indicators.at()
+
+    def watch(self, plan: Plan) -> Watch:
+        """For events that are on."""
+        del plan
+        return Watch(detects=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +198,8 @@ class Check(EventClock):
             if (s.instance != first or events[s.event].scope is Scope.PRIVATE)
             and indicators.is_on(s)
         )
+
+    def watch(self, plan: Plan) -> Watch:
+        """For events that are on for any member."""
+        del plan
+        return Watch(detects=True)

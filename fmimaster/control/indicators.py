@@ -109,7 +109,8 @@ class Indicators:
         self.store = store
         self.history = history
         self.step = step
-        self._distance = 1 + between
+        self.distance = 1 + between
+        """So many points of the history are from one communication point to the next."""
         self.first: int | None = None
         """The instance whose inputs are extrapolated, while the others have its polynomials; None if all are."""
         self.outdated: frozenset[int] = NONE
@@ -127,7 +128,8 @@ class Indicators:
         """Of each set the event, and slots of indicators and derivatives: what is looked at in each step."""
         self.lacks_slopes = any(dz < 0 for _, pairs in self.pairs for _, dz in pairs)
         """Whether an indicator has no derivative."""
-        self._member = self.sets[0].instance if self.sets else 0
+        self.member = self.sets[0].instance if self.sets else 0
+        """The instance whose times of reading are those of the points."""
         self._slots = sorted({k for s in self.sets for k in s.z})
         self._outputs = store.outputs.get(DataType.FLOAT64, np.zeros(0))
         self._present: list[float] | None = None
@@ -165,7 +167,7 @@ class Indicators:
     @property
     def older_points(self) -> Sequence[OutputCopy]:
         """The accepted communication points before the newest one, the newest first."""
-        return self.store.history[self._distance : self.history : self._distance]
+        return self.store.history[self.distance : self.history : self.distance]
 
     def at_start_of_step(self) -> list[float]:
         """All Float64 outputs at the newest accepted point."""
@@ -175,7 +177,7 @@ class Indicators:
     def previous(self, now: float, nearest: float) -> tuple[list[float], float] | None:
         """Float64 outputs at the newest accepted point that is farther than ``nearest`` away, and its time in s."""
         for values, read in self.older_points:
-            time = read.item(self._member)
+            time = read.item(self.member)
             if not time < inf:  # NaN: there is no history
                 return None
             if now - time > nearest:
@@ -187,13 +189,19 @@ class Indicators:
         they have changed since the newest, as they do in all FMUs that do not step on a grid of their own."""
         present, since = self.present(), inf
         for values, read in self.older_points:
-            time, then = read.item(self._member), values[DataType.FLOAT64]
+            time, then = read.item(self.member), values[DataType.FLOAT64]
             if not time < inf or any(
                 then.item(k) != present[k] for k in s.z
             ):  # NaN: there is no history
                 break
             since = time
         return since
+
+    def predicted_by_fmus(self, in_fmu: bool) -> frozenset[int]:
+        """Instances whose own prediction of their next event counts: of those that have one, those without indicators; all
+        if ``in_fmu``."""
+        by_indicators = set() if in_fmu else {s.instance for s in self.sets}
+        return frozenset(i for i, _ in self.look_ahead if i not in by_indicators)
 
     def is_left_to_fmu(self, event: int) -> bool:
         """Whether FMUs that return early decide alone on an event."""
@@ -345,10 +353,14 @@ class Indicators:
         """What is rest of an indicator or a derivative, by its slot."""
         return max(REST * self.store.largest.item(k), ROUNDING * self._inputs(k))
 
+    def sources(self, k: int) -> Sequence[tuple[int, float]]:
+        """The outputs that feed an indicator or a derivative, by its slot, each with the factor on the way."""
+        return self._sources.get(k, ())
+
     def _inputs(self, k: int) -> float:
         """Largest value so far of an input on which an indicator or a derivative depends, by its slot."""
         largest, found = self.store.largest, 0.0
-        for j, factor in self._sources.get(k, ()):
+        for j, factor in self.sources(k):
             found = max(found, factor * largest.item(j))
         return found
 

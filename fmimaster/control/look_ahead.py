@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fmimaster.causes import Cause, Kind
-from fmimaster.control.event_clock import EventClock
+from fmimaster.control.event_clock import EventClock, Foresight, Watch
 from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.ramp import FreeStep
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
+from fmimaster.plan.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,14 @@ class LookAhead(EventClock):
         """Free steps: on a grid an event is followed by a short step, which is bad for predictions and saves nothing."""
         return FreeStep(size)
 
+    def watch(self, plan: Plan) -> Watch:
+        """For events before the end of the next step."""
+        del plan
+        return Watch(foresight=Foresight(self.forecast, self.shortest, self.in_fmu))
+
     def _nearest(self, now: Instant, indicators: Indicators) -> tuple[float, str] | None:
         values, candidates = indicators.present(), list[tuple[float, str]]()
-        with_indicators = {s.instance for s in indicators.sets}
-        computing = {i for i, _ in indicators.look_ahead if self.in_fmu or i not in with_indicators}
+        computing = indicators.predicted_by_fmus(self.in_fmu)
         for i, slot in indicators.look_ahead:
             if i in computing and values[slot] >= 0:  # 0: it is due now, and a step has a length
                 name = indicators.plan.instances[i].name

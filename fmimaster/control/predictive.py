@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from fmimaster.causes import RAMP, Cause, Kind
 from fmimaster.control.cubic import first_time_all_reached
-from fmimaster.control.event_clock import EventClock, Retry
+from fmimaster.control.event_clock import EventClock, Retry, Watch
 from fmimaster.control.grid import rounding
 from fmimaster.control.indicator_cubics import (
     Pairs,
@@ -170,6 +170,10 @@ class Predictive(EventClock):
             return None
         name = indicators.plan.events[event].name
         return Retry(earliest, Cause(Kind.LOCATED, (name,)))
+
+    def watch(self, plan: Plan) -> Watch:
+        """For events that are on, ahead, or passed if steps are undone."""
+        return Watch(detects=True, predicts=True, locates=self.undoes(plan))
 
 
 class _Step(NamedTuple):

@@ -16,6 +16,7 @@ SOURCES = (
     "power.c",
     "estimators.c",
     "controller.c",
+    "watch.c",
     "loop.c",
     "fmu.c",
     "fmi2.c",

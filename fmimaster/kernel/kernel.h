@@ -384,6 +384,38 @@ int fm_pid_accepts(fm_pid_data *d, double now, double length);
 int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, fm_pid_data *controller,
                double last, int n, double *times, int64_t *codes, int *done, int *attempted);
 
+/* What an event clock looks at after each step: n sets of indicators, each by one member of an event. Slots are indices into
+ * the Float64 outputs; in each array of "first", the entries of k are those from first[k] to first[k + 1]. */
+typedef struct {
+    int n, member, distance, lacks_slopes; /* history: of which member, every which point; an indicator without derivative */
+    int locates, detects, checks, predicts, foresees; /* see Watch of fmimaster/control/event_clock.py; a NAN counts */
+    double step, near;                     /* a usual one in s; points are no nearer than this part of the step */
+    const int64_t *first, *instances;      /* per set: its indicators, and its member */
+    const uint8_t *is_located, *is_inside, *is_own; /* looked for in a step; executed inside it; by the FMU's own condition */
+    const int64_t *indicators, *slopes;    /* -1: it has no derivative */
+    const double *tolerances;
+    const int64_t *first_source, *sources; /* per indicator: the outputs that feed it, with their factors */
+    const double *factors;
+    double *largest;                       /* per output: its largest value so far, which is kept up to date */
+    double forecast, shortest;             /* of LookAhead */
+    int n_ahead;
+    const int64_t *ahead;                  /* outputs in which an FMU predicts its next event itself */
+    const uint8_t *is_foreseen;            /* per set: by its indicators */
+} fm_clock_data;
+
+/* watch.c: whether the event clock would do nothing at the end of a step that was attempted and is not yet committed, nor
+ * shorten the next one; 0 if that is not certain. */
+int fm_clock_is_quiet(void *self, fm_kernel *k, double begin, double end, double next);
+
+/* The same for n events that FMUs execute themselves inside a step: a counter tells of them, slot -1 for none, or the
+ * indicators of the member from first[i] to first[i + 1]. An FMU may miss an event by the time `near` in s. */
+typedef struct {
+    int n;
+    double near;
+    const int64_t *instances, *counters, *types, *first, *indicators, *slopes;
+} fm_observer_data;
+int fm_observer_is_quiet(void *self, fm_kernel *k, double begin, double end, double next);
+
 /* exit.c: have a function called when the process ends by exit(), as some FMUs do; null for none. */
 void fm_at_exit(void (*tell)(void));
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from fmimaster.causes import Cause, Event, Kind
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.executed import CERTAIN_JUMP, LEAST_JUMP, Course, course
@@ -17,6 +19,8 @@ from fmimaster.plan.events import counter_of, executes_itself
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.bond_powers import exclude_last_step
+from fmimaster.program.hook import Twin
+from fmimaster.program.polynomial import MOST_POINTS
 from fmimaster.run.log import recorded_values
 from fmimaster.run.loop import Loop
 from fmimaster.system.model import DataType, Scope
@@ -66,6 +70,31 @@ class Observer:
             or (clock is not None and clock.fires)
         )
         """Whether something is extrapolated from points before the event: LookAhead alone only compares two points."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to observe."""
+        return not self._watched
+
+    def watch(self) -> Twin | None:
+        """What the kernel looks at to tell that none was executed, in steps whose history begins after the last one that
+        was; None if that cannot be told."""
+        sets = [w.set for w in self._watched]
+        if self._loop.programs.between or self._loop.indicators.history > MOST_POINTS:
+            return None
+        counters = [w.counter or (DataType.FLOAT64, -1) for w in self._watched]
+        return Twin(
+            "observer",
+            {"n": len(sets), "near": STOPPED * self._loop.indicators.step},
+            {
+                "instances": np.array([s.instance for s in sets], np.int64),
+                "counters": np.array([slot for _, slot in counters], np.int64),
+                "types": np.array([list(DataType).index(kind) for kind, _ in counters], np.int64),
+                "first": np.cumsum([0, *(len(s.pairs) for s in sets)], dtype=np.int64),
+                "indicators": np.array([z for s in sets for z, _ in s.pairs], np.int64),
+                "slopes": np.array([dz for s in sets for _, dz in s.pairs], np.int64),
+            },
+        )
 
     def look(self) -> bool:
         """Note the events that were executed inside the step that ends at the present time; whether there were any.

@@ -43,6 +43,8 @@ TWINS: Mapping[str, _Function] = {
 
 WATCHES: Mapping[str, _Function] = {
     "changes": _Function(lib.fm_is_unchanged, "fm_changes_data"),
+    "event clock": _Function(lib.fm_clock_is_quiet, "fm_clock_data"),
+    "observer": _Function(lib.fm_observer_is_quiet, "fm_observer_data"),
 }
 """What ends stretches of steps, by the names of the twins."""
 

@@ -1,0 +1,73 @@
+"""Event indicators as the kernel watches them: fmimaster/kernel/watch.c."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.control.event_clock import EventClock, Foresight
+from fmimaster.control.indicator_set import IndicatorSet
+from fmimaster.control.indicators import Indicators
+from fmimaster.program.hook import Twin
+from fmimaster.program.polynomial import NEAREST
+
+
+def watch_data(clock: EventClock, indicators: Indicators) -> Twin | None:
+    """What the kernel looks at after each step in the place of an event clock; None if the clock is called in any case.
+
+    The kernel keeps the largest values up to date, as :meth:`Indicators.present` does.
+    """
+    watch = clock.watch(indicators.plan)
+    if watch is None:
+        return None
+    sets, foresight = indicators.sets, watch.foresight or Foresight(0.0, 0.0, False)
+    pairs = [pair for s in sets for pair in s.pairs]
+    sources = [indicators.sources(z) for z, _ in pairs]
+
+    def flags(of: Callable[[IndicatorSet], bool]) -> NDArray[np.uint8]:
+        return np.array([of(s) for s in sets], np.uint8)
+
+    by_fmus = indicators.predicted_by_fmus(foresight.in_fmu)
+    ahead = [slot for i, slot in indicators.look_ahead if i in by_fmus]
+    return Twin(
+        "event clock",
+        {
+            "locates": int(watch.locates),
+            "detects": int(watch.detects),
+            "checks": int(not clock.fires),
+            "predicts": int(watch.predicts),
+            "foresees": int(watch.foresight is not None),
+            "n": len(sets),
+            "member": indicators.member,
+            "distance": indicators.distance,
+            "lacks_slopes": int(indicators.lacks_slopes),
+            "step": indicators.step,
+            "near": NEAREST,
+            "forecast": foresight.forecast,
+            "shortest": foresight.shortest,
+            "n_ahead": len(ahead),
+        },
+        {
+            "first": _firsts(len(s.pairs) for s in sets),
+            "instances": np.array([s.instance for s in sets], np.int64),
+            "is_located": flags(lambda s: not (s.is_inside or s.stops)),
+            "is_inside": flags(lambda s: s.is_inside),
+            "is_own": flags(lambda s: not s.is_triggered),
+            "indicators": np.array([z for z, _ in pairs], np.int64),
+            "slopes": np.array([dz for _, dz in pairs], np.int64),
+            "tolerances": np.array([t for s in sets for t in s.tolerances]),
+            "first_source": _firsts(map(len, sources)),
+            "sources": np.array([k for found in sources for k, _ in found], np.int64),
+            "factors": np.array([factor for found in sources for _, factor in found], np.float64),
+            "ahead": np.array(ahead, np.int64),
+            "is_foreseen": flags(lambda s: s.instance not in by_fmus),
+            "largest": indicators.store.largest,
+        },
+    )
+
+
+def _firsts(counts: Iterable[int]) -> NDArray[np.int64]:
+    """Where the entries of each begin that lie one after the other, and where the last ones end."""
+    return np.cumsum([0, *counts], dtype=np.int64)

@@ -1,0 +1,315 @@
+/* A watch over event indicators: whether an event clock would do nothing in a step, and with the next one. Where that is not
+ * certain, Python decides. Bounds are computed with the operations of fmimaster/control/indicator_cubics.py, indicators.py,
+ * look_ahead.py and executed.py in their order, so that certain here is certain there. */
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include "kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A cubic about the start of an interval, lowest power first. */
+typedef struct {
+    double c0, c1, c2, c3;
+} cubic;
+
+/* Float64 outputs at a communication point, and its time. */
+typedef struct {
+    const double *values;
+    double time;
+} point;
+
+/* Of control/indicators.py and control/grid.py. */
+static const double ROUNDING = 1e-12, FAR = 1e-6, SLIVER = 1e-9;
+static const double OF_INPUTS = 16 * 0x1p-52;
+
+static cubic hermite(double before, double slope_before, double after, double slope_after, double h)
+{
+    double chord = (after - before) / h, b = (slope_after - slope_before) / h, a = (chord - slope_before) / h;
+    return (cubic){before, slope_before, 3 * a - b, (b - 2 * a) / h};
+}
+
+static cubic parabola(double now, double before, double h, double older, double k)
+{
+    double first = (before - now) / h, second = (older - before) / k, c2 = (second - first) / (h + k);
+    return (cubic){now, first - c2 * h, c2, 0.0};
+}
+
+static int stays_above(cubic p, double horizon)
+{
+    double b1 = p.c1 * horizon, b2 = p.c2 * horizon * horizon;
+    return p.c0 > 0 && p.c0 + b1 / 3 > 0 && p.c0 + (2 * b1 + b2) / 3 > 0 &&
+           p.c0 + b1 + b2 + p.c3 * horizon * horizon * horizon > 0;
+}
+
+static const double *values_of(const fm_copy *copy)
+{
+    return copy->outputs[FM_FLOAT64];
+}
+
+/* Indicators.previous: the newest of the points from one in the history on that is farther than `nearest` from a time. The
+ * points end where the history would end if `shift` points were to come into it. */
+static int previous(const fm_clock_data *w, const fm_kernel *k, int from, int shift, double now, double nearest, point *found)
+{
+    for (int b = from; b + shift < k->n_history; b += w->distance) {
+        double time = k->history[b].read[w->member];
+        if (!(time < INFINITY)) /* NAN: there is no history */
+            return 0;
+        if (now - time > nearest) {
+            *found = (point){values_of(&k->history[b]), time};
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether the set s has an indicator whose extrapolation over the next step, of this length, stays above 0: extrapolated. */
+static int stays_off(const fm_clock_data *w, int64_t s, const double *values, double time, const point *newest, const point *older,
+                     double length)
+{
+    double h = time - newest->time;
+    for (int64_t i = w->first[s]; i < w->first[s + 1]; i++) {
+        int64_t z = w->indicators[i], dz = w->slopes[i];
+        double now = values[z], before = newest->values[z];
+        cubic p = {now, (now - before) / h, 0.0, 0.0};
+        if (dz >= 0)
+            p = hermite(now, values[dz], before, newest->values[dz], -h);
+        else if (older)
+            p = parabola(now, before, -h, older->values[z], h - (time - older->time));
+        if (stays_above(p, length))
+            return 1;
+    }
+    return 0;
+}
+
+/* Predictive.clip leaves a step alone that begins at `time`, once the present outputs are in the history. */
+static int needs_no_clip(const fm_clock_data *w, const fm_kernel *k, double time, double length)
+{
+    point newest, older, *has_older = 0;
+    if (!previous(w, k, 0, w->distance, time, w->near * length, &newest))
+        return 0;
+    if (w->lacks_slopes && previous(w, k, 0, w->distance, newest.time, w->near * length, &older))
+        has_older = &older;
+    for (int s = 0; s < w->n; s++)
+        if (!stays_off(w, s, k->outputs[FM_FLOAT64], time, &newest, has_older, length))
+            return 0;
+    return 1;
+}
+
+/* Whether the set s has an indicator that stays above 0 in a step that was tried: between. */
+static int stayed_off(const fm_clock_data *w, int64_t s, const double *before, const double *after, double begin, double length,
+                      const point *older)
+{
+    for (int64_t i = w->first[s]; i < w->first[s + 1]; i++) {
+        int64_t z = w->indicators[i], dz = w->slopes[i];
+        double low = before[z], high = after[z], third = length / 3;
+        cubic p = {low, (high - low) / length, 0.0, 0.0};
+        if (dz >= 0) {
+            if (low > 0 && high > 0 && low + before[dz] * third > 0 && high - after[dz] * third > 0)
+                return 1;
+            p = hermite(low, before[dz], high, after[dz], length);
+        } else if (older) {
+            p = parabola(low, high, length, older->values[z], -(begin - older->time) - length);
+        }
+        if (stays_above(p, length))
+            return 1;
+    }
+    return 0;
+}
+
+/* Predictive.passed finds no event in a step that was tried. */
+static int passes_none(const fm_clock_data *w, const fm_kernel *k, double begin, double length)
+{
+    point older, *has_older = 0;
+    const double *before = values_of(k->history);
+    if (w->lacks_slopes && previous(w, k, w->distance, 0, begin, w->near * length, &older))
+        has_older = &older;
+    for (int s = 0; s < w->n; s++)
+        if (w->is_located[s] && !stayed_off(w, s, before, k->outputs[FM_FLOAT64], begin, length, has_older))
+            return 0;
+    return 1;
+}
+
+/* Indicators.present, of a step that will be accepted. */
+static void note_largest(const fm_clock_data *w, const fm_kernel *k)
+{
+    const double *values = k->outputs[FM_FLOAT64];
+    double *largest = w->largest;
+    for (size_t j = 0; j < k->output_sizes[FM_FLOAT64]; j++) {
+        double size = fabs(values[j]);
+        largest[j] = size > largest[j] && size < INFINITY ? size : largest[j];
+    }
+}
+
+/* Indicators._phase is ABOVE for the set s, or its event is never on: an indicator is above zero. */
+static int is_off(const fm_clock_data *w, int64_t s, const double *values, double near_zero)
+{
+    for (int64_t i = w->first[s]; i < w->first[s + 1]; i++) {
+        int64_t z = w->indicators[i], dz = w->slopes[i];
+        double now = values[z], usual = w->largest[z], bound = fmax(FAR * usual, w->tolerances[i]), of_inputs = 0.0;
+        if (now > 0.0 && w->is_own[s])
+            return 1;
+        if (dz >= 0) {
+            double slope = fabs(values[dz]) < INFINITY ? fabs(values[dz]) : 0.0;
+            bound = fmax(fmax(ROUNDING * usual, near_zero * slope), w->tolerances[i]);
+            for (int64_t j = w->first_source[i]; j < w->first_source[i + 1]; j++)
+                of_inputs = fmax(of_inputs, w->factors[j] * w->largest[w->sources[j]]);
+        }
+        if (now > bound && now > OF_INPUTS * of_inputs)
+            return 1;
+    }
+    return 0;
+}
+
+/* Indicators.at is empty. */
+static int none_is_on(const fm_clock_data *w, const fm_kernel *k)
+{
+    for (int s = 0; s < w->n; s++) {
+        double time = k->read[w->instances[s]], near_zero = fmax(SLIVER * w->step, fm_same(time, w->step));
+        if (!w->is_inside[s] && !is_off(w, s, k->outputs[FM_FLOAT64], near_zero))
+            return 0;
+    }
+    return 1;
+}
+
+/* LookAhead.clip leaves a step from `time` to `end` alone. */
+static int foresees_none(const fm_clock_data *w, const fm_kernel *k, double time, double end)
+{
+    const double *values = k->outputs[FM_FLOAT64];
+    point before;
+    for (int i = 0; i < w->n_ahead; i++) {
+        double ahead = values[w->ahead[i]];
+        if (ahead >= 0.0 && time + (ahead == 0.0 ? w->shortest : ahead) < end)
+            return 0;
+    }
+    if (!previous(w, k, 0, w->distance, time, 0.0, &before))
+        return 1;
+    for (int s = 0; s < w->n; s++) {
+        int stays = !w->is_foreseen[s];
+        for (int64_t i = w->first[s]; i < w->first[s + 1] && !stays; i++) {
+            double now = values[w->indicators[i]];
+            stays = now + w->forecast * (now - before.values[w->indicators[i]]) >= 0.0;
+        }
+        if (!stays)
+            return 0;
+    }
+    return 1;
+}
+
+/* Indicators.check_finite raises nothing. */
+static int all_are_numbers(const fm_clock_data *w, const fm_kernel *k)
+{
+    for (int64_t i = 0; i < w->first[w->n]; i++)
+        if (isnan(((const double *)k->outputs[FM_FLOAT64])[w->indicators[i]]))
+            return 0;
+    return 1;
+}
+
+int fm_clock_is_quiet(void *self, fm_kernel *k, double begin, double end, double next)
+{
+    const fm_clock_data *w = self;
+    if (w->locates && !passes_none(w, k, begin, end - begin))
+        return 0;
+    note_largest(w, k);
+    if (w->detects && !none_is_on(w, k))
+        return 0;
+    if (w->checks && !all_are_numbers(w, k))
+        return 0;
+    if (w->predicts && !needs_no_clip(w, k, end, next - end))
+        return 0;
+    return !w->foresees || foresees_none(w, k, end, next);
+}
+
+/* The value and slope of an indicator that goes on as before, and by how much the value may be wrong. */
+typedef struct {
+    double value, slope, error;
+} expected;
+
+/* Values of one indicator before the end of a step, newest first, and their times after its start. */
+typedef struct {
+    int n;
+    double values[FM_MOST_POINTS], slopes[FM_MOST_POINTS], times[FM_MOST_POINTS];
+} course;
+
+/* The polynomial through all values, in Newton's form: _by_values. */
+static expected by_values(course *c, double h)
+{
+    if (c->n < 3)
+        return (expected){INFINITY, 0.0, INFINITY};
+    double *differences = c->values, total = differences[0], rate = 0.0, product = 1.0, slope_of_product = 0.0;
+    for (int k = 1; k < c->n; k++) {
+        for (int i = 0; i + k < c->n; i++)
+            differences[i] = (differences[i + 1] - differences[i]) / (c->times[i + k] - c->times[i]);
+        double distance = h - c->times[k - 1];
+        slope_of_product = slope_of_product * distance + product;
+        product *= distance;
+        total += differences[0] * product;
+        rate += differences[0] * slope_of_product;
+    }
+    return (expected){total, rate, 0.0};
+}
+
+/* The cubic through values and derivatives at the start and before: extrapolate. */
+static expected by_slopes(const course *c, double h)
+{
+    double c0 = c->values[0], c1 = c->slopes[0];
+    if (c->n == 1)
+        return (expected){c0 + c1 * h, c1, 0.0};
+    double s = c->times[1];
+    cubic p = hermite(c0, c1, c->values[1], c->slopes[1], s);
+    double error = fabs(p.c3) * h * h * (h - s) + ROUNDING * (fabs(c0) + fabs(c1 * h));
+    return (expected){p.c0 + h * (p.c1 + h * (p.c2 + h * p.c3)), p.c1 + h * (2 * p.c2 + h * 3 * p.c3), error};
+}
+
+/* The points of an indicator from the start of the step back; one that has not moved tells nothing of its course. */
+static course course_of(const fm_kernel *k, int64_t instance, int64_t z, int64_t dz, double begin)
+{
+    course c = {0};
+    for (int b = 0; b + 1 < k->n_history && c.n < FM_MOST_POINTS; b++) {
+        const double *values = values_of(&k->history[b]);
+        double time = k->history[b].read[instance], slope = dz < 0 ? 0.0 : values[dz];
+        if (b > 0 && !(time < begin))
+            continue;
+        if (b > 0 && dz >= 0 && c.slopes[0] != 0.0 && values[z] == c.values[0] && slope == c.slopes[0])
+            continue;
+        c.values[c.n] = values[z];
+        c.slopes[c.n] = slope;
+        c.times[c.n++] = b > 0 ? time - begin : 0.0;
+    }
+    return c;
+}
+
+/* course: whether the event i was to happen in the step by all its indicators. */
+static int was_due(const fm_observer_data *d, const fm_kernel *k, int64_t i, double begin, double end)
+{
+    const double *start = values_of(k->history);
+    int is_above = 0;
+    for (int64_t j = d->first[i]; j < d->first[i + 1]; j++) {
+        course c = course_of(k, d->instances[i], d->indicators[j], d->slopes[j], begin);
+        expected e = d->slopes[j] < 0 ? by_values(&c, end - begin) : by_slopes(&c, end - begin);
+        if (!(e.value - e.error <= d->near * fabs(e.slope)))
+            return 0;
+        is_above |= start[d->indicators[j]] > 0.0;
+    }
+    return is_above;
+}
+
+int fm_observer_is_quiet(void *self, fm_kernel *k, double begin, double end, double next)
+{
+    const fm_observer_data *d = self;
+    (void)begin, (void)next;
+    for (int i = 0; i < d->n; i++) {
+        int64_t slot = d->counters[i];
+        double since = k->history->read[d->instances[i]];
+        if (!(since < end)) /* NaN: nothing is known from before */
+            continue;
+        if (slot < 0 ? was_due(d, k, i, since, end)
+                     : memcmp((char *)k->outputs[d->types[i]] + (size_t)slot * fm_size[d->types[i]],
+                              (char *)k->history->outputs[d->types[i]] + (size_t)slot * fm_size[d->types[i]],
+                              fm_size[d->types[i]]))
+            return 0;
+    }
+    return 1;
+}
