@@ -93,7 +93,7 @@ def run(system: System) -> Measured:
         entry.sources = (c_size_t * len(wired))(*(column[a, out] for _, a, out in wired))
         entry.values = (c_double * len(wired))()
         entry.outputs = (c_uint32 * len(file.outputs))(*(file.references[o] for o in file.outputs))
-        entry.column = columns.index((i, file.outputs[0]))
+        entry.column = column[i, file.outputs[0]]
         for name, value in component.start_values.items():
             reference = file.references[name]
             if isinstance(value, str):

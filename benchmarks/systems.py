@@ -125,10 +125,10 @@ def fmu_file(path: Path) -> FmuFile:
 
 
 @cache
-def tiny_fmu(fmi: int, inner_steps: int = 1) -> Path:
+def tiny_fmu(fmi: int, inner_steps: int = 1, more_outputs: int = 0) -> Path:
     """The tiny FMU of FMI 2.0 or 3.0, compiled once."""
     path = folder_until_exit() / "Tiny.fmu"
-    write_tiny(path, fmi, inner_steps)
+    write_tiny(path, fmi, inner_steps, more_outputs)
     return path
 
 
@@ -145,7 +145,7 @@ class Kind:
     links : tuple
         Outputs, and the inputs that they feed so many places further on.
     goals : tuple of float
-        Times of the C limit that are allowed in rings of :data:`RINGS`.
+        Times of the C limit that are allowed in each of :data:`RINGS`.
     """
 
     name: str
@@ -181,6 +181,12 @@ def ring(fmi: int, n: int, *, steps: int, goal: float = 0.0, kind: Kind = DAHLQU
     return System(name, fmi, components, connections, steps, goal)
 
 
+def sized_ring(fmi: int, place: int, part: int, kind: Kind) -> System:
+    """A ring of :data:`RINGS`, with a part of its steps."""
+    n, steps = RINGS[place]
+    return ring(fmi, n, steps=steps // part, goal=kind.goals[place], kind=kind)
+
+
 def quarter_truck(folder: Path, steps: int) -> System:
     """The quarter truck of libcosim; not shipped here, give the folder of its two FMUs."""
     euler: dict[str, float | str] = {"solverType": "Euler", "timeStep": 1e-5}
@@ -214,9 +220,9 @@ def variants(quick: bool, truck: Path | None) -> Sequence[System]:
     """All systems of the table; a run of the C limit takes some 0.1 s."""
     part = 10 if quick else 1
     systems = [
-        ring(fmi, n, steps=steps // part, goal=goal, kind=kind)
+        sized_ring(fmi, place, part, kind)
         for kind in (TINY, DAHLQUIST)
-        for (n, steps), goal in zip(RINGS, kind.goals, strict=True)
+        for place in range(len(RINGS))
         for fmi in (2, 3)
     ]
     if truck is not None:

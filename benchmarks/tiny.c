@@ -12,7 +12,7 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-enum { LEFT, RIGHT, X, V, K, N_VALUES };
+enum { LEFT, RIGHT, X, V, K, MORE, N_VALUES = MORE + MORE_OUTPUTS };
 
 static const double GROUND = 1.0;  /* g in N/m */
 static const double DAMPER = 0.01; /* d in kg/s: takes more energy than held inputs of steps of 1 ms bring in */
