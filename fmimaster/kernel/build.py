@@ -7,6 +7,7 @@ from cffi import FFI
 HERE = Path(__file__).resolve().parent
 SOURCES = (
     "kernel.c",
+    "fuse.c",
     "control.c",
     "changes.c",
     "values.c",

@@ -3,12 +3,10 @@
 #include <stdint.h>
 
 #include "kernel.h"
-#include "status.h"
+#include "calls.h"
 
-typedef int (*access_t)(void *, const uint32_t *, size_t, void *);
 typedef int (*derivative_t)(void *, const uint32_t *, size_t, const uint32_t *, size_t, const double *, double *);
 typedef int (*plain_t)(void *);
-typedef int (*do_step_t)(void *, double, double, int);
 typedef int (*setup_t)(void *, int, double, double, int, double);
 typedef int (*derivatives_t)(void *, const uint32_t *, size_t, const int *, const double *);
 typedef int (*real_status_t)(void *, int, double *);
@@ -33,14 +31,14 @@ const char *fm_fmi2_name(int function)
 
 static int transfer(const fm_segment *s)
 {
-    return ((access_t)s->address)(s->self, s->references, s->n, s->values);
+    return ((fm_access2_t)s->address)(s->self, s->references, s->n, s->values);
 }
 
 /* fmi2Boolean is an int, a Boolean in the value store is one byte. */
 static int get_booleans(const fm_segment *s)
 {
     uint8_t *bytes = s->values;
-    int status = ((access_t)s->address)(s->self, s->references, s->n, s->integers);
+    int status = ((fm_access2_t)s->address)(s->self, s->references, s->n, s->integers);
     for (size_t i = 0; i < s->size; i++)
         bytes[i] = s->integers[i] != 0;
     return status;
@@ -51,7 +49,7 @@ static int set_booleans(const fm_segment *s)
     const uint8_t *bytes = s->values;
     for (size_t i = 0; i < s->size; i++)
         s->integers[i] = bytes[i] != 0;
-    return ((access_t)s->address)(s->self, s->references, s->n, s->integers);
+    return ((fm_access2_t)s->address)(s->self, s->references, s->n, s->integers);
 }
 
 void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
@@ -59,6 +57,7 @@ void fm_fmi2_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
     s->self = fmu->component;
     s->address = fm_find(fmu, (is_get ? FM_GET_FLOAT64 : FM_SET_FLOAT64) + type, &s->function);
     s->transfer = !s->address ? fm_missing : type != FM_BOOLEAN ? transfer : is_get ? get_booleans : set_booleans;
+    s->version = s->transfer == transfer ? 2 : 0;
 }
 
 static int derive(const fm_derivative *d)
@@ -115,17 +114,17 @@ static int discarded(const fm_fmu *fmu, double time, fm_answer *answer, const ch
     return FM_DISCARD;
 }
 
+int fm_fmi2_answer(const fm_fmu *fmu, int status, double time, fm_answer *answer, const char **function)
+{
+    *function = NAMES[FM_DO_STEP];
+    return status == FM_DISCARD ? discarded(fmu, time, answer, function) : status;
+}
+
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
 {
     const fm_fmu *fmu = self;
     /* saved states are kept: a step may be undone */
-    int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, *fmu->kept_from >= time);
-    if (!fm_failed(status))
-        return status;
-    *function = NAMES[FM_DO_STEP];
-    if (status != FM_DISCARD)
-        return status;
-    return discarded(fmu, time, answer, function);
+    return fm_fmi2_step(fmu, fmu->do_step, fmu->component, *fmu->kept_from >= time, time, size, answer, function);
 }
 
 static int enter(void *self, int state, const fm_experiment *e, const char **function)
@@ -157,5 +156,6 @@ void fm_fmi2_table(fm_fmu *fmu, fm_instance *instance)
 {
     fmu->names = NAMES;
     fmu->do_step = fmu->functions[FM_DO_STEP];
-    *instance = (fm_instance){fmu, set_polynomials, fmu->do_step ? do_step : fm_missing_step, fm_save_state, fm_restore_state, enter, update};
+    *instance = (fm_instance){fmu, set_polynomials, fmu->do_step ? do_step : fm_missing_step, fm_save_state, fm_restore_state, enter, update,
+                              fmu->do_step ? 2 : 0};
 }

@@ -5,15 +5,13 @@
 #include <stdint.h>
 
 #include "kernel.h"
-#include "status.h"
+#include "calls.h"
 
-typedef int (*access_t)(void *, const uint32_t *, size_t, void *, size_t);
 typedef int (*clock_access_t)(void *, const uint32_t *, size_t, void *);
 typedef int (*update_t)(void *, bool *, bool *, bool *, bool *, bool *, double *);
 typedef int (*derivative_t)(void *, const uint32_t *, size_t, const uint32_t *, size_t, const double *, size_t, double *,
                             size_t);
 typedef int (*plain_t)(void *);
-typedef int (*do_step_t)(void *, double, double, bool, bool *, bool *, bool *, double *);
 typedef int (*initialize_t)(void *, bool, double, double, bool, double);
 
 static const char *const NAMES[FM_FUNCTIONS] = {
@@ -41,7 +39,7 @@ const char *fm_fmi3_name(int function)
 
 static int transfer(const fm_segment *s)
 {
-    return ((access_t)s->address)(s->self, s->references, s->n, s->values, s->size);
+    return ((fm_access3_t)s->address)(s->self, s->references, s->n, s->values, s->size);
 }
 
 static int transfer_clocks(const fm_segment *s)
@@ -56,6 +54,7 @@ void fm_fmi3_bind(const fm_fmu *fmu, int type, int is_get, fm_segment *s)
     s->self = fmu->component;
     s->address = fm_find(fmu, which, &s->function);
     s->transfer = !s->address ? fm_missing : is_clock ? transfer_clocks : transfer;
+    s->version = s->transfer == transfer ? 3 : 0;
 }
 
 static int derive(const fm_derivative *d)
@@ -80,23 +79,19 @@ static int set_polynomials(void *self, const uint32_t *references, size_t n, int
     return fmu->python->set_polynomials(fmu->python->self, references, n, degree, derivatives, time, function);
 }
 
+int fm_fmi3_answer(int status, double time, fm_answer *answer, const char **function)
+{
+    *function = NAMES[FM_DO_STEP];
+    if (status == FM_DISCARD) /* all else that it returned is undefined, and it stands where it stood */
+        *answer = (fm_answer){time, 0, 1, 0, 0};
+    return fm_failed(status) ? status : FM_DISCARD;
+}
+
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
 {
     const fm_fmu *fmu = self;
-    bool event = false, terminate = false, early = false;
-    double reached = time + size;
     /* saved states are kept: a step may be undone */
-    int status = ((do_step_t)fmu->do_step)(fmu->component, time, size, *fmu->kept_from >= time, &event, &terminate, &early, &reached);
-    if (!fm_failed(status) && !terminate && !early && !event)
-        return status;
-    *function = NAMES[FM_DO_STEP];
-    if (!fm_failed(status))
-        *answer = (fm_answer){reached, terminate, 0, early, event};
-    else if (status == FM_DISCARD) /* all else that it returned is undefined, and it stands where it stood */
-        *answer = (fm_answer){time, 0, 1, 0, 0};
-    else
-        return status;
-    return FM_DISCARD;
+    return fm_fmi3_step(fmu->do_step, fmu->component, *fmu->kept_from >= time, time, size, answer, function);
 }
 
 /* A step of an FMU whose Intermediate Update Mode is used, which is done in Python. */
@@ -153,5 +148,6 @@ void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance)
     fmu->do_step = fmu->functions[FM_DO_STEP];
     *instance = (fm_instance){fmu, set_polynomials,
                               !fmu->do_step ? fm_missing_step : fmu->update_failed ? do_step_with_updates : do_step,
-                              fm_save_state, fm_restore_state, enter, update};
+                              fm_save_state, fm_restore_state, enter, update,
+                              fmu->do_step && !fmu->update_failed ? 3 : 0};
 }

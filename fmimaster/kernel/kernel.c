@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "kernel.h"
-#include "status.h"
+#include "calls.h"
 
 #include <math.h>
 #include <string.h>
@@ -171,6 +171,125 @@ RARE static int step_limited(fm_kernel *k, const fm_instruction *c)
     return fm_failed(r.status) ? step_answered(k, c, there, &r) : FM_RAN;
 }
 
+/* The segment of the call of a SET or GET, for its name. */
+RARE static int fused_failed(fm_kernel *k, const fm_fused *v, int status)
+{
+    const fm_segment *s = v->of->segments;
+    while (s->values != v->values)
+        s++;
+    return fm_fail(k, v->of, status, s->function);
+}
+
+/* Rows of calls that are alike, to the functions of FMUs. The version is constant after inlining. */
+HOT static int transfer_fused(const fm_fused *v, int version)
+{
+    return version == 2 ? ((fm_access2_t)v->address)(v->self, v->references, v->n, v->values)
+                        : ((fm_access3_t)v->address)(v->self, v->references, v->n, v->values, v->size);
+}
+
+HOT static void gather(const fm_fused *v)
+{
+    double *values = v->values;
+    const double *const *source = v->sources;
+    if (source)
+        for (uint32_t left = v->size; left; left--)
+            *values++ = **source++;
+}
+
+/* SETs where polynomials may have to be set. */
+RARE static int set_fitted(fm_kernel *k, const fm_fused *v)
+{
+    gather(v);
+    if (v->sources)
+        k->degree[v->instance] = -1;
+    return set(k, v->of);
+}
+
+HOT static int set_fused(fm_kernel *k, const fm_fused *v, int version)
+{
+    int is_fitted = k->fits && v->of->group == k->continuous_group, status = FM_OK;
+    for (const fm_fused *end = v + v->alike; v < end; v++) {
+        k->present = v->of;
+        if (is_fitted) {
+            status = set_fitted(k, v);
+            if (status != FM_RAN)
+                return status;
+            continue;
+        }
+        gather(v);
+        status = transfer_fused(v, version);
+        if (fm_failed(status))
+            return fused_failed(k, v, status);
+    }
+    return FM_RAN;
+}
+
+HOT static int get_fused(fm_kernel *k, const fm_fused *v, int version)
+{
+    for (const fm_fused *end = v + v->alike; v < end; v++) {
+        k->present = v->of;
+        int status = transfer_fused(v, version);
+        if (fm_failed(status))
+            return fused_failed(k, v, status);
+        k->read[v->instance] = k->at[v->instance];
+    }
+    return FM_RAN;
+}
+
+HOT static int step_fused(fm_kernel *k, const fm_fused *v, int version)
+{
+    const fm_fused *first = v, *end = v + v->alike;
+    const double *kept_from = k->has_saved ? k->kept_from + v->instance : 0; /* else none is earlier than any time */
+    double *at = k->at + v->instance, there = end_of(k, v->of);
+    int status = FM_RAN;
+    for (; v < end && status == FM_RAN; v++, at++) {
+        fm_result r;
+        double here = *at;
+        int keeps = !kept_from || kept_from[v - first] >= here;
+        k->present = v->of;
+        r.status = version == 2 ? fm_fmi2_step(v->fmu, v->address, v->self, keeps, here, there - here, &r.answer, &r.function)
+                                : fm_fmi3_step(v->address, v->self, keeps, here, there - here, &r.answer, &r.function);
+        if (fm_failed(r.status))
+            status = step_answered(k, v->of, there, &r);
+        else
+            *at = there;
+    }
+    for (int i = first->instance, n = i + (int)(v - first); i < n; i++)
+        k->stepped[i] = ++k->steps[i];
+    return status;
+}
+
+/* An instruction whose calls are not those of FMUs as they are, or that only moves. */
+RARE static int as_written(fm_kernel *k, const fm_instruction *c)
+{
+    k->present = c;
+    switch (c->op) {
+    case FM_MOVE_SET: /* its SET is a call of its own */
+    case FM_MOVE: move(k, c); return FM_RAN;
+    case FM_SET: return set(k, c);
+    case FM_STEP: return step(k, c);
+    default: return get(k, c);
+    }
+}
+
+/* What the instructions after an FM_FUSED do, call by call in their order. */
+RARE static int fused(fm_kernel *k, const fm_instruction *c)
+{
+    int status = FM_RAN;
+    for (const fm_fused *v = c->calls, *end = v + c->n; v < end && status == FM_RAN; v += v->alike) {
+        switch (v->kind) {
+        case FM_FUSED_SET_2: status = set_fused(k, v, 2); break;
+        case FM_FUSED_SET_3: status = set_fused(k, v, 3); break;
+        case FM_FUSED_STEP_2: status = step_fused(k, v, 2); break;
+        case FM_FUSED_STEP_3: status = step_fused(k, v, 3); break;
+        case FM_FUSED_GET_2: status = get_fused(k, v, 2); break;
+        case FM_FUSED_GET_3: status = get_fused(k, v, 3); break;
+        case FM_AS_WRITTEN: status = as_written(k, v->of); break;
+        }
+    }
+    return status;
+}
+
 struct steps {
     fm_kernel *k;
     const fm_instruction *first;
@@ -240,14 +359,6 @@ RARE static int restore(fm_kernel *k, const fm_instruction *c)
 /* So often an ALIGN brings an instance back: MOST_ALIGNMENTS of reference/steps.py. */
 enum { MOST_ALIGNMENTS = 20 };
 
-/* No instance has returned early or requests anything. */
-static void begin_execution(fm_kernel *k)
-{
-    k->limit = k->end;
-    k->wants_another = 0;
-    memset(k->requests, 0, (size_t)k->n_instances);
-}
-
 /* No state that an earlier execution has saved is restored in this one after a step. */
 static void forget_saved(fm_kernel *k)
 {
@@ -256,22 +367,26 @@ static void forget_saved(fm_kernel *k)
     k->has_saved = 0;
 }
 
-static int any_request(const fm_kernel *k)
+/* Up to so many bytes are copied word by word: a call takes longer. */
+enum { WORD = 8, MOST_INLINE = 16 * WORD };
+
+HOT static void copy(char *target, const char *source, size_t bytes)
 {
-    for (int i = 0; i < k->n_instances; i++)
-        if (k->requests[i])
-            return 1;
-    return 0;
+    if (bytes > MOST_INLINE || bytes % WORD) {
+        memcpy(target, source, bytes);
+        return;
+    }
+    for (size_t done = 0; done < bytes; done += WORD)
+        memcpy(target + done, source + done, WORD);
 }
 
-static void sample(fm_kernel *k)
+HOT static void sample(fm_kernel *k)
 {
     int row = k->n_rows, same = row > 0 && k->times[row - 1] == k->end;
     k->times[row] = k->end;
-    for (int c = 0; c < k->n_columns; c++) {
-        const fm_column *v = &k->columns[c];
+    for (const fm_column *v = k->columns, *last = v + k->n_columns; v < last; v++) {
         char *target = v->rows + (size_t)row * v->stride;
-        memcpy(target, v->source, v->bytes);
+        copy(target, v->source, v->bytes);
         if (same)
             same = !memcmp(target, target - v->stride, v->bytes);
     }
@@ -279,20 +394,14 @@ static void sample(fm_kernel *k)
         __atomic_store_n(&k->n_rows, row + 1, __ATOMIC_RELEASE); /* another thread may read the rows that are counted */
 }
 
-HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, double end)
+/* The instructions of a program, down to its end or to what stops it. */
+HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
 {
     int status = FM_RAN, alignments = 0;
-    k->code = code;
-    k->begin = begin;
-    k->end = end;
-    k->terminate = 0;
-    if (k->limit != end || k->has_events)
-        begin_execution(k);
-    if (k->has_saved)
-        forget_saved(k);
-    for (const fm_instruction *c = code; c->op != FM_END; c++) {
+    for (;; c++) {
         k->present = c;
         switch (c->op) {
+        case FM_END: return FM_RAN;
         case FM_MOVE: move(k, c); break;
         case FM_FIT: fm_fit_inputs(k, c); break;
         case FM_SET: status = set(k, c); break;
@@ -319,7 +428,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
             if (k->passes[c->place].count >= k->passes[c->place].repeat->most) {
                 k->stop_instance = -1;
                 k->stop_instruction = c->line;
-                k->stop_time = begin;
+                k->stop_time = k->begin;
                 return FM_NOT_CONVERGED;
             }
             fm_begin_pass(k, &k->passes[c->place]);
@@ -349,6 +458,12 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
                 c -= c->least; /* to what comes after the ALIGN */
             }
             break;
+        case FM_FUSED:
+            if (!k->measuring && !(c->most && k->pool)) {
+                status = fused(k, c);
+                c += c->least;
+            }
+            break;
         case FM_UPDATE: status = fm_update_states(k, c); break;
         case FM_TICK: k->active[c->place] = 1; break;
         case FM_CORRECT: status = fm_correct(k, c); break;
@@ -367,7 +482,24 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
         if (status != FM_RAN)
             return status;
     }
-    if (k->limit != end && !k->terminate) {
+}
+
+/* No instance has returned early or requests anything, and no state that an earlier execution has saved is restored. */
+HOT static void begin_execution(fm_kernel *k, double begin, double end)
+{
+    k->begin = begin;
+    k->end = k->limit = end;
+    k->terminate = k->wants_another = 0;
+    if (k->has_events)
+        memset(k->requests, 0, (size_t)k->n_instances);
+    if (k->has_saved)
+        forget_saved(k);
+}
+
+/* The outcome of an execution in which something may have happened. */
+RARE static int outcome(fm_kernel *k)
+{
+    if (k->limit != k->end && !k->terminate) {
         for (int i = 0; i < k->n_instances; i++) {
             if (k->at[i] > k->limit) { /* it stands at an early return, and another instance returned still earlier */
                 k->stop_instance = i;
@@ -377,7 +509,21 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
             }
         }
     }
-    return k->terminate || k->limit != end || (k->has_events && any_request(k)) ? FM_HAPPENED : FM_RAN;
+    return k->terminate || k->limit != k->end || memchr(k->requests, 1, (size_t)k->n_instances) ? FM_HAPPENED : FM_RAN;
+}
+
+HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, double end)
+{
+    begin_execution(k, begin, end);
+    int status = carry_out(k, code);
+    return status == FM_RAN && (k->has_events || k->terminate || k->limit != end) ? outcome(k) : status;
+}
+
+/* Commit an attempt in which nothing has happened. */
+HOT static void accept(fm_kernel *k, const fm_instruction *commit)
+{
+    k->begin = k->end;
+    carry_out(k, commit);
 }
 
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
@@ -391,7 +537,9 @@ int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
 int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, double begin, double end)
 {
     int stopped = execute(k, attempt, begin, end);
-    return stopped ? stopped : execute(k, commit, end, end);
+    if (!stopped)
+        accept(k, commit);
+    return stopped;
 }
 
 /* Whether none of the watches ends the stretch after the attempt of the first of two intervals. */
@@ -415,7 +563,7 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
         if (stopped || i + 2 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
             !all_quiet(k, watches, n_watches, times + i))
             break;
-        execute(k, commit, times[i + 1], times[i + 1]);
+        accept(k, commit);
     }
     k->measuring = 0;
     if (k->pool)
@@ -445,7 +593,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
             *attempted = 1;
             break;
         }
-        execute(k, commit, end, end);
+        accept(k, commit);
     }
     k->measuring = 0;
     if (k->pool)

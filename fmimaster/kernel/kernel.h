@@ -31,7 +31,14 @@ enum fm_op {
     FM_MOVE_TRIGGERS, FM_SET_TRIGGERS, FM_GET_CLOCKS, /* MOVE, SET and GET of these groups */
     FM_STEP_LIMITED, /* a STEP in a system in which an instance may return early */
     FM_ALIGNED,      /* after what an ALIGN does */
+    FM_FUSED,        /* what the next `least` instructions do, in one; they are in the program too, but skipped */
     FM_END
+};
+
+/* The calls of an FM_FUSED: an instruction as it was written; or, with the number of an FMI version, the call of an FMU's
+ * function itself. A FM_FUSED_SET_... gathers its values if it has sources. */
+enum fm_fused_kind {
+    FM_AS_WRITTEN, FM_FUSED_SET_2, FM_FUSED_SET_3, FM_FUSED_STEP_2, FM_FUSED_STEP_3, FM_FUSED_GET_2, FM_FUSED_GET_3
 };
 
 /* States that FM_MODE leads to: FM_ and the name in fmimaster.system.states.State. */
@@ -80,6 +87,7 @@ typedef struct {
     int (*restore)(void *self, int place, const char **function);
     int (*enter)(void *self, int state, const fm_experiment *experiment, const char **function);
     int (*update)(void *self, fm_update *answer, const char **function);
+    int version; /* of FMI, if do_step is nothing but a call of the FMU's function; else 0 */
 } fm_instance;
 
 /* One FMI call, ready to be made: variables of one type that lie side by side are read or set. What makes it is chosen
@@ -94,6 +102,7 @@ struct fm_segment {
     void *values;
     int *integers; /* FMI 2.0: room for size Booleans as it has them */
     const char *function;
+    int version; /* of FMI, if transfer is nothing but a call of the FMU's function; else 0 */
 };
 
 /* One element on its way from an output to an input. */
@@ -209,18 +218,40 @@ typedef struct {
     void *self;
 } fm_watch;
 
-/* A program is an array of them that ends with FM_END. */
+/* One FMI call of fused instructions, in one line of the cache. */
+typedef struct fm_instruction fm_instruction;
+typedef struct fm_fmu fm_fmu;
 typedef struct {
+    uint16_t kind, alike; /* with so many calls from here on it makes a row: one kind, and instances that follow each other */
+    int instance;
+    void *address, *self; /* the function of an FMU, and its component */
+    union {
+        const uint32_t *references;
+        const fm_fmu *fmu; /* STEP */
+    };
+    void *values;
+    union {
+        struct {
+            uint32_t n, size;
+        };
+        double at; /* STEP: its end */
+    };
+    const double *const *sources; /* SET: size of them, or null */
+    const fm_instruction *of;     /* whose call it is */
+} fm_fused;
+
+/* A program is an array of them that ends with FM_END. */
+struct fm_instruction {
     int op;
     int instance;
     int group;       /* MOVE, SET, GET; the state for MODE; REPEAT: whether it is bounded */
     int place;       /* SAVE, RESTORE: place; KEEP, RECALL, REVERT: buffer; REMEMBER: buffer, -1 for the outputs */
     int line;        /* in the program as it was written */
-    int least, most; /* REPEAT; PARALLEL, ALIGN: least is the number of instructions that follow, ALIGNED:
+    int least, most; /* REPEAT; PARALLEL, ALIGN, FUSED: least is the number of instructions that follow, ALIGNED:
                         of those before; STEP: whether the
-                        instance may end it early, and whether its Event Mode is used */
+                        instance may end it early, and whether its Event Mode is used; FUSED: whether it has a PARALLEL */
     double at;       /* FIT: at; STEP: end; UNTIL: tolerance */
-    int n;           /* MOVE: of moves; SET, GET: of segments; REVERT: of ranges */
+    int n;           /* MOVE: of moves; SET, GET: of segments; REVERT: of ranges; FUSED: of calls */
     const fm_move *moves;
     const fm_segment *segments;
     const fm_fit *fit;
@@ -229,7 +260,8 @@ typedef struct {
     const fm_range *ranges;     /* REVERT */
     const fm_hook *hook;        /* CALL */
     const fm_trigger *triggers; /* MOVE_TRIGGERS, SET_TRIGGERS: n of them */
-} fm_instruction;
+    const fm_fused *calls;      /* FUSED */
+};
 
 /* A run of recorded values: bytes that go from the store into each row of a block. */
 typedef struct {
@@ -243,7 +275,7 @@ typedef struct {
 #define FM_MOST_NODES 64    /* values and derivatives of it */
 #define FM_CANDIDATES 4     /* of an adaptive polynomial */
 #define FM_MOST_GIVEN 4     /* remembered values of a compensated input */
-#define FM_MEASURE_EVERY 64 /* attempts: the clock costs a tenth of a small FMU's step */
+#define FM_MEASURE_EVERY 1024 /* attempts: reading the clock takes longer than the step of a small FMU */
 
 /* A fixed pool of threads: workers.c. A task must not be run twice, nor two tasks share anything. */
 typedef struct fm_pool fm_pool;
@@ -327,7 +359,6 @@ struct fm_kernel {
     fm_result *results;
 
     /* the execution */
-    const fm_instruction *code;
     const fm_instruction *present; /* the instruction that is done: shows another thread which call does not return */
     double begin, end;
     int terminate;
@@ -418,6 +449,10 @@ int fm_observer_is_quiet(void *self, fm_kernel *k, double begin, double end, dou
 
 /* exit.c: have a function called when the process ends by exit(), as some FMUs do; null for none. */
 void fm_at_exit(void (*tell)(void));
+
+/* fuse.c: make the calls of each FM_FUSED in a program. Without room for calls and sources it only counts both. */
+void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const double **sources, size_t *n_calls,
+             size_t *n_sources);
 
 /* values.c: sizes in bytes by type, conversions, copies of the outputs. */
 extern const size_t fm_size[];
@@ -539,7 +574,7 @@ typedef struct {
 } fm_coefficients;
 
 /* An FMU, loaded and instantiated elsewhere. */
-typedef struct {
+struct fm_fmu {
     void *component;
     void *do_step;          /* one of the functions, at hand */
     const char *const *names; /* of the functions, for messages */
@@ -557,7 +592,7 @@ typedef struct {
     const int *update_failed; /* whether a call in Intermediate Update Mode failed; null if the FMU has no such mode */
     double tolerance;       /* passed when it enters Initialization Mode, as the plan says */
     int tolerance_defined;
-} fm_fmu;
+};
 
 /* Names without the prefix "fmi2" or "fmi3"; null where the version has no such function. */
 const char *fm_fmi2_name(int function);

@@ -234,7 +234,7 @@ def test_a_wrong_solver_of_loops_is_noticed(
         ("source = d->first_codes[limiting]", "source = d->first_codes[0]"),
         ("if (*steps >= d->many)", "if (0)"),
         ("SLIVER = 1e-9;", "SLIVER = 1e-15;"),
-        ("} execute(k, commit, end, end);", "} execute(k, commit, begin, begin);"),
+        ("*attempted = 1; break; } accept(k, commit);", "*attempted = 1; break; }"),
         ("codes[i] = controller->codes[FM_CAUSE];", "codes[i] = 0;"),
     ],
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
+from itertools import groupby, pairwise
 from math import nan
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,6 +49,12 @@ from fmimaster.system.states import State
 Fields = Mapping[str, Any]
 """Fields of fm_instruction."""
 
+FUSIBLE = (lib.FM_MOVE, lib.FM_SET, lib.FM_GET, lib.FM_STEP, lib.FM_PARALLEL)
+"""Operations that are fused where they come one after the other."""
+
+WORTH_FUSING = 3
+"""So many of them at least."""
+
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
@@ -66,7 +73,11 @@ class Encoder:
     Attributes
     ----------
     known : id of a program → Encoded
+    fused : bool
+        Whether FMI calls that come one after the other are made as one instruction: the same calls in less time.
     """
+
+    fused: ClassVar[bool] = True
 
     def __init__(
         self, lender: Lender, entries: Sequence[Entry], context: Context, hooks: Sequence[Hook]
@@ -87,18 +98,30 @@ class Encoder:
 
     def _encode(self, program: Program) -> Encoded:
         depths = nesting(program.instructions)
-        entries = [
-            {**fields, "line": line} | ({"place": depths[line]} if line in depths else {})
+        parts = [
+            [
+                {**fields, "line": line} | ({"place": depths[line]} if line in depths else {})
+                for fields in self._entries_of(instruction)
+            ]
             for line, instruction in enumerate(program.instructions)
-            for fields in self._entries_of(instruction)
         ]
+        entries = _fused(parts) if self.fused else [entry for part in parts for entry in part]
         for this, following in pairwise(entries):
             if this["op"] == lib.FM_MOVE and following["op"] == lib.FM_SET:
                 this["op"] = lib.FM_MOVE_SET
         code = self._lender.lent(ffi.new("fm_instruction[]", [*entries, {"op": lib.FM_END}]))
+        self._lend_calls(code)
         has_steps = any(isinstance(i, Step) for i in program.instructions)
         self.known[id(program)] = Encoded(program, code, has_steps)
         return self.known[id(program)]
+
+    def _lend_calls(self, code: Any) -> None:
+        """The calls that fused instructions make."""
+        sizes = ffi.new("size_t[2]")
+        fuse = partial(lib.fm_fuse, self._lender.kernel, code)
+        fuse(ffi.NULL, ffi.NULL, sizes, sizes + 1)
+        calls, sources = ffi.new("fm_fused[]", sizes[0]), ffi.new("double *[]", sizes[1])
+        fuse(self._lender.lent(calls), self._lender.lent(sources), sizes, sizes + 1)
 
     def _entries_of(self, instruction: Instruction) -> list[Fields]:
         """The entries of an instruction: one, but several for an ALIGN."""
@@ -220,6 +243,28 @@ class Encoder:
         steps = [entry for b in back for entry in self._entries_of(b)]
         around = {"instance": i, "least": len(steps) + 1}
         return [{"op": OPERATIONS[Align], **around}, *steps, {"op": lib.FM_ALIGNED, **around}]
+
+
+def _fused(parts: Sequence[Sequence[Fields]]) -> list[Any]:
+    """The entries of instructions; in front of those that can be fused, one that stands for them."""
+    done = list[Fields]()
+    for is_fusible, group in groupby(parts, lambda p: len(p) == 1 and p[0]["op"] in FUSIBLE):
+        entries = [entry for part in group for entry in part]
+        done += _in_one(entries) if is_fusible else entries
+    return done
+
+
+def _in_one(entries: Sequence[Fields]) -> Sequence[Fields]:
+    """Fused instructions; the parts around each PARALLEL also by themselves, for a run with several threads."""
+    if len(entries) < WORTH_FUSING:
+        return entries
+    inside, at = list[Fields](), 0
+    for k, entry in enumerate(entries):
+        if entry["op"] == lib.FM_PARALLEL:
+            inside += [*_in_one(entries[at:k]), *entries[k : k + 1 + entry["least"]]]
+            at = k + 1 + entry["least"]
+    inside += _in_one(entries[at:]) if at else entries
+    return [{"op": lib.FM_FUSED, "line": entries[0]["line"], "least": len(inside)}, *inside]
 
 
 _FUNCTION = {

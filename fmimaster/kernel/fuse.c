@@ -1,0 +1,161 @@
+/* How instructions are fused: the FMI calls that they make one after the other, each as one flat record. Only what is at hand
+ * in every run of the program is taken from the records of an instruction; what is rare is left to the instruction. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel.h"
+
+/* The calls so far, and where they go; null while they are only counted. */
+struct fusing {
+    const fm_kernel *k;
+    fm_fused *calls;
+    const double **sources;
+    size_t n_calls, n_sources;
+    fm_fused *row; /* the first call of those that are alike; null after what ends a row */
+};
+
+static int is_alike(const fm_fused *row, const fm_fused *call)
+{
+    int is_step = call->kind == FM_FUSED_STEP_2 || call->kind == FM_FUSED_STEP_3;
+    return call->kind != FM_AS_WRITTEN && row->kind == call->kind && row->instance + row->alike == call->instance &&
+           row->alike < UINT16_MAX && row->of->group == call->of->group && (!is_step || row->at == call->at);
+}
+
+static void add(struct fusing *f, int kind, const fm_instruction *of, fm_fused call)
+{
+    size_t n = f->n_calls++;
+    if (!f->calls)
+        return;
+    call.kind = (uint16_t)kind;
+    call.alike = 1;
+    call.instance = of->instance;
+    call.of = of;
+    f->calls[n] = call;
+    if (f->row && is_alike(f->row, &call))
+        f->row->alike++;
+    else
+        f->row = &f->calls[n];
+}
+
+/* Whether all segments are plain calls of an FMU's functions, all of one FMI version. */
+static int version_of(const fm_instruction *c)
+{
+    int version = c->n ? c->segments[0].version : 0;
+    for (int s = 1; s < c->n; s++)
+        if (c->segments[s].version != version)
+            return 0;
+    return version;
+}
+
+static fm_fused call_of(const fm_segment *s)
+{
+    fm_fused call = {.address = s->address, .self = s->self};
+    call.references = s->references;
+    call.values = s->values;
+    call.n = (uint32_t)s->n;
+    call.size = (uint32_t)s->size;
+    return call;
+}
+
+/* Whether a MOVE gathers exactly what a call sets, Float64 as they are. */
+static int is_gathered(const fm_instruction *move, const fm_segment *s)
+{
+    const double *values = s->values;
+    if ((size_t)move->n != s->size)
+        return 0;
+    for (int m = 0; m < move->n; m++)
+        if (!move->moves[m].plain || move->moves[m].target != (const void *)(values + m))
+            return 0;
+    return 1;
+}
+
+static void fuse_set(struct fusing *f, const fm_instruction *move, const fm_instruction *set)
+{
+    int version = version_of(set), is_single = set->n == 1;
+    int kind = version == 2 ? FM_FUSED_SET_2 : FM_FUSED_SET_3;
+    if (move && version && is_single && is_gathered(move, set->segments)) {
+        fm_fused call = call_of(set->segments);
+        if (f->sources) {
+            call.sources = f->sources + f->n_sources;
+            for (int m = 0; m < move->n; m++)
+                f->sources[f->n_sources + (size_t)m] = move->moves[m].source;
+        }
+        f->n_sources += (size_t)move->n;
+        add(f, kind, set, call);
+        return;
+    }
+    if (move)
+        add(f, FM_AS_WRITTEN, move, (fm_fused){0});
+    if (!version || (!is_single && set->group == f->k->continuous_group)) /* polynomials are set by all calls together */
+        add(f, FM_AS_WRITTEN, set, (fm_fused){0});
+    else
+        for (int s = 0; s < set->n; s++)
+            add(f, kind, set, call_of(&set->segments[s]));
+}
+
+static void fuse_get(struct fusing *f, const fm_instruction *get)
+{
+    int version = version_of(get);
+    if (!version) {
+        add(f, FM_AS_WRITTEN, get, (fm_fused){0});
+        return;
+    }
+    for (int s = 0; s < get->n; s++)
+        add(f, version == 2 ? FM_FUSED_GET_2 : FM_FUSED_GET_3, get, call_of(&get->segments[s]));
+}
+
+static void fuse_step(struct fusing *f, const fm_instruction *step)
+{
+    const fm_instance *instance = &f->k->instances[step->instance];
+    if (!instance->version) {
+        add(f, FM_AS_WRITTEN, step, (fm_fused){0});
+        return;
+    }
+    const fm_fmu *fmu = instance->self;
+    fm_fused call = {.address = fmu->do_step, .self = fmu->component};
+    call.fmu = fmu;
+    call.at = step->at;
+    add(f, instance->version == 2 ? FM_FUSED_STEP_2 : FM_FUSED_STEP_3, step, call);
+}
+
+static void fuse_all(struct fusing *f, fm_instruction *fused)
+{
+    size_t before = f->n_calls;
+    for (fm_instruction *c = fused + 1, *end = c + fused->least; c < end; c++) {
+        switch (c->op) {
+        case FM_MOVE: add(f, FM_AS_WRITTEN, c, (fm_fused){0}); break;
+        case FM_MOVE_SET: fuse_set(f, c, c + 1); c++; break;
+        case FM_SET: fuse_set(f, 0, c); break;
+        case FM_GET: fuse_get(f, c); break;
+        case FM_STEP: fuse_step(f, c); break;
+        case FM_PARALLEL:
+            fused->most = 1;
+            f->row = 0;
+            break;
+        case FM_FUSED: /* a part of this one, for when this one cannot serve */
+            f->row = 0;
+            fuse_all(f, c);
+            f->row = 0;
+            c += c->least;
+            break;
+        }
+    }
+    fused->calls = f->calls ? f->calls + before : 0;
+    fused->n = (int)(f->n_calls - before);
+}
+
+void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const double **sources, size_t *n_calls,
+             size_t *n_sources)
+{
+    struct fusing f = {k, calls, sources, 0, 0, 0};
+    for (fm_instruction *c = code; c->op != FM_END; c++) {
+        if (c->op == FM_FUSED) {
+            f.row = 0;
+            fuse_all(&f, c);
+            c += c->least;
+        }
+    }
+    *n_calls = f.n_calls;
+    *n_sources = f.n_sources;
+}
