@@ -80,14 +80,22 @@ class Grid:
             steps, offset = divmod(until - self.start, self.step)
             first_not_before = int(steps) * len(self.offsets) + bisect_left(self.offsets, offset)
             count = min(most, max(first_not_before - k, 0))
-        ends = (self._ticks_of(k), self._ticks_of(k + most), self.base.resolution)
+        if not count:
+            return np.empty(0)
+        ends = (self._ticks_of(k), self._ticks_of(k + count - 1), self.base.resolution)
         if all(abs(n) < EXACT for n in ends):
             # numbers that a double holds exactly: their quotient is rounded as Python rounds that of integers
-            seconds = self._many_ticks(k, count) / self.base.resolution
+            seconds = self._many_ticks(k, count)
+            seconds /= self.base.resolution
         else:
             seconds = np.array([self.point(k + n).seconds for n in range(count)])
-        increasing = seconds > np.concatenate([[first.seconds], seconds[:-1]])
-        return seconds if increasing.all() else seconds[: int(increasing.argmin())]
+        if not seconds[0] > first.seconds:
+            return seconds[:0]
+        farthest = max(abs(seconds[0]), abs(seconds[-1]))
+        if len(self.offsets) == 1 and self.step / self.base.resolution > 2.0 * ulp(farthest):
+            return seconds  # each is rounded by half an ulp at most, so that no two are the same
+        increasing = seconds[1:] > seconds[:-1]
+        return seconds if increasing.all() else seconds[: int(increasing.argmin()) + 1]
 
     def point_after(self, first: Instant, n: int) -> Instant:
         """The n-th grid point after an instant, counted from 0."""
@@ -105,13 +113,14 @@ class Grid:
         steps, offset = divmod(k, len(self.offsets))
         return self.start + steps * self.step + self.offsets[offset]
 
-    def _many_ticks(self, k: int, count: int) -> NDArray[np.int64]:
-        """Those of the points from the k-th one."""
+    def _many_ticks(self, k: int, count: int) -> NDArray[np.float64]:
+        """Those of the points from the k-th one; all are below :data:`EXACT`."""
         if len(self.offsets) == 1:
-            return self._ticks_of(k) + self.step * np.arange(count)
+            begin = self._ticks_of(k)
+            return np.arange(begin, begin + count * self.step, self.step).astype(float)
         steps, offset = np.divmod(np.arange(k, k + count), len(self.offsets))
-        found: NDArray[np.int64] = self.start + steps * self.step + np.array(self.offsets)[offset]
-        return found
+        found = self.start + steps * self.step + np.array(self.offsets)[offset]
+        return found.astype(float)  # type: ignore[no-any-return]
 
     def _index_after(self, now: Instant) -> int:
         found = isinf(now.ticks)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.causes import Event, Steps
 from fmimaster.errors import NotANumberError
 from fmimaster.results.csv import CsvWriter
 from fmimaster.results.growth import Growth
+from fmimaster.results.kept_rows import Block, KeptRows
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import NO_RUN, Statistics
-
-Block = Mapping[Any, NDArray[Any]]
-"""Type → values of shape (rows, elements)."""
 
 
 class Column(Protocol):
@@ -43,10 +42,6 @@ class Column(Protocol):
     def present(self) -> tuple[Hashable, tuple[int, ...]] | None:
         """Type and elements of the flags of which one must be true, or there is no value; None if there is always one."""
         ...
-
-
-MOST_BYTES_RESERVED = 256 * 2**20
-"""Room for rows to come is reserved up to so many bytes; the tables of more rows grow as they come."""
 
 
 class Recorder:
@@ -88,10 +83,7 @@ class Recorder:
         self._last_row: tuple[NDArray[np.float64], Block] | None = None
         """The last row that came, if it was left out by the interval."""
         self._writer = writer
-        self._room = 0 if writer else min(expected_rows, MOST_BYTES_RESERVED // _row_bytes(columns))
-        self._kept = 0
-        self._times = np.empty(self._room)
-        self._values: dict[Any, NDArray[Any]] = {}
+        self._kept = KeptRows(expected_rows, _row_bytes(columns))
         self.rows = 0
         """How many rows have come, kept or written."""
 
@@ -115,20 +107,22 @@ class Recorder:
             )
         self._append(times, block)
 
-    def results(self, statistics: Statistics = NO_RUN) -> Results:
-        """All rows so far."""
-        values = {kind: table[: self._kept] for kind, table in self._values.items()}
-        return self._table(self._times[: self._kept], values, statistics)
-
-    def _table(
-        self, times: NDArray[np.float64], values: Block, statistics: Statistics = NO_RUN
+    def results(
+        self,
+        statistics: Statistics = NO_RUN,
+        events: Iterable[Event] = (),
+        steps: Iterable[Steps] = (),
     ) -> Results:
+        """All rows so far, with the facts of the run."""
+        return self._table(*self._kept.joined(), statistics=statistics, events=events, steps=steps)
+
+    def _table(self, times: NDArray[np.float64], values: Block, **facts: Any) -> Results:
         columns = {
             c.name: _values(c, values, len(times)) if c.type in values else np.empty((0, *c.shape))
             for c in self._columns
         }
         units = {c.name: c.unit for c in self._columns if c.unit}
-        return Results(time=times, columns=columns, units=units, statistics=statistics)
+        return Results(time=times, columns=columns, units=units, **facts)
 
     def _append(self, times: NDArray[np.float64], block: Block) -> None:
         self.growth.look(times, block)
@@ -159,24 +153,9 @@ class Recorder:
             return
         if self._writer is not None:
             self._writer.write(self._table(times, block))
-            self._times, self._values = _copied(times, block)
-            self._kept = len(times)
-        else:
-            self._keep(times, block)
+            self._kept = KeptRows(len(times), _row_bytes(self._columns))
+        self._kept.append(times, block)
         self.rows += len(times)
-
-    def _keep(self, times: NDArray[np.float64], block: Block) -> None:
-        end = self._kept + len(times)
-        if end > self._room:
-            self._room = max(end, 2 * self._room)
-            self._times = _grown(self._times[: self._kept], self._room)
-            self._values = {k: _grown(v[: self._kept], self._room) for k, v in self._values.items()}
-        self._times[self._kept : end] = times
-        for kind, values in block.items():
-            if kind not in self._values:
-                self._values[kind] = np.empty((self._room, values.shape[1]), dtype=values.dtype)
-            self._values[kind][self._kept : end] = values
-        self._kept = end
 
     def _first_not_finite(self, block: Block) -> tuple[int, str, str, str] | None:
         """First row with a value that is not finite, the name of the first column that has it there, what it is, and the
@@ -233,9 +212,3 @@ def _copied(
     times: NDArray[np.float64], block: Block
 ) -> tuple[NDArray[np.float64], dict[Any, NDArray[Any]]]:
     return times.copy(), {kind: values.copy() for kind, values in block.items()}
-
-
-def _grown(values: NDArray[Any], rows: int) -> NDArray[Any]:
-    grown = np.empty((rows, *values.shape[1:]), dtype=values.dtype)
-    grown[: len(values)] = values
-    return grown

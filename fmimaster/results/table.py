@@ -18,6 +18,9 @@ from fmimaster.results.statistics import NO_RUN, Statistics
 
 Self = TypeVar("Self", bound="Table")
 
+_ROWS_AT_ONCE = 16_384
+"""Rows of which times are compared at one time: they stay in the cache of a core."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)
 class Table:
@@ -35,7 +38,8 @@ class Table:
     units : name → unit
         For the columns that have one.
     index : shape (n,)
-        Superdense index: 0 for the first row at a time, 1, 2, … for later ones; counted if None.
+        Superdense index: 0 for the first row at a time, 1, 2, … for later ones; counted if None. It takes 4 bytes a
+        row, and none if no time is repeated.
     statistics
         Numbers of steps and calls, and wall times; :data:`NO_RUN` if the table does not come from a run.
     metadata
@@ -48,7 +52,7 @@ class Table:
     time: NDArray[np.float64]
     columns: Mapping[str, NDArray[Any]]
     units: Mapping[str, str]
-    index: NDArray[np.int64]
+    index: NDArray[np.int32]
     statistics: Statistics
     metadata: Mapping[str, str]
     events: tuple[Event, ...]
@@ -74,7 +78,7 @@ class Table:
             if name not in table:
                 near = did_you_mean(name, table)
                 raise OptionError(f"A unit is given for '{name}', which is not a column.{near}")
-        counted = _superdense_index(rows) if index is None else np.asarray(index, np.int64)
+        counted = _superdense_index(rows) if index is None else np.asarray(index, np.int32)
         assign = partial(object.__setattr__, self)
         assign("time", rows)
         assign("columns", MappingProxyType(table))
@@ -179,13 +183,14 @@ def _time(values: ArrayLike) -> NDArray[np.float64]:
     time = np.asarray(values, np.float64)
     if time.ndim != 1:
         raise OptionError(f"time has the shape {time.shape}; expected one axis, the rows.")
-    falls = np.flatnonzero(~(np.diff(time) >= 0.0))
-    if falls.size:
-        row = int(falls[0])
-        raise OptionError(
-            f"time decreases from {float(time[row])!r} s to {float(time[row + 1])!r} s"
-            f" between rows {row} and {row + 1}; expected increasing or repeated times."
-        )
+    for part in _parts(len(time)):
+        steps = np.diff(time[part])
+        if not (steps >= 0.0).all():
+            row = part.start + int(np.flatnonzero(~(steps >= 0.0))[0])
+            raise OptionError(
+                f"time decreases from {float(time[row])!r} s to {float(time[row + 1])!r} s"
+                f" between rows {row} and {row + 1}; expected increasing or repeated times."
+            )
     return _read_only(time)
 
 
@@ -205,12 +210,24 @@ def _column(name: str, values: ArrayLike, rows: int) -> NDArray[Any]:
     return _read_only(column)
 
 
-def _superdense_index(time: NDArray[np.float64]) -> NDArray[np.int64]:
-    rows = np.arange(len(time))
-    is_first = np.ones(len(time), bool)
-    is_first[1:] = np.diff(time) > 0.0
-    latest: NDArray[np.int64] = np.maximum.accumulate(np.where(is_first, rows, 0))
-    return rows - latest
+def _superdense_index(time: NDArray[np.float64]) -> NDArray[np.int32]:
+    if all((time[p][1:] > time[p][:-1]).all() for p in _parts(len(time))):
+        return np.broadcast_to(np.int32(0), len(time))
+    index = np.zeros(len(time), np.int32)
+    latest = 0
+    for part in _parts(len(time)):
+        rows = np.arange(part.start + 1, part.start + len(time[part]))
+        is_first = time[part][1:] > time[part][:-1]
+        first = np.maximum.accumulate(np.where(is_first, rows, latest))
+        index[rows] = rows - first
+        latest = int(first[-1])
+    return index
+
+
+def _parts(rows: int) -> Iterator[slice]:
+    """Some rows after the others, with the last one once more: arrays of all rows in between would need much memory."""
+    for first in range(0, rows - 1, _ROWS_AT_ONCE):
+        yield slice(first, first + _ROWS_AT_ONCE + 1)
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

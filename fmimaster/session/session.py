@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -274,9 +273,8 @@ class Session:
             diverging=tuple(d.name for d in self.rows.recorder.growth.diverging()),
             power_bonds=bond_statistics(self.plan, self.executor.store, self.start.seconds),
         )
-        rows = self.rows.recorder.results(statistics)
-        return replace(
-            rows, events=self.facts.events, steps=self.facts.steps(self.executor.reached)
+        return self.rows.recorder.results(
+            statistics, self.facts.events, self.facts.steps(self.executor.reached)
         )
 
     def _loops(self) -> tuple[LoopStatistics, ...]:

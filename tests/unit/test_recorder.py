@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from io import StringIO
 from typing import Any, NamedTuple
 
@@ -151,12 +152,41 @@ def test_what_is_reserved_for_rows_to_come_has_a_limit_in_bytes() -> None:
     assert survives(record) == 3
 
 
-def test_more_rows_come_than_were_expected_or_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmimaster.results.recorder.MOST_BYTES_RESERVED", 100)
-    recorder = Recorder(COLUMNS, expected_rows=1000)
-    for k in range(50):
-        recorder.take(*block([float(k)]))
-    assert recorder.results()["x"].tolist() == list(range(50))
+@pytest.mark.parametrize("expected", [0, 3, 30, 1000])
+def test_more_or_fewer_rows_come_than_were_expected(
+    expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fmimaster.results.kept_rows.PART_BYTES", 100)
+    recorder = Recorder(COLUMNS, expected_rows=expected)
+    for k in range(0, 50, 5):
+        recorder.take(*block([float(n) for n in range(k, k + 5)]))
+        results = recorder.results()
+        assert results.time.tolist() == results["x"].tolist() == list(range(k + 5))
+        assert results["m"][:, 1, 0].tolist() == [3.0 * n for n in range(k + 5)]
+
+
+@pytest.mark.parametrize("expected", [0, 100_000], ids=["unknown", "expected"])
+def test_rows_take_little_more_memory_than_themselves(
+    expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is twice as much reserved while they come. Then their parts are freed."""
+    monkeypatch.setattr("fmimaster.results.kept_rows.PART_BYTES", 2**16)
+    columns = [Column("y", "float", slice(0, 1))]
+    times, values = np.arange(1000.0), np.ones((1000, 1))
+    tracemalloc.start()
+    try:
+        recorder = Recorder(columns, expected_rows=expected)
+        for k in range(100):
+            recorder.take(times + 1000 * k, {"float": values})
+        _, reserved = tracemalloc.get_traced_memory()
+        results = recorder.results()
+        present, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    size = results.time.nbytes + results["y"].nbytes
+    assert len(results) == 100_000
+    assert reserved < 1.1 * size
+    assert present < 1.1 * size
 
 
 # The block of rows in the executor ------------------------------------------------------------------------------------

@@ -58,6 +58,30 @@ def test_the_superdense_index_counts_rows_at_the_same_time() -> None:
     assert results.index.tolist() == [0, 0, 1, 2, 0, 0, 1]
 
 
+def test_the_superdense_index_of_many_rows_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are counted in parts; an instant may lie in several of them."""
+    monkeypatch.setattr("fmimaster.results.table._ROWS_AT_ONCE", 4)
+    time = np.repeat(np.arange(7.0), [1, 9, 3, 1, 1, 2, 4])
+    expected = [i for n in (1, 9, 3, 1, 1, 2, 4) for i in range(n)]
+    for rows in range(len(time) + 1):
+        assert Results(time=time[:rows], columns={}).index.tolist() == expected[:rows]
+
+
+def test_a_table_without_repeated_times_takes_no_memory_for_its_index() -> None:
+    index = Results(time=np.arange(1000.0), columns={}).index
+    assert index.strides == (0,)
+    assert index.tolist() == [0] * 1000
+
+
+def test_a_time_that_decreases_late_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fmimaster.results.table._ROWS_AT_ONCE", 4)
+    for row in range(8):
+        time = np.arange(9.0)
+        time[row + 1 :] -= 1.5
+        with pytest.raises(OptionError, match=rf"between rows {row} and {row + 1};"):
+            Results(time=time, columns={})
+
+
 def test_a_superdense_index_that_is_given_is_kept() -> None:
     assert Results(time=[0.0, 1.0], columns={}, index=[0, 3]).index.tolist() == [0, 3]
 
