@@ -20,6 +20,7 @@ from fmimaster.control.schedule import Schedule, make_schedule
 from fmimaster.control.step_rule import FixedStep, StepRule, Time
 from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
+from fmimaster.garbage import left_for_later
 from fmimaster.given_path import given_path
 from fmimaster.input_file import attach_input_file
 from fmimaster.plan.corrections import late_indicators
@@ -91,6 +92,7 @@ class Prepared:
         )
 
 
+@left_for_later()
 def prepare(settings: Settings, loader: Loader) -> Prepared:
     system = settings.system
     assert not isinstance(system, SystemBuilder)  # it was built when the simulation was made

@@ -21,11 +21,11 @@ LOADING = threading.Lock()
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
 """Those by which a run is ended, and the one that a closed pipe sends; others may serve the FMU itself."""
 
-_POINTER = ctypes.sizeof(ctypes.c_void_p)
-"""A struct sigaction begins with the address of the handler; of the rest the C library leaves a part undefined."""
-
 _ROOM = 1024
 """Bytes that no C library needs for a struct sigaction or an fenv_t."""
+
+_Sigaction = ctypes.c_void_p * (_ROOM // ctypes.sizeof(ctypes.c_void_p))
+"""A struct sigaction begins with the address of the handler; of the rest the C library leaves a part undefined."""
 
 
 class ProcessState:
@@ -42,9 +42,9 @@ class ProcessState:
         self._mask = os.umask(0o077)
         os.umask(self._mask)
         self._locale = locale.setlocale(locale.LC_ALL)
-        names = [name for name in _SIGNALS if hasattr(signal, name)]
-        self._handlers = {name: self._handler(name) for name in names}
-        self._handlers_of_python = {name: signal.getsignal(getattr(signal, name)) for name in names}
+        numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+        self._handlers = {number: self._sigaction(number) for number in numbers}
+        self._handlers_of_python = {number: signal.getsignal(number) for number in numbers}
         self._environment = ctypes.create_string_buffer(_ROOM)
         self._call("fegetenv", self._environment)
         self._arithmetic = self._find_arithmetic()
@@ -70,14 +70,14 @@ class ProcessState:
 
     def put_back_signals(self, who: str) -> None:
         """The handlers of signals; for any thread."""
-        for name, handler in self._handlers.items():
-            of_python = signal.getsignal(getattr(signal, name))
-            if of_python != self._handlers_of_python[name]:  # another thread has set it: no FMU
-                self._handlers_of_python[name] = of_python
-                self._handlers[name] = self._handler(name)
-            elif self._handler(name)[:_POINTER] != handler[:_POINTER]:
-                self._call("sigaction", getattr(signal, name), handler, None)
-                self._tell(who, f"the handler of {name}")
+        for number, handler in self._handlers.items():
+            of_python = signal.getsignal(number)
+            if of_python != self._handlers_of_python[number]:  # another thread has set it: no FMU
+                self._handlers_of_python[number] = of_python
+                self._handlers[number] = self._sigaction(number)
+            elif self._sigaction(number)[0] != handler[0]:
+                self._call("sigaction", number, handler, None)
+                self._tell(who, f"the handler of {number.name}")
 
     def _put_back_folder(self, who: str) -> None:
         if not LOADING.acquire(blocking=False):
@@ -91,10 +91,11 @@ class ProcessState:
         finally:
             LOADING.release()
 
-    def _handler(self, name: str) -> bytes:
-        found = ctypes.create_string_buffer(_ROOM)
-        self._call("sigaction", getattr(signal, name), None, found)
-        return found.raw
+    def _sigaction(self, number: signal.Signals) -> ctypes.Array[ctypes.c_void_p]:
+        """The present handler."""
+        found = _Sigaction()
+        self._call("sigaction", number, None, found)
+        return found
 
     def _find_arithmetic(self) -> tuple[Any, ...]:
         """Rounding mode, exceptions that trap, and whether tiny numbers count as 0."""

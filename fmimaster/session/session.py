@@ -16,6 +16,7 @@ from fmimaster.errors import ConvergenceError, SimulationError
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
+from fmimaster.garbage import left_for_later
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
@@ -76,16 +77,17 @@ class Session:
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
         self.instances = instances = self._instantiated(loader)
-        self.executor: Executor = choose_executor(plan, settings.backend)(
-            plan,
-            instances,
-            Experiment(self.start.seconds, self.stop.seconds),
-            n_threads=settings.threads,
-            n_places=self.programs.n_places,
-            n_buffers=self.programs.n_buffers,
-            history=self.programs.history,
-            hooks=self.programs.hooks,
-        )
+        with left_for_later():
+            self.executor: Executor = choose_executor(plan, settings.backend)(
+                plan,
+                instances,
+                Experiment(self.start.seconds, self.stop.seconds),
+                n_threads=settings.threads,
+                n_places=self.programs.n_places,
+                n_buffers=self.programs.n_buffers,
+                history=self.programs.history,
+                hooks=self.programs.hooks,
+            )
         self.rows = RowKeeper(self.executor.rows, _recorder(plan, settings, schedule, writer))
         rule, base = schedule.rule, schedule.base
         jumps = {schedule.instant(p): who for p, who in prepared.input_jumps.items()}

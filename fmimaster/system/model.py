@@ -58,6 +58,10 @@ class DataType(Enum):
     BINARY = "Binary"
     CLOCK = "Clock"
 
+    __hash__ = (
+        object.__hash__
+    )  # of Enum it is written in Python, and plans of large systems are made of dictionaries
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy type of a value in the value store; Python objects for String and Binary."""
@@ -107,6 +111,8 @@ class Causality(Enum):
     OUTPUT = "output"
     LOCAL = "local"
     INDEPENDENT = "independent"
+
+    __hash__ = object.__hash__
 
 
 class Variability(Enum):
@@ -407,6 +413,10 @@ class Model:
     notes: tuple[str, ...] = ()
     """What of the FMU is ignored or unusual: one sentence each."""
     _by_name: dict[str, Variable] = field(init=False, repr=False, compare=False)
+    _by_causality: dict[tuple[Causality, ...], tuple[Variable, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """What was asked for so far: thousands of instances share a model."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {v.name: v for v in self.variables})
@@ -465,4 +475,8 @@ class Model:
 
     def with_causality(self, *causalities: Causality) -> tuple[Variable, ...]:
         """Variables of these causalities, in the order of the model description."""
-        return tuple(v for v in self.variables if v.causality in causalities)
+        found = self._by_causality.get(causalities)
+        if found is None:
+            found = tuple(v for v in self.variables if v.causality in causalities)
+            self._by_causality[causalities] = found
+        return found

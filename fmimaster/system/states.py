@@ -23,6 +23,10 @@ class State(Enum):
     TERMINATED = "Terminated"  # 2.3.7
     EVENT_MODE = "Event Mode"  # 2.3.5
 
+    __hash__ = (
+        object.__hash__
+    )  # of Enum it is written in Python, and each instruction of a program is looked up here
+
 
 class Call(Enum):
     """Calls that an importer makes; functions for several types count as one."""
@@ -47,6 +51,8 @@ class Call(Enum):
     GET_FMU_STATE = "GetFMUState"
     SET_FMU_STATE = "SetFMUState"
     TERMINATE = "Terminate"
+
+    __hash__ = object.__hash__
 
 
 _STATE = {Call.GET_FMU_STATE: None, Call.SET_FMU_STATE: None}

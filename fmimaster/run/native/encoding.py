@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fmimaster.garbage import left_for_later
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
 from fmimaster.program.hook import Hook
@@ -96,6 +97,7 @@ class Encoder:
         """The program, encoded."""
         return self.known.get(id(program)) or self._encode(program)
 
+    @left_for_later()
     def _encode(self, program: Program) -> Encoded:
         depths = nesting(program.instructions)
         parts = [
