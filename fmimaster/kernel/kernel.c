@@ -85,18 +85,28 @@ static inline double end_of(const fm_kernel *k, const fm_instruction *c)
     return c->at == 1.0 ? k->end : k->begin + c->at * (k->end - k->begin);
 }
 
-/* One step to `there`, which leaves its outcome in a result: others may be done at the same time. */
-HOT static void step_beside(fm_kernel *k, const fm_instruction *c, double there, fm_result *r)
+/* The call of DoStep, which leaves its outcome in a result: others may be done at the same time. */
+HOT static void do_step(fm_kernel *k, const fm_instruction *c, double there, fm_result *r)
 {
     const fm_instance *instance = &k->instances[c->instance];
-    double *at = &k->at[c->instance], here = *at;
-    double since = k->measuring ? now() : 0.0;
+    double here = k->at[c->instance], since = k->measuring ? now() : 0.0;
     r->status = instance->do_step(instance->self, here, there - here, &r->answer, &r->function);
     if (k->measuring)
         k->seconds[c->instance] += now() - since;
+}
+
+/* What is noted of a step. */
+HOT static void has_stepped(fm_kernel *k, const fm_instruction *c, double there, int status)
+{
     k->stepped[c->instance] = ++k->steps[c->instance];
-    if (!fm_failed(r->status))
-        *at = there;
+    if (!fm_failed(status))
+        k->at[c->instance] = there;
+}
+
+HOT static void step_to(fm_kernel *k, const fm_instruction *c, double there, fm_result *r)
+{
+    do_step(k, c, there, r);
+    has_stepped(k, c, there, r->status);
 }
 
 /* By how much, relative to the step, the time that an FMU names may be outside of it: OUTSIDE of reference/steps.py. */
@@ -157,7 +167,7 @@ HOT static int step(fm_kernel *k, const fm_instruction *c)
 {
     fm_result r;
     double there = end_of(k, c);
-    step_beside(k, c, there, &r);
+    step_to(k, c, there, &r);
     return fm_failed(r.status) ? step_answered(k, c, there, &r) : FM_RAN;
 }
 
@@ -167,7 +177,7 @@ RARE static int step_limited(fm_kernel *k, const fm_instruction *c)
     double there = fmin(end_of(k, c), k->limit);
     if (k->at[c->instance] >= there)
         return FM_RAN;
-    step_beside(k, c, there, &r);
+    step_to(k, c, there, &r);
     return fm_failed(r.status) ? step_answered(k, c, there, &r) : FM_RAN;
 }
 
@@ -293,34 +303,60 @@ RARE static int fused(fm_kernel *k, const fm_instruction *c)
 struct steps {
     fm_kernel *k;
     const fm_instruction *first;
+    double limit;
+    int failed; /* whether any did not simply succeed */
 };
 
+/* The status of a step that was not begun, since another one was Fatal. */
+enum { NOT_BEGUN = FM_AGAIN };
+
+/* Where one of the steps ends. */
+static double end_of_one(const struct steps *s, int i)
+{
+    return fmin(end_of(s->k, s->first + i), s->limit);
+}
+
+/* Tasks write nothing that others read, unless a step fails: a line of memory that two cores write goes to and fro. */
 static void one_of_steps(void *context, int i)
 {
     struct steps *s = context;
-    fm_result *r = &s->k->results[i];
-    double there = fmin(end_of(s->k, s->first + i), s->k->limit);
-    r->status = FM_OK;
-    if (s->k->at[s->first[i].instance] >= there || __atomic_load_n(&s->k->fatal, __ATOMIC_RELAXED))
+    fm_kernel *k = s->k;
+    fm_result r;
+    double there = end_of_one(s, i);
+    if (k->at[s->first[i].instance] >= there)
         return;
-    step_beside(s->k, s->first + i, there, r);
-    if (r->status == FM_FATAL)
-        __atomic_store_n(&s->k->fatal, 1, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&k->fatal, __ATOMIC_RELAXED)) {
+        k->results[i].status = NOT_BEGUN;
+        return;
+    }
+    do_step(k, s->first + i, there, &r);
+    if (!fm_failed(r.status))
+        return;
+    k->results[i] = r;
+    __atomic_store_n(&s->failed, 1, __ATOMIC_RELAXED);
+    if (r.status == FM_FATAL)
+        __atomic_store_n(&k->fatal, 1, __ATOMIC_RELAXED);
 }
 
 /* The STEPs after a PARALLEL. A Fatal ends the run; else the first failure in the order of the program counts, as if they had
  * been done in turn. */
 RARE static int parallel(fm_kernel *k, const fm_instruction *c)
 {
-    struct steps s = {k, c + 1};
-    double limit = k->limit;
+    struct steps s = {k, c + 1, k->limit, 0};
+    for (int i = 0; i < c->least; i++)
+        k->results[i].status = FM_OK;
     fm_pool_run(k->pool, one_of_steps, &s, c->least);
+    for (int i = 0; i < c->least; i++) {
+        double there = end_of_one(&s, i);
+        if (k->at[s.first[i].instance] < there && k->results[i].status != NOT_BEGUN)
+            has_stepped(k, s.first + i, there, k->results[i].status);
+    }
     for (int i = 0; k->fatal && i < c->least; i++)
         if (k->results[i].status == FM_FATAL)
-            return step_answered(k, s.first + i, fmin(end_of(k, s.first + i), limit), &k->results[i]);
-    for (int i = 0; i < c->least; i++) {
+            return step_answered(k, s.first + i, end_of_one(&s, i), &k->results[i]);
+    for (int i = 0; s.failed && i < c->least; i++) {
         const fm_result *r = &k->results[i];
-        int status = fm_failed(r->status) ? step_answered(k, s.first + i, fmin(end_of(k, s.first + i), limit), r) : FM_RAN;
+        int status = fm_failed(r->status) ? step_answered(k, s.first + i, end_of_one(&s, i), r) : FM_RAN;
         if (status != FM_RAN)
             return status;
     }
@@ -529,8 +565,6 @@ HOT static void accept(fm_kernel *k, const fm_instruction *commit)
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
 {
     int stopped = execute(k, code, begin, end);
-    if (k->pool)
-        fm_pool_rest(k->pool);
     return stopped;
 }
 
@@ -566,8 +600,6 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
         accept(k, commit);
     }
     k->measuring = 0;
-    if (k->pool)
-        fm_pool_rest(k->pool);
     return stopped;
 }
 
@@ -596,7 +628,5 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
         accept(k, commit);
     }
     k->measuring = 0;
-    if (k->pool)
-        fm_pool_rest(k->pool);
     return stopped;
 }

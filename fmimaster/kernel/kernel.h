@@ -282,7 +282,6 @@ typedef struct fm_pool fm_pool;
 typedef void (*fm_task)(void *context, int i);
 fm_pool *fm_pool_new(int n_threads);
 void fm_pool_free(fm_pool *pool);
-void fm_pool_rest(fm_pool *pool);
 void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n);
 #define FM_MOST_TASKS 32767
 

@@ -1,38 +1,52 @@
-/* A fixed pool of threads for PARALLEL. Its first part wakes them; then they spin briefly and yield, until they may rest.
- * They are not bound to cores: one that is bound waits where others run, while another core is free. */
+/* A fixed pool of threads for PARALLEL. Who waits, a thread for tasks or the caller for their end, first spins, since most
+ * waits are short, then lets others run, and sleeps in the end. Threads are not bound to cores: one that is bound waits where
+ * others run, while another core is free. */
+
+#define _GNU_SOURCE /* sched_getcpu and cpu_set_t */
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernel.h"
 
-enum { SPINS = 2000 }; /* some 10 us: longer than most pauses between two parallel parts */
+enum {
+    SPINS = 1000,  /* some 30 us: longer than most pauses between two parallel parts */
+    YIELDS = 1000, /* some 0.5 ms: to be woken takes 0.05 ms */
+    LINE = 64      /* bytes that go from core to core as one */
+};
 
 /* Round, number of tasks and next task in one word: a thread that takes a task can check its round. */
-#define TICKET(round, n) ((uint64_t)(round) << 32 | (uint64_t)(n) << 16)
+#define TICKET(round, n, next) ((uint64_t)(round) << 32 | (uint64_t)(n) << 16 | (uint64_t)(next))
 #define ROUND(ticket) ((uint32_t)((ticket) >> 32))
 #define TASKS(ticket) ((int)((ticket) >> 16 & 0xffff))
 #define NEXT(ticket) ((int)((ticket)&0xffff))
+
+/* Those who sleep until something has changed. */
+struct sleepers {
+    pthread_cond_t changed;
+    atomic_int n;
+};
 
 struct fm_pool {
     int n_workers;
     pthread_t *threads;
     pthread_mutex_t mutex;
-    pthread_cond_t wake;
-    atomic_int awake; /* whether a program runs */
+    struct sleepers idle, caller;
     atomic_int stop;
-    _Atomic uint64_t ticket;
-    atomic_int left; /* tasks that are not done */
+    _Alignas(LINE) _Atomic uint64_t ticket; /* with what else a thread reads when it takes its first task of a round */
     fm_task task;
     void *context;
+    atomic_int core; /* on which the caller has begun the round */
+    atomic_int left; /* tasks that the workers have not done, with all that the caller does */
 };
 
-static void pause_briefly(int spins)
+static void wait_briefly(int turns)
 {
-    if (spins > SPINS) {
+    if (turns > SPINS) {
         sched_yield();
         return;
     }
@@ -41,49 +55,105 @@ static void pause_briefly(int spins)
 #endif
 }
 
-static void do_tasks(fm_pool *pool)
+typedef int (*holds_t)(fm_pool *pool, uint32_t what);
+
+static inline void wait_while(fm_pool *pool, struct sleepers *sleepers, holds_t holds, uint32_t what)
 {
-    for (;;) {
-        uint64_t ticket = atomic_fetch_add(&pool->ticket, 1);
-        if (NEXT(ticket) >= TASKS(ticket))
+    for (int turns = 0; turns < SPINS + YIELDS; turns++) {
+        if (!holds(pool, what))
             return;
-        pool->task(pool->context, NEXT(ticket));
-        atomic_fetch_sub(&pool->left, 1);
+        wait_briefly(turns);
     }
+    pthread_mutex_lock(&pool->mutex);
+    atomic_fetch_add(&sleepers->n, 1); /* before it looks again: who changes something looks for sleepers after that */
+    while (holds(pool, what))
+        pthread_cond_wait(&sleepers->changed, &pool->mutex);
+    atomic_fetch_sub(&sleepers->n, 1);
+    pthread_mutex_unlock(&pool->mutex);
 }
+
+static void wake(fm_pool *pool, struct sleepers *sleepers)
+{
+    if (!atomic_load(&sleepers->n))
+        return;
+    pthread_mutex_lock(&pool->mutex);
+    pthread_cond_broadcast(&sleepers->changed);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static int is_over(fm_pool *pool, uint32_t round)
+{
+    return ROUND(atomic_load(&pool->ticket)) == round && !atomic_load(&pool->stop);
+}
+
+static int is_open(fm_pool *pool, uint32_t own)
+{
+    return atomic_load(&pool->left) != (int)own;
+}
+
+#if defined(__linux__)
+static int core(void)
+{
+    return sched_getcpu();
+}
+
+/* Linux may leave a thread on the core of the caller for seconds while another one is idle: it goes elsewhere, and is then
+ * free again. */
+static void leave(int core)
+{
+    cpu_set_t all, others;
+    if (sched_getaffinity(0, sizeof all, &all))
+        return;
+    others = all;
+    CPU_CLR((size_t)core, &others);
+    if (CPU_COUNT(&others) && !sched_setaffinity(0, sizeof others, &others))
+        sched_setaffinity(0, sizeof all, &all);
+}
+#else
+static int core(void)
+{
+    return -1; /* not known */
+}
+
+static void leave(int core)
+{
+    (void)core;
+}
+#endif
 
 static void *work(void *argument)
 {
     fm_pool *pool = argument;
-    uint32_t seen = ROUND(atomic_load(&pool->ticket));
-    for (int spins = 0;; spins++) {
+    uint32_t round = 0; /* the last one that it took part in */
+    for (;;) {
+        wait_while(pool, &pool->idle, is_over, round);
         if (atomic_load(&pool->stop))
             return 0;
-        if (!atomic_load(&pool->awake)) {
-            pthread_mutex_lock(&pool->mutex);
-            while (!atomic_load(&pool->awake) && !atomic_load(&pool->stop))
-                pthread_cond_wait(&pool->wake, &pool->mutex);
-            pthread_mutex_unlock(&pool->mutex);
-            spins = 0;
+        int taken = atomic_load_explicit(&pool->core, memory_order_relaxed);
+        if (taken >= 0 && taken == core())
+            leave(taken);
+        for (;;) {
+            uint64_t ticket = atomic_fetch_add(&pool->ticket, 1);
+            round = ROUND(ticket);
+            if (NEXT(ticket) >= TASKS(ticket))
+                break;
+            pool->task(pool->context, NEXT(ticket));
+            atomic_fetch_sub(&pool->left, 1);
+            wake(pool, &pool->caller);
         }
-        uint32_t round = ROUND(atomic_load(&pool->ticket));
-        if (round != seen) {
-            seen = round;
-            do_tasks(pool);
-            spins = 0;
-        }
-        pause_briefly(spins);
     }
 }
 
 fm_pool *fm_pool_new(int n_threads)
 {
-    fm_pool *pool = calloc(1, sizeof *pool);
+    fm_pool *pool = aligned_alloc(LINE, sizeof *pool);
     if (!pool)
         return 0;
+    memset(pool, 0, sizeof *pool);
     pool->threads = calloc((size_t)n_threads, sizeof *pool->threads);
     pthread_mutex_init(&pool->mutex, 0);
-    pthread_cond_init(&pool->wake, 0);
+    pthread_cond_init(&pool->idle.changed, 0);
+    pthread_cond_init(&pool->caller.changed, 0);
     for (int i = 0; pool->threads && i + 1 < n_threads; i++) { /* the caller is the first thread */
         if (pthread_create(&pool->threads[i], 0, work, pool))
             break;
@@ -96,40 +166,29 @@ void fm_pool_free(fm_pool *pool)
 {
     if (!pool)
         return;
-    pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->stop, 1);
-    pthread_cond_broadcast(&pool->wake);
-    pthread_mutex_unlock(&pool->mutex);
+    wake(pool, &pool->idle);
     for (int i = 0; i < pool->n_workers; i++)
         pthread_join(pool->threads[i], 0);
     pthread_mutex_destroy(&pool->mutex);
-    pthread_cond_destroy(&pool->wake);
+    pthread_cond_destroy(&pool->idle.changed);
+    pthread_cond_destroy(&pool->caller.changed);
     free(pool->threads);
     free(pool);
 }
 
-static void wake(fm_pool *pool)
-{
-    pthread_mutex_lock(&pool->mutex);
-    atomic_store(&pool->awake, 1);
-    pthread_cond_broadcast(&pool->wake);
-    pthread_mutex_unlock(&pool->mutex);
-}
-
-void fm_pool_rest(fm_pool *pool)
-{
-    atomic_store(&pool->awake, 0);
-}
-
 void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n)
 {
-    if (!atomic_load(&pool->awake))
-        wake(pool);
+    uint32_t own = 0; /* tasks of the caller */
     pool->task = task;
     pool->context = context;
+    atomic_store_explicit(&pool->core, core(), memory_order_relaxed);
     atomic_store(&pool->left, n);
-    atomic_store(&pool->ticket, TICKET(ROUND(atomic_load(&pool->ticket)) + 1, n));
-    do_tasks(pool);
-    for (int spins = 0; atomic_load(&pool->left); spins++)
-        pause_briefly(spins);
+    atomic_store(&pool->ticket, TICKET(ROUND(atomic_load(&pool->ticket)) + 1, n, 1));
+    wake(pool, &pool->idle);
+    for (int next = 0; next < n; next = NEXT(atomic_fetch_add(&pool->ticket, 1))) { /* the first task is taken */
+        task(context, next);
+        own++;
+    }
+    wait_while(pool, &pool->caller, is_open, own);
 }

@@ -66,9 +66,6 @@ class Executor(Protocol):
     def present_call(self) -> tuple[int, str] | None:
         """Number of the instance that is being called, and the function, if that is known; for any thread."""
 
-    def rest(self) -> None:
-        """No call follows for some time: threads may sleep."""
-
     def repeat(
         self,
         attempts: Sequence[Program],

@@ -195,7 +195,6 @@ class Session:
         self._begun = perf_counter()
         try:
             for _ in self.stepper.advance(until):
-                self.executor.rest()
                 if self.executor.rows.room <= OFTEN or self.rows.error is not None:
                     self.rows.hand_on()
                 self.facts.hand_on()
@@ -204,7 +203,6 @@ class Session:
                     self._stop_request.heed()
                     self._put_back()
         finally:
-            self.executor.rest()
             self._seconds, self._begun = self.seconds, None
 
     @contextmanager

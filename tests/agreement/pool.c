@@ -8,7 +8,10 @@
 
 #include <time.h>
 
-enum { THREADS = 3, TASKS = 5, ROUNDS = 20, PARTS = 20 };
+enum { THREADS = 3, TASKS = 5, ROUNDS = 20, PARTS = 10 };
+
+static const struct timespec SHORT = {0, 100000}; /* long enough that others take the next task */
+static const struct timespec LONG = {0, 3000000}; /* whoever waits sleeps */
 
 struct work {
     long round; /* written between the rounds */
@@ -18,7 +21,7 @@ struct work {
 static void task(void *context, int i)
 {
     struct work *w = context;
-    nanosleep(&(struct timespec){0, 100000}, 0); /* long enough that others take the next one */
+    nanosleep(i + 1 == TASKS && w->round + 1 == TASKS ? &LONG : &SHORT, 0);
     w->done[i] += w->round;
 }
 
@@ -38,7 +41,7 @@ int main(void)
                     return 1;
             }
         }
-        fm_pool_rest(pool);
+        nanosleep(&LONG, 0);
     }
     fm_pool_free(pool);
     return 0;

@@ -300,9 +300,9 @@ def test_the_thread_sanitizer_finds_nothing(tmp_path: Path) -> None:
 
 def test_the_thread_sanitizer_finds_a_task_that_is_done_too_early(tmp_path: Path) -> None:
     task, done = "pool->task(pool->context, NEXT(ticket));", "atomic_fetch_sub(&pool->left, 1);"
-    in_order = f"        {task}\n        {done}\n"
+    in_order = f"            {task}\n            {done}\n"
     assert WORKERS.count(in_order) == 1
-    swapped = WORKERS.replace(in_order, f"        {done}\n        {task}\n")
+    swapped = WORKERS.replace(in_order, f"            {done}\n            {task}\n")
     run = pool_with_thread_sanitizer(tmp_path, swapped)
     assert run.returncode != 0
     assert "data race" in run.stderr

@@ -176,11 +176,6 @@ class NativeExecutor:
         present = self.kernel.present
         return None if present == ffi.NULL else call_of(present[0])
 
-    def rest(self) -> None:
-        """Let threads sleep until they are needed again."""
-        if self.kernel.pool:
-            lib.fm_pool_rest(self.kernel.pool)
-
     def repeat(
         self,
         attempts: Sequence[Program],

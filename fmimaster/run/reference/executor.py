@@ -131,9 +131,6 @@ class ReferenceExecutor:
     def present_call(self) -> None:
         """Not known here: who asks finds it in the frames of the thread."""
 
-    def rest(self) -> None:
-        """There are no threads."""
-
     def repeat(
         self,
         attempts: Sequence[Program],
