@@ -29,7 +29,7 @@ int fm_correct(fm_kernel *k, const fm_instruction *c)
         int taken = k->degree[i];
         if (correction->highest >= 0 && taken > correction->highest)
             taken = correction->highest;
-        fm_evaluate(k->coefficients[i], taken, (int)correction->inputs->size, k->at[i] - k->centre[i], 0,
+        fm_evaluate(k->coefficients[i], taken, (int)correction->inputs->size, k->at[i] - k->centre[i],
                     correction->inputs->values);
         k->degree[i] = -1;
     }

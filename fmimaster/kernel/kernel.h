@@ -468,7 +468,7 @@ double fm_largest_change(const fm_kernel *k, void *const *before);
 
 /* polynomial.c: FIT, and SET of inputs that follow polynomials. */
 void fm_fit_inputs(fm_kernel *k, const fm_instruction *c);
-void fm_evaluate(const double *coefficients, int degree, int n, double s, int derivative, double *result);
+void fm_evaluate(const double *coefficients, int degree, int n, double s, double *result);
 int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const char **function);
 
 /* correction.c: CORRECT, DERIVE, and what it calls for partial derivatives that were measured. */

@@ -24,8 +24,8 @@ static void hermite(const double *nodes, const double *samples, int n, double ce
     for (int m = 1; m < n; m++) {
         factorial *= m;
         for (int i = 0; i < n - m; i++) {
-            if (nodes[i + m] == nodes[i])
-                column[i] = samples[begin[i] + m] / factorial;
+            if (nodes[i + m] == nodes[i]) /* a division by 1 would change nothing */
+                column[i] = m == 1 ? samples[begin[i] + m] : samples[begin[i] + m] / factorial;
             else
                 column[i] = (column[i + 1] - column[i]) / (nodes[i + m] - nodes[i]);
         }
@@ -35,7 +35,7 @@ static void hermite(const double *nodes, const double *samples, int n, double ce
         coefficients[i] = 0.0;
     for (int m = n - 1; m >= 0; m--) {
         double shift = centre - nodes[m];
-        for (int i = n - 1; i > 0; i--)
+        for (int i = n - 1 - m; i > 0; i--) /* those of higher powers are still 0 */
             coefficients[i] = coefficients[i] * shift + coefficients[i - 1];
         coefficients[0] = coefficients[0] * shift + newton[m];
     }
@@ -53,17 +53,33 @@ static double output_of(const fm_route *route, int derivative, void *const *outp
                      (const char *)outputs[route->source_type] + route->source * fm_size[route->source_type]);
 }
 
-/* Derivatives of order 0 and up of all continuous inputs at a time, by Horner's rule as in polynomial.py. */
-void fm_evaluate(const double *coefficients, int degree, int n, double s, int derivative, double *result)
+/* Values of all continuous inputs at a time, by Horner's rule as in polynomial.py. */
+void fm_evaluate(const double *coefficients, int degree, int n, double s, double *result)
 {
-    for (int w = 0; w < n; w++)
-        result[w] = 0.0;
-    for (int p = degree; p >= derivative; p--) {
-        double weight = 1.0;
-        for (int j = 0; j < derivative; j++)
-            weight *= p - j;
-        for (int w = 0; w < n; w++)
-            result[w] = result[w] * s + weight * coefficients[p * n + w];
+    for (int w = 0; w < n; w++) {
+        double value = 0.0;
+        for (int p = degree; p >= 0; p--)
+            value = value * s + coefficients[p * n + w];
+        result[w] = value;
+    }
+}
+
+/* Their derivatives of order 1 to the degree, order by order. A coefficient has in each order the weight that it had in the
+ * one before, times the power that is left. */
+static void derive(const double *coefficients, int degree, int n, double s, double *result)
+{
+    double weights[FM_MOST_NODES];
+    for (int p = 0; p <= degree; p++)
+        weights[p] = 1.0;
+    for (int order = 1; order <= degree; order++) {
+        for (int p = order; p <= degree; p++)
+            weights[p] *= p - (order - 1);
+        for (int w = 0; w < n; w++) {
+            double value = 0.0;
+            for (int p = degree; p >= order; p--)
+                value = value * s + weights[p] * coefficients[p * n + w];
+            *result++ = value;
+        }
     }
 }
 
@@ -112,8 +128,10 @@ static void find_points(const fm_kernel *k, const fm_fit *f, double nearest, str
         double time = copy->read[j], distance = INFINITY;
         if (!isfinite(time))
             continue;
-        for (int q = 0; q < p->n; q++)
-            distance = fmin(distance, fabs(time - p->times[q]));
+        for (int q = 0; q < p->n; q++) {
+            double apart = fabs(time - p->times[q]);
+            distance = apart < distance ? apart : distance;
+        }
         if (distance > nearest) {
             p->outputs[p->n] = copy->outputs;
             p->times[p->n++] = time;
@@ -187,7 +205,7 @@ static void measured_best(const fm_kernel *k, const fm_fit *f, const struct poin
             continue;
         double *part, predicted;
         int size = through(k, f, p, tried_points[c], tried_derivatives[c], 1, now, &part);
-        fm_evaluate(part, size - 1, 1, 0.0, 0, &predicted);
+        fm_evaluate(part, size - 1, 1, 0.0, &predicted);
         double error = fabs(predicted - actual), faded = FADING * errors[c];
         errors[c] = faded > error ? faded : error;
     }
@@ -237,7 +255,7 @@ static double constant(const fm_kernel *k, const fm_fitted *wanted, const double
 {
     double value, length = k->end - k->begin;
     if (!isnan(wanted->held))
-        fm_evaluate(part, size - 1, 1, (k->begin + wanted->held * length) - centre, 0, &value);
+        fm_evaluate(part, size - 1, 1, (k->begin + wanted->held * length) - centre, &value);
     else
         mean(part, size - 1, 1, (k->begin + wanted->mean * length) - centre, &value);
     return value;
@@ -289,14 +307,13 @@ int fm_set_polynomials(fm_kernel *k, int i, const fm_segment *segment, const cha
     double *values = segment->values, *derivatives = k->scratch;
     k->follows[i] = 1; /* it is given a polynomial each time from now on, also when the value is held again */
     if (degree >= 0)
-        fm_evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], 0, values);
+        fm_evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], values);
     int status = segment->transfer(segment);
     *function = segment->function;
     if (fm_failed(status))
         return status;
     memcpy(derivatives, values, sizeof(double) * (size_t)n);
-    for (int d = 1; d <= degree; d++)
-        fm_evaluate(k->coefficients[i], degree, n, k->at[i] - k->centre[i], d, &derivatives[d * n]);
+    derive(k->coefficients[i], degree, n, k->at[i] - k->centre[i], derivatives + n);
     return instance->set_polynomials(instance->self, segment->references, segment->n, degree < 0 ? 0 : degree, derivatives,
                                  k->at[i], function);
 }
