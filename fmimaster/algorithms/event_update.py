@@ -10,7 +10,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check import check
 from fmimaster.program.emitter import Emitter
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import Hook, Hooks
 from fmimaster.program.instructions import Program
 from fmimaster.system.states import State
 
@@ -24,7 +24,7 @@ class Events:
 
     plan: Plan
     history: int
-    hooks: list[Hook]
+    hooks: Hooks
     derivatives: Mapping[int, int]
     hook: Hook | None = None
     settling: Settling = Settling()

@@ -52,7 +52,7 @@ class Initialization:
             left = self.settling.at_the_start(plan, p)
             others = [i for i in instances if i not in left]
             emit_differences(plan, p, others)
-        modes = [i for i in instances if plan.instances[i].event_mode]
+        modes = {i: None for i in instances if plan.instances[i].event_mode}
         for i in others:
             p.mode(i, State.EVENT_MODE if i in modes else State.STEP_MODE)
         if modes:

@@ -60,7 +60,7 @@ class Settling:
         left: set[int] = set()
         for visit in plan.visits:
             sources = set[int]().union(*(plan.sources[i] for i in visit.instances))
-            sources |= {k.source for k in plan.parameter_links if k.target in visit.instances}
+            sources |= set().union(*(plan.parameter_links.sources[i] for i in visit.instances))
             if visit.parameters:
                 _leave(plan, p, visit.instances, left)
             if visit.loop:
@@ -188,7 +188,8 @@ def visits_among(plan: Plan, instances: Collection[int]) -> Iterator[Visit]:
         if inside == set(visit.instances):
             yield visit
         elif visit.loop is not None and inside:
-            links = [k for k in plan.links if inside.issuperset((k.source, k.target))]
+            into = (k for i in sorted(inside) for k in plan.links.into_instance.get(i, ()))
+            links = [k for k in into if k.source in inside]
             graph = dependency_graph(plan.instances, links, initial=False)
             left = visits(graph, plan.trigger_sequence)
             fed_by_others = inside.difference(*(v.instances for v in left))
@@ -198,9 +199,10 @@ def visits_among(plan: Plan, instances: Collection[int]) -> Iterator[Visit]:
 
 def _leave(plan: Plan, p: Emitter, targets: Collection[int], left: set[int]) -> None:
     """Let instances leave Initialization Mode whose calculated parameters are needed, and can be read only then."""
-    for link in plan.parameter_links:
+    into = (k for t in sorted(targets) for k in plan.parameter_links.into_instance.get(t, ()))
+    for link in into:
         i = link.source
-        if link.target in targets and not link.output.get_in_initialization and i not in left:
+        if not link.output.get_in_initialization and i not in left:
             emit_differences(plan, p, [i])
             p.mode(i, State.STEP_MODE)  # FMI 2.0: there is no Event Mode
             p.get(i)

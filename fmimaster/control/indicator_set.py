@@ -75,8 +75,8 @@ def sources(plan: Plan, instance: int, variable: Variable) -> Iterator[tuple[int
     """Slots of the outputs that feed the inputs of the same unit on which a variable depends directly, each with the factor
     on the way."""
     needed = plan.instances[instance].model.dependencies.get(variable.name, ())
-    for link in plan.links:
-        if link.target != instance or link.input.name not in needed:
+    for link in plan.links.into_instance.get(instance, ()):
+        if link.input.name not in needed:
             continue
         if link.input.unit == variable.unit and link.output.type is DataType.FLOAT64:
             _, slot = plan.layout.slots[link.source, Group.OUTPUTS, link.output.name]

@@ -13,6 +13,7 @@ from enum import Enum
 
 from fmimaster.plan.events import Event
 from fmimaster.plan.layout import Group, Layout
+from fmimaster.plan.links import Links
 from fmimaster.system.model import DataType, DependencyKind, Model, Variable
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link
@@ -85,7 +86,7 @@ def find_corrections(
 
 
 def passes(
-    corrections: Mapping[int, Correction], instances: Iterable[int], links: Sequence[Link]
+    corrections: Mapping[int, Correction], instances: Iterable[int], links: Links
 ) -> tuple[tuple[int, ...], ...]:
     """The instances to be corrected in each pass: first all, then those with outputs that depend directly on what the pass
     before has corrected."""
@@ -94,7 +95,7 @@ def passes(
     found: list[tuple[int, ...]] = []
     while changed and len(found) < MOST_PASSES:
         found.append(tuple(sorted({i for i, _ in changed})))
-        fed = {(k.target, k.input.name) for k in links if (k.source, k.output.name) in changed}
+        fed = {(k.target, k.input.name) for node in changed for k in links.out_of.get(node, ())}
         changed = {
             (i, v.name)
             for i, c in chosen.items()

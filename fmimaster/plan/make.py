@@ -18,6 +18,7 @@ from fmimaster.plan.events import event_members, place_triggers, plan_events
 from fmimaster.plan.graph import dependency_graph
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
 from fmimaster.plan.link_notes import connected_parameters, other_programs, unread_outputs
+from fmimaster.plan.links import Links
 from fmimaster.plan.loops import Visit
 from fmimaster.plan.members import group_members, initial_sources
 from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
@@ -157,8 +158,8 @@ def make_plan(
     ]
     return Plan(
         instances=instances,
-        links=system.links,
-        parameter_links=system.parameter_links,
+        links=Links(system.links),
+        parameter_links=Links(system.parameter_links),
         trigger_sequence=sequence,
         sequence_chosen_by=order.chosen_by,
         visits=initial_visits,

@@ -10,6 +10,7 @@ from typing import Any
 from fmimaster.plan.corrections import Correction
 from fmimaster.plan.events import Event, Trigger, reached_by_events
 from fmimaster.plan.layout import Group, Layout, Route
+from fmimaster.plan.links import Links
 from fmimaster.plan.loops import AlgebraicLoop, Visit
 from fmimaster.plan.policy import Policy
 from fmimaster.plan.power_bonds import BondPlan
@@ -18,7 +19,6 @@ from fmimaster.plan.steady import SteadyState
 from fmimaster.plan.tolerance import Tolerance
 from fmimaster.system.description import Source
 from fmimaster.system.model import DataType, Model
-from fmimaster.system.resolve import Link
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Plan:
 
     instances: tuple[InstancePlan, ...]
     """In the order of the system description."""
-    links: tuple[Link, ...]
+    links: Links
     trigger_sequence: tuple[int, ...]
     """Indices of the instances in the order in which they are stepped; in the plan of a part of the system those of the
     part."""
@@ -101,7 +101,7 @@ class Plan:
     """States whose start values are unknown, in the order of their names."""
     corrections: Mapping[int, Correction] = field(default_factory=dict)
     """Instance → outputs that depend directly on its inputs, which are corrected if inputs are held at a mean."""
-    parameter_links: tuple[Link, ...] = ()
+    parameter_links: Links = Links()
     """Calculated parameters that parameters of other instances take at the start."""
     power_bonds: tuple[BondPlan, ...] = ()
     """Sorted by name."""
@@ -152,13 +152,10 @@ class Plan:
         """The instances of the trigger sequence, in the order of the system description."""
         return tuple(sorted(self.trigger_sequence))
 
-    @cached_property
+    @property
     def sources(self) -> Mapping[int, frozenset[int]]:
         """Instance → the instances that feed it."""
-        found: dict[int, set[int]] = {i: set() for i in range(len(self.instances))}
-        for link in self.links:
-            found[link.target].add(link.source)
-        return {i: frozenset(sources) for i, sources in found.items()}
+        return self.links.sources
 
     @cached_property
     def reached_by_events(self) -> Mapping[int, tuple[int, ...]]:

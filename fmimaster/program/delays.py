@@ -75,22 +75,19 @@ def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
     walk = _Walk(plan)
     for line in _lines(attempt.instructions):
         walk.act(attempt.instructions[line], line)
-    steps = [
-        (line, instruction)
-        for line, instruction in enumerate(attempt.instructions)
-        if isinstance(instruction, Step)
-    ]
-    uses_of: dict[int, list[_Use]] = {}
-    for use in walk.uses:
-        uses_of.setdefault(use.target, []).append(use)
+    steps: dict[int, list[tuple[int, float]]] = {}
+    for line, instruction in enumerate(attempt.instructions):
+        if isinstance(instruction, Step):
+            steps.setdefault(instruction.instance, []).append((line, instruction.end))
     found = []
-    for target, group in sorted(key for key in plan.routes if key[0] in uses_of):
+    for target, group in sorted(key for key in plan.routes if key[0] in walk.uses):
         for route in plan.routes[target, group]:
             name = route.link.input.name
-            uses = [(u.end, u.takes[name]) for u in uses_of[target] if name in u.takes]
+            uses = [(u.end, u.takes[name]) for u in walk.uses[target] if name in u.takes]
             if uses:
                 end, take = max(uses, key=lambda use: use[0] - use[1].read)
-                found.append(_delay(route, end, take, steps, len(uses)))
+                of_source = steps.get(route.link.source, [])
+                found.append(_delay(route, end, take, of_source, len(uses)))
     return tuple(found)
 
 
@@ -107,7 +104,6 @@ class _Take:
 class _Use:
     """One step of a target, with what it took: input → value."""
 
-    target: int
     end: float
     takes: dict[str, _Take]
 
@@ -123,7 +119,8 @@ class _Walk:
     """Where each instance stood when its outputs in the store were read."""
     takes: dict[int, dict[str, _Take]] = field(default_factory=dict)
     """Instance → input → value."""
-    uses: list[_Use] = field(default_factory=list)
+    uses: dict[int, list[_Use]] = field(default_factory=dict)
+    """Instance → its steps that stay."""
     places: dict[int, float] = field(default_factory=dict)
     buffers: dict[int, dict[int, float]] = field(default_factory=dict)
 
@@ -139,14 +136,15 @@ class _Walk:
                     self.takes.setdefault(target, {})[route.link.input.name] = take
             case Step(target, end):
                 self.at[target] = end
-                self.uses.append(_Use(target, end, dict(self.takes.get(target, {}))))
+                use = _Use(end, dict(self.takes.get(target, {})))
+                self.uses.setdefault(target, []).append(use)
             case Get(instance, Group.OUTPUTS):
                 self.read[instance] = self.at.get(instance, 0.0)
             case Save(instance, place):
                 self.places[place] = self.at.get(instance, 0.0)
             case Restore(instance, place):
                 at = self.at[instance] = self.places[place]
-                self.uses = [u for u in self.uses if u.target != instance or u.end <= at]
+                self.uses[instance] = [u for u in self.uses.get(instance, ()) if u.end <= at]
             case Keep(buffer):
                 self.buffers[buffer] = dict(self.read)
             case Recall(buffer):
@@ -182,11 +180,11 @@ def _lines(instructions: tuple[Instruction, ...]) -> Iterator[int]:
 
 
 def _delay(
-    route: Route, end: float, take: _Take, steps: list[tuple[int, Step]], parts: int
+    route: Route, end: float, take: _Take, of_source: list[tuple[int, float]], parts: int
 ) -> Delay:
-    source = route.link.source
-    later = [line for line, s in steps if s.instance == source and s.end > take.read]
-    sooner = [line for line, s in steps if s.instance == source and s.end == take.read]
+    """The delay of a route; the steps of its source are given by line and end."""
+    later = [line for line, reached in of_source if reached > take.read]
+    sooner = [line for line, reached in of_source if reached == take.read]
     return Delay(
         route=route,
         steps=end - take.read,

@@ -16,7 +16,7 @@ from fmimaster.program.fits import (
     refuse_too_many_coefficients,
     sub_steps,
 )
-from fmimaster.program.hook import Hook
+from fmimaster.program.hook import Hook, Hooks
 from fmimaster.program.instructions import (
     Align,
     Call,
@@ -77,7 +77,7 @@ class Emitter:
         Instances whose outputs are corrected in any program so far.
     means : set of int
         Instances whose inputs are held at the mean of a polynomial in the present program, and that are to be corrected.
-    hooks : list of Hook
+    hooks : Hooks
         What CALL calls, by number.
     measures : sequence of Hook
         Hooks that are called at the end of each step, after all outputs were read and before new inputs are set.
@@ -95,7 +95,7 @@ class Emitter:
         plan: Plan,
         history: int = 0,
         *,
-        hooks: list[Hook] | None = None,
+        hooks: Hooks | None = None,
         derivatives: Mapping[int, int] | None = None,
         measures: Sequence[Hook] = (),
         given: Mapping[tuple[int, str], Polynomial] | None = None,
@@ -112,7 +112,7 @@ class Emitter:
         self.corrected: set[int] = set()
         self.begin_buffer: int | None = None
         self._at_an_event = False
-        self.hooks = [] if hooks is None else hooks
+        self.hooks = Hooks() if hooks is None else hooks
         self.measures = measures
         self.derivatives = {} if derivatives is None else derivatives
         self.between: list[int] = []
@@ -383,7 +383,7 @@ class Emitter:
 
     def call(self, hook: Hook) -> None:
         """Let a hook work on the value store."""
-        self._write(Call(self._number(hook)))
+        self._write(Call(self.hooks.number(hook)))
         self._trace.change()
 
     def measure(self) -> None:
@@ -402,13 +402,7 @@ class Emitter:
     def derive(self, instance: int, hook: Hook) -> None:
         """Partial derivatives of the instance → hook, when it asks for them."""
         if hook.partials(instance) is not None:
-            self._write(Derive(instance, self._number(hook)))
-
-    def _number(self, hook: Hook) -> int:
-        number = next((k for k, known in enumerate(self.hooks) if known is hook), len(self.hooks))
-        if number == len(self.hooks):
-            self.hooks.append(hook)
-        return number
+            self._write(Derive(instance, self.hooks.number(hook)))
 
     @contextmanager
     def at_an_event(self) -> Iterator[None]:

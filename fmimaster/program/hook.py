@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -138,3 +138,18 @@ class FunctionHook(Hook):
         """Call the function."""
         self.function(store)
         return False
+
+
+class Hooks(list[Hook]):
+    """The hooks of a run: CALL names one by its number, which is its place here."""
+
+    def __init__(self, hooks: Iterable[Hook] = ()) -> None:
+        super().__init__(hooks)
+        self._numbers = {id(hook): k for k, hook in enumerate(self)}
+
+    def number(self, hook: Hook) -> int:
+        """The number of a hook; one that is new is added."""
+        number = self._numbers.setdefault(id(hook), len(self))
+        if number == len(self):
+            self.append(hook)
+        return number

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import Enum
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 from fmimaster.plan.layout import Group
 from fmimaster.system.states import State
@@ -29,7 +29,7 @@ class Instruction:
     @property
     def subject(self) -> int | None:
         """Index of the instance that it works on; None if it works on none or on all."""
-        return cast(Any, self).instance if self._has_instance else None
+        return self.instance if self._has_instance else None  # type: ignore[attr-defined]
 
     def __init_subclass__(cls) -> None:
         """Note once whether the instruction works on an instance: programs of many are walked often."""

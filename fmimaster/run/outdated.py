@@ -61,9 +61,9 @@ def _links_from(plan: Plan, changed: Collection[int], first: Collection[int]) ->
     """Connections by which instances without Event Mode depend on outputs that have changed."""
     return (
         link
-        for link in plan.links
-        if link.source in changed
-        and link.source != link.target
+        for i in sorted(changed)
+        for link in plan.links.out_of_instance.get(i, ())
+        if link.source != link.target
         and link.input.is_continuous
         and not plan.instances[link.target].event_mode
         and (link.source in first or _passes_on(plan, link, changed))
@@ -72,7 +72,7 @@ def _links_from(plan: Plan, changed: Collection[int], first: Collection[int]) ->
 
 def _passes_on(plan: Plan, link: Link, changed: Collection[int]) -> bool:
     """Whether the output of a connection depends directly on an instance that has changed."""
-    into = [k for k in plan.links if k.target == link.source and k.source in changed]
+    into = [k for k in plan.links.into_instance.get(link.source, ()) if k.source in changed]
     return _depends(plan, link.source, into, [link.output.name])
 
 
@@ -100,7 +100,7 @@ def _indicators(plan: Plan, s: IndicatorSet) -> list[str]:
 
 def _used_outputs(plan: Plan, i: int) -> set[str]:
     """Names of the outputs of an instance that feed others or indicate events."""
-    fed = {k.output.name for k in plan.links if k.source == i}
+    fed = {k.output.name for k in plan.links.out_of_instance.get(i, ())}
     slopes = {v.name for v in plan.instances[i].model.variables if v.derivative_of in fed}
     indicators = {
         k.name

@@ -65,9 +65,8 @@ def _start(plan: Plan, output: Output, variables: frozenset[Node]) -> NDArray[An
     """The start value of the first input, by name, that has one; as the output would have to be for it."""
     fed = {
         f"{plan.instances[k.target].name}.{k.input.name}": k
-        for k in plan.links
-        if (k.source, k.output.name) == output.node
-        and (k.target, k.input.name) in variables
+        for k in plan.links.out_of.get(output.node, ())
+        if (k.target, k.input.name) in variables
         and k.transformation.factor  # with 0 the input tells nothing of the output
     }
     for _, link in sorted(fed.items()):

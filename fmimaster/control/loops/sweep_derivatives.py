@@ -37,7 +37,8 @@ class SweepDerivatives:
         inside = set(loop.variables)
         self._feeds = {
             (k.target, k.input.name): ((k.source, k.output.name), k.transformation.factor)
-            for k in plan.links
+            for i in sorted(loop.instances)
+            for k in plan.links.into_instance.get(i, ())
             if (k.target, k.input.name) in inside and (k.source, k.output.name) in inside
         }
         self.partials: dict[int, Partials] = {}

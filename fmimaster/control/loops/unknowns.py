@@ -117,9 +117,8 @@ def _fed(plan: Plan, node: Node, inside: set[Node] | None) -> list[tuple[str, fl
     return sorted(
         (f"{plan.instances[k.target].name}.{k.input.name}", k.transformation.factor,
          k.transformation.offset, (k.target, k.input.name))
-        for k in plan.links
-        if (k.source, k.output.name) == node
-        and k.transformation.factor
+        for k in plan.links.out_of.get(node, ())
+        if k.transformation.factor
         and (inside is None or (k.target, k.input.name) in inside)
     )  # fmt: skip
 

@@ -26,19 +26,18 @@ def chosen_together(
         dict.fromkeys(stands_for),
         ((stands_for[a], stands_for[b], w) for (a, b), w in graph.weights.items()),
     )
-    inside: dict[str, Sequence[str]] = {
-        group[0]: (part := _part(graph, group)).named(choose(part)) for group in groups
+    inside = {
+        head: part.named(choose(part)) for head, part in _parts(graph, groups, stands_for).items()
     }
     return tuple(name for unit in outer.named(choose(outer)) for name in inside.get(unit, (unit,)))
 
 
-def _part(graph: UnitGraph, names: Sequence[str]) -> UnitGraph:
-    inside = set(names)
-    return UnitGraph.made(
-        names,
-        (
-            (graph.names[a], graph.names[b], w)
-            for (a, b), w in graph.weights.items()
-            if graph.names[a] in inside and graph.names[b] in inside
-        ),
-    )
+def _parts(
+    graph: UnitGraph, groups: Iterable[Sequence[str]], stands_for: Sequence[str]
+) -> dict[str, UnitGraph]:
+    """The graph of each group, by its first unit."""
+    weights: dict[str, list[tuple[str, str, float]]] = {group[0]: [] for group in groups}
+    for (a, b), w in graph.weights.items():
+        if stands_for[a] == stands_for[b] and stands_for[a] in weights:
+            weights[stands_for[a]].append((graph.names[a], graph.names[b], w))
+    return {group[0]: UnitGraph.made(group, weights[group[0]]) for group in groups}

@@ -85,8 +85,10 @@ class Knowledge:
         known = self.instances[i]
         since = self._steps if known.at == 0.0 else known.since
         self._steps += 1
-        self.instances[i] = known._replace(at=end, moved=NO_GROUPS, given=NO_GROUPS, since=since)
-        self.changed(i)
+        self._stamps += 1
+        self.instances[i] = Known(
+            known.state, end, stamp=self._stamps, read=known.read, since=since
+        )
         if self.plan.instances[i].may_return_early:
             others = [r for r in self._returns if r.instance != i]
             self._returns = [_Return(i, self._steps), *others[:1]]
@@ -114,9 +116,7 @@ class Knowledge:
                 return r.instance
         return -1
 
-    def repeatable(self) -> list[tuple[object, ...]]:
-        """What a second pass of a REPEAT must find as the first did, per instance."""
-        return [
-            (k.state, k.at, k.moved, k.given, k.is_read, self.ahead_of(i))
-            for i, k in enumerate(self.instances)
-        ]
+    def repeatable(self, i: int) -> tuple[object, ...]:
+        """What a second pass of a REPEAT must find as the first did, of an instance."""
+        k = self.instances[i]
+        return k.state, k.at, k.moved, k.given, k.is_read, self.ahead_of(i)

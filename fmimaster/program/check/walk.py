@@ -6,7 +6,7 @@ are up to date. The body of each REPEAT is walked twice. What a check cannot pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from fmimaster.plan.plan import Plan
 from fmimaster.program.check.knowledge import Knowledge
@@ -36,7 +36,6 @@ from fmimaster.program.instructions import (
     Set,
     Step,
     Tick,
-    Until,
     Update,
     closings,
 )
@@ -110,17 +109,18 @@ class _Walk:
 
     def run(self, first: int, last: int) -> None:
         """Walk the instructions from first to before last."""
-        at = first
+        at, rules = first, self.rules
         while at < last:
-            self.rules.line = at
-            match self.instructions[at]:
-                case Repeat() as repeat:
-                    at = self.repeat(repeat, at)
-                case Until():
-                    self.rules.fail("UNTIL without REPEAT")
-                case instruction:
-                    self.rules.has_instance(instruction)
-                    self.cases[type(instruction)](instruction)
+            rules.line = at
+            instruction = self.instructions[at]
+            case = self.cases.get(type(instruction))
+            if case is not None:
+                rules.has_instance(instruction)
+                case(instruction)
+            elif isinstance(instruction, Repeat):
+                at = self.repeat(instruction, at)
+            else:
+                rules.fail("UNTIL without REPEAT")
             at += 1
 
     def repeat(self, repeat: Repeat, at: int) -> int:
@@ -133,16 +133,27 @@ class _Walk:
         if not 1 <= least <= most:
             rules.fail(f"REPEAT {least} {most}: expected 1 <= least <= most")
         until = self.closings[at]
+        concerned = self.concerned(at, until)
         self.depth += 1
         self.run(at + 1, until)
-        once, first = rules.knowledge.repeatable(), list(rules.instances)
+        once = {i: (rules.knowledge.repeatable(i), rules.instances[i].at) for i in concerned}
         self.run(at + 1, until)
         self.depth -= 1
         rules.line = until
-        for i, known in enumerate(rules.knowledge.repeatable()):
-            if known != once[i]:
+        for i, (known, stood) in once.items():
+            if rules.knowledge.repeatable(i) != known:
                 rules.fail(
                     f"a second pass leaves {rules.name(i)} elsewhere than the first: at "
-                    f"{rules.instances[i].at:g} instead of {first[i].at:g}, or with other inputs or outputs known"
+                    f"{rules.instances[i].at:g} instead of {stood:g}, or with other inputs or outputs known"
                 )
         return until
+
+    def concerned(self, at: int, until: int) -> Sequence[int]:
+        """The instances of which something else can be known after what is repeated.
+
+        Of all others a second pass changes nothing: what has returned early in the first one, returns in the second one.
+        """
+        body = self.instructions[at + 1 : until]
+        if any(isinstance(i, Recall) for i in body):
+            return range(len(self.rules.instances))
+        return sorted({i.subject for i in body if i.subject is not None})

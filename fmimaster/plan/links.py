@@ -1,0 +1,56 @@
+"""The links of a system, found by their ends: programs of large systems are written by asking for those of one instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TypeVar
+
+from fmimaster.plan.graph import Node
+from fmimaster.system.resolve import Link
+
+K = TypeVar("K")
+
+
+class Links(tuple[Link, ...]):
+    """A tuple of links; what is found in it is in its order. Plans for parts of a system share it."""
+
+    @cached_property
+    def into(self) -> Mapping[Node, Link]:
+        """(Instance, name of an input) → the link that feeds it."""
+        return {(k.target, k.input.name): k for k in self}
+
+    @cached_property
+    def into_instance(self) -> Mapping[int, tuple[Link, ...]]:
+        """Instance → the links that feed it; without instances that nothing feeds."""
+        return _collected((k.target, k) for k in self)
+
+    @cached_property
+    def out_of(self) -> Mapping[Node, tuple[Link, ...]]:
+        """(Instance, name of an output) → the links that it feeds; without outputs that feed nothing."""
+        return _collected(((k.source, k.output.name), k) for k in self)
+
+    @cached_property
+    def out_of_instance(self) -> Mapping[int, tuple[Link, ...]]:
+        """Instance → the links that it feeds; without instances that feed nothing."""
+        return _collected((k.source, k) for k in self)
+
+    @cached_property
+    def sources(self) -> Mapping[int, frozenset[int]]:
+        """Instance → the instances that feed it."""
+        into = self.into_instance.items()
+        return _Sources((i, frozenset(k.source for k in found)) for i, found in into)
+
+
+class _Sources(dict[int, frozenset[int]]):
+    """An instance that nothing feeds has no sources."""
+
+    def __missing__(self, instance: int) -> frozenset[int]:
+        return frozenset()
+
+
+def _collected(pairs: Iterable[tuple[K, Link]]) -> Mapping[K, tuple[Link, ...]]:
+    found: dict[K, list[Link]] = {}
+    for key, link in pairs:
+        found.setdefault(key, []).append(link)
+    return {key: tuple(links) for key, links in found.items()}
