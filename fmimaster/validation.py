@@ -16,6 +16,7 @@ from fmimaster.fmu.description.terminals import read_terminals
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
+from fmimaster.garbage import left_for_later
 from fmimaster.given_path import given_path
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.make import make_plan, step_order
@@ -57,6 +58,7 @@ class Finding:
     """What to do; empty where ``what`` contains it or nothing is to be done."""
 
 
+@left_for_later()
 def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
     """Validate an FMU or a system: look for all that is wrong, without loading a library.
 

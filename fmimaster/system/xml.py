@@ -82,6 +82,14 @@ class Element(Protocol):
         """Attributes by name."""
         ...
 
+    def items(self) -> list[tuple[str, str]]:
+        """Name and value of each attribute."""
+        ...
+
+    def __len__(self) -> int:
+        """How many elements are directly below."""
+        ...
+
     def iter(self) -> Iterator[Element]:
         """This element and all below it."""
         ...

@@ -54,7 +54,10 @@ _PARAMETERS = (
 
 
 def _inner(element: Element) -> Element | None:
-    return next((child for child in element if local_name(child) in _FMI2_TYPES), None)
+    for child in element:
+        if local_name(child) in _FMI2_TYPES:
+            return child
+    return None
 
 
 def _itself(element: Element) -> Element | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fmimaster.fmu.description.dialects import Dialect
 from fmimaster.fmu.description.findings import (
@@ -20,8 +20,7 @@ GREATEST_REFERENCE = 2**32 - 1
 """fmi2ValueReference and fmi3ValueReference have 32 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One variable of a model description. Its aliases of FMI 3.0 are below its element."""
 
     element: Element

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
 from math import isfinite
+from types import TracebackType
 from typing import TypeVar
 
 from fmimaster.errors import FileError, ModelError
@@ -27,20 +28,18 @@ class Findings:
     def __init__(self) -> None:
         self._notes = Notes()
         self._problems: list[str] = []
+        self._collector = _Collector(self._problems)
+        self.count = 0
+        """How often something was noted so far."""
 
     def note(self, element: Element, what: str, entry: str = "") -> None:
         """Note what is left aside; notes of one kind become one line."""
+        self.count += 1
         self._notes.add(what, entry, location(element))
 
-    @contextmanager
-    def collecting(self) -> Iterator[None]:
-        """Remember a problem instead of raising it, so that those of other elements are found as well."""
-        try:
-            yield
-        except ModelError as error:
-            self._problems += error.problems
-        except FileError as error:
-            self._problems.append(str(error))
+    def collecting(self) -> _Collector:
+        """A context that remembers a problem instead of raising it, so that those of other elements are found as well."""
+        return self._collector
 
     def refuse(self) -> None:
         """Raise if a problem has been collected.
@@ -121,6 +120,30 @@ class Findings:
             )
             return otherwise
         return otherwise if text is None else text in ("true", "1")
+
+
+class _Collector:
+    """One for all elements: a generator with ``contextmanager`` takes longer than what is read within it."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self._problems = problems
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if isinstance(error, ModelError):
+            self._problems += error.problems
+        elif isinstance(error, FileError):
+            self._problems.append(str(error))
+        else:
+            return False
+        return True
 
 
 def problem(element: Element, text: str) -> ModelError:

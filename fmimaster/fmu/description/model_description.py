@@ -5,9 +5,6 @@ This is the border: what is read here is valid, or refused with file and line. W
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from fmimaster.errors import ModelError
@@ -29,6 +26,7 @@ from fmimaster.fmu.description.variables import (
     readable_in_initialization,
     with_aliases,
 )
+from fmimaster.garbage import left_for_later
 from fmimaster.system.files import read_whole
 from fmimaster.system.model import MOST_ELEMENTS, Interface, Model, Version
 from fmimaster.system.unit_definitions import read_units
@@ -55,20 +53,8 @@ def read_model(folder: Path, where: str, interface: Interface = Interface.CO_SIM
             f"'{where}' is an FMI {version} FMU. Expected FMI 2.0 or 3.0; export it again with one of these."
         )
     used = interface_element(root, interface, where)
-    with _without_garbage_collection():
+    with left_for_later():
         return _model(root, Version(version), interface, used)
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """The collector would look through all variables again and again while they are made, a quarter of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _model(root: Element, version: Version, interface: Interface, used: Element) -> Model:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from fmimaster.fmu.description.dialects import Dialect
 from fmimaster.fmu.description.entries import Entry, References
@@ -27,8 +29,7 @@ class Dependencies:
     event_indicators: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Unknown:
+class _Unknown(NamedTuple):
     """One entry of ModelStructure."""
 
     name: str
@@ -80,22 +81,25 @@ def _unknowns(
     references: References,
     findings: Findings,
 ) -> Iterator[_Unknown]:
+    known: dict[str, tuple[str, ...]] = {}  # many entries have the same list
     for element in children(root, "ModelStructure", *path):
         entry = references.find(element.get(attribute) or "")
         if entry is None:
             what = f"{path[0]} of ModelStructure has an entry for a variable that does not exist, it is left aside"
             findings.note(element, what, shown(element.get(attribute)))
             continue
-        known = _known(element, entry, references, findings)
-        yield _Unknown(entry.name, known, tuple((element.get("dependenciesKind") or "").split()))
+        text, kinds = element.get("dependencies"), element.get("dependenciesKind")
+        names = None if text is None else known.get(text)
+        if text is not None and names is None:
+            names = _known(text, element, entry, references, findings)
+            if names is not None:
+                known[text] = names
+        yield _Unknown(entry.name, names, tuple(kinds.split()) if kinds else ())
 
 
 def _known(
-    element: Element, entry: Entry, references: References, findings: Findings
+    text: str, element: Element, entry: Entry, references: References, findings: Findings
 ) -> tuple[str, ...] | None:
-    text = element.get("dependencies")
-    if text is None:
-        return None
     found = []
     for number in text.split():
         known = references.find(number)
@@ -107,8 +111,8 @@ def _known(
     return tuple(found)
 
 
-def _all_names(unknown: _Unknown, names: Mapping[str, set[str]]) -> set[str]:
-    return names.get(unknown.name) or {unknown.name}
+def _all_names(unknown: _Unknown, names: Mapping[str, set[str]]) -> Collection[str]:
+    return names.get(unknown.name) or (unknown.name,)
 
 
 def _declared(
@@ -118,11 +122,13 @@ def _declared(
     inputs = frozenset(v.name for v in variables if v.causality is Causality.INPUT)
     found = {v.name: inputs for v in variables if v.causality is Causality.OUTPUT}
     declared: set[str] = set()
+    of_inputs = cache(inputs.intersection)
     for unknown in unknowns:
         if unknown.dependencies is not None:
-            for name in found.keys() & _all_names(unknown, names):
-                found[name] = frozenset(unknown.dependencies) & inputs
-                declared.add(name)
+            for name in _all_names(unknown, names):
+                if name in found:
+                    found[name] = of_inputs(unknown.dependencies)
+                    declared.add(name)
     return found, declared
 
 
@@ -161,6 +167,7 @@ def _initial(
     in_step_mode = {name: u.dependencies for u in outputs for name in _all_names(u, names)}
     found: dict[str, frozenset[str]] = {}
     declared: set[str] = set()
+    reached_from = cache(lambda start: _reached(start, of, knowns))
     for v in variables:
         if v.causality is Causality.OUTPUT and v.name not in of:
             start: tuple[str, ...] | None = in_step_mode.get(v.name)
@@ -169,9 +176,10 @@ def _initial(
             start = of[v.name]
         else:
             continue
-        reached = _reached(start, of, knowns)
+        reached = reached_from(start)
         found[v.name] = knowns if reached is None else reached
-        declared |= set() if reached is None else {v.name}
+        if reached is not None:
+            declared.add(v.name)
     return found, declared
 
 
@@ -224,6 +232,8 @@ def _kinds(
     """Kinds of the dependencies of outputs on inputs; a kind that FMI does not know is left aside."""
     found: dict[str, dict[str, DependencyKind]] = {}
     for unknown in unknowns:
+        if not unknown.kinds:
+            continue
         # the two lists are of different length in some FMUs
         pairs = zip(unknown.dependencies or (), unknown.kinds, strict=False)
         kinds = {name: _KINDS[kind] for name, kind in pairs if kind in _KINDS}

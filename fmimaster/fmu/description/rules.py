@@ -21,12 +21,13 @@ from fmimaster.fmu.description.terminals import FILE as TERMINALS
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.system.files import read_whole
 from fmimaster.system.notes import listed
-from fmimaster.system.xml import parse_xml
+from fmimaster.system.xml import Element, parse_xml
 
+_MAIN = "modelDescription.xml"
 _SCHEMAS = {
-    "2": {"modelDescription.xml": "fmi2/fmi2ModelDescription.xsd"},
+    "2": {_MAIN: "fmi2/fmi2ModelDescription.xsd"},
     "3": {
-        "modelDescription.xml": "fmi3/fmi3ModelDescription.xsd",
+        _MAIN: "fmi3/fmi3ModelDescription.xsd",
         "sources/buildDescription.xml": "fmi3/fmi3BuildDescription.xsd",
         TERMINALS: "fmi3/fmi3TerminalsAndIcons.xsd",
     },
@@ -50,33 +51,40 @@ class BrokenRule:
 
 def broken_rules(fmu: UnpackedFmu) -> Iterator[BrokenRule]:
     """Rules that a model description breaks, which can be read, and those of the files that belong to it."""
-    main = "modelDescription.xml"
-    root = parse_xml(read_whole(fmu.folder / main), f"{fmu.where}/{main}")
-    version = (root.get("fmiVersion") or "")[:1]
-    for file, schema in _SCHEMAS.get(version, {}).items():
-        if (fmu.folder / file).exists():
-            yield from _by_schema(fmu, file, schema)
+    yield from _by_schemas(fmu)
     try:
         # by this name, fmpy reads no other file
-        description = read_model_description(str(fmu.folder / main), validate=False)
+        description = read_model_description(str(fmu.folder / _MAIN), validate=False)
         problems = validate_model_description(description)
     except Exception as error:  # what fmpy raises for a broken model description can be anything
-        yield BrokenRule(main, f"fmpy cannot read it: {error}")
+        yield BrokenRule(_MAIN, f"fmpy cannot read it: {error}")
         return
     for problem in problems:
-        yield BrokenRule(main, problem, any(words in problem for words in _COMMON))
+        yield BrokenRule(_MAIN, problem, any(words in problem for words in _COMMON))
     for check in _CHECKS:
         for problem in check(description):
-            yield BrokenRule(main, problem, is_common=check in _COMMON_CHECKS)
+            yield BrokenRule(_MAIN, problem, is_common=check in _COMMON_CHECKS)
 
 
-def _by_schema(fmu: UnpackedFmu, file: str, schema: str) -> Iterator[BrokenRule]:
-    try:
-        root: Any = parse_xml(read_whole(fmu.folder / file), f"{fmu.where}/{file}")
-    except FileError as error:
-        if file != TERMINALS:  # else it is a problem of the terminals
-            yield BrokenRule(file, str(error))
-        return
+def _by_schemas(fmu: UnpackedFmu) -> Iterator[BrokenRule]:
+    root = _root(fmu, _MAIN)
+    version = (root.get("fmiVersion") or "")[:1]
+    for file, schema in _SCHEMAS.get(version, {}).items():
+        if not (fmu.folder / file).exists():
+            continue
+        try:
+            yield from _by_schema(root if file == _MAIN else _root(fmu, file), file, schema)
+        except FileError as error:
+            if file != TERMINALS:  # else it is a problem of the terminals
+                yield BrokenRule(file, str(error))
+
+
+def _root(fmu: UnpackedFmu, file: str) -> Element:
+    return parse_xml(read_whole(fmu.folder / file), f"{fmu.where}/{file}")
+
+
+def _by_schema(root: Any, file: str, schema: str) -> Iterator[BrokenRule]:
+    """What breaks a schema in a file, of whose long lists only the first elements remain."""
     xsd: Any = etree.XMLSchema(file=str(Path(fmpy.__file__).parent / "schema" / schema))
     for element in root:
         if (n := len(element)) > _MOST_CHILDREN:

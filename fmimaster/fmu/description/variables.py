@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from fmimaster.errors import DescriptionError
 from fmimaster.fmu.description.clock_attributes import read_clock
@@ -43,10 +43,25 @@ _INITIAL: Mapping[tuple[Causality, Variability], Initial | None] = {
 Source: FMI 3.0, 2.4.7.5.
 """
 
+_OF_ONE = ("name", "valueReference", "description", "start")
+"""Attributes in which variables differ that have all else in common."""
+
+
+class _Common(NamedTuple):
+    """What all variables with the same attributes have in common."""
+
+    facts: dict[str, Any]
+    """Fields of Variable."""
+    example: Variable
+
 
 @dataclass(frozen=True)
 class VariableReader:
-    """Makes a Variable of an entry."""
+    """Makes a Variable of an entry.
+
+    What follows from attributes is read once for all variables that have the same ones: of many thousands most differ in
+    name, value reference, description and start value only.
+    """
 
     dialect: Dialect
     references: References
@@ -55,6 +70,7 @@ class VariableReader:
     readable: Container[tuple[DataType, int]] | None
     """What can be read in Initialization Mode; None for everything."""
     findings: Findings
+    _known: dict[tuple[Any, ...], _Common] = field(default_factory=dict, init=False, repr=False)
 
     def read(self, entry: Entry) -> Variable:
         """One variable, without its aliases.
@@ -64,6 +80,34 @@ class VariableReader:
         FileError, ModelError
             If it has an attribute without which it cannot be used right.
         """
+        common = self._common(entry)
+        return Variable(
+            name=entry.name,
+            value_reference=entry.reference,
+            start=self._start(common.example, entry),
+            get_in_initialization=self.readable is None
+            or (entry.type, entry.reference) in self.readable,
+            description=entry.element.get("description") or "",
+            **common.facts,
+        )
+
+    def _common(self, entry: Entry) -> _Common:
+        """What follows from its attributes. Where something is noted, each variable is, and where it has more than them."""
+        if len(entry.typed):
+            return self._read_common(entry)
+        attributes = entry.element.items()
+        if entry.typed is not entry.element:
+            attributes += entry.typed.items()
+        key = (entry.type, *[item for item in attributes if item[0] not in _OF_ONE])
+        common = self._known.get(key)
+        if common is None:
+            count = self.findings.count
+            common = self._read_common(entry)
+            if count == self.findings.count:
+                self._known[key] = common
+        return common
+
+    def _read_common(self, entry: Entry) -> _Common:
         element, kind = entry.element, entry.type
         declared = self._declared(entry)
         causality = self.findings.one_of(element, "causality", Causality) or Causality.LOCAL
@@ -71,29 +115,24 @@ class VariableReader:
         variability = variability or self.dialect.default_variability(kind, causality)
         dimensions, shape = self._dimensions(entry)
         previous = self.references.noted(element, "previous", element)
-        variable = Variable(
-            name=entry.name,
-            value_reference=entry.reference,
-            type=kind,
-            causality=causality,
-            variability=variability,
-            initial=self._initial(element, causality, variability),
-            dimensions=dimensions,
-            shape=shape,
-            enumeration=declared.items if declared else None,
-            clocks=self._clocks(element),
-            clock=read_clock(element, self.findings) if kind is DataType.CLOCK else None,
-            previous=previous.name if previous else None,
-            intermediate_update=self.findings.truth(element, "intermediateUpdate"),
-            can_be_set_repeatedly=self.findings.truth(
+        facts = {
+            "type": kind,
+            "causality": causality,
+            "variability": variability,
+            "initial": self._initial(element, causality, variability),
+            "dimensions": dimensions,
+            "shape": shape,
+            "enumeration": declared.items if declared else None,
+            "clocks": self._clocks(element),
+            "clock": read_clock(element, self.findings) if kind is DataType.CLOCK else None,
+            "previous": previous.name if previous else None,
+            "intermediate_update": self.findings.truth(element, "intermediateUpdate"),
+            "can_be_set_repeatedly": self.findings.truth(
                 element, "canHandleMultipleSetPerTimeInstant", otherwise=True
             ),
-            get_in_initialization=self.readable is None or (kind, entry.reference) in self.readable,
-            description=element.get("description") or "",
             **(self._of_a_float(entry, declared) if kind.is_float else {}),
-        )
-        start = self._start(variable, entry)
-        return variable if start is None else replace(variable, start=start)
+        }
+        return _Common(facts, Variable(name=entry.name, value_reference=entry.reference, **facts))
 
     def _declared(self, entry: Entry) -> TypeDefinition | None:
         name = entry.typed.get("declaredType")
@@ -184,8 +223,10 @@ class VariableReader:
 
     def _start(self, variable: Variable, entry: Entry) -> tuple[str, ...] | None:
         """The start value as text, if it is one of the type; what is none is noted."""
-        texts = [e.get("value") or "" for e in children(entry.typed, "Start")]
         text = entry.typed.get("start")
+        if text is None and not len(entry.typed):
+            return None
+        texts = [e.get("value") or "" for e in children(entry.typed, "Start")]
         if text is not None:
             is_array = variable.dimensions and variable.type is not DataType.STRING
             texts = text.split() if is_array else [text]
@@ -238,7 +279,8 @@ def readable_in_initialization(
     """Types and value references of outputs, continuous states and their derivatives; an alias is the same variable."""
     found = set()
     for entry in entries:
-        state = references.find(entry.typed.get("derivative") or "")
+        derivative = entry.typed.get("derivative")
+        state = None if derivative is None else references.find(derivative)
         if state is not None:
             found.add((state.type, state.reference))
         if state is not None or entry.element.get("causality") == Causality.OUTPUT.value:
@@ -261,7 +303,7 @@ def with_aliases(
     aliases: list[tuple[Variable, Element]] = []
     names: dict[str, set[str]] = {}
     for variable, entry in zip(variables, entries, strict=True):
-        for element in children(entry.typed, "Alias"):
+        for element in children(entry.typed, "Alias") if len(entry.typed) else ():
             name = element.get("name") or ""
             description = element.get("description") or variable.description
             # for an alias as well, it would be asked for one variable twice
