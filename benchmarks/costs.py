@@ -44,10 +44,9 @@ class Cost:
 class Asked(FixedStep):
     """The same steps, but the rule does not say that they lie on a grid: it is asked at every step."""
 
-    def grid(self, memory: Grid) -> Grid | None:
-        """None: no stretch of the grid is left to the kernel."""
+    def ahead(self, memory: Grid) -> None:
+        """None: they are asked for one by one."""
         del memory
-        return None
 
 
 @dataclass(frozen=True, slots=True)

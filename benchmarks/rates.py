@@ -67,8 +67,7 @@ def _taken(loader: Loader, prepared: Prepared, is_whole: bool) -> Callable[[], f
     )
     executor.run(programs.initialize, 0.0, 0.0)
     rule = prepared.schedule.rule
-    grid = rule.grid(rule.begin(prepared.schedule.base, 0))
-    assert grid is not None
+    grid = rule.begin(prepared.schedule.base, 0)
     at = 0
 
     def taken() -> float:

@@ -6,11 +6,14 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isinf, ulp
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.causes import GRID, Cause
 from fmimaster.control.instant import Instant, TimeBase
+from fmimaster.control.points_ahead import PointsAhead
 
 EXACT = 2**53
 """Integers below it are doubles."""
@@ -43,7 +46,7 @@ def nearest(time: Fraction, start: Fraction, step: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(PointsAhead):
     """The grid of a fixed step in one run, or of several fixed steps that begin together.
 
     Its points come from integers, so no error adds up; the step size passed to FMUs is the difference of two points,
@@ -63,12 +66,17 @@ class Grid:
     step: int
     offsets: tuple[int, ...] = (0,)
 
+    cause: ClassVar[Cause] = GRID
+
     def after(self, now: Instant) -> Instant:
         """The first grid point after an instant, but not one that a found time cannot be told from."""
+        ticks = now[1]
+        if isinstance(ticks, int) and len(self.offsets) == 1:  # so it is at most steps
+            return self.base.instant(ticks + self.step - (ticks - self.start) % self.step)
         return self.point(self._index_after(now))
 
     def seconds_between(self, first: Instant, last: Instant, most: int) -> NDArray[np.float64]:
-        """Grid points after ``first`` and before ``last`` in s, at most so many, up to two with the same double.
+        """Grid points after ``first`` and before ``last`` in s; see :class:`PointsAhead`.
 
         A grid point is not before a time that was found, if it cannot be told from it.
         """

@@ -111,7 +111,7 @@ class MultiRate(StepRule[Grid]):
         """The first point after an instant."""
         return Goal(memory.after(now), GRID)
 
-    def grid(self, memory: Grid) -> Grid:
+    def ahead(self, memory: Grid) -> Grid:
         """The points of all grids together."""
         return memory
 

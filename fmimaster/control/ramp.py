@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from fmimaster.causes import RAMP, STEP_SIZE
 from fmimaster.control.estimators.estimator import Measured
+from fmimaster.control.even_steps import EvenSteps
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.step_rule import StepRule
 from fmimaster.errors import OptionError
@@ -75,6 +76,14 @@ class Ramp(StepRule[Ramped]):
         if previous and self.growth * length >= size and self.growth * previous >= size:
             return memory, None
         return Ramped(base, step, size, length), None
+
+    def ahead(self, memory: Ramped) -> EvenSteps | None:
+        """Steps of the full size, once there are no others before an event."""
+        base, step, size, previous = memory
+        if not previous or self.growth * previous < size:
+            return None
+        # a length that rounding has made shorter than this could call for a shorter next step
+        return EvenSteps(base, step, least=(size / self.growth + size) / 2)
 
     def restart(self, memory: Ramped) -> Ramped:
         """Short steps again."""

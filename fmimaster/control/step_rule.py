@@ -11,7 +11,8 @@ from typing import ClassVar, Generic, TypeVar
 from fmimaster.causes import GRID, Cause, Kind
 from fmimaster.control.estimators.estimator import Estimator, Measured
 from fmimaster.control.grid import Grid
-from fmimaster.control.instant import Goal, Instant, TimeBase, exact
+from fmimaster.control.instant import Goal, Instant, TimeBase, exact, goal_at
+from fmimaster.control.points_ahead import PointsAhead
 from fmimaster.control.rates import RatePattern
 from fmimaster.control.step_context import StepContext
 from fmimaster.errors import OptionError
@@ -53,6 +54,9 @@ class RuleTwin(ABC, Generic[Memory]):
 @dataclass(frozen=True, slots=True)
 class StepRule(ABC, Generic[Memory]):
     """Base of all step-size rules. A rule is pure: what it remembers is a value in the state of the run.
+
+    What it answers must depend on the arguments alone. If it neither rejects steps nor has estimators, it is asked for some
+    steps ahead, before the FMUs do the first of them.
 
     Parameters
     ----------
@@ -197,10 +201,11 @@ class StepRule(ABC, Generic[Memory]):
         del memory, plan, store
         return None
 
-    def grid(self, memory: Memory) -> Grid | None:
-        """The grid on which all proposals lie, if they do: then many steps can be done in one call of the executor.
+    def ahead(self, memory: Memory) -> PointsAhead | None:
+        """The points that it proposes from here on, if they follow a formula; None if there is none.
 
-        Called once, at the start of a run: a grid does not change.
+        Then many steps can be done in one call of the executor. As long as steps end there, ``decide`` must leave the
+        memory as it is.
         """
         del memory
         return None
@@ -224,8 +229,8 @@ class FixedStep(StepRule[Grid]):
 
     def propose(self, now: Instant, memory: Grid) -> Goal:
         """The first grid point after an instant."""
-        return Goal(memory.after(now), GRID)
+        return goal_at(memory.after(now), GRID)
 
-    def grid(self, memory: Grid) -> Grid:
+    def ahead(self, memory: Grid) -> Grid:
         """The grid."""
         return memory

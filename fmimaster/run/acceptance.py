@@ -46,7 +46,7 @@ class Acceptance:
         self._changes = changes
         self._events = events
         self._rejects = rule.rejects
-        self._decides_after = rule.grid(loop.state.memory) is None and not rule.rejects
+        self._decides_after = not rule.rejects
         self.reader = ErrorReader(loop.plan, loop.executor.store, rule)
         self.errors = self.reader.read_finite
         """The errors of a step that is accepted, by the time in s of its end."""

@@ -34,6 +34,7 @@ class Changes:
         ]
         self._lent: dict[DataType, NDArray[Any]] = {}
         """The old values of the inputs, type by type, as twins read them."""
+        self._lent_from: list[list[Any]] | None = None
 
     def note(self) -> None:
         """From now on changes count from the present values."""
@@ -85,6 +86,9 @@ class Changes:
 
     def lend(self) -> None:
         """The twins count changes from the values from which this does."""
+        if self._lent_from is self._state.discrete_inputs:
+            return
+        self._lent_from = self._state.discrete_inputs
         for kind, lent in self._lent.items():
             old = zip(self.inputs, self._state.discrete_inputs, strict=True)
             lent[:] = [x for (k, _, _), before in old if k is kind for x in before]

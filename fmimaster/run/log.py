@@ -45,6 +45,11 @@ class Stretch:
         times[0] = begin
         return cls(times, np.zeros(steps, np.int64), causes)
 
+    @property
+    def steps(self) -> int:
+        """How many there are."""
+        return len(self.times) - 1
+
     def done(self, reached: float) -> int:
         """How many steps are done, if the executor works on an interval with this start in s."""
         return int(np.searchsorted(self.times, reached))
@@ -112,6 +117,10 @@ class StepLog:
             for k, code in enumerate(codes.tolist()):
                 self.add(ends[k], ends[k + 1], causes[code])
             return
+        if self._all_alike(times, codes, causes):
+            self.end = times.item(-1)
+            self.count += len(codes)
+            return
         # the present entry stands before the steps, as if it were one
         present = causes.index(self.cause) if self.count and self.cause in causes else -1
         causes = (*causes, self.cause)
@@ -130,6 +139,15 @@ class StepLog:
         *ended, (self.begin, self.end, self.cause, count) = entries
         self.ended += ended if self.count else ended[1:]
         self.size, self.count = sizes.item(firsts[-1]), count
+
+    def _all_alike(
+        self, times: NDArray[np.float64], codes: NDArray[np.int64], causes: Sequence[Cause]
+    ) -> bool:
+        """Whether these steps belong to the present entry: so it is with most rules, for most steps."""
+        if not self.count or causes[codes.item(0)] != self.cause or (codes != codes[0]).any():
+            return False
+        sizes = np.diff(times)
+        return bool((np.abs(sizes - self.size) <= SAME_SIZE * sizes).all())
 
     def copy(self) -> StepLog:
         """Another one that is as this one is now."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fmimaster.causes import GRID
-from fmimaster.control.grid import Grid, rounding
+from fmimaster.control.grid import rounding
+from fmimaster.control.indicators import NONE
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
@@ -20,6 +18,7 @@ from fmimaster.run.executor import ControlledSteps
 from fmimaster.run.goal import Goals
 from fmimaster.run.log import Stretch
 from fmimaster.run.loop import Loop
+from fmimaster.run.outlook import Lookout, Outlook
 
 OFTEN = 16
 """After so many single steps the loop yields: far fewer than a block of rows has room for."""
@@ -28,9 +27,9 @@ OFTEN = 16
 class Stepper:
     """Brings all instances of a plan from instant to instant.
 
-    A step ends at the earliest instant that any source requires, with a cause. A part of the grid without events is
-    left to the executor, which returns with an attempt that is not yet committed. Events happen after a step was
-    accepted, so that nothing of an event is ever undone.
+    A step ends at the earliest instant that any source requires, with a cause. Steps that are known ahead are left to the
+    executor, which returns with an attempt that is not yet committed where something may have happened. Events happen
+    after a step was accepted, so that nothing of an event is ever undone.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -50,27 +49,25 @@ class Stepper:
         self._only = programs.variants[0] if choose is None and programs.restart is None else None
         """The variant of all steps, if there is but one."""
         self._attempts = tuple(v.attempt for v in programs.variants[:1])
-        """The attempts on the grid, again and again."""
+        """The attempts of steps that follow each other, again and again."""
         if programs.pattern is not None:
             self._only = None
             loop.state.step_log.any_size = True
             self._attempts = tuple(programs.variants[k].attempt for k in programs.pattern.intervals)
-        self._grid: Grid | None = None
-        """The grid of which parts can be left to the executor, without calls in between."""
-        if loop.clock is None and choose is None and not (programs.undoes or changes.inputs):
-            self._grid = rule.grid(loop.state.memory)
         self._size = float(rule.exact_size)
-        # whether nothing but the rule, the stop time and imposed points can limit a step
-        is_alone = (
-            self._grid is None
-            and self._only is not None
-            and not (self._may_have_events or changes.inputs)
-        )
+        self._lookout = Lookout(loop)
+        self._changes = changes
+        self._watches = loop.executor.watches(changes.twins()) if changes.inputs else None
+        # whether it is known, or the executor sees, where something else than the rule may end a step
+        is_seen = choose is None and loop.clock is None
+        sees_changes = not changes.inputs or self._watches is not None
+        self._can_look_ahead = is_seen and sees_changes and not rule.rejects
+        can_ask = is_seen and not changes.inputs
+        self._must_ask = can_ask and not programs.undoes and len(rule.estimators) > 0
+        """Whether a rule decides on each step, of which none can be undone."""
         store, memory = loop.executor.store, loop.state.memory
-        self._twin = rule.twin(memory, loop.plan, store) if is_alone else None
+        self._twin = rule.twin(memory, loop.plan, store) if can_ask else None
         self._controlled_steps = loop.executor.controlled(self._twin) if self._twin else None
-        self._is_alone = is_alone and not programs.undoes
-        """Whether that is so, and no step can be undone."""
 
     def begin(self) -> bool:
         """Look at what belongs to the start, after all instances were initialized; whether an FMU ends the run there."""
@@ -93,6 +90,7 @@ class Stepper:
         while s.time < end:
             goal = self._goals.find(until)
             outcome: Outcome | None = None
+            steps = s.steps
             if goal.end.seconds > s.time.seconds:  # FMI: a step has a positive length
                 variant = self._only or self._variant(goal)
                 goal, outcome = self._attempt(goal, until, variant)
@@ -109,7 +107,7 @@ class Stepper:
                 requests = () if outcome is None else outcome.event_requests
                 there_was_one, ends = self.events.happen(goal.fire, requests)
                 happened |= there_was_one
-            unseen += OFTEN if self._is_alone or self._controlled_steps else 1
+            unseen += 1 if s.steps <= steps + 1 else OFTEN
             if happened or unseen >= OFTEN or s.asked or s.time >= end:
                 unseen = 0
                 yield
@@ -135,27 +133,31 @@ class Stepper:
 
     def _number(self, goal: Goal, pattern: Pattern) -> int:
         """Number of the variant of a step on a grid whose intervals repeat."""
-        if self._grid is None or goal.cause is not GRID:
+        if goal.cause is not GRID:
             return pattern.last
-        return pattern.intervals[self._grid.interval_to(goal.end)]
+        return pattern.intervals[self._interval_to(goal.end)]
+
+    def _interval_to(self, point: Instant) -> int:
+        """Which of the intervals that repeat ends at a point."""
+        points = self._rule.ahead(self.state.memory)
+        return 0 if points is None else points.interval_to(point)
 
     def _attempt(self, goal: Goal, until: Instant, variant: Variant) -> tuple[Goal, Outcome | None]:
-        """Try one step, or as many as possible on the grid without events.
+        """Try one step, or as many as possible of those that are known to follow it.
 
         Returns the goal of the last one and its outcome, which is not yet committed; None for the outcome if it is.
         """
         s, program = self.state, variant.attempt
-        begin, grid = s.time.seconds, self._grid
-        if grid is not None and goal.cause is GRID and variant is not self._programs.restart:
-            last = min(until, s.timeline.after(s.time), Instant(s.next_event))
-            between = grid.seconds_between(goal.end, last, self._executor.rows.capacity)
-            if len(between):
-                return self._stretch(goal, grid, between)
-        if s.retry is None and self._controlled_steps is not None:
-            return self._controlled(self._controlled_steps, until, program)
-        if self._is_alone and s.retry is None and not s.timeline.points:
-            return self._steps_of_rule(goal, until, program)
+        # the first step after an event is done alone, where it is done in another way or makes outputs known again
+        if s.retry is None and not s.outdated and variant is not self._programs.restart:
+            if self._controlled_steps is not None:
+                return self._controlled(self._controlled_steps, until, program)
+            if self._can_look_ahead and (outlook := self._lookout.steps_to(goal, until)):
+                return self._stretch(outlook)
+            if self._must_ask:
+                return self._steps_of_rule(goal, until, program)
         s.attempts += 1
+        begin = s.time.seconds
         if self._programs.undoes:
             return goal, self._executor.run(program, begin, goal.end.seconds)
         return goal, self._executor.step(program, self._programs.commit, begin, goal.end.seconds)
@@ -168,17 +170,17 @@ class Stepper:
         The last one is committed too, and not yet noted. Each of the others is noted as :meth:`Acceptance.committed` does,
         and its goal found as by :meth:`Goals.find`, but without questions whose answer is known: half of the time.
         """
-        s, commit, of_rule = self.state, self._programs.commit, self._goals.of_rule
+        s, commit = self.state, self._programs.commit
         decide, propose = self._rule.decide, self._rule.propose
-        nearly = until.seconds - self._size
+        nearly = self._lookout.limit(until).seconds - self._size
         step, add, errors = self._executor.step, s.step_log.add, self._acceptance.errors
-        now, memory, previous, last = s.time, s.memory, s.previous, until.seconds
+        now, memory, previous = s.time, s.memory, s.previous
         noted = 0
         try:
             while True:
                 begin, end = now.seconds, goal.end.seconds
                 outcome = step(program, commit, begin, end)
-                if outcome is not None or noted == OFTEN - 1 or end == last or s.asked:
+                if outcome is not None or noted == OFTEN - 1 or end > nearly or s.asked:
                     return goal, outcome
                 previous = end - begin
                 add(begin, end, goal.cause)
@@ -187,7 +189,8 @@ class Stepper:
                 noted += 1
                 goal = propose(now, memory)
                 if goal.end.seconds > nearly:
-                    goal = of_rule(now, memory, until)
+                    s.time, s.memory = now, memory
+                    goal = self._goals.find(until)
         finally:
             s.time, s.memory, s.previous = now, memory, previous
             s.steps += noted
@@ -203,42 +206,46 @@ class Stepper:
         s.stretch = stretch = Stretch.empty(
             s.time.seconds, self._executor.rows.capacity, twin.causes
         )
-        last = min(until, s.timeline.after(s.time)).seconds
+        last = self._lookout.limit(until).seconds
         try:
             done, outcome = steps(program, self._programs.commit, stretch, last)
         finally:
             s.memory = twin.take()
         s.stretch = None
-        s.steps += done
         s.attempts += done + 1
         if done:
-            begin, end = stretch.times[done - 1 : done + 1].tolist()
-            s.time, s.previous = Instant(end), end - begin
-            s.step_log.add_stretch(stretch, done)
-            s.index = 0
+            self._note(stretch, done, Instant(float(stretch.times[done])))
         if outcome is not None:
             return self._rule.propose(s.time, s.memory), outcome
         goal = self._goals.find(until)
         return goal, self._executor.run(program, s.time.seconds, goal.end.seconds)
 
-    def _stretch(
-        self, goal: Goal, grid: Grid, between: NDArray[np.float64]
-    ) -> tuple[Goal, Outcome]:
-        """Try the step to the goal and those to the points after it, until something happens."""
-        s = self.state
-        begin, first = s.time.seconds, goal.end
-        times = np.concatenate([[begin, first.seconds], between])
-        s.stretch = stretch = Stretch(times)
-        k = grid.interval_to(first)
-        attempts = self._attempts[k:] + self._attempts[:k]
-        done, outcome = self._executor.repeat(attempts, self._programs.commit, times)
+    def _stretch(self, outlook: Outlook) -> tuple[Goal, Outcome]:
+        """Try the next steps, until something happens."""
+        s, stretch = self.state, outlook.stretch
+        attempts = self._attempts
+        if len(attempts) > 1:
+            k = self._interval_to(outlook.goal(0).end)
+            attempts = attempts[k:] + attempts[:k]
+        self._changes.lend()
+        s.stretch = stretch
+        done, outcome = self._executor.repeat(
+            attempts, self._programs.commit, stretch.times, self._watches
+        )
         s.stretch = None
-        s.steps += done
+        s.memory = outlook.memory(done)
         s.attempts += done + 1
+        self._lookout.note(outlook, done)
         if done:
-            s.time = first if done == 1 else grid.point_after(first, done - 2)
-            goal = Goal(grid.point_after(first, done - 1), GRID)
-            s.step_log.add_stretch(stretch, done)
-            s.previous = s.time.seconds - float(times[done - 1])
-            s.index = 0
-        return goal, outcome
+            self._note(stretch, done, outlook.goal(done - 1).end)
+        return outlook.goal(done), outcome
+
+    def _note(self, stretch: Stretch, done: int, end: Instant) -> None:
+        """Note the first steps of a stretch, as :meth:`Acceptance.committed` notes each."""
+        s = self.state
+        s.step_log.add_stretch(stretch, done)
+        s.steps += done
+        s.previous = end.seconds - float(stretch.times[done - 1])
+        s.time, s.index = end, 0
+        s.fired, s.unseen = NONE, frozenset()
+        self.indicators.renew()

@@ -69,9 +69,10 @@ class Executor:
         return None
 
     def repeat(
-        self, attempts: Sequence[Program], commit: Program, times: Sequence[float]
+        self, attempts: Sequence[Program], commit: Program, times: Sequence[float], watches: None
     ) -> tuple[int, Outcome]:
         (attempt,) = attempts
+        assert watches is None
         for k in range(len(times) - 1):
             outcome = self.run(attempt, times[k], times[k + 1])
             quiet = not (outcome.stopped or outcome.terminate)

@@ -1,0 +1,41 @@
+"""Communication points that are known ahead: many steps to them can be done in one call of the executor."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.causes import Cause
+from fmimaster.control.instant import Instant
+
+
+class PointsAhead(ABC):
+    """The points that a step-size rule proposes, one after the other, as long as no step ends elsewhere.
+
+    Attributes
+    ----------
+    cause : Cause
+        Why steps end there.
+    """
+
+    __slots__ = ()
+    cause: ClassVar[Cause]
+
+    @abstractmethod
+    def seconds_between(self, first: Instant, last: Instant, most: int) -> NDArray[np.float64]:
+        """Points after ``first`` and before ``last`` in s, at most so many, up to two with the same double.
+
+        None of them is so near to ``last`` that the step between them would be a sliver.
+        """
+
+    @abstractmethod
+    def point_after(self, first: Instant, n: int) -> Instant:
+        """The n-th point after an instant, counted from 0."""
+
+    def interval_to(self, point: Instant) -> int:
+        """Which of the intervals that repeat ends at a point, counted from 0."""
+        del point
+        return 0

@@ -1,0 +1,118 @@
+"""Which steps come if nothing happens: they are left to the executor in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.causes import GRID, Cause
+from fmimaster.control.instant import Goal, Instant
+from fmimaster.control.points_ahead import PointsAhead
+from fmimaster.run.log import Stretch
+from fmimaster.run.loop import Loop
+
+FEWEST_ASKED, MOST_ASKED = 4, 256
+"""Steps for which a rule is asked ahead: few where something has just happened, since what it is asked behind the next
+event is asked in vain; then more each time, until calls in between cost nothing beside the questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The next steps.
+
+    Attributes
+    ----------
+    stretch : Stretch
+        Their ends and causes; at least two steps.
+    goal : function
+        The goal of a step, by its number.
+    memory : function
+        What the rule remembers after so many steps.
+    """
+
+    stretch: Stretch
+    goal: Callable[[int], Goal]
+    memory: Callable[[int], Any]
+
+
+class Lookout:
+    """Looks ahead. It must not be asked where something else than the rule, or the calendar, can end a step."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._rule = loop.rule
+        self._rows = loop.executor.rows
+        self._state = loop.state
+        self._size = float(loop.rule.exact_size)
+        self._asks = not loop.rule.estimators and loop.clock is None
+        self._most_asked = FEWEST_ASKED
+
+    def limit(self, until: Instant) -> Instant:
+        """The earliest instant at which a step certainly ends."""
+        s = self._state
+        last = min(until, s.timeline.after(s.time)) if s.timeline.points else until
+        return min(last, Instant(s.next_event))
+
+    def steps_to(self, goal: Goal, until: Instant) -> Outlook | None:
+        """The step to the goal and those after it, as far as they are known; None if it is the only one."""
+        points = self._rule.ahead(self._state.memory)
+        if points is not None:
+            return self._on(points, until) if goal.cause is points.cause else None
+        return self._by_asking(goal, until) if self._asks else None
+
+    def note(self, outlook: Outlook, done: int) -> None:
+        """How many of these steps were done before something happened, if it was not the last one at which it did."""
+        if done + 1 < outlook.stretch.steps:
+            self._most_asked = max(done, FEWEST_ASKED)
+
+    def _on(self, points: PointsAhead, until: Instant) -> Outlook | None:
+        """By a formula."""
+        s = self._state
+        now, memory, cause = s.time, s.memory, points.cause
+        ends = points.seconds_between(now, self.limit(until), self._rows.capacity + 1)
+        if len(ends) < 2:
+            return None
+        times = np.concatenate([[now.seconds], ends])
+        codes = None if cause is GRID else np.zeros(len(ends), np.int64)
+        return Outlook(
+            Stretch(times, codes, (cause,)),
+            lambda k: Goal(points.point_after(now, k), cause),
+            lambda _: memory,
+        )
+
+    def _by_asking(self, goal: Goal, until: Instant) -> Outlook | None:
+        """The answers of the rule for as many steps as there is room for rows, but not too many."""
+        s, decide, propose = self._state, self._rule.decide, self._rule.propose
+        nearly = self.limit(until).seconds - self._size
+        most = min(self._most_asked, self._rows.room)
+        self._most_asked = min(2 * self._most_asked, MOST_ASKED)
+        now, memory, begin = s.time, s.memory, s.time.seconds
+        goals, memories, times = list[Goal](), [memory], [begin]
+        with suppress(Exception):  # it fails again when the steps before are done
+            for _ in range(most):
+                end = goal.end.seconds
+                if not begin < end <= nearly:
+                    break
+                goals.append(goal)
+                times.append(end)
+                memory, _ = decide(memory, now, end - begin, ())
+                memories.append(memory)
+                now, begin = goal.end, end
+                goal = propose(now, memory)
+        if len(goals) < 2:
+            return None
+        codes, causes = _numbered([goal.cause for goal in goals])
+        stretch = Stretch(np.array(times), codes, causes)
+        return Outlook(stretch, goals.__getitem__, memories.__getitem__)
+
+
+def _numbered(causes: list[Cause]) -> tuple[NDArray[np.int64], list[Cause]]:
+    """The number of each cause, and the different ones by their numbers."""
+    if causes.count(causes[0]) == len(causes):
+        return np.zeros(len(causes), np.int64), causes[:1]
+    different = list(dict.fromkeys(causes))
+    return np.array([different.index(cause) for cause in causes]), different
