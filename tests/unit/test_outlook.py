@@ -133,7 +133,7 @@ class Run:
         )
 
 
-FEW = 25
+FEW = 30
 """Steps that are tried alone, beside each event and before the stop time, of at least 80."""
 
 CONTINUOUS, DISCRETE_TOO = ["a.y -> b.u"], ["a.y -> b.u", "a.n -> b.n", "a.r -> b.r"]
