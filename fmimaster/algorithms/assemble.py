@@ -15,7 +15,7 @@ from fmimaster.algorithms.richardson import Comparison, doubled
 from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.solved import with_loops
 from fmimaster.errors import OptionError, ProgramError
-from fmimaster.plan.plan import Plan
+from fmimaster.plan.plan import Instances, Plan
 from fmimaster.plan.policy import Policy, stops_at_events
 from fmimaster.plan.step_groups import Loops
 from fmimaster.program.check import check
@@ -284,7 +284,7 @@ def _plan_of_variant(plan: Plan, k: int) -> Plan:
                 "because its manifest names no policy by which it ignores them. Use Sequential, and name the first one "
                 "(--algorithm sequential)."
             )
-    instances = tuple(
+    instances = Instances(
         replace(i, may_return_early=i.may_return_early and i.policy(k) is not Policy.IGNORE)
         for i in plan.instances
     )

@@ -53,8 +53,9 @@ class LateOutputs:
                 found.add((link.source, link.output.name))
                 inputs.add((link.target, link.input.name))
                 found.update(islice(_derivatives(plan, link.source, link.output.name), taken))
-        around = (set(loop.variables) for loop in plan.step_loops)
-        variables = (found | inputs).union(*(loop for loop in around if loop & found))
+        loop_of = plan.step_visits.loop_of
+        loops = {id(loop): loop for node in found if (loop := loop_of.get(node))}
+        variables = (found | inputs).union(*(loop.variables for loop in loops.values()))
         return cls(
             plan,
             _by_name(plan, found),

@@ -165,7 +165,7 @@ def correct(instance: int, plan: Plan, p: Emitter) -> None:
     stops itself may have failed its step, and is corrected only then.
     """
     p.held.add(instance)
-    if any(planned.may_return_early for planned in plan.instances):
+    if plan.instances.any_may_return_early:
         p.means.add(instance)
     if not plan.instances[instance].may_return_early:
         p.correct([instance])

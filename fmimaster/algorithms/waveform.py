@@ -178,7 +178,7 @@ class Waveform(Algorithm):
     def _refuse_held(self, plan: Plan, p: Emitter) -> None:
         """Raise if an instance stops at events by inputs that are held: those of an event may lead to no event in the next
         sweep, and those of the whole step to the same one again; what is found so is wrong by a part of the step."""
-        if not any(instance.may_return_early for instance in plan.instances):
+        if not plan.instances.any_may_return_early:
             return
         held = [i for i in sorted(p.held_inputs()) if plan.instances[i].may_return_early]
         if not held:

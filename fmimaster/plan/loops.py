@@ -7,7 +7,9 @@ outputs that were cut. A loop is solved if they come out as they were assumed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from fmimaster.plan.graph import Node
 
@@ -63,3 +65,17 @@ class Visit:
     held: tuple[Node, ...] = ()
     """Outputs that are cut and read by this visit in passing, while others still need the values that were assumed for
     them: they get these back right after it."""
+
+
+class Visits(tuple[Visit, ...]):
+    """The order in which values are exchanged. Plans for parts of a system share it."""
+
+    @cached_property
+    def loops(self) -> tuple[AlgebraicLoop, ...]:
+        """The algebraic loops in it."""
+        return tuple(visit.loop for visit in self if visit.loop is not None)
+
+    @cached_property
+    def loop_of(self) -> Mapping[Node, AlgebraicLoop]:
+        """Variable → the loop in which it is; without those that are in none."""
+        return {node: loop for loop in self.loops for node in loop.variables}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
 from fmimaster.errors import DescriptionError
 from fmimaster.plan.clocks import (
@@ -19,9 +18,9 @@ from fmimaster.plan.graph import dependency_graph
 from fmimaster.plan.layout import Group, Layout, Route, Signal, make_layout
 from fmimaster.plan.link_notes import connected_parameters, other_programs, unread_outputs
 from fmimaster.plan.links import Links
-from fmimaster.plan.loops import Visit
+from fmimaster.plan.loops import Visit, Visits
 from fmimaster.plan.members import group_members, initial_sources
-from fmimaster.plan.plan import InstancePlan, Plan, StepOrder
+from fmimaster.plan.plan import InstancePlan, Instances, Plan, StepOrder
 from fmimaster.plan.policy import EventUse, Policy, stops_at_events
 from fmimaster.plan.power_bonds import bond_signals, place_bonds
 from fmimaster.plan.recorded import NOTHING_RECORDED, chosen_variables, place_columns
@@ -143,11 +142,8 @@ def make_plan(
     # the others have to be brought back to an early return, unless there are none
     able = [c.model.capabilities.can_get_and_set_fmu_state for c in system.components]
     stops_alone = use.fires and (len(able) == 1 or all(able))
-    instances = tuple(
-        replace(
-            _instance(c, use, use.policies_of(i), connected, stops_alone, refreshed[i]),
-            tolerance=tolerance or own_tolerance(c.model),
-        )
+    instances = Instances(
+        _instance(c, use, use.policies_of(i), connected, stops_alone, refreshed[i], tolerance)
         for i, c in enumerate(system.components)
     )
     in_steps = [
@@ -162,8 +158,8 @@ def make_plan(
         parameter_links=Links(system.parameter_links),
         trigger_sequence=sequence,
         sequence_chosen_by=order.chosen_by,
-        visits=initial_visits,
-        step_visits=step_visits,
+        visits=Visits(initial_visits),
+        step_visits=Visits(step_visits),
         layout=layout,
         routes=_routes((*system.links, *system.parameter_links), layout),
         recorded=columns,
@@ -235,6 +231,7 @@ def _instance(
     connected: bool,
     stops_alone: bool,
     refreshed: bool,
+    tolerance: Tolerance | None,
 ) -> InstancePlan:
     model, can = component.model, component.model.capabilities
     wanted = {*policies} != {Policy.EXECUTE} or bool(use.early_return)
@@ -258,6 +255,7 @@ def _instance(
         early_return and any(stops_at_events(model, policy) for policy in policies),
         policies,
         refreshed=refreshed and event_mode,
+        tolerance=tolerance or own_tolerance(model),
     )
 
 

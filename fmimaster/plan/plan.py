@@ -11,7 +11,7 @@ from fmimaster.plan.corrections import Correction
 from fmimaster.plan.events import Event, Trigger, reached_by_events
 from fmimaster.plan.layout import Group, Layout, Route
 from fmimaster.plan.links import Links
-from fmimaster.plan.loops import AlgebraicLoop, Visit
+from fmimaster.plan.loops import AlgebraicLoop, Visits
 from fmimaster.plan.policy import Policy
 from fmimaster.plan.power_bonds import BondPlan
 from fmimaster.plan.recorded import Recorded
@@ -68,19 +68,28 @@ class StepOrder:
     """Who chose the sequence, in words."""
 
 
+class Instances(tuple[InstancePlan, ...]):
+    """The instances of a system. Plans for parts of it share them."""
+
+    @cached_property
+    def any_may_return_early(self) -> bool:
+        """Whether one of them may end a step at an event."""
+        return any(i.may_return_early for i in self)
+
+
 @dataclass(frozen=True)
 class Plan:
     """One system, ready to be computed."""
 
-    instances: tuple[InstancePlan, ...]
+    instances: Instances
     """In the order of the system description."""
     links: Links
     trigger_sequence: tuple[int, ...]
     """Indices of the instances in the order in which they are stepped; in the plan of a part of the system those of the
     part."""
-    visits: tuple[Visit, ...]
+    visits: Visits
     """Order of set-and-get in Initialization Mode; an instance may recur."""
-    step_visits: tuple[Visit, ...]
+    step_visits: Visits
     """Order of set-and-get in Event Mode, by the dependencies of Step Mode."""
     layout: Layout
     routes: Mapping[tuple[int, Group], tuple[Route, ...]]
@@ -111,12 +120,12 @@ class Plan:
     @property
     def initial_loops(self) -> tuple[AlgebraicLoop, ...]:
         """Algebraic loops in Initialization Mode."""
-        return tuple(v.loop for v in self.visits if v.loop is not None)
+        return self.visits.loops
 
     @property
     def step_loops(self) -> tuple[AlgebraicLoop, ...]:
         """Algebraic loops by the dependencies of Step Mode."""
-        return tuple(v.loop for v in self.step_visits if v.loop is not None)
+        return self.step_visits.loops
 
     def exists_in_steps(self, loop: AlgebraicLoop) -> bool:
         """Whether no input of a loop is set in Event Mode only, which leaves no loop between events."""

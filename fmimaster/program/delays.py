@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 from fmimaster.plan.layout import Group, Route
 from fmimaster.plan.plan import Plan
@@ -80,8 +81,8 @@ def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
         if isinstance(instruction, Step):
             steps.setdefault(instruction.instance, []).append((line, instruction.end))
     found = []
-    for target, group in sorted(key for key in plan.routes if key[0] in walk.uses):
-        for route in plan.routes[target, group]:
+    for target, group in product(sorted(walk.uses), Group):
+        for route in plan.routes.get((target, group), ()):
             name = route.link.input.name
             uses = [(u.end, u.takes[name]) for u in walk.uses[target] if name in u.takes]
             if uses:

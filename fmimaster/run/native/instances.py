@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
 from fmimaster.fmu.instance import Instance, KernelInterface, Signal
@@ -254,17 +255,17 @@ _VERSIONS = {
 class FmuEntry(Entry):
     """An FMU as the kernel calls it: addresses of its functions, which it shares with others from the same library."""
 
-    def __init__(self, python: PythonEntry, n_places: int, functions: Any) -> None:
+    def __init__(self, python: PythonEntry, places: NDArray[np.uintp], functions: Any) -> None:
         self._python = python
-        self._kept: list[Any] = [functions]
+        self._kept: list[Any] = [functions, places]
         self._binding = binding = python.instance.binding
         self._version = _VERSIONS[binding.interface]
         self.entry = ffi.new("fm_instance *")
         self._fmu = fmu = ffi.new("fm_fmu *")
         fmu.component = ffi.cast("void *", binding.component)
         fmu.functions = functions
-        places = fmu.places = self._lent("void *[]", max(n_places, 1))
-        binding.lend_places(lambda: [int(ffi.cast("uintptr_t", p)) for p in places if p])
+        fmu.places = ffi.cast("void **", ffi.from_buffer(places))
+        binding.lend_places(lambda: [int(p) for p in places[places.nonzero()]])
         kept_from = python.context.registers.kept_from
         fmu.kept_from = ffi.from_buffer("double[]", kept_from) + python.index
         self._kept.append(kept_from)
@@ -342,6 +343,8 @@ class FmuEntry(Entry):
 def make_entries(context: Context, instances: Sequence[Instance], n_places: int) -> list[Entry]:
     """The entries of all instances, each as it says itself how it is called."""
     functions: dict[int, Any] = {}  # per library
+    # an instance uses few of the places: memory of the others is never touched
+    places = np.zeros((len(instances), max(n_places, 1)), np.uintp)
     entries: list[Entry] = []
     for i, instance in enumerate(instances):
         python, binding = PythonEntry(context, i, instance), instance.binding
@@ -352,7 +355,7 @@ def make_entries(context: Context, instances: Sequence[Instance], n_places: int)
             functions[binding.library] = _functions_of(
                 _VERSIONS[binding.interface], binding.address
             )
-        entries.append(FmuEntry(python, n_places, functions[binding.library]))
+        entries.append(FmuEntry(python, places[i], functions[binding.library]))
     return entries
 
 
