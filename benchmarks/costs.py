@@ -16,6 +16,7 @@ from systems import ring
 
 from fmimaster import Simulation, reference_path
 from fmimaster.algorithms import Jacobi
+from fmimaster.control.estimators import Estimator, PredictorCorrector
 from fmimaster.control.grid import Grid
 from fmimaster.control.pid import PID
 from fmimaster.control.predictive import Predictive
@@ -42,11 +43,30 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Asked(FixedStep):
-    """The same steps, but the rule does not say that they lie on a grid: it is asked at every step."""
+    """The same steps, but the rule does not say that they follow a formula: it is asked for each."""
 
     def ahead(self, memory: Grid) -> None:
-        """None: they are asked for one by one."""
+        """None: there is no formula."""
         del memory
+
+    grid = ahead  # its name in older checkouts
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(FixedStep):
+    """The same steps with an error estimate that has no effect."""
+
+    @property
+    def estimators(self) -> tuple[Estimator, ...]:
+        """The differences from a polynomial through the points before."""
+        return (PredictorCorrector(),)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Measured):
+    """The same, but the rule must be asked after each step, with its error."""
+
+    ahead = grid = Asked.ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +101,22 @@ def medians(repetitions: int, *runs: Callable[[], float]) -> list[float]:
     return [statistics.median(v) for v in values]
 
 
-def controller(repetitions: int, part: int) -> Cost:
-    """A rule in Python that is asked at every step, over the loop without, per macro step."""
-    system = ring(2, 2, steps=200_000 // part)
+def asked(repetitions: int, part: int, *, by_errors: bool) -> Cost:
+    """A rule in Python that is asked for every step, over the loop without, per macro step."""
+    system = ring(2, 2, steps=200_000 // part, goal=0)
+    silent, rule = (Measured, Judged) if by_errors else (FixedStep, Asked)
     a, b = medians(
-        repetitions, lambda: whole(system), lambda: whole(system, step_size=Asked(system.step))
+        repetitions,
+        lambda: whole(system, step_size=silent(system.step)),
+        lambda: whole(system, step_size=rule(system.step)),
     )
     value = (b - a) / system.steps * 1e6
-    remark = (
-        "two coupled; CPU time; the stepper asks the rule and calls the kernel for each single step"
-    )
-    return Cost(
-        "a rule in Python asked at every step, over the loop without", "us", 3.0, value, remark
-    )
+    what, goal = "a rule in Python asked for every step, over the loop without", 1.5
+    remark = "two coupled; CPU time; the rule is asked for some steps ahead"
+    if by_errors:
+        what, goal = "a rule in Python that judges every step by its error, likewise", 3.0
+        remark = "two coupled; CPU time; one call of the kernel for each step"
+    return Cost(what, "us", goal, value, remark)
 
 
 def save_and_restore(repetitions: int, part: int, fmi: int) -> Cost:
@@ -221,7 +244,7 @@ def _status(entry: str) -> int:
 def all_costs(repetitions: int, part: int) -> list[Cost]:
     """All lines."""
     return [
-        controller(repetitions, part),
+        *(asked(repetitions, part, by_errors=by_errors) for by_errors in (False, True)),
         predicting(repetitions),
         controlled(repetitions, None, 3.0),
         controlled(repetitions, 1.0, 6.0),
