@@ -23,6 +23,7 @@ SOURCES = (
     "fmi2.c",
     "fmi3.c",
     "workers.c",
+    "tuner.c",
     "exit.c",
 )
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-pthread"]

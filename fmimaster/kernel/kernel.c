@@ -473,7 +473,7 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
         case FM_MODE: status = fm_enter(k, c); break;
         case FM_SAMPLE: sample(k); break;
         case FM_PARALLEL:
-            if (k->pool && c->least <= FM_MOST_TASKS) {
+            if (k->threaded && c->least <= FM_MOST_TASKS) {
                 status = parallel(k, c);
                 c += c->least;
             }
@@ -495,7 +495,7 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
             }
             break;
         case FM_FUSED:
-            if (!k->measuring && !(c->most && k->pool)) {
+            if (!k->measuring && !(c->most && k->threaded)) {
                 status = fused(k, c);
                 c += c->least;
             }
@@ -562,17 +562,36 @@ HOT static void accept(fm_kernel *k, const fm_instruction *commit)
     carry_out(k, commit);
 }
 
+/* A step, or all of a pattern, is done. */
+HOT static void count_step(fm_kernel *k)
+{
+    if (k->tuner && !--k->tuner->left)
+        fm_tuner_look(k);
+}
+
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
 {
+    int is_step = k->tuner && begin < end;
+    if (is_step)
+        fm_tuner_start(k->tuner);
     int stopped = execute(k, code, begin, end);
+    if (is_step) {
+        count_step(k);
+        fm_tuner_stop(k->tuner);
+    }
     return stopped;
 }
 
 int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, double begin, double end)
 {
+    if (k->tuner)
+        fm_tuner_start(k->tuner);
     int stopped = execute(k, attempt, begin, end);
     if (!stopped)
         accept(k, commit);
+    count_step(k);
+    if (k->tuner)
+        fm_tuner_stop(k->tuner);
     return stopped;
 }
 
@@ -589,10 +608,14 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
               const double *times, int n, const fm_watch *watches, int n_watches, int *done)
 {
     int stopped;
+    if (k->tuner)
+        fm_tuner_start(k->tuner);
     for (int i = 0, next = 0;; i++) {
         k->measuring = i % FM_MEASURE_EVERY == 0;
         stopped = execute(k, attempts[next], times[i], times[i + 1]);
         next = next + 1 == n_attempts ? 0 : next + 1;
+        if (next == 0)
+            count_step(k);
         *done = i;
         if (stopped || i + 2 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
             !all_quiet(k, watches, n_watches, times + i))
@@ -600,6 +623,8 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
         accept(k, commit);
     }
     k->measuring = 0;
+    if (k->tuner)
+        fm_tuner_stop(k->tuner);
     return stopped;
 }
 
@@ -611,6 +636,8 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
 {
     int stopped = FM_RAN;
     *attempted = 0;
+    if (k->tuner)
+        fm_tuner_start(k->tuner);
     for (int i = 0;; i++) {
         double begin = times[i], end = begin + controller->sizes[FM_SIZE];
         *done = i;
@@ -620,6 +647,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
         times[i + 1] = end;
         k->measuring = i % FM_MEASURE_EVERY == 0;
         stopped = execute(k, attempt, begin, end);
+        count_step(k);
         if (stopped || i + 1 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
             !fm_pid_accepts(controller, begin, end - begin)) {
             *attempted = 1;
@@ -628,5 +656,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
         accept(k, commit);
     }
     k->measuring = 0;
+    if (k->tuner)
+        fm_tuner_stop(k->tuner);
     return stopped;
 }

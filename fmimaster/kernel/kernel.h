@@ -285,6 +285,24 @@ void fm_pool_free(fm_pool *pool);
 void fm_pool_run(fm_pool *pool, fm_task task, void *context, int n);
 #define FM_MOST_TASKS 32767
 
+/* tuner.c: whether threads pay, by what steps take. Times in s. */
+typedef struct {
+    int threads;     /* whether they are used now */
+    int is_trial;    /* whether that is tried; else it is the usual way */
+    int n, left;     /* steps from one look at the clock to the next, and those to come */
+    double since, seconds; /* of these steps: begin of what is not yet counted, and what is */
+    double spent;    /* since the last change between the two ways */
+    int64_t steps;   /* as well */
+    double usual;    /* of a step; a trial that takes more has failed */
+    double lost;     /* in a trial: more than that */
+    double first, period; /* from one trial to the next: at first, and now */
+} fm_tuner;
+void fm_tuner_begin(fm_tuner *t, double first);
+void fm_tuner_decide(fm_tuner *t, double seconds); /* which n steps took: changes threads and n */
+void fm_tuner_start(fm_tuner *t); /* time that counts */
+void fm_tuner_stop(fm_tuner *t);
+void fm_tuner_look(fm_kernel *k); /* after n steps, while time counts */
+
 /* A REPEAT in progress: the start values of each pass, and the outcome of the pass before. */
 typedef struct {
     const fm_instruction *repeat;
@@ -355,6 +373,8 @@ struct fm_kernel {
 
     /* threads: null for none; a result for each instruction of the largest PARALLEL */
     fm_pool *pool;
+    int threaded; /* whether a PARALLEL uses them now */
+    fm_tuner *tuner; /* which decides that; null if it is known */
     fm_result *results;
 
     /* the execution */

@@ -55,11 +55,3 @@ def test_one_thread_calls_fmus_and_it_is_not_the_one_that_listens(
 ) -> None:
     (thread,) = threads_of(simulate, 1, 0.0)
     assert thread != threading.get_ident()
-
-
-@pytest.mark.usefixtures("steps")
-def test_threads_that_do_not_pay_are_not_started(
-    simulate: Callable[..., Results], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fmimaster.run.native.executor.WORTH_A_THREAD", 60.0)
-    assert len(threads_of(simulate, AUTOMATIC, 0.0)) == 1

@@ -31,16 +31,13 @@ from fmimaster.run.rows import RowBlock
 AUTOMATIC = 0
 """Number of threads that leaves the number to a measurement."""
 
-MEASURE_EVERY: int = lib.FM_MEASURE_EVERY
+FIRST_TRIAL = 5e-3
+"""Wall time in s after which an automatic number of threads is tried first: a hundred times what it takes to wake one."""
 
-WORTH_A_THREAD = 20e-6
-"""Mean wall time in s of a DoStep above which threads pay."""
+MEASURE_EVERY: int = lib.FM_MEASURE_EVERY
 
 RULES = {"pid": "fm_pid_data"}
 """The data of step-size rules in C, by the names of their twins."""
-
-MEASURED = 16
-"""Steps after which it is decided whether threads pay."""
 
 
 class KernelRows(RowBlock):
@@ -96,9 +93,7 @@ class NativeExecutor:
         self._code_table: Any = None
         self._pair: tuple[Program | None, Program | None, Any, Any] = None, None, None, None
         """Attempt and commit of the last single step, with what the kernel reads."""
-        self._automatic = n_threads == AUTOMATIC
-        if n_threads > 1:
-            self._start_threads(n_threads)
+        self._start_threads(n_threads)
 
     @staticmethod
     def takes(plan: Plan) -> bool:
@@ -127,7 +122,7 @@ class NativeExecutor:
         code = encoded.code
         if encoded.has_steps:
             self._attempts += 1
-            if self._automatic or self._attempts % MEASURE_EVERY == 1:
+            if self._attempts % MEASURE_EVERY == 1:
                 return self._measured_run(code, begin, end)
         stop = lib.fm_run(self.kernel, code, begin, end)
         return self._outcome(stop) if stop else Outcome(end)
@@ -137,8 +132,6 @@ class NativeExecutor:
         stop = lib.fm_run(self.kernel, code, begin, end)
         self.kernel.measuring = 0
         self._measured += 1
-        if self._automatic:
-            self._decide_on_threads()
         return self._outcome(stop)
 
     def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
@@ -153,7 +146,7 @@ class NativeExecutor:
             )
         _, _, code, then = pair
         self._attempts += 1
-        if self._automatic or self._attempts % MEASURE_EVERY == 1:
+        if self._attempts % MEASURE_EVERY == 1:
             outcome = self._measured_run(code, begin, end)
             if outcome != Outcome(end):
                 return outcome
@@ -187,15 +180,14 @@ class NativeExecutor:
         if len(times) == 2:  # a single step needs no arrays
             return 0, self.run(attempts[0], times[0], times[1])
         done = self._done
-        n = min(len(times), MEASURED + 1) if self._automatic else len(times)
-        points = np.ascontiguousarray(times[:n], dtype=np.float64)
+        points = np.ascontiguousarray(times, dtype=np.float64)
         stop = lib.fm_repeat(
             self.kernel,
             self._pattern(attempts),
             len(attempts),
             self._encode(commit).code,
             ffi.from_buffer("double[]", points),
-            n,
+            len(points),
             ffi.NULL if watches is None else watches,
             0 if watches is None else len(watches),
             done,
@@ -203,8 +195,6 @@ class NativeExecutor:
         self.kernel.asked = 0
         self._attempts += done[0] + 1
         self._measured += done[0] // MEASURE_EVERY + 1
-        if self._automatic:
-            self._decide_on_threads()
         return done[0], self._outcome(stop)
 
     def watches(self, twins: Sequence[Twin]) -> Any:
@@ -222,14 +212,13 @@ class NativeExecutor:
     ) -> tuple[int, Outcome | None]:
         """The same, of a rule that the kernel has."""
         done, attempted = self._done, self._attempted
-        most = len(stretch.times) - 1
         stop = lib.fm_control(
             self.kernel,
             self._encode(attempt).code,
             self._encode(commit).code,
             rule,
             last,
-            min(most, MEASURED) if self._automatic else most,
+            len(stretch.times) - 1,
             ffi.from_buffer("double[]", stretch.times),
             ffi.from_buffer("int64_t[]", stretch.codes),
             done,
@@ -239,8 +228,6 @@ class NativeExecutor:
         tried = done[0] + attempted[0]
         self._attempts += tried
         self._measured += -(-tried // MEASURE_EVERY)
-        if self._automatic and tried:
-            self._decide_on_threads()
         return done[0], self._outcome(stop) if attempted[0] else None
 
     def _pattern(self, attempts: Sequence[Program]) -> Any:
@@ -281,14 +268,14 @@ class NativeExecutor:
         k = self.kernel
         self._entries[i].raise_failure(name, status, k.failure_size)
 
-    def _start_threads(self, n: int) -> None:
-        n = min(n, len(self._entries))
-        if n > 1:
-            self.kernel.pool = self._lender.lent(ffi.gc(lib.fm_pool_new(n), lib.fm_pool_free))
-
-    def _decide_on_threads(self) -> None:
-        """After the first steps: threads pay if a DoStep takes long enough, and there is more than one core."""
-        self._automatic = False
-        mean = sum(self.seconds) / self._attempts / len(self._entries)
-        if mean > WORTH_A_THREAD:
-            self._start_threads(len(os.sched_getaffinity(0)))
+    def _start_threads(self, wanted: int) -> None:
+        """As many threads as can be used; whether an automatic number of them is used is decided again and again."""
+        k, is_automatic = self.kernel, wanted == AUTOMATIC
+        n = min(len(os.sched_getaffinity(0)) if is_automatic else wanted, len(self._entries))
+        if n < 2:
+            return
+        k.pool = self._lender.lent(ffi.gc(lib.fm_pool_new(n), lib.fm_pool_free))
+        k.threaded = not is_automatic
+        if is_automatic:
+            k.tuner = self._lender.lent(ffi.new("fm_tuner *"))
+            lib.fm_tuner_begin(k.tuner, FIRST_TRIAL)
