@@ -25,19 +25,25 @@ typedef struct {
 static const double ROUNDING = 1e-12, FAR = 1e-6, SLIVER = 1e-9;
 static const double OF_INPUTS = 16 * 0x1p-52;
 
-static cubic hermite(double before, double slope_before, double after, double slope_after, double h)
+/* Functions of the C library know of NAN, and cost a call. */
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline cubic hermite(double before, double slope_before, double after, double slope_after, double h)
 {
     double chord = (after - before) / h, b = (slope_after - slope_before) / h, a = (chord - slope_before) / h;
     return (cubic){before, slope_before, 3 * a - b, (b - 2 * a) / h};
 }
 
-static cubic parabola(double now, double before, double h, double older, double k)
+static inline cubic parabola(double now, double before, double h, double older, double k)
 {
     double first = (before - now) / h, second = (older - before) / k, c2 = (second - first) / (h + k);
     return (cubic){now, first - c2 * h, c2, 0.0};
 }
 
-static int stays_above(cubic p, double horizon)
+static inline int stays_above(cubic p, double horizon)
 {
     double b1 = p.c1 * horizon, b2 = p.c2 * horizon * horizon;
     return p.c0 > 0 && p.c0 + b1 / 3 > 0 && p.c0 + (2 * b1 + b2) / 3 > 0 &&
@@ -136,10 +142,10 @@ static int passes_none(const fm_clock_data *w, const fm_kernel *k, double begin,
 static void note_largest(const fm_clock_data *w, const fm_kernel *k)
 {
     const double *values = k->outputs[FM_FLOAT64];
-    double *largest = w->largest;
+    double *restrict largest = w->largest;
     for (size_t j = 0; j < k->output_sizes[FM_FLOAT64]; j++) {
         double size = fabs(values[j]);
-        largest[j] = size > largest[j] && size < INFINITY ? size : largest[j];
+        largest[j] = larger(size < INFINITY ? size : 0.0, largest[j]);
     }
 }
 
@@ -148,14 +154,14 @@ static int is_off(const fm_clock_data *w, int64_t s, const double *values, doubl
 {
     for (int64_t i = w->first[s]; i < w->first[s + 1]; i++) {
         int64_t z = w->indicators[i], dz = w->slopes[i];
-        double now = values[z], usual = w->largest[z], bound = fmax(FAR * usual, w->tolerances[i]), of_inputs = 0.0;
+        double now = values[z], usual = w->largest[z], bound = larger(FAR * usual, w->tolerances[i]), of_inputs = 0.0;
         if (now > 0.0 && w->is_own[s])
             return 1;
         if (dz >= 0) {
             double slope = fabs(values[dz]) < INFINITY ? fabs(values[dz]) : 0.0;
-            bound = fmax(fmax(ROUNDING * usual, near_zero * slope), w->tolerances[i]);
+            bound = larger(larger(ROUNDING * usual, near_zero * slope), w->tolerances[i]);
             for (int64_t j = w->first_source[i]; j < w->first_source[i + 1]; j++)
-                of_inputs = fmax(of_inputs, w->factors[j] * w->largest[w->sources[j]]);
+                of_inputs = larger(of_inputs, w->factors[j] * w->largest[w->sources[j]]);
         }
         if (now > bound && now > OF_INPUTS * of_inputs)
             return 1;
@@ -166,8 +172,12 @@ static int is_off(const fm_clock_data *w, int64_t s, const double *values, doubl
 /* Indicators.at is empty. */
 static int none_is_on(const fm_clock_data *w, const fm_kernel *k)
 {
+    double known = NAN, near_zero = 0.0;
     for (int s = 0; s < w->n; s++) {
-        double time = k->read[w->instances[s]], near_zero = fmax(SLIVER * w->step, fm_same(time, w->step));
+        double time = k->read[w->instances[s]];
+        if (time != known)
+            near_zero = larger(SLIVER * w->step, fm_same(time, w->step));
+        known = time;
         if (!w->is_inside[s] && !is_off(w, s, k->outputs[FM_FLOAT64], near_zero))
             return 0;
     }
