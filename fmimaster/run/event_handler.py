@@ -70,7 +70,7 @@ class EventHandler:
         self._indicators = loop.indicators
         self._names = loop.names
         self._changes = changes
-        self._observer = Observer(loop)
+        self.observer = Observer(loop)
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._by_themselves = frozenset(s.event for s in loop.indicators.sets if not s.is_triggered)
         """Events that FMUs let happen when they are reached from above, not whenever they are on."""
@@ -81,6 +81,14 @@ class EventHandler:
         if self._clock is not None and self._clock.fires:
             for e in range(len(self._plan.events)):
                 self._plan_of(NONE, frozenset({e}), False)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether what is looked for after a step depends on that step alone, not on an event before it."""
+        s = self._state
+        if self._clock is None:
+            return True
+        return not (s.fired or s.on or s.unseen or s.outdated) and self.observer.is_far
 
     def begin(self) -> bool:
         """Look at all that belongs to the start, and let events happen that are on.
@@ -116,7 +124,7 @@ class EventHandler:
         Whether there was an event, and whether an FMU ends the run at it.
         """
         s = self._state
-        observed = self._observer.look()
+        observed = self.observer.look()
         found = self._look(requests) - due
         is_due = s.next_event <= s.time.seconds
         jumped = self._jumped() if s.timeline.jumps else NONE

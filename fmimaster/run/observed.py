@@ -6,6 +6,7 @@ An FMU that counts its events in an output shows each of them. Of others the eve
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -72,15 +73,18 @@ class Observer:
         """Whether something is extrapolated from points before the event: LookAhead alone only compares two points."""
 
     @property
-    def is_idle(self) -> bool:
-        """Whether there is nothing to observe."""
-        return not self._watched
+    def is_far(self) -> bool:
+        """Whether the whole history is of points after the last event that was executed."""
+        executed = self._loop.state.executed
+        if executed == -inf:
+            return True
+        return not any((read <= executed).any() for _, read in self._loop.executor.store.history)
 
     def watch(self) -> Twin | None:
-        """What the kernel looks at to tell that none was executed, in steps whose history begins after the last one that
-        was; None if that cannot be told."""
+        """What the kernel looks at to tell that no event was executed, if the history is far from the last one; None if
+        that cannot be told."""
         sets = [w.set for w in self._watched]
-        if self._loop.programs.between or self._loop.indicators.history > MOST_POINTS:
+        if sets and (self._loop.programs.between or self._loop.indicators.history > MOST_POINTS):
             return None
         counters = [w.counter or (DataType.FLOAT64, -1) for w in self._watched]
         return Twin(

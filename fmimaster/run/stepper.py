@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fmimaster.causes import GRID
 from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.instant import Goal, Instant
+from fmimaster.control.watch import watch_data
+from fmimaster.program.hook import Twin
 from fmimaster.program.instructions import Program
 from fmimaster.program.outcome import Outcome
 from fmimaster.program.programs import Pattern, Variant
@@ -57,17 +59,27 @@ class Stepper:
         self._size = float(rule.exact_size)
         self._lookout = Lookout(loop)
         self._changes = changes
-        self._watches = loop.executor.watches(changes.twins()) if changes.inputs else None
+        twins = self._twins(loop)
+        self._watches = loop.executor.watches(twins) if twins else None
         # whether it is known, or the executor sees, where something else than the rule may end a step
-        is_seen = choose is None and loop.clock is None
-        sees_changes = not changes.inputs or self._watches is not None
-        self._can_look_ahead = is_seen and sees_changes and not rule.rejects
-        can_ask = is_seen and not changes.inputs
+        is_seen = twins is not None and (not twins or self._watches is not None)
+        self._can_look_ahead = choose is None and is_seen and not rule.rejects
+        can_ask = choose is None and loop.clock is None and not changes.inputs
         self._must_ask = can_ask and not programs.undoes and len(rule.estimators) > 0
         """Whether a rule decides on each step, of which none can be undone."""
         store, memory = loop.executor.store, loop.state.memory
         self._twin = rule.twin(memory, loop.plan, store) if can_ask else None
         self._controlled_steps = loop.executor.controlled(self._twin) if self._twin else None
+
+    def _twins(self, loop: Loop) -> Sequence[Twin] | None:
+        """What tells the executor where Python must look at a step; None if it must look at each."""
+        twins = [*self._changes.twins()]
+        if loop.clock is not None:
+            found = watch_data(loop.clock, loop.indicators), self.events.observer.watch()
+            if None in found:
+                return None
+            twins += [twin for twin in found if twin is not None]
+        return twins
 
     def begin(self) -> bool:
         """Look at what belongs to the start, after all instances were initialized; whether an FMU ends the run there."""
@@ -152,8 +164,10 @@ class Stepper:
         if s.retry is None and not s.outdated and variant is not self._programs.restart:
             if self._controlled_steps is not None:
                 return self._controlled(self._controlled_steps, until, program)
-            if self._can_look_ahead and (outlook := self._lookout.steps_to(goal, until)):
-                return self._stretch(outlook)
+            if self._can_look_ahead and self.events.is_quiet:
+                outlook = self._lookout.steps_to(goal, until)
+                if outlook is not None:
+                    return self._stretch(outlook)
             if self._must_ask:
                 return self._steps_of_rule(goal, until, program)
         s.attempts += 1
