@@ -106,12 +106,16 @@ class BinaryInstance(Instance):
 
     def function(self, name: str, *types: Any) -> Callable[..., int]:
         """An FMI function by its name without prefix; raises CallError when called if the library lacks it."""
-        try:
-            function = self.fmu.dll[self.prefix + name]
-        except AttributeError:
-            return self._missing(name)
-        function.argtypes = types or None
-        function.restype = ctypes.c_int
+        known = self.fmu.condition.functions
+        function = known.get(key := (name, *types))
+        if function is None:
+            try:
+                function = self.fmu.dll[self.prefix + name]
+            except AttributeError:
+                return self._missing(name)
+            function.argtypes = types or None
+            function.restype = None if name == "FreeInstance" else ctypes.c_int
+            known[key] = function
         return function  # type: ignore[no-any-return]
 
     def address(self, name: str) -> int:
@@ -120,6 +124,10 @@ class BinaryInstance(Instance):
             return ctypes.cast(self.fmu.dll[self.prefix + name], ctypes.c_void_p).value or 0
         except AttributeError:
             return 0
+
+    def has(self, name: str) -> bool:
+        """Whether the library has an FMI function."""
+        return self.prefix + name not in self.fmu.missing
 
     def _missing(self, name: str) -> Callable[..., int]:
         def call(*_: Any) -> int:
@@ -147,7 +155,7 @@ class BinaryInstance(Instance):
     def ask_for_failures(self, true: Any) -> None:
         """Switch on the messages about discarded steps and failures, if the FMU has these categories; it may refuse."""
         categories = [c.encode() for c in self.model.log_categories if c in _FAILURES]
-        if not categories or not self.address("SetDebugLogging"):
+        if not categories or not self.has("SetDebugLogging"):
             return
         array = (ctypes.c_char_p * len(categories))(*categories)
         count = ctypes.c_size_t(len(array))
@@ -295,16 +303,15 @@ class BinaryInstance(Instance):
         lent = [ctypes.c_void_p(address) for address in self.lent_places()]
         saved = [self._places[place] for place in sorted(self._places)]
         free_state = self.state_function("Free")
-        if self.address(free_state):
+        if self.has(free_state):
             function = self.function(free_state)
             for state in filter(None, (*saved, *lent)):
                 if self.fmu.condition.is_fatal:
                     return
                 status = function(self.component, ctypes.byref(state))
                 self.fmu.condition.is_fatal |= status == FATAL
-        if self.address("FreeInstance") and not self.fmu.condition.is_fatal:
+        if self.has("FreeInstance") and not self.fmu.condition.is_fatal:
             function = self.function("FreeInstance")
-            function.restype = None  # type: ignore[attr-defined]
             function(self.component)
 
 

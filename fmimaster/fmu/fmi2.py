@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -49,9 +49,6 @@ class Fmi2Instance(BinaryInstance):
         super().__init__(fmu, model, name, "fmi2", messages)
         if not options.logging_on:
             self.ask_for_failures(ctypes.c_int(1))
-        self._do_step = self.function(
-            "DoStep", ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_int
-        )
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables into ``values``."""
@@ -147,12 +144,19 @@ class Fmi2Instance(BinaryInstance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``; after Discard, the status of the FMU gives the time reached."""
         # saved states are kept: a step may be undone
-        status = self._do_step(self.component, time, size, self.kept_from() >= time)
+        status = self._step(self.component, time, size, self.kept_from() >= time)
         if status in SUCCESS:
             return None
         if status != DISCARD:
             self.fail("DoStep", status, size)
         return self._discarded(time)
+
+    @cached_property
+    def _step(self) -> Callable[..., int]:
+        """``DoStep``; the kernel has its own."""
+        return self.function(
+            "DoStep", ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_int
+        )
 
     def _discarded(self, time: float) -> StepAnswer:
         """What the status of the FMU says of a step from ``time`` that it has discarded."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import inf
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,16 @@ from fmimaster.system.model import Causality, DataType, Model, Variability
 
 _POINTER_BOOL = ctypes.POINTER(ctypes.c_bool)
 _POINTER_DOUBLE = ctypes.POINTER(ctypes.c_double)
+
+
+class _Answers:
+    """What ``DoStep`` writes, in the order of its arguments."""
+
+    def __init__(self) -> None:
+        self.event, self.terminate, self.early = (ctypes.c_bool() for _ in range(3))
+        self.reached = ctypes.c_double()
+        every = self.event, self.terminate, self.early, self.reached
+        self.pointers = tuple(ctypes.pointer(one) for one in every)
 
 
 class Fmi3Instance(BinaryInstance):
@@ -55,31 +64,11 @@ class Fmi3Instance(BinaryInstance):
         super().__init__(fmu, model, name, "fmi3", messages)
         if not options.logging_on:
             self.ask_for_failures(ctypes.c_bool(True))
-        self._do_step = self.function(
-            "DoStep",
-            ctypes.c_void_p,
-            ctypes.c_double,
-            ctypes.c_double,
-            ctypes.c_bool,
-            _POINTER_BOOL,
-            _POINTER_BOOL,
-            _POINTER_BOOL,
-            _POINTER_DOUBLE,
-        )
-        self._event, self._terminate, self._early = (ctypes.c_bool() for _ in range(3))
-        self._reached = ctypes.c_double()
-        self._answers = (
-            ctypes.pointer(self._event),
-            ctypes.pointer(self._terminate),
-            ctypes.pointer(self._early),
-            ctypes.pointer(self._reached),
-        )
 
     def _instantiate(
         self, fmu: Any, model: Model, name: str, messages: MessageLog, options: InstanceOptions
     ) -> None:
         fmu.must_have("fmi3InstantiateCoSimulation")
-        resources = Path(fmu.unzipDirectory, "resources")
         n = len(self._intermediate)
         # the callback is called twice or more in each step: it is given to an FMU only if it has a use
         update = fmi3IntermediateUpdateCallback(self._intermediate_update) if n else None
@@ -93,8 +82,7 @@ class Fmi3Instance(BinaryInstance):
         fmu.component = fmu.fmi3InstantiateCoSimulation(
             name.encode(),
             model.instantiation_token.encode(),
-            # FMI 3.0, 2.3.1: null, if the FMU has no such folder; an empty one is not unpacked
-            f"{resources}{os.sep}".encode() if resources.is_dir() else None,
+            fmu.resources,
             False,
             options.logging_on,
             options.event_mode,
@@ -256,8 +244,9 @@ class Fmi3Instance(BinaryInstance):
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``."""
+        step, said = self._step
         # saved states are kept: a step may be undone
-        status = self._do_step(self.component, time, size, self.kept_from() >= time, *self._answers)
+        status = step(self.component, time, size, self.kept_from() >= time, *said.pointers)
         if self._failure is not None:
             raise self._failure
         if status == DISCARD:
@@ -265,18 +254,25 @@ class Fmi3Instance(BinaryInstance):
             return StepAnswer(time, discarded=True, messages=tuple(self.messages.last))
         if status not in SUCCESS:
             self.fail("DoStep", status, size)
-        if not (self._terminate.value or self._early.value or self._event.value):
+        if not (said.terminate.value or said.early.value or said.event.value):
             return None
         answer = StepAnswer(
-            self._reached.value,
-            terminate=self._terminate.value,
-            early=self._early.value,
-            event=self._event.value,
+            said.reached.value,
+            terminate=said.terminate.value,
+            early=said.early.value,
+            event=said.event.value,
             messages=tuple(self.messages.last),
         )
         # an FMU that does not write them in its next step has none
-        self._terminate.value = self._early.value = self._event.value = False
+        said.terminate.value = said.early.value = said.event.value = False
         return answer
+
+    @cached_property
+    def _step(self) -> tuple[Callable[..., int], _Answers]:
+        """``DoStep``, and what it writes; the kernel has its own."""
+        types = ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_bool
+        answers = (_POINTER_BOOL,) * 3 + (_POINTER_DOUBLE,)
+        return self.function("DoStep", *types, *answers), _Answers()
 
     def state_function(self, verb: str) -> str:
         """``GetFMUState`` and its relatives."""

@@ -79,7 +79,9 @@ class Loader:
         if _is_table(component.source):
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source, component.interface)
-        return fmu.instantiate(name, replace(options, logging_on=self._logging_on))
+        return fmu.instantiate(
+            name, replace(options, logging_on=True) if self._logging_on else options
+        )
 
     def file(self, source: Source, interface: Interface = Interface.CO_SIMULATION) -> FmuFile:
         """The FMU file at a source, unpacked, for use by this interface."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fmpy.fmi2 import FMU2Slave
@@ -16,6 +18,8 @@ class Condition:
 
     is_fatal: bool = False
     """Whether an instance has returned Fatal: then FMI forbids any further call, for all instances."""
+    functions: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    """Name and types of arguments → function, once an instance has asked for it."""
 
 
 class _Tolerant:
@@ -76,4 +80,16 @@ class FMU2Tolerant(_Tolerant, FMU2Slave):  # type: ignore[misc]
 
 
 class FMU3Tolerant(_Tolerant, FMU3Slave):  # type: ignore[misc]
-    """fmpy's FMI 3.0 class."""
+    """fmpy's FMI 3.0 class.
+
+    Attributes
+    ----------
+    resources : bytes or None
+        Path of the folder with resources, as instances get it. FMI 3.0, 2.3.1: null, if the FMU has no such folder; an
+        empty one is not unpacked.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        resources = Path(self.unzipDirectory, "resources")
+        self.resources = f"{resources}{os.sep}".encode() if resources.is_dir() else None

@@ -61,7 +61,7 @@ def find_corrections(
         segments = layout.segments(i, Group.CONTINUOUS)
         inputs = segments[0].variables if segments else ()
         fed = {v.name for v in inputs}
-        if not fed:
+        if fed.isdisjoint(model.direct_inputs):
             continue
         used = _with_derivatives(model, read[i])
         outputs = tuple(

@@ -111,7 +111,7 @@ class Layout:
 
 
 def make_layout(
-    members: Sequence[Mapping[Group, Iterable[Variable]]], signals: Sequence[Signal] = ()
+    members: Sequence[Mapping[Group, Sequence[Variable]]], signals: Sequence[Signal] = ()
 ) -> Layout:
     """Give every variable and every signal a slot.
 
@@ -132,9 +132,8 @@ def make_layout(
     for area in (*AREAS, others):
         for i, instance in enumerate(members):
             for group in area:
-                segments = _segments(list(instance.get(group, ())), sizes)
-                if segments:
-                    groups[i][group] = segments
+                if variables := instance.get(group):
+                    groups[i][group] = _segments(variables, sizes)
         if area is AREAS[0]:
             start = sizes.get(DataType.FLOAT64, 0)
             placed = {s.name: (s, start + k) for k, s in enumerate(signals)}
@@ -145,18 +144,18 @@ def make_layout(
         wanted = {v.name for v in instance.get(Group.SOURCES, ())}
         if wanted:
             groups[i][Group.SOURCES] = _parts(groups[i][Group.OUTPUTS], wanted)
-    slots = {
-        (i, group, name): (segment.type, slot)
-        for i, instance_groups in enumerate(groups)
-        for group, segments in instance_groups.items()
-        for segment in segments
-        for name, slot in segment.slots().items()
-    }
+    slots: dict[tuple[int, Group, str], tuple[DataType, slice]] = {}
+    for i, instance_groups in enumerate(groups):
+        for group, segments in instance_groups.items():
+            for segment in segments:
+                kind, at = segment.type, segment.start
+                for v in segment.variables:
+                    slots[i, group, v.name] = kind, slice(at, at := at + v.size)
     sizes_of_outputs = {t: output_sizes.get(t, 0) for t in sizes}
     return Layout(sizes, sizes_of_outputs, tuple(groups), slots, placed)
 
 
-def _segments(variables: list[Variable], sizes: dict[DataType, int]) -> tuple[Segment, ...]:
+def _segments(variables: Sequence[Variable], sizes: dict[DataType, int]) -> tuple[Segment, ...]:
     by_type: dict[DataType, list[Variable]] = {}
     for variable in variables:
         by_type.setdefault(variable.type, []).append(variable)

@@ -31,10 +31,16 @@ def group_members(
     for link in (*system.links, *system.parameter_links):
         fed[link.target].add(link.input.name)
         read[link.source].add(link.output.name)
-    return [
-        _groups(c, use.policies_of(i), fed[i], read[i], triggers[i], clocks[i], sources[i])
-        for i, c in enumerate(system.components)
-    ]
+    known: dict[tuple[object, ...], dict[Group, list[Variable]]] = {}
+    found = []
+    for i, c in enumerate(system.components):
+        names = (fed[i], read[i], triggers[i], clocks[i], sources[i], c.start_values)
+        # thousands of instances may have one model, and be used alike
+        alike = id(c.model), use.policies_of(i), *map(frozenset, names)
+        if alike not in known:
+            known[alike] = _groups(c, use.policies_of(i), *names[:-1])
+        found.append(known[alike])
+    return found
 
 
 def initial_sources(system: ResolvedSystem, triggers: Sequence[Trigger]) -> list[set[str]]:

@@ -55,14 +55,30 @@ def _loops(models: Sequence[Model], links: Iterable[Link], loops: Loops) -> list
     """The members of each loop that is to be solved and can be."""
     if loops is Loops.NONE:
         return []
-    able = [m.capabilities.can_get_and_set_fmu_state for m in models]
+    links = tuple(links)
+    passing = _passing(models, links)
+    if not passing:
+        return []
     arcs = dependency_arcs(models, links, initial=False, assumed=loops is Loops.ALL)
     inside = {
-        node: [head for head in heads if able[head[0]]]
+        node: [head for head in heads if head[0] in passing]
         for node, heads in arcs.items()
-        if able[node[0]]
+        if node[0] in passing
     }
     return [{i for i, _ in part} for part in components(inside) if is_loop(part, inside)]
+
+
+def _passing(models: Sequence[Model], links: Sequence[Link]) -> set[int]:
+    """The instances that can be in a loop and go back: a connected output depends directly on a connected input."""
+    fed: list[set[str]] = [set() for _ in models]
+    for k in links:
+        fed[k.target].add(k.input.name)
+    return {
+        k.source
+        for k in links
+        if models[k.source].capabilities.can_get_and_set_fmu_state
+        and not fed[k.source].isdisjoint(models[k.source].dependencies.get(k.output.name, ()))
+    }
 
 
 def in_order_of_sweeps(

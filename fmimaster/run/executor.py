@@ -133,8 +133,9 @@ def make_store(plan: Plan, n_buffers: int, history: int = 0) -> ValueStore:
         n_triggers=len(plan.triggers),
         partials={i: c.shape for i, c in plan.corrections.items() if c.means is Means.DIFFERENCES},
     )
+    given = {Group.STRUCTURAL, Group.START, Group.INITIAL}
     for (i, group, name), (kind, slot) in plan.layout.slots.items():
-        if group in (Group.STRUCTURAL, Group.START, Group.INITIAL):
+        if group in given:
             store.values[kind][slot] = plan.instances[i].start_values[name]
         elif group is Group.OUTPUTS:
             _set_unread(store.values[kind][slot], plan.instances[i], name)

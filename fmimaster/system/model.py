@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from math import prod
 from typing import Any, Literal, NamedTuple, NewType
 
@@ -205,7 +206,7 @@ class Variable:
     @property
     def size(self) -> int:
         """Number of elements; 1 for a scalar."""
-        return prod(self.shape)
+        return prod(self.shape) if self.shape else 1
 
     @property
     def is_continuous(self) -> bool:
@@ -420,6 +421,16 @@ class Model:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {v.name: v for v in self.variables})
+
+    @cached_property
+    def direct_inputs(self) -> frozenset[str]:
+        """Inputs on which an output depends directly in Step Mode, or may do."""
+        return frozenset().union(*self.dependencies.values())
+
+    @cached_property
+    def dimension_names(self) -> frozenset[str]:
+        """Structural parameters by which the sizes of arrays are given."""
+        return frozenset(d for v in self.variables for d in v.dimensions if isinstance(d, str))
 
     def variable(self, name: str) -> Variable | None:
         """The variable of that name; None if there is none."""

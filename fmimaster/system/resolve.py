@@ -285,6 +285,8 @@ def _shared_events(
 def _with_declared_units(model: Model, component: Component) -> Model:
     """The model with the units of the description's connectors, where the FMU names none."""
     declared = {c.name: c.unit for c in component.connectors if c.unit is not None}
+    if not declared:
+        return model
     variables = tuple(
         replace(v, unit=declared[v.name]) if v.unit is None and v.name in declared else v
         for v in model.variables

@@ -124,7 +124,7 @@ def apply(
     DescriptionError
         If a variable does not exist, takes no start value, or not this one.
     """
-    holders = {d for v in model.variables for d in v.dimensions if isinstance(d, str)}
+    holders = model.dimension_names
     structural = {
         name: int(_values(component, _settable(component, model, parameter), parameter)[0])
         for name, parameter in given.items()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Instance, KernelInterface, Signal
+from fmimaster.fmu.instance import Binding, Instance, KernelInterface, Signal
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group, Segment
 from fmimaster.plan.plan import Plan
@@ -255,10 +255,12 @@ _VERSIONS = {
 class FmuEntry(Entry):
     """An FMU as the kernel calls it: addresses of its functions, which it shares with others from the same library."""
 
-    def __init__(self, python: PythonEntry, places: NDArray[np.uintp], functions: Any) -> None:
+    def __init__(
+        self, python: PythonEntry, binding: Binding, places: NDArray[np.uintp], functions: Any
+    ) -> None:
         self._python = python
         self._kept: list[Any] = [functions, places]
-        self._binding = binding = python.instance.binding
+        self._binding = binding
         self._version = _VERSIONS[binding.interface]
         self.entry = ffi.new("fm_instance *")
         self._fmu = fmu = ffi.new("fm_fmu *")
@@ -283,6 +285,8 @@ class FmuEntry(Entry):
         segments = self._python.context.plan.layout.segments(self._python.index, Group.CONTINUOUS)
         references = [r for s in segments for r in s.value_references] * most_orders
         n, fmu = len(references), self._fmu
+        if n == 0:  # it takes none
+            return
         orders = [order for order in range(1, most_orders + 1) for _ in range(n // most_orders)]
         fmu.most_orders = most_orders
         fmu.rate_references, fmu.orders = self._lent("uint32_t[]", n), self._lent("int[]", n)
@@ -355,7 +359,7 @@ def make_entries(context: Context, instances: Sequence[Instance], n_places: int)
             functions[binding.library] = _functions_of(
                 _VERSIONS[binding.interface], binding.address
             )
-        entries.append(FmuEntry(python, places[i], functions[binding.library]))
+        entries.append(FmuEntry(python, binding, places[i], functions[binding.library]))
     return entries
 
 
