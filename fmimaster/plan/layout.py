@@ -129,11 +129,15 @@ def make_layout(
     )
     output_sizes: dict[DataType, int] = {}
     placed: dict[str, tuple[Signal, int]] = {}
+    parts_of: dict[int, list[tuple[DataType, int, tuple[Variable, ...]]]] = {}
     for area in (*AREAS, others):
         for i, instance in enumerate(members):
             for group in area:
                 if variables := instance.get(group):
-                    groups[i][group] = _segments(variables, sizes)
+                    parts = parts_of.get(id(variables))  # instances that are used alike share it
+                    if parts is None:
+                        parts = parts_of[id(variables)] = _by_type(variables)
+                    groups[i][group] = _segments(parts, sizes)
         if area is AREAS[0]:
             start = sizes.get(DataType.FLOAT64, 0)
             placed = {s.name: (s, start + k) for k, s in enumerate(signals)}
@@ -155,16 +159,24 @@ def make_layout(
     return Layout(sizes, sizes_of_outputs, tuple(groups), slots, placed)
 
 
-def _segments(variables: Sequence[Variable], sizes: dict[DataType, int]) -> tuple[Segment, ...]:
+def _by_type(variables: Sequence[Variable]) -> list[tuple[DataType, int, tuple[Variable, ...]]]:
+    """Variables of one type each, with the number of their elements."""
     by_type: dict[DataType, list[Variable]] = {}
     for variable in variables:
         by_type.setdefault(variable.type, []).append(variable)
+    kinds = sorted(by_type, key=_ORDER.__getitem__)
+    return [(kind, sum(v.size for v in by_type[kind]), tuple(by_type[kind])) for kind in kinds]
+
+
+def _segments(
+    parts: Iterable[tuple[DataType, int, tuple[Variable, ...]]], sizes: dict[DataType, int]
+) -> tuple[Segment, ...]:
+    """Segments behind all that have been placed so far."""
     segments = []
-    for kind in sorted(by_type, key=_ORDER.__getitem__):
-        chosen = tuple(by_type[kind])
+    for kind, size, variables in parts:
         start = sizes.get(kind, 0)
-        sizes[kind] = start + sum(v.size for v in chosen)
-        segments.append(Segment(kind, start, sizes[kind], chosen))
+        sizes[kind] = start + size
+        segments.append(Segment(kind, start, start + size, variables))
     return tuple(segments)
 
 

@@ -11,7 +11,7 @@ from enum import Enum
 from math import inf
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from fmimaster.errors import DescriptionError
 from fmimaster.system.model import Causality, DataType, Interface, Unit
@@ -58,8 +58,7 @@ class Transformation:
         return self == Transformation()
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """One end of a connection: a connector of an element of the system, or of the system itself."""
 
     element: str
@@ -98,6 +97,10 @@ class Parameter:
     where: str = ""
     transformation: Transformation = Transformation()
     """Comes after the conversion from ``unit`` to the unit of the variable (SSP 2.0, MappingEntry)."""
+
+    def renamed(self, name: str) -> Parameter:
+        """The same for a variable of another name."""
+        return Parameter(name, self.value, self.unit, self.where, self.transformation)
 
 
 START_TOLERANCE = 1e-6

@@ -72,7 +72,7 @@ def _variables(
     for k in range(1, len(words)):
         component, variable = ".".join(words[:k]), ".".join(words[k:])
         if component in models and models[component].variable(variable) is not None:
-            yield component, replace(parameter, name=variable)
+            yield component, parameter.renamed(variable)
 
 
 def _fed(
@@ -94,7 +94,7 @@ def _missing(
     fits = [name for name in models if parameter.name.startswith(f"{name}.")]
     if fits:
         component = max(fits, key=len)
-        return component, replace(parameter, name=parameter.name[len(component) + 1 :])
+        return component, parameter.renamed(parameter.name[len(component) + 1 :])
     if only:
         return only, parameter
     raise DescriptionError(
@@ -107,11 +107,11 @@ def _described(system: System, prefix: str) -> Iterator[Parameter]:
     """Parameters with their full names, from the inside out: those of a system override those of its elements."""
     for component in system.components:
         for parameter in component.parameters:
-            yield replace(parameter, name=f"{prefix}{component.name}.{parameter.name}")
+            yield parameter.renamed(f"{prefix}{component.name}.{parameter.name}")
     for nested in system.systems:
         yield from _described(nested, f"{prefix}{nested.name}.")
     for parameter in system.parameters:
-        yield replace(parameter, name=prefix + parameter.name)
+        yield parameter.renamed(prefix + parameter.name)
 
 
 def apply(

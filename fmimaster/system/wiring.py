@@ -167,7 +167,9 @@ class Wiring:
                 "have one source only."
             )
         start = Endpoint(_join(path, source.element), source.connector)
-        full = replace(connection, start=start, end=fed)
+        full = connection
+        if (start, fed) != (connection.start, connection.end):
+            full = replace(connection, start=start, end=fed)
         self._into[fed] = full
         self._from.setdefault(start, []).append(full)
         self._texts[fed] = text

@@ -132,9 +132,16 @@ class Encoder:
         return [{"op": OPERATIONS[type(instruction)], **self._fields(instruction)}]
 
     def _fields(self, instruction: Instruction) -> Fields:
-        match instruction:
+        match instruction:  # what there is most of comes first
             case Move(i, group) | Set(i, group) | Get(i, group):
                 return {"instance": i, "group": int(group), **self._values(instruction, i, group)}
+            case Step(i, end):
+                planned = self.plan.instances[i]
+                fields = {"instance": i, "at": end}
+                fields |= {"least": planned.may_return_early, "most": planned.event_mode}
+                return fields | ({"op": lib.FM_STEP_LIMITED} if self._is_limited else {})
+            case Mode(i, state):
+                return {"instance": i, "group": STATES[state]}
             case Fit():
                 return self._fit(instruction)
             case Correct(i):
@@ -145,11 +152,6 @@ class Encoder:
                 assert partials is not None
                 record = self._lender.partials(self._entries[i], i, partials)
                 return {"instance": i, "partials": record}
-            case Step(i, end):
-                planned = self.plan.instances[i]
-                fields = {"instance": i, "at": end}
-                fields |= {"least": planned.may_return_early, "most": planned.event_mode}
-                return fields | ({"op": lib.FM_STEP_LIMITED} if self._is_limited else {})
             case Save(i, place) | Restore(i, place):
                 return {"instance": i, "place": place}
             case Keep(number) | Recall(number) | Tick(number):
@@ -166,8 +168,6 @@ class Encoder:
                 return {"at": tolerance}
             case Parallel(count):
                 return {"least": count}
-            case Mode(i, state):
-                return {"instance": i, "group": STATES[state]}
             case Update(i):
                 return {"instance": i}
         return {}

@@ -319,7 +319,8 @@ class FmuEntry(Entry):
         if segment.type.dtype == object:
             self._python.bind(call, group, segment)
             return
-        call.integers = self._lent("int[]", call.size if segment.type is DataType.BOOLEAN else 0)
+        if segment.type is DataType.BOOLEAN:
+            call.integers = self._lent("int[]", call.size)
         is_get = group in (Group.OUTPUTS, Group.SOURCES, Group.CLOCKS)
         self._version.bind(self._fmu, TYPES[segment.type], is_get, ffi.addressof(call))
 

@@ -37,6 +37,8 @@ class Lender:
         self.plan = plan
         self.store = store
         self._kept: list[Any] = []
+        self._references: dict[int, Any] = {}
+        """By the identity of variables: instances of one model share them."""
 
     def lent(self, thing: Any) -> Any:
         """Something that the kernel may use as long as this object lives."""
@@ -177,11 +179,18 @@ class Lender:
     def _segments(self, entry: Entry, group: Group, segments: Sequence[Segment]) -> Any:
         calls = self.lent(ffi.new("fm_segment[]", len(segments)))
         for call, segment in zip(calls, segments, strict=True):
-            call.references = self.lent(ffi.new("uint32_t[]", list(segment.value_references)))
+            call.references = self._references_of(segment)
             call.n, call.size = len(segment.variables), segment.stop - segment.start
             call.values = self.address(segment.type, segment.start)
             entry.bind(call, group, segment)
         return calls
+
+    def _references_of(self, segment: Segment) -> Any:
+        known = self._references.get(id(segment.variables))
+        if known is None:
+            known = self.lent(ffi.new("uint32_t[]", segment.value_references))
+            self._references[id(segment.variables)] = known
+        return known
 
     def moves(self, routes: Sequence[Route]) -> dict[str, Any]:
         """What moves over some routes, element by element: fields of fm_instruction."""
