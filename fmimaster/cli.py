@@ -21,43 +21,18 @@ import sys
 import threading
 import traceback
 import warnings
-from argparse import ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
 from typing import Any, NoReturn
 
-from fmimaster.commands import (
-    budget,
-    demo,
-    info,
-    optimize,
-    plan,
-    plot,
-    simulate,
-    stability,
-    steps,
-    validate,
-)
+from fmimaster.commands import COMMANDS
 from fmimaster.commands.text import tell, write
 from fmimaster.errors import AccuracyWarning, FileError, FmimasterError, Interrupted
 from fmimaster.given_path import given_path
 from fmimaster.results.text_file import refuse_to_overwrite
-from fmimaster.session import any_left_alone
 from fmimaster.visible import visible
-
-_COMMANDS = {
-    "simulate": simulate,
-    "info": info,
-    "validate": validate,
-    "plan": plan,
-    "optimize": optimize,
-    "stability": stability,
-    "budget": budget,
-    "plot": plot,
-    "steps": steps,
-    "demo": demo,
-}
 
 _FAILED, _DEFECT, _INTERRUPTED = 2, 3, 130
 
@@ -79,13 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         with _terminated_like_interrupted(), _logging(parsed), warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)  # log and statistics have them
-            status: int = _COMMANDS[parsed.command].run(parsed)
+            status: int = _command(parsed.command).run(parsed)
             return status
     except (KeyboardInterrupt, Exception) as error:
         if parsed is not None and parsed.debug:
             tell([traceback.format_exc()])
         status = _told(error)
-        if arguments is None and any_left_alone():
+        if arguments is None and _any_left_alone():
             _leave(status)
         return status
 
@@ -115,6 +90,12 @@ def _terminated_like_interrupted() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _any_left_alone() -> bool:
+    """Whether an FMU is still being called; there is none without the package of runs."""
+    session = sys.modules.get("fmimaster.session")
+    return session is not None and session.any_left_alone()
 
 
 def _leave(status: int) -> NoReturn:
@@ -172,24 +153,53 @@ class _Parser(ArgumentParser):
         put([message.rstrip("\n")])
 
 
+class _CommandParser(_Parser):
+    """The parser of one command, which imports what the command needs when it gets something to parse."""
+
+    def __init__(self, *, command: str, **settings: object) -> None:
+        super().__init__(**settings)
+        self._command = command
+        self._is_filled = False
+
+    def parse_known_args(self, *arguments: Any) -> Any:  # type: ignore[override]
+        if not self._is_filled:
+            self._is_filled = True
+            _command(self._command).add_arguments(self)
+            add = self.add_argument
+            shown = "show all log messages, and what FMUs print"
+            add("--verbose", action="store_true", help=shown)
+            add("--log-file", metavar="FILE", help="write all log messages to a file")
+            add("--debug", action="store_true", help="show a traceback with an error")
+        return super().parse_known_args(*arguments)
+
+
+def _command(name: str) -> Any:
+    return import_module(f"fmimaster.commands.{name}")
+
+
+class _Version(Action):
+    """Prints the version, which is looked up only then."""
+
+    def __call__(self, parser: ArgumentParser, *_: object) -> NoReturn:
+        parser._print_message(f"fmimaster {_version()}\n", sys.stdout)
+        parser.exit()
+
+
 def _parser() -> ArgumentParser:
     parser = _Parser(prog="fmimaster", description="Co-simulation of FMI 2.0 and 3.0 FMUs.")
-    parser.add_argument("--version", action="version", version=f"fmimaster {_version()}")
+    version = "show program's version number and exit"
+    parser.add_argument("--version", action=_Version, nargs=0, help=version)
     parser.set_defaults(debug=False, verbose=False, log_file=None, fmi_logging=False)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    for name, command in _COMMANDS.items():
-        summary = command.HELP[0].lower() + command.HELP[1:].rstrip(".")
-        one = commands.add_parser(name, help=summary, description=command.HELP)
-        command.add_arguments(one)
-        one.add_argument(
-            "--verbose", action="store_true", help="show all log messages, and what FMUs print"
-        )
-        one.add_argument("--log-file", metavar="FILE", help="write all log messages to a file")
-        one.add_argument("--debug", action="store_true", help="show a traceback with an error")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_CommandParser)
+    for name, words in COMMANDS.items():
+        summary = words[0].lower() + words[1:].rstrip(".")
+        commands.add_parser(name, help=summary, description=words, command=name)
     return parser
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
     try:
         return version("fmimaster")
     except PackageNotFoundError:

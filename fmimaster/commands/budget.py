@@ -10,8 +10,6 @@ from fmimaster.commands.text import aligned, in_short, section, write
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.optimization.error_budget import ErrorBudget, Share, error_budget
 
-HELP = "Simulate a system, and show which connection costs accuracy, in its unit and by what it does to outputs."
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The settings of the simulation."""

@@ -15,8 +15,6 @@ from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 
-HELP = "Run a ready-made system, write tables and figures; without a name, list all demos."
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Which one, and where to."""

@@ -17,8 +17,6 @@ from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 from fmimaster.system.ssp import read_system
 
-HELP = "Show the properties of an FMU, or the parts of a system."
-
 _MOST_ROWS = 15
 """Lines of one section, so that the output stays short."""
 _MOST_LETTERS = 100

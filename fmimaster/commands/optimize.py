@@ -24,8 +24,6 @@ from fmimaster.optimization.signature import Signature
 from fmimaster.system.ssp_copy import check_copy, copy_with_annotation
 from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
 
-HELP = "Search the trigger sequence with the smallest error, by simulations with some of them."
-
 T = TypeVar("T")
 
 _METHODS: Mapping[str, type[Method]] = {

@@ -27,8 +27,6 @@ from fmimaster.program.listing import listing
 from fmimaster.program.programs import Programs
 from fmimaster.simulation import Simulation
 
-HELP = "Show how a system will be computed: order, loops, delays, conversions, events, programs."
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The settings of the simulation, and the form of the answer."""

@@ -11,8 +11,6 @@ from fmimaster.errors import FileError
 from fmimaster.given_path import given_path
 from fmimaster.results.csv import read_csv
 
-HELP = "Plot results from CSV files; several are drawn into one figure with different dashes."
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The files, and what to draw."""

@@ -16,8 +16,6 @@ from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
 from fmimaster.results.results import Results
 
-HELP = "Simulate an FMU or a system of FMUs."
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Settings, and where the results go."""

@@ -20,8 +20,6 @@ from fmimaster.simulation import Simulation
 from fmimaster.stability.advisor import Advisor, FmuFacts, Limit
 from fmimaster.stability.spectrum import Spectrum
 
-HELP = "Find the largest communication step at which a system is stable, from the responses of its FMUs."
-
 _AROUND = (0.5, 0.9, 1.1, 1.5)
 """Steps on the page, as parts of the largest stable one."""
 

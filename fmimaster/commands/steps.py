@@ -14,8 +14,6 @@ from fmimaster.errors import FileError
 from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import lines
 
-HELP = "Show each step of a run with its size and the cause of its end, and the events between."
-
 _HEADER = "end in s", "size in s", "steps", "cause of the end, or event"
 
 _MOST_VALUES = 3

@@ -14,10 +14,6 @@ _MOST_OF_A_KIND = 5
 """Findings that differ in names and numbers only."""
 _NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
-HELP = (
-    "Look for all that is wrong with an FMU or a system. The exit status is 1 if there are errors."
-)
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The file, and the form of the answer."""

@@ -2,7 +2,7 @@
 
 Nodes are pairs (instance index, variable name). An arc leads from an input to each output of the same instance that
 depends on it directly, and from an output to each input that it feeds. Strongly connected components of more than one
-node are algebraic loops (Tarjan 1972; here by SciPy).
+node are algebraic loops.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
+from fmimaster.plan.sequence.structure import strong_components
 from fmimaster.system.model import Causality, DependencyKind, Model
 from fmimaster.system.resolve import Link
 
@@ -181,20 +180,8 @@ def components(arcs: Arcs) -> list[list[Node]]:
     """Strongly connected components; their members and they themselves in the order of the nodes in ``arcs``."""
     nodes = list(arcs)
     index = {node: k for k, node in enumerate(nodes)}
-    # importing it takes longer than importing NumPy
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    # its search does not end if an arc is given twice
-    rows = [sorted({index[head] for head in arcs[node]}) for node in nodes]
-    heads = [head for row in rows for head in row]
-    starts = np.cumsum([0, *map(len, rows)])
-    matrix = csr_matrix((np.ones(len(heads)), heads, starts), shape=(len(nodes), len(nodes)))
-    _, labels = connected_components(matrix, directed=True, connection="strong")
-    found: dict[int, list[Node]] = {}
-    for node, label in zip(nodes, labels.tolist(), strict=True):
-        found.setdefault(label, []).append(node)
-    return list(found.values())
+    successors = {k: [index[head] for head in arcs[node]] for k, node in enumerate(nodes)}
+    return [[nodes[k] for k in part] for part in sorted(strong_components(successors))]
 
 
 def is_loop(part: Sequence[Node], arcs: Arcs) -> bool:

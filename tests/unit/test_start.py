@@ -1,0 +1,66 @@
+"""What a command imports: no more than it uses, since importing is most of the time of a short command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from fmimaster import reference_path
+
+_SLOW = {"fmpy", "lxml", "matplotlib", "numpy", "pandas", "pygraphviz", "rich", "scipy"}
+"""Packages that take 20 ms and more to import."""
+
+_SCRIPT = """
+import json, sys
+from fmimaster.cli import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    pass
+sys.stdout.flush()
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def imported(*arguments: str) -> set[str]:
+    """Modules that a command imports, with the arguments of the command line."""
+    run = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, *arguments], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+def slow(modules: set[str]) -> set[str]:
+    """The slow packages among modules."""
+    return _SLOW & modules
+
+
+def parts(modules: set[str]) -> set[str]:
+    """The folders of fmimaster among modules."""
+    return {name.split(".")[1] for name in modules if name.count(".") > 1 and name.startswith("fm")}
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], []])
+def test_version_and_help_import_no_package_and_no_command(arguments: list[str]) -> None:
+    modules = imported(*arguments)
+    assert slow(modules) == set()
+    assert parts(modules) == {"commands", "results"}
+    assert {name for name in modules if name.startswith("fmimaster.commands.")} == {
+        "fmimaster.commands.text"
+    }
+
+
+def test_info_imports_what_reads_an_fmu() -> None:
+    modules = imported("info", str(reference_path("fmi2/Dahlquist.fmu")))
+    assert slow(modules) == {"lxml", "numpy"}
+    assert parts(modules) == {"commands", "fmu", "results", "system"}
+
+
+def test_simulate_imports_neither_scipy_nor_what_other_commands_do() -> None:
+    system = str(reference_path("systems/survey-two-mass-fmi2.ssp"))
+    modules = imported("simulate", system, "--stop-time", "0.1", "--step-size", "0.01")
+    assert slow(modules) == {"fmpy", "lxml", "numpy"}
+    assert not parts(modules) & {"accuracy", "demos", "optimization", "stability"}
