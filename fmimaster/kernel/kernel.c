@@ -632,7 +632,8 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
 static const double SLIVER = 1e-9;
 
 int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, fm_pid_data *controller,
-               double last, int n, double *times, int64_t *codes, int *done, int *attempted)
+               double last, int n, double *times, int64_t *codes, const fm_watch *watches, int n_watches, int *done,
+               int *attempted)
 {
     int stopped = FM_RAN;
     *attempted = 0;
@@ -649,7 +650,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
         stopped = execute(k, attempt, begin, end);
         count_step(k);
         if (stopped || i + 1 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||
-            !fm_pid_accepts(controller, begin, end - begin)) {
+            !all_quiet(k, watches, n_watches, times + i) || !fm_pid_accepts(controller, begin, end - begin)) {
             *attempted = 1;
             break;
         }

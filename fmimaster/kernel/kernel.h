@@ -430,9 +430,11 @@ int fm_pid_accepts(fm_pid_data *d, double now, double length);
 /* Attempt and commit steps of the sizes that a controller chooses, at most n, up to one that would end less than a sliver
  * before `last`. times[0] is the begin of the first one; the other times, and the codes of the causes of these ends, are
  * written before each attempt. *done steps are committed, *attempted of 1 tells that the next one is attempted and not
- * committed. Stops as fm_repeat does, and at a step that the controller does not accept. Returns an fm_stop. */
+ * committed. Stops as fm_repeat does, and at a step that the controller does not accept; for watches, the end of the step
+ * after a step is INFINITY, since it is not known yet. Returns an fm_stop. */
 int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *commit, fm_pid_data *controller,
-               double last, int n, double *times, int64_t *codes, int *done, int *attempted);
+               double last, int n, double *times, int64_t *codes, const fm_watch *watches, int n_watches, int *done,
+               int *attempted);
 
 /* What an event clock looks at after each step: n sets of indicators, each by one member of an event. Slots are indices into
  * the Float64 outputs; in each array of "first", the entries of k are those from first[k] to first[k + 1]. */

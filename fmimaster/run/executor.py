@@ -96,9 +96,10 @@ class Executor(Protocol):
         once, at the start of a run."""
         ...
 
-    def controlled(self, twin: RuleTwin[Any]) -> ControlledSteps | None:
-        """Steps of the sizes that the twin of a rule chooses, without Python in between; None if the rule is asked in
-        Python in any case. Called once, at the start of a run."""
+    def controlled(self, twin: RuleTwin[Any], watches: Any = None) -> ControlledSteps | None:
+        """Steps of the sizes that the twin of a rule chooses, without Python in between, up to one that a watch of
+        :meth:`watches` does not let pass; None if the rule is asked in Python in any case. Called once, at the start of a
+        run."""
 
 
 class ControlledSteps(Protocol):

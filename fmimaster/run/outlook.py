@@ -55,7 +55,7 @@ class Lookout:
         """The earliest instant at which a step certainly ends."""
         s = self._state
         last = min(until, s.timeline.after(s.time)) if s.timeline.points else until
-        return min(last, Instant(s.next_event))
+        return last if last.seconds < s.next_event else Instant(s.next_event)
 
     def steps_to(self, goal: Goal, until: Instant) -> Outlook | None:
         """The step to the goal and those after it, as far as they are known; None if it is the only one."""
@@ -76,7 +76,8 @@ class Lookout:
         ends = points.seconds_between(now, self.limit(until), self._rows.capacity + 1)
         if len(ends) < 2:
             return None
-        times = np.concatenate([[now.seconds], ends])
+        times = np.empty(len(ends) + 1)
+        times[0], times[1:] = now.seconds, ends
         codes = None if cause is GRID else np.zeros(len(ends), np.int64)
         return Outlook(
             Stretch(times, codes, (cause,)),

@@ -62,14 +62,18 @@ class Stepper:
         twins = self._twins(loop)
         self._watches = loop.executor.watches(twins) if twins else None
         # whether it is known, or the executor sees, where something else than the rule may end a step
-        is_seen = twins is not None and (not twins or self._watches is not None)
-        self._can_look_ahead = choose is None and is_seen and not rule.rejects
-        can_ask = choose is None and loop.clock is None and not changes.inputs
-        self._must_ask = can_ask and not programs.undoes and len(rule.estimators) > 0
-        """Whether a rule decides on each step, of which none can be undone."""
+        is_seen = (
+            choose is None and twins is not None and (not twins or self._watches is not None)
+        )
+        self._can_look_ahead = is_seen and not rule.rejects
+        can_control = is_seen and loop.clock is None
         store, memory = loop.executor.store, loop.state.memory
-        self._twin = rule.twin(memory, loop.plan, store) if can_ask else None
-        self._controlled_steps = loop.executor.controlled(self._twin) if self._twin else None
+        self._twin = rule.twin(memory, loop.plan, store) if can_control else None
+        self._controlled_steps = (
+            loop.executor.controlled(self._twin, self._watches) if self._twin else None
+        )
+        self._must_ask = can_control and not (programs.undoes or twins) and bool(rule.estimators)
+        """Whether a rule decides on each step, of which none can be undone."""
 
     def _twins(self, loop: Loop) -> Sequence[Twin] | None:
         """What tells the executor where Python must look at a step; None if it must look at each."""
@@ -217,6 +221,7 @@ class Stepper:
         s, twin = self.state, self._twin
         assert twin is not None
         twin.put(s.memory)
+        self._changes.lend()
         s.stretch = stretch = Stretch.empty(
             s.time.seconds, self._executor.rows.capacity, twin.causes
         )

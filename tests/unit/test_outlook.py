@@ -14,8 +14,10 @@ from python_fmu import PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
 from fmimaster.causes import Cause, Kind
+from fmimaster.control.estimators import PredictorCorrector
 from fmimaster.control.halved import Halved
 from fmimaster.control.instant import Goal, Instant, TimeBase
+from fmimaster.control.pid import PID
 from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import OptionError
@@ -149,10 +151,12 @@ def run(
     """run(rule, connections, ahead=, **settings): two FMUs, of which one has events; an input of it jumps at 0.5 s."""
     file = tmp_path / "jump.csv"
     file.write_text("time,b.w\n0,0\n0.5,0\n0.5,2\n2,2\n")
-    executor: Any = NativeExecutor if request.param is Backend.NATIVE else ReferenceExecutor
-    steps_to, step = Lookout.steps_to, executor.step
+    steps_to = Lookout.steps_to
 
     def run(rule: Any, connections: list[str], *, ahead: bool, **settings: Any) -> Run:
+        backend = settings.pop("backend", request.param)
+        executor: Any = NativeExecutor if backend is Backend.NATIVE else ReferenceExecutor
+        step = executor.step
         units = {"a": source(), "b": with_events()}
         alone = list[float]()
         options = {"stop_time": 2, "event_mode": True, "algorithm": Jacobi(), "input_file": file}
@@ -160,7 +164,7 @@ def run(
             patch.setattr(executor, "step", lambda *a: (alone.append(a[-1]), step(*a))[1])
             patch.setattr(Lookout, "steps_to", steps_to if ahead else lambda *_: None)
             made = simulation(
-                units, connections, step_size=rule, backend=request.param, **options | settings
+                units, connections, step_size=rule, backend=backend, **options | settings
             )
             try:
                 results = made.run()
@@ -208,6 +212,15 @@ def test_so_it_is_without_events_and_with_polynomials(
         one, other = (run(rule, DISCRETE_TOO, ahead=ahead, **settings) for ahead in (False, True))
         assert other.is_that(one)
         assert other.alone <= FEW < one.alone or "algorithm" in settings
+
+
+@pytest.mark.parametrize("run", [Backend.NATIVE], indirect=True)
+def test_a_controller_in_c_stops_where_one_in_python_looks(run: Callable[..., Run]) -> None:
+    rule = PID("1/40", smallest="1/200", estimators=(PredictorCorrector(tolerance=1e-3),))
+    other = run(rule, DISCRETE_TOO, ahead=True)
+    one = run(rule, DISCRETE_TOO, ahead=True, backend=Backend.REFERENCE)
+    assert other.is_that(one)
+    assert other.alone <= FEW < one.alone
 
 
 @pytest.mark.parametrize("run", [Backend.NATIVE], indirect=True)

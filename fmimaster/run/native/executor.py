@@ -201,14 +201,19 @@ class NativeExecutor:
         """What ends stretches of steps early, for repeat; see :class:`Executor`."""
         return lend_watches(self._lender, self._context, twins)
 
-    def controlled(self, twin: RuleTwin[Any]) -> ControlledSteps:
+    def controlled(self, twin: RuleTwin[Any], watches: Any = None) -> ControlledSteps:
         """Steps of the sizes that the twin of a rule chooses; see :class:`Executor`."""
-        return partial(
-            self._control, lend_data(self._lender, self._context, twin.data, RULES[twin.data.name])
-        )
+        data = lend_data(self._lender, self._context, twin.data, RULES[twin.data.name])
+        return partial(self._control, data, watches)
 
     def _control(
-        self, rule: Any, attempt: Program, commit: Program, stretch: Stretch, last: float
+        self,
+        rule: Any,
+        watches: Any,
+        attempt: Program,
+        commit: Program,
+        stretch: Stretch,
+        last: float,
     ) -> tuple[int, Outcome | None]:
         """The same, of a rule that the kernel has."""
         done, attempted = self._done, self._attempted
@@ -221,6 +226,8 @@ class NativeExecutor:
             len(stretch.times) - 1,
             ffi.from_buffer("double[]", stretch.times),
             ffi.from_buffer("int64_t[]", stretch.codes),
+            ffi.NULL if watches is None else watches,
+            0 if watches is None else len(watches),
             done,
             attempted,
         )

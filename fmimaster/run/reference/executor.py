@@ -161,7 +161,7 @@ class ReferenceExecutor:
     def watches(self, twins: Sequence[Twin]) -> None:
         """Python looks at each step itself."""
 
-    def controlled(self, twin: RuleTwin[Any]) -> None:
+    def controlled(self, twin: RuleTwin[Any], watches: None = None) -> None:
         """The rule itself is asked."""
 
     def _translated(self, program: Program) -> tuple[Program, list[Action]]:
