@@ -62,9 +62,7 @@ class Stepper:
         twins = self._twins(loop)
         self._watches = loop.executor.watches(twins) if twins else None
         # whether it is known, or the executor sees, where something else than the rule may end a step
-        is_seen = (
-            choose is None and twins is not None and (not twins or self._watches is not None)
-        )
+        is_seen = choose is None and twins is not None and (not twins or self._watches is not None)
         self._can_look_ahead = is_seen and not rule.rejects
         can_control = is_seen and loop.clock is None
         store, memory = loop.executor.store, loop.state.memory

@@ -157,11 +157,16 @@ def run(
         backend = settings.pop("backend", request.param)
         executor: Any = NativeExecutor if backend is Backend.NATIVE else ReferenceExecutor
         step = executor.step
+
+        def counted(*arguments: Any) -> Any:
+            alone.append(arguments[-1])
+            return step(*arguments)
+
         units = {"a": source(), "b": with_events()}
         alone = list[float]()
         options = {"stop_time": 2, "event_mode": True, "algorithm": Jacobi(), "input_file": file}
         with monkeypatch.context() as patch:
-            patch.setattr(executor, "step", lambda *a: (alone.append(a[-1]), step(*a))[1])
+            patch.setattr(executor, "step", counted)
             patch.setattr(Lookout, "steps_to", steps_to if ahead else lambda *_: None)
             made = simulation(
                 units, connections, step_size=rule, backend=backend, **options | settings
