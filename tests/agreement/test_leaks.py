@@ -12,10 +12,10 @@ from statistics import median
 
 import pytest
 
-RUNS = int(os.environ.get("FMIMASTER_LEAK_RUNS", "600"))
+RUNS = int(os.environ.get("FMIMASTER_LEAK_RUNS", "320"))
 """Ten thousand take two minutes; a leak of a hundred bytes per run shows in some hundred too."""
 
-WARM_UP = 400
+WARM_UP = 300
 """Runs before the first look: caches and tables of the interpreter grow that long, also where nothing leaks."""
 
 LARGEST_GROWTH = 100

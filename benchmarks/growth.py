@@ -1,0 +1,153 @@
+"""How times and memory grow with the size of a task, for one or two checkouts, as a table and a figure.
+
+    python benchmarks/growth.py KEPT.csv NAME=CHECKOUT ... [--curve TEXT ...] [--plot FILE.png]
+
+What KEPT.csv has already is not measured again: a measurement can be continued, or one curve of it repeated after its lines
+were deleted. The checkouts take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+
+from goals import Conditions, Figure, measured
+
+Kept = dict[tuple[str, str, int], float]
+"""Checkout, curve and size → value."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One quantity over a size.
+
+    Attributes
+    ----------
+    function : str
+        In sizes.py, of the size.
+    of : str
+        What is counted.
+    """
+
+    name: str
+    function: str
+    unit: str
+    of: str
+    sizes: tuple[int, ...]
+
+
+CURVES = (
+    Curve("plan and load", "planning", "s", "instances", (1, 10, 100, 300, 1000, 2000, 4000)),
+    Curve("prepare", "prepared", "s", "outputs", (10, 100, 1000, 10_000, 30_000, 100_000)),
+    Curve("validate", "validated", "s", "outputs", (10, 100, 1000, 10_000, 30_000, 100_000)),
+    Curve("info", "info_of_many", "s", "outputs", (10, 1000, 10_000, 100_000)),
+    Curve("whole run per row", "loop_per_row", "s", "rows", (1000, 10**4, 10**5, 10**6, 10**7)),
+    Curve("memory over the array", "memory", "x", "rows", (10**5, 10**6, 3 * 10**6, 10**7)),
+    Curve("write CSV", "csv_written", "s", "rows", (1000, 10**4, 10**5, 10**6)),
+    Curve("read CSV", "csv_read", "s", "rows", (1000, 10**4, 10**5, 10**6)),
+)
+"""CPU times of whole tasks, by the rings of two FMUs with four outputs where rows are counted."""
+
+
+def read(path: Path) -> Kept:
+    """What was measured before."""
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        return {(r[0], r[1], int(r[2])): float(r[3]) for r in csv.reader(file)}
+
+
+def measure(kept: Kept, curve: Curve, checkouts: dict[str, Path]) -> Iterator[None]:
+    """Add what is missing of a curve, from small to large sizes; after each value, the caller may write it down."""
+    for size in curve.sizes:
+        for name, checkout in checkouts.items():
+            key = (name, curve.name, size)
+            if key not in kept:
+                figure = Figure(curve.name, curve.unit, f"sizes.{curve.function}({size})")
+                kept[key] = measured(checkout, figure, Conditions())
+                yield
+
+
+def write(path: Path, kept: Kept) -> None:
+    """Keep all values."""
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(
+            (*key, f"{v:.6g}") for key, v in kept.items()
+        )
+
+
+def lines(kept: Kept, checkouts: list[str]) -> Iterator[str]:
+    """A table: the values at the smallest and the two largest sizes, and the exponent of the growth between these two."""
+    yield "| curve | checkout | smallest | second largest | largest | exponent |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for curve in CURVES:
+        for name in checkouts:
+            points = _points(kept, curve, name)
+            if len(points) > 2:
+                (a, u), (b, v) = points[-2:]
+                cells = " | ".join(
+                    f"{size:,}: {value:.3g} {curve.unit}"
+                    for size, value in (points[0], (a, u), (b, v))
+                )
+                yield f"| {curve.name}, by {curve.of} | {name} | {cells} | {log(v / u) / log(b / a):.2f} |"
+
+
+def _points(kept: Kept, curve: Curve, checkout: str) -> list[tuple[int, float]]:
+    keys = [(checkout, curve.name, size) for size in curve.sizes]
+    return [(key[2], kept[key]) for key in keys if key in kept]
+
+
+def plot(kept: Kept, checkouts: list[str], path: Path) -> None:
+    """One panel a curve, both axes logarithmic."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, panels = plt.subplots(2, 4, figsize=(14, 6.2), layout="constrained")
+    for curve, panel in zip(CURVES, panels.flat, strict=True):
+        for name, style in zip(checkouts, ("o--", "o-"), strict=False):
+            points = _points(kept, curve, name)
+            panel.plot(*zip(*points, strict=True), style, label=name)
+        panel.set(xscale="log", title=curve.name, xlabel=curve.of, ylabel=curve.unit)
+        if curve.unit == "x":
+            panel.set_ylim(bottom=0)
+            panel.axhline(1.25, color="0.6", linewidth=0.8)
+        else:
+            panel.set_yscale("log")
+        panel.grid(alpha=0.3)
+    panels.flat[0].legend()
+    figure.savefig(path, dpi=80)
+
+
+def main() -> None:
+    """Measure what is missing, print, draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kept", type=Path, metavar="KEPT.csv")
+    parser.add_argument(
+        "checkouts", nargs="*", metavar="NAME=FOLDER", help="such as old=../old new=."
+    )
+    parser.add_argument("--curve", action="append", help="only curves with this in their names")
+    parser.add_argument("--plot", type=Path, metavar="FILE.png")
+    given = parser.parse_args()
+    checkouts = {
+        name: Path(folder).resolve()
+        for name, _, folder in (c.partition("=") for c in given.checkouts)
+    }
+    kept = read(given.kept)
+    for curve in CURVES:
+        if not given.curve or any(text in curve.name for text in given.curve):
+            for _ in measure(kept, curve, checkouts):
+                write(given.kept, kept)
+    names = list(dict.fromkeys(name for name, _, _ in kept))
+    print(*lines(kept, names), sep="\n")
+    if given.plot is not None:
+        plot(kept, names, given.plot)
+
+
+if __name__ == "__main__":
+    main()
