@@ -212,7 +212,7 @@ def work(n: int, **options: Any) -> int:
 def test_the_work_of_planning_grows_with_the_size_of_the_system_and_no_faster(
     options: dict[str, Any],
 ) -> None:
-    assert work(400, **options) < 2.2 * work(200, **options)
+    assert work(120, **options) < 2.2 * work(60, **options)
 
 
 def test_fmus_that_need_another_program_are_named() -> None:

@@ -1,0 +1,171 @@
+"""Large systems: what it takes to plan, load and run one step of them grows no faster than they do.
+
+Counted are executed lines of each function, which other programs on the machine do not disturb.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+import fmimaster
+from fmimaster import SystemBuilder, reference_path
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Richardson
+from fmimaster.fmu.load import Loader
+from fmimaster.preparation import prepare
+from fmimaster.program.polynomial import Polynomial
+from fmimaster.session.session import Session
+from fmimaster.simulation import Simulation
+from fmimaster.system.description import Component, Endpoint, PowerBond, SystemDescription
+from fmimaster.system.ssp import read_system
+
+Make = Callable[[int], SystemDescription]
+
+PACKAGE = str(Path(fmimaster.__file__).parent)
+COPIES = 3
+"""Of a pair of components; the system has so many, twice and four times so many of them."""
+EXCESS = 0.05
+"""So much of a function's lines may be more than linear growth gives: a small part of them depends on names."""
+FEW = 30
+"""Lines that are no growth: of a search that ends early, or of a heap."""
+
+
+def ring(n: int) -> SystemDescription:
+    """One ring of FMUs without direct dependencies."""
+    builder, path = SystemBuilder("ring"), reference_path("fmi3/Dahlquist.fmu")
+    for i in range(2 * n):
+        builder.add(f"d{i}", path, {"k": 1.0 + i})
+    for i in range(2 * n):
+        builder.connect(f"d{i}.x", f"d{(i + 1) % (2 * n)}.u")
+    return builder.build(stop_time=0.1, step_size=0.1)
+
+
+def loops(n: int) -> SystemDescription:
+    """Pairs in algebraic loops: y = 0.5 (u + 1)."""
+    builder, path = SystemBuilder("loops"), reference_path("fmi3/LoopFunction.fmu")
+    for i in range(2 * n):
+        builder.add(f"f{i}", path, {"c0": 0.5, "c1": 0.5})
+    for i in range(2 * n):
+        builder.connect(f"f{i}.y", f"f{i ^ 1}.u")
+    return builder.build(stop_time=0.1, step_size=0.1)
+
+
+def one_loop(n: int) -> SystemDescription:
+    """All in one algebraic loop."""
+    builder, path = SystemBuilder("one loop"), reference_path("fmi3/LoopFunction.fmu")
+    for i in range(2 * n):
+        builder.add(f"f{i}", path, {"c0": 0.5, "c1": 0.5})
+    for i in range(2 * n):
+        builder.connect(f"f{i}.y", f"f{(i + 1) % (2 * n)}.u")
+    return builder.build(stop_time=0.1, step_size=0.1)
+
+
+def _named(component: Component, prefix: str) -> Component:
+    constraint = component.constraint
+    if constraint is not None:
+        first, second = (replace(e, element=prefix + e.element) for e in constraint.ends)
+        constraint = replace(constraint, ends=(first, second))
+    return replace(component, name=prefix + component.name, constraint=constraint)
+
+
+def _bond_named(bond: PowerBond, prefix: str) -> PowerBond:
+    first, second = (replace(p, component=prefix + p.component) for p in bond.ports)
+    return replace(bond, name=prefix + bond.name, ports=(first, second))
+
+
+def copies_of(name: str) -> Make:
+    """Copies of a reference system beside each other."""
+    one = read_system(reference_path(f"systems/{name}.ssp"))
+
+    def of(end: Endpoint, k: int) -> Endpoint:
+        return Endpoint(f"c{k}_{end.element}", end.connector)
+
+    def copies(n: int) -> SystemDescription:
+        s = one.system
+        components = [_named(c, f"c{k}_") for k in range(n) for c in s.components]
+        connections = [
+            replace(c, start=of(c.start, k), end=of(c.end, k))
+            for k in range(n)
+            for c in s.connections
+        ]
+        bonds = [_bond_named(b, f"c{k}_") for k in range(n) for b in s.power_bonds]
+        system = replace(
+            s,
+            components=tuple(components),
+            connections=tuple(connections),
+            power_bonds=tuple(bonds),
+        )
+        return replace(one, system=system, experiment=replace(one.experiment, stop_time=0.1))
+
+    return copies
+
+
+CASES: dict[str, tuple[Make, Algorithm]] = {
+    "ring": (ring, GaussSeidel()),
+    "polynomials": (ring, Richardson(Jacobi(Polynomial(2, 1)))),
+    "loops": (loops, Jacobi()),
+    "one loop": (one_loop, GaussSeidel()),
+    "constraints": (copies_of("rigid-link-fmi3"), Jacobi()),
+    "power bonds": (copies_of("quarter-car-a-fmi2"), Jacobi()),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_system_takes_grows_linearly(case: str) -> None:
+    """Of twice as many components each function does at most twice as much more."""
+    make, algorithm = CASES[case]
+    one_step(make(2), algorithm)  # what is done once in a process
+    few, some, many = (
+        lines(lambda n=n: one_step(make(n), algorithm))  # type: ignore[misc]
+        for n in (COPIES, 2 * COPIES, 4 * COPIES)
+    )
+
+    def excess(code: CodeType) -> int:
+        return many[code] - some[code] - 2 * (some[code] - few[code])
+
+    steep = [
+        f"{Path(code.co_filename).name} {code.co_name}: {few[code]}, {some[code]}, {many[code]} lines"
+        for code in many
+        if excess(code) > max(EXCESS * many[code], FEW)
+    ]
+    assert not steep
+
+
+def one_step(system: SystemDescription, algorithm: Algorithm) -> None:
+    """Plan a system, load it and run it, in this thread; the best sequence is not searched for."""
+    settings = Simulation(
+        system,
+        algorithm=algorithm,
+        sequence=[name for name, _ in system.components()],
+        stop_time=0.1,
+        step_size=0.1,
+    )
+    with Loader() as loader:
+        Session(prepare(settings, loader), loader, settings).run()
+
+
+def lines(work: Callable[[], None]) -> Counter[CodeType]:
+    """How many lines of each function of the package are executed; a loop in one line counts each time."""
+    counts: Counter[CodeType] = Counter()
+
+    def within(frame: FrameType, event: str, _: Any) -> Any:
+        counts[frame.f_code] += event == "line"
+        return within
+
+    def called(frame: FrameType, event: str, _: Any) -> Any:
+        return within if frame.f_code.co_filename.startswith(PACKAGE) else None
+
+    before = sys.gettrace()
+    sys.settrace(called)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return counts
