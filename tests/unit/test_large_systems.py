@@ -58,12 +58,12 @@ def loops(n: int) -> SystemDescription:
 
 
 def one_loop(n: int) -> SystemDescription:
-    """All in one algebraic loop."""
+    """All in one algebraic loop: so many that not all ways to cut it are tried."""
     builder, path = SystemBuilder("one loop"), reference_path("fmi3/LoopFunction.fmu")
-    for i in range(2 * n):
+    for i in range(6 * n):
         builder.add(f"f{i}", path, {"c0": 0.5, "c1": 0.5})
-    for i in range(2 * n):
-        builder.connect(f"f{i}.y", f"f{(i + 1) % (2 * n)}.u")
+    for i in range(6 * n):
+        builder.connect(f"f{i}.y", f"f{(i + 1) % (6 * n)}.u")
     return builder.build(stop_time=0.1, step_size=0.1)
 
 
