@@ -103,7 +103,7 @@ def medians(repetitions: int, *runs: Callable[[], float]) -> list[float]:
 
 def asked(repetitions: int, part: int, *, by_errors: bool) -> Cost:
     """A rule in Python that is asked for every step, over the loop without, per macro step."""
-    system = ring(2, 2, steps=200_000 // part, goal=0)
+    system = ring(2, 2, steps=200_000 // part)
     silent, rule = (Measured, Judged) if by_errors else (FixedStep, Asked)
     a, b = medians(
         repetitions,
