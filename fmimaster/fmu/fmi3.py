@@ -57,7 +57,6 @@ class Fmi3Instance(BinaryInstance):
         self._refresh: Callable[[float], None] | None = None
         self._failure: CallError | None = None
         """What a call in Intermediate Update Mode has raised; the step ends with it."""
-        self._has_failed = ctypes.c_int(0)
         self._initialized = False
         self._intermediate = _intermediate_inputs(model) if options.polynomial_inputs else ()
         self._instantiate(fmu, model, name, messages, options)
@@ -70,13 +69,19 @@ class Fmi3Instance(BinaryInstance):
     ) -> None:
         fmu.must_have("fmi3InstantiateCoSimulation")
         n = len(self._intermediate)
+        self._update_callback = options.update_callback if n else None
         # the callback is called twice or more in each step: it is given to an FMU only if it has a use
-        update = fmi3IntermediateUpdateCallback(self._intermediate_update) if n else None
+        if self._update_callback is not None:
+            update = fmi3IntermediateUpdateCallback(self._update_callback.function)
+        elif n:
+            update = fmi3IntermediateUpdateCallback(self._intermediate_update)
+        else:
+            update = fmi3IntermediateUpdateCallback()
         self._callbacks = (
             fmi3LogMessageCallback(
                 lambda _environment, status, category, text: messages.add(status, category, text)
             ),
-            update or fmi3IntermediateUpdateCallback(),
+            update,
         )
         log_message, intermediate_update = self._callbacks
         fmu.component = fmu.fmi3InstantiateCoSimulation(
@@ -89,7 +94,7 @@ class Fmi3Instance(BinaryInstance):
             options.early_return,
             (ctypes.c_uint32 * n)(*self._intermediate) if n else None,
             n,
-            None,
+            None if self._update_callback is None else self._update_callback.environment,
             log_message,
             intermediate_update,
         )
@@ -99,14 +104,11 @@ class Fmi3Instance(BinaryInstance):
     @property
     def binding(self) -> Binding:
         """How the kernel calls it."""
-        failed = ctypes.addressof(self._has_failed) if self._intermediate else 0
-        return replace(super().binding, update_failed=failed)
-
-    def raise_failure(self, name: str, status: int, step: float) -> None:
-        """Raise the error for a call that was made by the kernel, or in Intermediate Update Mode."""
-        if self._failure is not None:
-            raise self._failure
-        super().raise_failure(name, status, step)
+        return replace(
+            super().binding,
+            intermediate=self._intermediate,
+            update_callback=self._update_callback,
+        )
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these variables into ``values``."""
@@ -201,7 +203,6 @@ class Fmi3Instance(BinaryInstance):
                 self._refresh(time)
             except CallError as error:  # an exception cannot pass through the FMU
                 self._failure = error
-                self._has_failed.value = 1
 
     def enter_configuration_mode(self) -> None:
         """``EnterConfigurationMode``."""

@@ -22,6 +22,23 @@ Signal = Callable[[float, int], NDArray[np.float64]]
 """Time in s and order k → k-th time derivatives of inputs (k = 0: values), shape (n,)."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class UpdateCallback:
+    """What an FMU calls in Intermediate Update Mode, if that is not done in Python.
+
+    Parameters
+    ----------
+    function, environment : int
+        Address of the function, and its first argument.
+    kept : object
+        What both belong to.
+    """
+
+    function: int
+    environment: int
+    kept: Any
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceOptions:
     """How an instance will be used, as it must be known when it is made."""
@@ -34,6 +51,8 @@ class InstanceOptions:
     """Whether Event Mode is used; FMI 3.0 only."""
     early_return: bool = False
     """Whether it may end a step at an event; FMI 3.0 only."""
+    update_callback: UpdateCallback | None = None
+    """What it calls in Intermediate Update Mode; None: a method in Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +105,10 @@ class Binding:
     raise_failure : function
         Raises the error for a call that failed: name of the function without prefix, what it returned, and the length in
         s of the step if it was a step.
-    update_failed : int
-        Address of an int that is not 0 if a call in Intermediate Update Mode has failed; 0 if the mode is not used.
+    intermediate : tuple of int
+        Value references of the inputs that are set in Intermediate Update Mode.
+    update_callback : UpdateCallback or None
+        What sets them; None for a method in Python.
     messages : function
         The last messages that the instance has logged, oldest first.
     """
@@ -99,7 +120,8 @@ class Binding:
     lend_places: Callable[[Callable[[], list[int]]], None] = lambda _: None
     raise_failure: Callable[[str, int, float], None] = lambda *_: None
     messages: Callable[[], tuple[str, ...]] = tuple
-    update_failed: int = 0
+    intermediate: tuple[int, ...] = ()
+    update_callback: UpdateCallback | None = None
 
 
 IN_PYTHON = Binding(KernelInterface.PYTHON)

@@ -22,6 +22,7 @@ SOURCES = (
     "fmu.c",
     "fmi2.c",
     "fmi3.c",
+    "update.c",
     "workers.c",
     "tuner.c",
     "exit.c",
@@ -42,10 +43,10 @@ extern "Python" {
     int fm_python_update(void *self, fm_update *answer, const char **function);
     int fm_python_call(void *self, fm_kernel *kernel);
     void fm_python_exit(void);
+    void fm_python_update_failed(void *self, int status);
 }
 """
-"""An instance written in Python; its transfers and polynomials also serve an FMU for what C cannot do: text, binaries, and
-the polynomials of FMI 3.0, which go through Intermediate Update Mode."""
+"""An instance written in Python; its transfers also serve an FMU for what C cannot do: text and binaries."""
 
 ffibuilder = FFI()
 ffibuilder.cdef((HERE / "kernel.h").read_text() + CALLBACKS)

@@ -73,10 +73,13 @@ void fm_fmi3_bind_derivative(const fm_fmu *fmu, fm_derivative *d)
 static int set_polynomials(void *self, const uint32_t *references, size_t n, int degree, const double *derivatives,
                        double time, const char **function)
 {
-    fm_fmu *fmu = self;
+    const fm_fmu *fmu = self;
+    (void)references;
     if (fmu->n_coefficients)
         return fm_set_coefficients(fmu, n, degree, derivatives, function);
-    return fmu->python->set_polynomials(fmu->python->self, references, n, degree, derivatives, time, function);
+    if (fmu->updates)
+        fm_take_polynomials(fmu->updates, derivatives, time);
+    return FM_OK;
 }
 
 int fm_fmi3_answer(int status, double time, fm_answer *answer, const char **function)
@@ -94,13 +97,13 @@ static int do_step(void *self, double time, double size, fm_answer *answer, cons
     return fm_fmi3_step(fmu->do_step, fmu->component, *fmu->kept_from >= time, time, size, answer, function);
 }
 
-/* A step of an FMU whose Intermediate Update Mode is used, which is done in Python. */
+/* A step of an FMU whose Intermediate Update Mode is used. */
 static int do_step_with_updates(void *self, double time, double size, fm_answer *answer, const char **function)
 {
     const fm_fmu *fmu = self;
     int status = do_step(self, time, size, answer, function);
     *function = NAMES[FM_DO_STEP];
-    return *fmu->update_failed ? FM_ERROR : status;
+    return fmu->updates->failed ? FM_ERROR : status;
 }
 
 static int enter(void *self, int state, const fm_experiment *e, const char **function)
@@ -147,7 +150,7 @@ void fm_fmi3_table(fm_fmu *fmu, fm_instance *instance)
     fmu->names = NAMES;
     fmu->do_step = fmu->functions[FM_DO_STEP];
     *instance = (fm_instance){fmu, set_polynomials,
-                              !fmu->do_step ? fm_missing_step : fmu->update_failed ? do_step_with_updates : do_step,
+                              !fmu->do_step ? fm_missing_step : fmu->updates ? do_step_with_updates : do_step,
                               fm_save_state, fm_restore_state, enter, update,
-                              fmu->do_step && !fmu->update_failed ? 3 : 0};
+                              fmu->do_step && !fmu->updates ? 3 : 0};
 }

@@ -594,6 +594,27 @@ typedef struct {
     fm_segment segment;
 } fm_coefficients;
 
+/* update.c: inputs that an FMU of FMI 3.0 requests in Intermediate Update Mode; its environment there. */
+typedef struct {
+    fm_segment inputs;     /* the call that sets them */
+    const size_t *rows;    /* of each of its values among the continuous inputs */
+    int n_inputs, degree;  /* all of these; -1 before any polynomial was given */
+    double centre;
+    double *coefficients, *values; /* as they were given last; room for all inputs */
+    const int *source_degree;      /* of the polynomials in the value store */
+    const double *source_centre, *source_coefficients;
+    int failed;            /* whether a call in this mode has failed */
+    void (*fail)(void *self, int status); /* told of it at once */
+    void *self;
+} fm_updates;
+
+/* The inputs follow the polynomials in the value store from now on, or these values if there are none. */
+void fm_take_polynomials(fm_updates *u, const double *values, double time);
+
+/* What the FMU calls: fmi3IntermediateUpdateCallback. */
+void fm_intermediate_update(void *environment, double time, _Bool requests_inputs, _Bool gives_outputs, _Bool is_at_end,
+                            _Bool can_return, _Bool *returns, double *return_time);
+
 /* An FMU, loaded and instantiated elsewhere. */
 struct fm_fmu {
     void *component;
@@ -609,8 +630,7 @@ struct fm_fmu {
     const uint32_t *rate_references;
     const int *orders;
     double *rates;
-    fm_instance *python;    /* for what C cannot do: polynomials of FMI 3.0 */
-    const int *update_failed; /* whether a call in Intermediate Update Mode failed; null if the FMU has no such mode */
+    fm_updates *updates; /* null if Intermediate Update Mode is not used */
     double tolerance;       /* passed when it enters Initialization Mode, as the plan says */
     int tolerance_defined;
 };

@@ -26,7 +26,7 @@ from fmimaster.results.growth import Growth, Watched
 from fmimaster.results.recorder import Recorder
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import InstanceStatistics, LoopStatistics, Statistics
-from fmimaster.run.choice import choose_executor
+from fmimaster.run.choice import ExecutorType, choose_executor
 from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
@@ -76,9 +76,10 @@ class Session:
         self.programs = prepared.programs
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
-        self.instances = instances = self._instantiated(loader)
+        executor = choose_executor(plan, settings.backend)
+        self.instances = instances = self._instantiated(loader, executor)
         with left_for_later():
-            self.executor: Executor = choose_executor(plan, settings.backend)(
+            self.executor: Executor = executor(
                 plan,
                 instances,
                 Experiment(self.start.seconds, self.stop.seconds),
@@ -112,16 +113,18 @@ class Session:
         """Wall time in s of the loop, without the time since ``_begun``."""
         self._begun: float | None = None
 
-    def _instantiated(self, loader: Loader) -> list[Instance]:
+    def _instantiated(self, loader: Loader, executor: ExecutorType) -> list[Instance]:
         """All instances; what loading or instantiating one has changed in the process is put back."""
         instances = []
         for i, (component, planned) in enumerate(
             zip(self.prepared.components, self.plan.instances, strict=True)
         ):
+            follows = i in self.programs.polynomial_inputs
             options = InstanceOptions(
-                polynomial_inputs=i in self.programs.polynomial_inputs,
+                polynomial_inputs=follows,
                 event_mode=planned.event_mode,
                 early_return=planned.event_mode and planned.may_return_early,
+                update_callback=executor.update_callback() if follows else None,
             )
             try:
                 instances.append(loader.instantiate(component, planned.name, options))

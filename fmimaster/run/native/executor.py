@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.control.step_rule import RuleTwin
-from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.instance import Instance, UpdateCallback
 from fmimaster.kernel._kernel import ffi, lib
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
@@ -25,6 +25,7 @@ from fmimaster.run.native.encoding import Encoder, call_of
 from fmimaster.run.native.hooks import lend_data, lend_watches
 from fmimaster.run.native.instances import Context, make_entries
 from fmimaster.run.native.lending import Lender
+from fmimaster.run.native.updates import make_update_callback
 from fmimaster.run.registers import Registers
 from fmimaster.run.rows import RowBlock
 
@@ -109,6 +110,11 @@ class NativeExecutor:
             for routes in (*plan.routes.values(), *(t.payload for t in plan.triggers))
             for w in routes
         )
+
+    @staticmethod
+    def update_callback() -> UpdateCallback:
+        """What an instance calls in Intermediate Update Mode; a new one for each."""
+        return make_update_callback()
 
     @property
     def seconds(self) -> list[float]:

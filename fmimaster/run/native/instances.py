@@ -20,6 +20,7 @@ from fmimaster.program.polynomial import Polynomials
 from fmimaster.program.store import ValueStore
 from fmimaster.run.executor import Experiment
 from fmimaster.run.native.header import STATES, TYPES
+from fmimaster.run.native.updates import Updates
 from fmimaster.run.registers import Registers
 from fmimaster.system.model import DataType, Variable
 from fmimaster.system.states import State
@@ -274,11 +275,25 @@ class FmuEntry(Entry):
         model = python.instance.model
         tolerance = python.context.plan.instances[python.index].tolerance.value
         fmu.tolerance, fmu.tolerance_defined = tolerance or 0.0, tolerance is not None
-        fmu.python = python.entry
-        fmu.update_failed = ffi.cast("int *", binding.update_failed)
+        if binding.intermediate:
+            assert binding.update_callback is not None
+            fmu.updates = binding.update_callback.kept
         self._version.table(fmu, self.entry)
+        self._updates = self._lend_updates()
         self._lend_rates(model.capabilities.max_input_derivative_order)
         self._lend_coefficients()
+
+    def _lend_updates(self) -> Updates | None:
+        """Inputs that are set in Intermediate Update Mode, if there are any."""
+        context, i = self._python.context, self._python.index
+        segments = context.plan.layout.segments(i, Group.CONTINUOUS)
+        if not (self._fmu.updates and segments):
+            return None
+
+        def bind(call: Any) -> None:
+            self._version.bind(self._fmu, TYPES[DataType.FLOAT64], False, call)
+
+        return Updates(self._python.instance, i, segments[0], context.store.courses, bind)
 
     def _lend_rates(self, most_orders: int) -> None:
         """FMI 2.0: references and orders of the derivatives of all continuous inputs, and room for them."""
@@ -332,6 +347,8 @@ class FmuEntry(Entry):
 
     def raise_failure(self, function: str, status: int, step: float) -> None:
         """Raise the error in the words of the FMU."""
+        if self._updates is not None and self._updates.error is not None:
+            raise self._updates.error
         if self._python.error is not None:
             raise self._python.error
         self._binding.raise_failure(function, status, step)

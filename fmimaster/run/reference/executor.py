@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.control.step_rule import RuleTwin
-from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.instance import Instance, UpdateCallback
 from fmimaster.plan.plan import Plan
 from fmimaster.program.hook import Hook, Twin
 from fmimaster.program.instructions import (
@@ -122,6 +122,11 @@ class ReferenceExecutor:
     def ask(self) -> None:
         """Return from repeat after the present step; called from another thread."""
         self._asked = True
+
+    @staticmethod
+    def update_callback() -> UpdateCallback | None:
+        """None: intermediate updates are done in Python."""
+        return None
 
     @property
     def reached(self) -> float:

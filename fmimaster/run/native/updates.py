@@ -1,0 +1,88 @@
+"""Inputs that an FMU of FMI 3.0 requests in Intermediate Update Mode, given by the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fmimaster.errors import CallError
+from fmimaster.fmu.instance import Instance, UpdateCallback
+from fmimaster.kernel._kernel import ffi, lib
+from fmimaster.plan.layout import Segment
+from fmimaster.program.store import Courses
+
+
+def make_update_callback() -> UpdateCallback:
+    """What an instance is given before there is an executor: it does nothing until :class:`Updates` fills it."""
+    updates = ffi.new("fm_updates *", {"degree": -1})
+    function = ffi.cast("uintptr_t", ffi.addressof(lib, "fm_intermediate_update"))
+    return UpdateCallback(int(function), int(ffi.cast("uintptr_t", updates)), updates)
+
+
+class Updates:
+    """The intermediate updates of one instance.
+
+    Parameters
+    ----------
+    i : int
+        Number of the instance.
+    segment : Segment
+        Of its continuous inputs.
+    bind : function
+        Makes an FMI call ready that sets Float64 variables.
+
+    Attributes
+    ----------
+    updates : fm_updates
+    error : CallError or None
+        Of a call in Intermediate Update Mode that failed; the step raises it.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        i: int,
+        segment: Segment,
+        courses: Courses,
+        bind: Callable[[Any], None],
+    ) -> None:
+        binding, coefficients = instance.binding, courses.coefficients[i]
+        assert binding.update_callback is not None
+        self.error: CallError | None = None
+        self._raise_failure = binding.raise_failure
+        self.updates = u = binding.update_callback.kept
+        chosen = [
+            row
+            for row, reference in enumerate(segment.value_references)
+            if reference in binding.intermediate
+        ]
+        u.n_inputs = n = segment.stop - segment.start
+        call = u.inputs
+        call.n = call.size = len(chosen)
+        references = [segment.value_references[row] for row in chosen]
+        self._kept = [
+            ffi.new("uint32_t[]", references),
+            ffi.new("size_t[]", chosen),
+            *(ffi.new("double[]", size) for size in (len(chosen), n, coefficients.size)),
+            ffi.new_handle(self),
+            ffi.from_buffer("int[]", courses.degree),
+            ffi.from_buffer("double[]", courses.centre),
+            ffi.from_buffer("double[]", coefficients),
+        ]
+        call.references, u.rows, call.values, u.values, u.coefficients, u.self = self._kept[:6]
+        degrees, centres, u.source_coefficients = self._kept[6:]
+        u.source_degree, u.source_centre = degrees + i, centres + i
+        u.fail = lib.fm_python_update_failed
+        bind(ffi.addressof(u, "inputs"))
+
+    def failed(self, status: int) -> None:
+        """Take up what the call has returned."""
+        try:
+            self._raise_failure(ffi.string(self.updates.inputs.function).decode(), status, 0.0)
+        except CallError as error:
+            self.error = error
+
+
+@ffi.def_extern("fm_python_update_failed")  # type: ignore[untyped-decorator]
+def _failed(self: Any, status: int) -> None:
+    ffi.from_handle(self).failed(status)
