@@ -90,6 +90,7 @@ HOT static void do_step(fm_kernel *k, const fm_instruction *c, double there, fm_
 {
     const fm_instance *instance = &k->instances[c->instance];
     double here = k->at[c->instance], since = k->measuring ? now() : 0.0;
+    r->function = 0; /* an instance in Python leaves none */
     r->status = instance->do_step(instance->self, here, there - here, &r->answer, &r->function);
     if (k->measuring)
         k->seconds[c->instance] += now() - since;
