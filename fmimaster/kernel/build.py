@@ -26,6 +26,7 @@ SOURCES = (
     "workers.c",
     "tuner.c",
     "exit.c",
+    "text.c",
 )
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-pthread"]
 """No contraction to fused operations: the interpreter in Python must give the same bits."""

@@ -475,6 +475,27 @@ void fm_at_exit(void (*tell)(void));
 void fm_fuse(const fm_kernel *k, fm_instruction *code, fm_fused *calls, const double **sources, size_t *n_calls,
              size_t *n_sources);
 
+/* text.c: rows of CSV files. Powers of ten from 10^FM_LEAST_POWER to 10^FM_LARGEST_POWER, two halves each, come from
+ * fmimaster/results/numbers.py. */
+enum { FM_LEAST_POWER = -342, FM_LARGEST_EXACT_POWER = 55, FM_LARGEST_POWER = 324 };
+enum { FM_LONGEST_NUMBER = 24 }; /* characters */
+
+/* A column to be written: Float64 or Int64. */
+typedef struct {
+    int type;
+    const char *values;
+    int64_t stride; /* bytes from row to row */
+} fm_cells;
+
+/* Write rows with commas between cells, each with a newline at its end; the text has room for the longest numbers. Returns
+ * how many characters were written. */
+size_t fm_write_rows(const fm_cells *columns, int n_columns, size_t n_rows, const uint64_t *powers, char *text);
+
+/* Read rows of plain decimal numbers, at most n_rows, from a text that ends with a null; values has a place for each number.
+ * Returns how many rows were read, and *used characters; a row that has something else, or a
+ * number that is not certain to the last bit, ends the reading before it. */
+size_t fm_read_rows(const char *text, int n_columns, size_t n_rows, const uint64_t *powers, double *values, size_t *used);
+
 /* values.c: sizes in bytes by type, conversions, copies of the outputs. */
 extern const size_t fm_size[];
 double fm_as_double(int type, const void *p);

@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 
 from fmimaster.errors import FileError, OptionError
 from fmimaster.given_path import given_path
+from fmimaster.results import numbers
 from fmimaster.results.facts import read_facts, write_facts
+from fmimaster.results.plain_csv import read_plain
 from fmimaster.results.table import Table
 from fmimaster.results.text_file import TextFile
 
@@ -68,9 +70,7 @@ class CsvWriter:
             )
         columns = (block.time, *block.columns.values())
         for first in range(0, len(block), _ROWS_AT_ONCE):
-            cells = (_cells(column[first : first + _ROWS_AT_ONCE]) for column in columns)
-            rows = map(",".join, zip(*cells, strict=True))
-            self._put("\n".join(rows) + "\n")
+            self._put(_rows([column[first : first + _ROWS_AT_ONCE] for column in columns]))
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
@@ -83,9 +83,12 @@ class CsvWriter:
         with self._told():
             self._stream.flush()
 
-    def _put(self, text: str) -> None:
+    def _put(self, text: str | memoryview) -> None:
         with self._told():
-            self._stream.write(text)
+            if self._file is not None:
+                self._file.write(text)
+            else:
+                self._stream.write(text if isinstance(text, str) else str(text, "ascii"))
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -126,7 +129,8 @@ def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Ta
     path = given_path(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            results = _read(_Source(path, stream))
+            source = _Source(path, stream)
+            results = read_plain(path, source.names, source.header_lines) or _read(source)
         events, steps = read_facts(path)
         columns = {**results.columns, **_integers(path, integers)}
         return replace(results, columns=columns, events=events, steps=steps)
@@ -271,6 +275,13 @@ def _integer(cell: str) -> int:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
+
+
+def _rows(columns: Sequence[NDArray[Any]]) -> str | memoryview:
+    """The text of rows."""
+    if numbers.has_kernel() and all(map(numbers.can_write, columns)):
+        return numbers.written(columns)
+    return "\n".join(map(",".join, zip(*map(_cells, columns), strict=True))) + "\n"
 
 
 def _cells(column: NDArray[Any]) -> Iterable[str]:

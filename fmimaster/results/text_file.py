@@ -39,13 +39,13 @@ class TextFile:
         """Whether it is a file on a disk, and no pipe or device, at which writing may have to wait."""
         self._has_text = False
 
-    def write(self, text: str) -> None:
-        """Append a text of whole lines."""
+    def write(self, text: str | memoryview) -> None:
+        """Append a text of whole lines; in UTF-8, if it comes as bytes."""
         if not self._has_text:
             self._has_text = True
             if self.is_regular:
                 os.ftruncate(self._number, 0)
-        left = memoryview(text.encode("utf-8"))
+        left = memoryview(text.encode("utf-8")) if isinstance(text, str) else text
         written = 0
         try:
             while written < len(left):

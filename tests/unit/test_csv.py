@@ -43,6 +43,13 @@ def message(path: Path, text: str) -> str:
     return str(error.value).replace(f"'{path}'", "FILE")
 
 
+@pytest.fixture(params=["kernel", "Python"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is the same with the kernel and without it."""
+    if request.param == "Python":
+        monkeypatch.setattr("fmimaster.results.numbers._kernel", lambda: None)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "results.csv"

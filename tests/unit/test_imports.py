@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "given_path": {"errors"},
     "causes": set(),
     "reference_files": {"errors"},
-    "results": {"errors", "given_path", "causes", "visible"},
+    "results": {"errors", "given_path", "causes", "visible", "kernel"},  # numbers as text in C
     "system": {"errors", "given_path"},
     "plan": {"errors", "system"},
     "program": {"errors", "system", "plan"},

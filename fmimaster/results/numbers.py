@@ -1,0 +1,80 @@
+"""Numbers as text and back, many at a time, in C where the kernel was built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_WRITTEN = frozenset(map(np.dtype, ("f8", "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4")))
+"""Types of columns that C writes; all but floats as Int64."""
+
+
+@cache
+def _kernel() -> Any:
+    """The kernel, which is imported when numbers are written or read; None if there was no C compiler at installation."""
+    try:
+        from fmimaster.kernel import _kernel
+    except ImportError:
+        return None
+    return _kernel
+
+
+def has_kernel() -> bool:
+    """Whether the other functions can be called."""
+    return _kernel() is not None
+
+
+def can_write(column: NDArray[Any]) -> bool:
+    """Whether all of a column are numbers that C writes as Python does."""
+    return column.dtype in _WRITTEN and not np.ma.is_masked(column)
+
+
+def written(columns: Sequence[NDArray[Any]]) -> memoryview:
+    """Rows of columns that can be written, with a newline behind each: floats with the digits of Python's repr."""
+    ffi, lib = _kernel().ffi, _kernel().lib
+    rows = len(columns[0])
+    table = ffi.new("fm_cells[]", len(columns))
+    kept = []
+    for entry, column in zip(table, columns, strict=True):
+        values = np.ma.getdata(column)
+        if values.dtype.kind != "f":
+            values = values.astype(np.int64)
+        kept.append(values)
+        entry.type = lib.FM_FLOAT64 if values.dtype.kind == "f" else lib.FM_INT64
+        entry.values, entry.stride = ffi.cast("char *", values.ctypes.data), values.strides[0]
+    text = np.empty(rows * len(columns) * (lib.FM_LONGEST_NUMBER + 1), np.uint8)
+    used = lib.fm_write_rows(table, len(columns), rows, _powers(), ffi.from_buffer("char[]", text))
+    return text.data[:used]
+
+
+def read(text: bytes, columns: int) -> tuple[NDArray[np.float64], int]:
+    """The first rows of a text, up to one that has not plain decimal numbers only.
+
+    Returns
+    -------
+    shape (rows, columns), and how many bytes they take.
+    """
+    ffi, lib = _kernel().ffi, _kernel().lib
+    values, used = np.empty((text.count(b"\n"), columns)), ffi.new("size_t *")
+    target = ffi.from_buffer("double[]", values)
+    rows = lib.fm_read_rows(
+        ffi.from_buffer("char[]", text), columns, len(values), _powers(), target, used
+    )
+    return values[:rows], used[0]
+
+
+@cache
+def _powers() -> Any:
+    """Powers of ten with 128 bits, in halves: ``10**k / 2**(floor(log2(10**k)) - 127)``; of 0.1 and less rounded up."""
+    ffi, lib = _kernel().ffi, _kernel().lib
+    powers = []
+    for k in range(lib.FM_LEAST_POWER, lib.FM_LARGEST_POWER + 1):
+        ten = 10 ** abs(k)
+        size = ten.bit_length()
+        number = ten << 128 >> size if k >= 0 else (1 << size + 127) // ten + 1
+        powers += [number >> 64, number & 2**64 - 1]
+    return ffi.new("uint64_t[]", powers)
