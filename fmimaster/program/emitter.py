@@ -559,4 +559,4 @@ class Emitter:
         self._instructions.append(instruction)
 
     def _has(self, instance: int, group: Group) -> bool:
-        return bool(self.plan.layout.segments(instance, group))
+        return group in self.plan.layout.groups[instance]

@@ -85,9 +85,8 @@ def sub_steps(plan: Plan, instance: int, kinds: Iterable[Polynomial]) -> int:
         routes = plan.routes[instance, Group.CONTINUOUS]
         if any(plan.instances[instance].model.takes_polynomial_of(r.link.input) for r in routes):
             return 1
-        if can.can_handle_variable_communication_step_size and not any(
-            i.may_return_early for i in plan.instances
-        ):
+        stops = plan.instances.any_may_return_early
+        if can.can_handle_variable_communication_step_size and not stops:
             return max(k.sub_steps for k in kinds)
     return 1
 

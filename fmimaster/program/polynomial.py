@@ -149,6 +149,8 @@ class Polynomial:
         """The polynomial for a source that publishes so many derivatives."""
         derivatives = min(self.derivatives, published)
         sub_steps = self.sub_steps if self.points * (derivatives + 1) > 1 else 1
+        if (derivatives, sub_steps) == (self.derivatives, self.sub_steps):
+            return self
         return replace(self, derivatives=derivatives, sub_steps=sub_steps)
 
     def mean_of(self, published: int) -> Polynomial:

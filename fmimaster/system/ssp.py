@@ -180,9 +180,9 @@ def _system(element: Element, document: Document) -> System:
         document.note(dictionary, "references to signal dictionaries are left aside")
     names = [text_of(e, "name") for e in inside]
     _check_unique(names, "elements with the name", element)
+    inner, left_aside = dict.fromkeys(names), [text_of(d, "name") for d in dictionaries]
     connections = tuple(
-        _connection(c, dict.fromkeys(names), [text_of(d, "name") for d in dictionaries])
-        for c in children(element, "Connections", "Connection")
+        _connection(c, inner, left_aside) for c in children(element, "Connections", "Connection")
     )
     constraints, constrained = read_constraints(element, names, document)
     components = [_component(e, document) for e in inside if local_name(e) == "Component"]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fmimaster.errors import ProgramError
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
-from fmimaster.program.check.knowledge import NO_GROUPS, Knowledge, Known
+from fmimaster.program.check.knowledge import Knowledge, Known
 from fmimaster.program.instructions import (
     Align,
     Correct,
@@ -78,10 +76,6 @@ class Rules:
         """Name of an instance, for messages."""
         return f"'{self.plan.instances[instance].name}'"
 
-    def note(self, i: int, **changes: Any) -> None:
-        """Something else is known of an instance."""
-        self.instances[i] = self.instances[i]._replace(**changes)
-
     def has_instance(self, instruction: Instruction) -> None:
         """Whether there is the instance that an instruction works on."""
         i = instruction.subject
@@ -94,7 +88,7 @@ class Rules:
             return
         self.has_inputs(instruction.instance, instruction.group)
         i = instruction.instance
-        self.note(i, moved=self.instances[i].moved | {instruction.group})
+        self.instances[i] = self.instances[i].with_moved(instruction.group)
 
     def fit(self, instruction: Fit) -> None:
         i = instruction.instance
@@ -116,7 +110,7 @@ class Rules:
                 self.fail(f"buffer {buffer} is used, but nothing has been kept in it")
         if any(fitted.history for fitted in every) and not self.history:
             self.fail("there is no history")
-        self.note(i, moved=self.instances[i].moved | {Group.CONTINUOUS})
+        self.instances[i] = self.instances[i].with_moved(Group.CONTINUOUS)
 
     def _fitted(self, fitted: Fitted, instruction: Fit) -> None:
         """The operands of FIT for one route."""
@@ -170,7 +164,7 @@ class Rules:
                 "the values in the store are old"
             )
         if group in _INPUTS:
-            self.note(i, given=self.instances[i].given | {group})
+            self.instances[i] = self.instances[i].with_given(group)
         if self.instances[i].state in (State.INITIALIZATION_MODE, State.EVENT_MODE):
             self.knowledge.changed(i)
         elif group is Group.DISCRETE and self.plan.instances[i].event_mode:
@@ -199,7 +193,7 @@ class Rules:
                 "FMI forbids that in Step Mode"
             )
         if instruction.group is Group.OUTPUTS:
-            self.note(i, read=self.instances[i].stamp)
+            self.instances[i] = self.instances[i].with_read(self.instances[i].stamp)
 
     def correct(self, instruction: Correct) -> None:
         i = instruction.instance
@@ -302,7 +296,7 @@ class Rules:
                     f"buffer {instruction.buffer} is recalled with the limit that was kept, but {self.name(i)}, which may "
                     f"return early, stands at {self.instances[i].at:g} instead of {then.at:g}"
                 )
-            self.note(i, read=then.read)
+            self.instances[i] = self.instances[i].with_read(then.read)
 
     def revert(self, instruction: Revert) -> None:
         i, buffer = instruction.instance, instruction.buffer
@@ -310,7 +304,7 @@ class Rules:
             self.fail(
                 f"{self.name(i)} is reverted to buffer {buffer}, but nothing has been kept in it"
             )
-        self.note(i, read=self.knowledge.kept[buffer][i].read)
+        self.instances[i] = self.instances[i].with_read(self.knowledge.kept[buffer][i].read)
 
     def mode(self, instruction: Mode) -> None:
         i, goal = instruction.instance, instruction.state
@@ -330,7 +324,10 @@ class Rules:
             )
         else:
             self.call(i, call)
-            self.note(i, state=goal, moved=NO_GROUPS, given=NO_GROUPS)
+            known = self.instances[i]
+            self.instances[i] = Known(
+                goal, known.at, stamp=known.stamp, read=known.read, since=known.since
+            )
 
     def parallel(self, instruction: Parallel) -> None:
         first = self.line + 1
