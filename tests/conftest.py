@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from fuzzing import FUZZ_PROFILE
 from hypothesis import settings
+from kernel_encodings import as_written
 from python_fmu import Bench, PythonFmu, describe
 
 from fmimaster.results.results import Results
@@ -25,6 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=0,
         metavar="N",
         help="run each test in tests/fuzz/ for N minutes, with other examples each time",
+    )
+
+    parser.addoption(
+        "--as-written", action="store_true", help="the kernel executes programs as they are written"
     )
 
 
@@ -66,6 +72,13 @@ def simulation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Simulation]:
 def simulate(simulation: Callable[..., Simulation]) -> Callable[..., Results]:
     """simulate(units, connections, start_values, **settings): the results of that simulation."""
     return lambda *system, **options: simulation(*system, **options).run()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def encoding(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Instructions are fused, unless the kernel shall execute them as they are written."""
+    with as_written() if pytestconfig.getoption("--as-written") else nullcontext():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

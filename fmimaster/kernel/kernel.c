@@ -216,10 +216,10 @@ RARE static int set_fitted(fm_kernel *k, const fm_fused *v)
     return set(k, v->of);
 }
 
-HOT static int set_fused(fm_kernel *k, const fm_fused *v, int version)
+HOT static int set_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
 {
     int is_fitted = k->fits && v->of->group == k->continuous_group, status = FM_OK;
-    for (const fm_fused *end = v + v->alike; v < end; v++) {
+    for (; v < end; v++) {
         k->present = v->of;
         if (is_fitted) {
             status = set_fitted(k, v);
@@ -235,9 +235,9 @@ HOT static int set_fused(fm_kernel *k, const fm_fused *v, int version)
     return FM_RAN;
 }
 
-HOT static int get_fused(fm_kernel *k, const fm_fused *v, int version)
+HOT static int get_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
 {
-    for (const fm_fused *end = v + v->alike; v < end; v++) {
+    for (; v < end; v++) {
         k->present = v->of;
         int status = transfer_fused(v, version);
         if (fm_failed(status))
@@ -247,9 +247,9 @@ HOT static int get_fused(fm_kernel *k, const fm_fused *v, int version)
     return FM_RAN;
 }
 
-HOT static int step_fused(fm_kernel *k, const fm_fused *v, int version)
+HOT static int step_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
 {
-    const fm_fused *first = v, *end = v + v->alike;
+    const fm_fused *first = v;
     const double *kept_from = k->has_saved ? k->kept_from + v->instance : 0; /* else none is earlier than any time */
     double *at = k->at + v->instance, there = end_of(k, v->of);
     int status = FM_RAN;
@@ -260,10 +260,10 @@ HOT static int step_fused(fm_kernel *k, const fm_fused *v, int version)
         k->present = v->of;
         r.status = version == 2 ? fm_fmi2_step(v->fmu, v->address, v->self, keeps, here, there - here, &r.answer, &r.function)
                                 : fm_fmi3_step(v->address, v->self, keeps, here, there - here, &r.answer, &r.function);
-        if (fm_failed(r.status))
-            status = step_answered(k, v->of, there, &r);
-        else
+        if (!fm_failed(r.status))
             *at = there;
+        else
+            status = step_answered(k, v->of, there, &r);
     }
     for (int i = first->instance, n = i + (int)(v - first); i < n; i++)
         k->stepped[i] = ++k->steps[i];
@@ -287,17 +287,21 @@ RARE static int as_written(fm_kernel *k, const fm_instruction *c)
 RARE static int fused(fm_kernel *k, const fm_instruction *c)
 {
     int status = FM_RAN;
-    for (const fm_fused *v = c->calls, *end = v + c->n; v < end && status == FM_RAN; v += v->alike) {
-        switch (v->kind) {
-        case FM_FUSED_SET_2: status = set_fused(k, v, 2); break;
-        case FM_FUSED_SET_3: status = set_fused(k, v, 3); break;
-        case FM_FUSED_STEP_2: status = step_fused(k, v, 2); break;
-        case FM_FUSED_STEP_3: status = step_fused(k, v, 3); break;
-        case FM_FUSED_GET_2: status = get_fused(k, v, 2); break;
-        case FM_FUSED_GET_3: status = get_fused(k, v, 3); break;
-        case FM_AS_WRITTEN: status = as_written(k, v->of); break;
+    const fm_fused *v = c->calls, *end = v + c->n;
+    do {
+        const fm_fused *row = v;
+        v += v->alike;
+        switch (row->kind) {
+        case FM_AS_WRITTEN: status = as_written(k, row->of); break;
+        case FM_FUSED_SET_2: status = set_fused(k, row, v, 2); break;
+        case FM_FUSED_SET_3: status = set_fused(k, row, v, 3); break;
+        case FM_FUSED_STEP_2: status = step_fused(k, row, v, 2); break;
+        case FM_FUSED_STEP_3: status = step_fused(k, row, v, 3); break;
+        case FM_FUSED_GET_2: status = get_fused(k, row, v, 2); break;
+        case FM_FUSED_GET_3: status = get_fused(k, row, v, 3); break;
+        default: __builtin_unreachable();
         }
-    }
+    } while (status == FM_RAN && v < end);
     return status;
 }
 
@@ -515,6 +519,7 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
                 k->present = c += 2;
             c++;
             break;
+        default: __builtin_unreachable();
         }
         if (status != FM_RAN)
             return status;

@@ -25,6 +25,10 @@ THREADS = f"{REAL_FMUS}::test_threads_change_no_bit"
 AGREEMENT = (EXECUTORS, AT_EVENTS, INPUTS, KINDS, CORRECTIONS, REAL_FMUS)
 """The tests of each instruction, which both executors must pass, and those of the agreement on real FMUs."""
 
+CALLS = "tests/agreement/test_fmi_calls.py"
+FUSED = "tests/agreement/test_fused.py"
+"""The tests of the FMI calls that are made, with fused instructions and without."""
+
 LOOPS = "tests/unit/test_loops_in_c.py"
 """The solver of algebraic loops, which is no instruction."""
 CONTROLLER = "tests/unit/test_pid_in_c.py"
@@ -205,7 +209,52 @@ def test_one_wrong_instruction_is_noticed(
     tests: str, instruction: str, quick_build: Build, server: TestServer, tmp_path: Path
 ) -> None:
     kernel = quick_build.with_text_replaced(tmp_path, *WRONG[tests][instruction])
-    run = server.run(kernel, tests, "-k", "not reference")  # the interpreter is as it was
+    # the interpreter is as it was
+    run = server.run(kernel, tests, "--as-written", "-k", "not reference")
+    assert run.status == 1, run.output[-2000:]
+    assert "1 failed" in run.output
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "tests"),
+    [
+        ("*values++ = **source++;", "*values++ = **source;", FUSED),
+        ("status = step_answered(k, v->of, there, &r);", "status = FM_RAN;", FUSED),
+        ("row->instance + row->alike == call->instance", "1", FUSED),
+        ("(!is_step || row->at == call->at);", "(!is_step || 1);", FUSED),
+        ("if (!move->moves[m].plain ||", "if (", FUSED),
+        (
+            "k->fits && v->of->group == k->continuous_group",
+            "0",
+            f"{CALLS}::test_steps_and_inputs",
+        ),
+        (
+            "k->read[v->instance] = k->at[v->instance];",
+            "",
+            f"{CALLS}::test_steps_and_inputs",
+        ),
+        (
+            "keeps = !kept_from || kept_from[v - first] >= here;",
+            "keeps = !kept_from || 1;",
+            f"{CALLS}::test_fmus_are_told_that_no_earlier_state_is_restored_where_that_is_so",
+        ),
+        (
+            "k->stepped[i] = ++k->steps[i];",
+            "k->stepped[i] = k->steps[i];",
+            f"{CALLS}::test_going_back",
+        ),
+        (
+            "if (v->sources) k->degree[v->instance] = -1;",
+            "",
+            f"{REAL_FMUS}::test_every_event_algorithm_on_the_two_masses[parallel where no event is in sight-b1-fmi2]",
+        ),
+    ],
+)
+def test_wrong_fused_instructions_are_noticed(
+    right: str, wrong: str, tests: str, quick_build: Build, server: TestServer, tmp_path: Path
+) -> None:
+    kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
+    run = server.run(kernel, tests)
     assert run.status == 1, run.output[-2000:]
     assert "1 failed" in run.output
 
@@ -235,8 +284,11 @@ def test_a_wrong_solver_of_loops_is_noticed(
         ("largest_error > d->reject_above", "largest_error > 1e9"),
         ("source = d->first_codes[limiting]", "source = d->first_codes[0]"),
         ("if (*steps >= d->many)", "if (0)"),
-        ("SLIVER = 1e-9;", "SLIVER = 1e-15;"),
-        ("*attempted = 1; break; } accept(k, commit);", "*attempted = 1; break; }"),
+        ("double SLIVER = 1e-9;", "double SLIVER = 1e-15;"),
+        (
+            "*attempted = 1; break; } accept(k, commit);",
+            "*attempted = 1; break; } if (i) accept(k, commit);",
+        ),
         ("codes[i] = controller->codes[FM_CAUSE];", "codes[i] = 0;"),
     ],
 )

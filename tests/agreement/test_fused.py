@@ -1,0 +1,168 @@
+"""Instructions that are fused: what makes them fast, and programs in which calls that are alike are apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
+
+from call_trace import traced
+from fmimaster.kernel._kernel import lib
+from kernel_encodings import as_written
+
+from fmimaster import Backend, SimulationError, SystemBuilder, reference_path, simulate
+from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi
+from fmimaster.plan.plan import Plan
+from fmimaster.program.emitter import Emitter
+from fmimaster.program.instructions import Program
+from fmimaster.program.polynomial import HOLD
+from fmimaster.run.native.encoding import Encoded, Encoder
+from fmimaster.system.description import SystemDescription
+
+DIRECT = {
+    2: [lib.FM_FUSED_SET_2, lib.FM_FUSED_STEP_2, lib.FM_FUSED_GET_2],
+    3: [lib.FM_FUSED_SET_3, lib.FM_FUSED_STEP_3, lib.FM_FUSED_GET_3],
+}
+
+
+def ring(version: int, n: int, factor: float = 1.0) -> SystemDescription:
+    builder = SystemBuilder("ring")
+    for i in range(n):
+        builder.add(f"d{i}", reference_path(f"fmi{version}/Dahlquist.fmu"), {"k": 1.0 + i})
+    for i in range(n):
+        builder.connect(f"d{i}.x", f"d{(i + 1) % n}.u", factor=factor)
+    return builder.build(stop_time=0.2, step_size=0.1)
+
+
+def attempt_of(system: Any, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Any:
+    """The attempt of a run, as the kernel reads it."""
+    found: list[Encoded] = []
+    encode = Encoder._encode
+
+    def noted(self: Encoder, program: Program) -> Encoded:
+        encoded = encode(self, program)
+        found.append(encoded)
+        return encoded
+
+    monkeypatch.setattr(Encoder, "_encode", noted)
+    simulate(system, backend=Backend.NATIVE, **settings)
+    (code,) = (e.code for e in found if e.program.name == "attempt")
+    return code
+
+
+def rows(fused: Any) -> Iterator[tuple[int, int]]:
+    """Kind and number of calls that are alike."""
+    at = 0
+    while at < fused.n:
+        call = fused.calls[at]
+        yield call.kind, call.alike
+        at += call.alike
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_ring_is_three_rows_of_calls(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 5
+    code = attempt_of(ring(version, n), monkeypatch, algorithm=Jacobi())
+    assert code[0].op == lib.FM_FUSED
+    assert list(rows(code[0])) == [(kind, n) for kind in DIRECT[version]]
+    assert code[1 + code[0].least].op == lib.FM_END
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_gauss_seidel_is_one_fused_instruction(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = attempt_of(ring(version, 3), monkeypatch, algorithm=GaussSeidel())
+    assert list(rows(code[0])) == [(kind, 1) for kind in DIRECT[version] * 3]
+
+
+def test_inputs_with_a_factor_are_moved_and_then_set_directly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = attempt_of(ring(3, 3, factor=2.0), monkeypatch, algorithm=Jacobi())
+    kinds = [kind for kind, _ in islice(rows(code[0]), 6)]
+    assert kinds == [lib.FM_AS_WRITTEN, lib.FM_FUSED_SET_3] * 3
+
+
+def test_nothing_is_fused_where_that_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    with as_written():
+        code = attempt_of(ring(3, 3), monkeypatch, algorithm=Jacobi())
+    assert code[0].op == lib.FM_MOVE_SET
+
+
+@dataclass(frozen=True, slots=True)
+class Uneven(Algorithm):
+    """The first instance in two halves, the second one between them."""
+
+    def emit(self, plan: Plan, p: Emitter) -> None:
+        """Write one attempt."""
+        first, second, third = plan.members
+        for i in plan.members:
+            p.inputs(i, HOLD)
+        with p.over(0.0, 0.5):
+            p.step(first)
+        p.step(second)
+        with p.over(0.5, 1.0):
+            p.inputs(first, HOLD)
+            p.step(first)
+        p.step(third)
+        for i in plan.members:
+            p.get(i)
+
+
+def assert_same_calls(system: Any, **settings: Any) -> None:
+    """The interpreter in Python makes the same calls as the kernel, with fused instructions and without."""
+
+    def calls(backend: Backend) -> list[tuple[Any, ...]]:
+        with traced() as trace:
+            simulate(system, backend=backend, **settings)
+        return trace.calls
+
+    expected = calls(Backend.REFERENCE)
+    assert calls(Backend.NATIVE) == expected
+    with as_written():
+        assert calls(Backend.NATIVE) == expected
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_calls_that_are_apart(version: int) -> None:
+    assert_same_calls(ring(version, 3), algorithm=Uneven())
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_inputs_from_several_outputs(version: int) -> None:
+    system = reference_path(f"systems/two-mass-b3-fmi{version}.ssp")
+    assert_same_calls(system, algorithm=Jacobi(), start_time=0, stop_time=0.1, step_size=0.01)
+
+
+TERMINATES, FAILS = 8, 3
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("fault", [TERMINATES, FAILS])
+def test_an_fmu_that_does_not_simply_succeed(version: int, fault: int) -> None:
+    def run(backend: Backend) -> tuple[str, bytes]:
+        builder = SystemBuilder("faulty")
+        for name, number in (("a", 0), ("b", fault), ("c", 0)):
+            values = {"fault": number, "faultTime": 0.5}
+            builder.add(name, reference_path(f"fmi{version}/Faulty.fmu"), values)
+        builder.connect("a.x", "b.u")
+        builder.connect("b.x", "c.u")
+        system = builder.build(start_time=0, stop_time=1, step_size=0.125)
+        words, results = "", None
+        try:
+            results = simulate(system, backend=backend)
+        except SimulationError as error:
+            words, results = str(error), error.results
+        assert results is not None
+        return words, results["c.x"].tobytes()
+
+    expected = run(Backend.REFERENCE)
+    assert run(Backend.NATIVE) == expected
+    with as_written():
+        assert run(Backend.NATIVE) == expected
