@@ -35,6 +35,8 @@ CONTROLLER = "tests/unit/test_pid_in_c.py"
 """The step-size controller, which is none either."""
 NUMBERS = "tests/unit/test_numbers.py"
 """Numbers as text, and text as numbers."""
+WATCH = "tests/unit/test_watch_in_c.py"
+"""What ends stretches of steps for event clocks."""
 
 
 @pytest.fixture(scope="module")
@@ -181,8 +183,8 @@ WRONG = {
     CORRECTIONS: {
         "CORRECT": ("d->seed[u] = *input - before;", "d->seed[u] = before - *input;"),
         "CORRECT after a polynomial": (
-            "k->centre[i], 0,\n                    correction",
-            "k->centre[i], 1,\n                    correction",
+            "fm_evaluate(k->coefficients[i], taken,",
+            "fm_evaluate(k->coefficients[i] + 1, taken,",
         ),
         "CORRECT by differences": (
             "d->sensitivity[o] += d->partials",
@@ -297,6 +299,26 @@ def test_a_wrong_controller_is_noticed(
 ) -> None:
     kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
     run = server.run(kernel, CONTROLLER)
+    assert run.status == 1, run.output[-2000:]
+    assert "1 failed" in run.output
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("high - after[dz] * third > 0", "high > 0"),
+        ("p.c0 + b1 + b2 + p.c3 * horizon", "1.0 + p.c0 + p.c3 * horizon"),
+        ("now > bound &&", "now > 0.0 * bound &&"),
+        ("larger(size < INFINITY ? size : 0.0, largest[j])", "size"),
+        ("if (now - time > nearest) {", "if (now - time > 0.0 * nearest) {"),
+        ("(now - before.values[w->indicators[i]])", "now"),
+    ],
+)
+def test_a_wrong_watch_is_noticed(
+    right: str, wrong: str, quick_build: Build, server: TestServer, tmp_path: Path
+) -> None:
+    kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
+    run = server.run(kernel, WATCH)
     assert run.status == 1, run.output[-2000:]
     assert "1 failed" in run.output
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from event_store import NOTHING, STEP, USE, units
+from numpy.typing import NDArray
 from python_fmu import Bench
 
+from fmimaster.algorithms import Algorithm, Aligned, Jacobi, Waveform
 from fmimaster.causes import GRID
-from fmimaster.control.event_clock import EarlyReturn, EventClock
+from fmimaster.control.event_clock import EarlyReturn, EventClock, Watch
 from fmimaster.control.indicators import Indicators
 from fmimaster.control.instant import Goal, Instant
 from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.predictive import Predictive
 from fmimaster.control.watch import watch_data
+from fmimaster.plan.plan import Plan
+from fmimaster.program.polynomial import Polynomial
+from fmimaster.reference_files import reference_path
 from fmimaster.run.choice import Backend, native_executor
+from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType
 
 if native_executor() is None:
@@ -40,7 +47,10 @@ class Watched:
 
     def __init__(self, clock: EventClock, monkeypatch: pytest.MonkeyPatch, **kind: Any) -> None:
         monkeypatch.setattr(Bench, "backend", Backend.NATIVE)
-        able = {"can_get_and_set_fmu_state": True, "might_return_early_from_do_step": True}
+        able: dict[str, Any] = {
+            "can_get_and_set_fmu_state": True,
+            "might_return_early_from_do_step": True,
+        }
         made = units({"hit": ["z", "w"], "pass": ["x"]}, **kind, **able)
         self.clock = clock
         self.bench = bench = Bench(made, use=USE, history=HISTORY)
@@ -78,16 +88,78 @@ class Watched:
         return bool(passed or found or clipped is not goal)
 
 
-def some_motion(choose: random.Random, n: int, unit: float) -> list[Any]:
-    """Values at successive steps that are nearly smooth; first the indicators, then their derivatives."""
+QUINTIC = Jacobi(Polynomial(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("clock", "algorithm"),
+    [
+        (Predictive(), QUINTIC),
+        (LookAhead(), QUINTIC),
+        (EarlyReturn(), Waveform(Aligned(QUINTIC), sweeps=2)),
+    ],
+)
+def test_between_events_a_clock_is_not_called(
+    clock: EventClock, algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+    kind: Any = type(clock)
+    clip = kind.clip
+
+    def counted(self: EventClock, *arguments: Any) -> Goal:
+        nonlocal calls
+        calls += 1
+        found: Goal = clip(self, *arguments)
+        return found
+
+    monkeypatch.setattr(kind, "clip", counted)
+    run = Simulation(
+        reference_path("systems/two-mass-b3-fmi3.ssp"),
+        algorithm=algorithm,
+        event_clock=clock,
+        step_size="1/1000",
+        stop_time=2,
+    )
+    results = run.run()
+    assert results.statistics is not None
+    assert len(results.events) == 2
+    assert results.statistics.steps >= 2000
+    assert calls < results.statistics.steps / 10
+
+
+class Other(Predictive):
+    def detect(self, indicators: Indicators) -> frozenset[int]:
+        return NOTHING
+
+
+class OtherWatched(Other):
+    def watch(self, plan: Plan) -> Watch:
+        return Watch(predicts=True)
+
+
+def test_the_watch_of_a_clock_is_not_that_of_a_subclass_with_other_methods() -> None:
+    plan: Any = None
+    assert Predictive(go_back=False).watch(plan) == Watch(detects=True, predicts=True)
+    assert Other().watch(plan) is None
+    assert OtherWatched().watch(plan) == Watch(predicts=True)
+
+
+def some_motion(
+    choose: random.Random, n: int, unit: float, times: Sequence[float]
+) -> list[NDArray[np.float64]]:
+    """Values at times in s that are nearly smooth, or jump; first the indicators, then their derivatives."""
+    touching = choose.choice([1e-13, 1.0, 1.0, 1.0])
     a, b, c = (
-        np.array([choose.uniform(low, 1.0) for _ in range(n // 2)]) * scale
-        for low, scale in ((-0.2, 1.0), (-1.0, 1.0 / STEP), (-1.0, 0.3 / STEP**2))
+        touching * scale * np.array([choose.uniform(*limits) for _ in range(n // 2)])
+        for limits, scale in (
+            ((-0.2, 1.0), 1.0),
+            ((-1.0, 1.0), 1.0 / STEP),
+            ((-1.0, 3.0), 1.0 / STEP**2),
+        )
     )
     noise = choose.choice([0.0, 0.0, 1e-3, 0.3])
     found = []
-    for k in range(-HISTORY - 1, 1):
-        t = k * STEP
+    for t in (time - times[-1] for time in times):
         z, dz = a + b * t + c * t * t, b + 2 * c * t
         rough = np.array([1 + choose.gauss(0.0, noise) for _ in range(n)])
         found.append(unit * np.concatenate([z, dz]) * rough)
@@ -101,21 +173,24 @@ def test_a_clock_finds_nothing_where_the_watch_is_quiet(
 ) -> None:
     choose, quiet = random.Random(3), 0
     watched = Watched(clock, monkeypatch, **KINDS[kind])
-    n, cases = len(watched.indicators.present()), 600
+    n, cases = len(watched.indicators.present()), 300
     for case in range(cases):
-        *before, now = some_motion(choose, n, unit=choose.choice([1e-6, 1.0, 1e6]))
-        watched.store.largest[:] = 0.0
+        lengths = [choose.choice([0.01, 0.5, 1.0, 1.0]) * STEP for _ in range(HISTORY + 2)]
+        *times, end, following = np.cumsum(lengths).tolist()
+        unit = choose.choice([1e-6, 1.0, 1e6])
+        *before, now = some_motion(choose, n, unit, [*times, end])
+        watched.store.largest[:] = unit * choose.random()
         watched.store.forget()
-        for k, values in enumerate(before):
-            if k >= case % HISTORY:  # there are fewer points after an event
-                watched.put(values, k * STEP)
+        for time, values in zip(times, before, strict=True):
+            if time >= times[case % HISTORY]:  # there are fewer points after an event
+                watched.put(values, time)
                 watched.remember()
-        begin, end = (len(before) - 1) * STEP, len(before) * STEP
         watched.put(now, end)
-        is_quiet = watched.is_quiet(begin, end, end + STEP)
+        before_it = watched.store.largest.copy()
+        is_quiet = watched.is_quiet(times[-1], end, following)
         largest = watched.store.largest.copy()
-        finds = watched.finds(begin, end, end + STEP)
-        assert not (is_quiet and finds)
+        watched.store.largest[:] = before_it
+        assert not (watched.finds(times[-1], end, following) and is_quiet)
         if is_quiet:
             assert largest.tobytes() == watched.store.largest.tobytes()
             quiet += 1
