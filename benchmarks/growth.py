@@ -112,7 +112,8 @@ def plot(kept: Kept, checkouts: list[str], path: Path) -> None:
     for curve, panel in zip(CURVES, panels.flat, strict=True):
         for name, style in zip(checkouts, ("o--", "o-"), strict=False):
             points = _points(kept, curve, name)
-            panel.plot(*zip(*points, strict=True), style, label=name)
+            if points:
+                panel.plot(*zip(*points, strict=True), style, label=name)
         panel.set(xscale="log", title=curve.name, xlabel=curve.of, ylabel=curve.unit)
         if curve.unit == "x":
             panel.set_ylim(bottom=0)
