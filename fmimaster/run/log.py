@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.causes import GRID, Cause, Event, Steps
+from fmimaster.garbage import left_for_later
 from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
 
@@ -56,12 +57,64 @@ class Stretch:
 
 
 @dataclass
+class Entries:
+    """Entries of a step log, as columns: objects of their own would be looked through by the collector of garbage again and
+    again, in half of the time of a run in which no two steps are alike.
+
+    The arguments of :class:`Steps`, each in the order of the entries.
+    """
+
+    begins: array[float] = field(default_factory=lambda: array("d"))
+    ends: array[float] = field(default_factory=lambda: array("d"))
+    causes: list[Cause] = field(default_factory=list)
+    counts: array[int] = field(default_factory=lambda: array("q"))
+    """The last column that is filled: another thread may read as many entries as it has."""
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def append(self, begin: float, end: float, cause: Cause, count: int) -> None:
+        """One more."""
+        self.begins.append(begin)
+        self.ends.append(end)
+        self.causes.append(cause)
+        self.counts.append(count)
+
+    def extend(
+        self,
+        begins: NDArray[np.float64],
+        ends: NDArray[np.float64],
+        causes: Sequence[Cause],
+        counts: NDArray[np.int64],
+    ) -> None:
+        """Some more, by columns."""
+        self.begins.frombytes(begins.tobytes())
+        self.ends.frombytes(ends.tobytes())
+        self.causes.extend(causes)
+        self.counts.frombytes(counts.tobytes())
+
+    def first(self, n: int) -> list[Steps]:
+        """The first ones, as objects."""
+        columns = self.begins[:n], self.ends[:n], self.causes[:n], self.counts[:n]
+        with left_for_later():
+            return list(map(Steps, *columns))
+
+    def copy(self) -> Entries:
+        """Others that are as these are now."""
+        n = len(self)
+        return Entries(self.begins[:n], self.ends[:n], self.causes[:n], self.counts[:n])
+
+    def remove(self, n: int) -> None:
+        """Without the first ones."""
+        del self.begins[:n], self.ends[:n], self.causes[:n], self.counts[:n]
+
+
+@dataclass
 class StepLog:
     """Each step with its cause; steps that follow each other, of the same cause and size, are one entry."""
 
-    ended: list[tuple[float, float, Cause, int]] = field(default_factory=list)
-    """Entries but the last one, that were not handed on, as arguments of Steps: with step-size control each step is one,
-    and a tuple is made faster."""
+    ended: Entries = field(default_factory=Entries)
+    """Entries but the last one, that were not handed on."""
     begin: float = 0.0
     end: float = 0.0
     """[s] Of the last entry."""
@@ -77,10 +130,8 @@ class StepLog:
         """All that were not handed on, in their order."""
         if not self.count:
             return ()
-        return (
-            *itertools.starmap(Steps, self.ended),
-            Steps(self.begin, self.end, self.cause, self.count),
-        )
+        last = Steps(self.begin, self.end, self.cause, self.count)
+        return (*self.ended.first(len(self.ended)), last)
 
     def add(self, begin: float, end: float, cause: Cause, count: int = 1) -> None:
         """Take up steps of one size."""
@@ -93,7 +144,7 @@ class StepLog:
                     self.end = end
                     self.count = before + count
                     return
-            self.ended.append((self.begin, self.end, self.cause, before))
+            self.ended.append(self.begin, self.end, self.cause, before)
         self.begin, self.end, self.size = begin, end, size
         self.cause, self.count = cause, count
 
@@ -133,12 +184,11 @@ class StepLog:
         counts[0] += self.count - 1
         lasts = np.append(firsts[1:], len(codes)) - 1
         chosen = [causes[code] for code in codes[firsts].tolist()]
-        entries = zip(
-            begins[firsts].tolist(), ends[lasts].tolist(), chosen, counts.tolist(), strict=True
-        )
-        *ended, (self.begin, self.end, self.cause, count) = entries
-        self.ended += ended if self.count else ended[1:]
-        self.size, self.count = sizes.item(firsts[-1]), count
+        ended = slice(0 if self.count else 1, -1)
+        self.ended.extend(begins[firsts][ended], ends[lasts][ended], chosen[ended], counts[ended])
+        last = firsts.item(-1)
+        self.begin, self.end, self.size = begins.item(last), ends.item(-1), sizes.item(last)
+        self.cause, self.count = chosen[-1], counts.item(-1)
 
     def _all_alike(
         self, times: NDArray[np.float64], codes: NDArray[np.int64], causes: Sequence[Cause]
@@ -151,7 +201,7 @@ class StepLog:
 
     def copy(self) -> StepLog:
         """Another one that is as this one is now."""
-        return replace(self, ended=list(self.ended))
+        return replace(self, ended=self.ended.copy())
 
 
 def recorded_values(plan: Plan, store: ValueStore, components: Collection[str]) -> dict[str, Any]:

@@ -54,9 +54,10 @@ class FactKeeper:
             if self._is_closed:
                 return
             old_events = events[: max(len(events) - MOST_EVENTS, 0)]
-            old_steps = [Steps(*entry) for entry in steps[: max(len(steps) - MOST_STEPS, 0)]]
-            writer.take(old_events, old_steps)
-            del events[: len(old_events)], steps[: len(old_steps)]
+            n = max(len(steps) - MOST_STEPS, 0)
+            writer.take(old_events, steps.first(n))
+            steps.remove(n)
+            del events[: len(old_events)]
             self._state.event_log.handed_on += len(old_events)
 
     def close(self, patience: float) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 import random
 import sys
+import tracemalloc
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -304,7 +306,21 @@ def test_a_stretch_of_controlled_steps_is_the_same_as_its_steps() -> None:
             now += size
         other.add_stretch(stretch, n)
         assert other == one
-    assert one.count + sum(e[3] for e in one.ended) > len(one.ended) + 1000
+    assert one.count + sum(one.ended.counts) > len(one.ended) + 1000
+
+
+def test_steps_that_are_all_unlike_leave_nothing_for_the_collector_of_garbage() -> None:
+    log, n = StepLog(), 2000
+    gc.collect()
+    before = len(gc.get_objects())
+    tracemalloc.start()
+    for k in range(n):
+        log.add(k**2.0, (k + 1) ** 2.0, STEP_SIZE)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(gc.get_objects()) - before < 100
+    assert size < 48 * n  # four columns with room to grow; a tuple with two floats has 144 bytes
+    assert log.entries[-2] == Steps((n - 2) ** 2.0, (n - 1) ** 2.0, STEP_SIZE)
 
 
 def test_steps_of_a_stretch_count_while_it_is_done() -> None:
