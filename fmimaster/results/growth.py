@@ -89,8 +89,8 @@ class _Windows:
     """The columns of one type."""
 
     columns: tuple[Watched, ...]
-    elements: NDArray[np.intp] | slice
-    """Of the block, n of them; a slice where they follow each other, so that no block is copied."""
+    elements: NDArray[np.intp]
+    """Of the block, shape (n,)."""
     owner: NDArray[np.intp]
     """Of each element the index of its column."""
     rows: int = 1
@@ -221,9 +221,9 @@ class Growth:
         self._windows: dict[Hashable, _Windows] = {}
         for kind in dict.fromkeys(column.type for column in columns):
             chosen = tuple(column for column in columns if column.type == kind)
-            sizes = [c.column.stop - c.column.start for c in chosen]
-            owner = np.repeat(np.arange(len(chosen)), sizes)
-            self._windows[kind] = _Windows(chosen, _elements(chosen), owner)
+            elements = [np.arange(c.column.start, c.column.stop) for c in chosen]
+            owner = np.repeat(np.arange(len(chosen)), [len(e) for e in elements])
+            self._windows[kind] = _Windows(chosen, np.concatenate(elements), owner)
 
     def look(self, times: NDArray[np.float64], block: Mapping[Any, NDArray[Any]]) -> None:
         """Take up rows."""
@@ -245,11 +245,3 @@ class Growth:
         """One, if there is such an output."""
         found = self.diverging()
         return (found[0].text(len(found) - 1),) if found else ()
-
-
-def _elements(columns: Sequence[Watched]) -> NDArray[np.intp] | slice:
-    """Those of all these columns in the block."""
-    elements = np.concatenate([np.arange(c.column.start, c.column.stop) for c in columns])
-    if (np.diff(elements) == 1).all():
-        return slice(columns[0].column.start, columns[-1].column.stop)
-    return elements
