@@ -110,7 +110,7 @@ def plot(kept: Kept, checkouts: list[str], path: Path) -> None:
 
     figure, panels = plt.subplots(2, 4, figsize=(14, 6.2), layout="constrained")
     for curve, panel in zip(CURVES, panels.flat, strict=True):
-        for name, style in zip(checkouts, ("o--", "o-"), strict=False):
+        for name, style in zip(checkouts, ("C0o--", "C1o-"), strict=False):
             points = _points(kept, curve, name)
             if points:
                 panel.plot(*zip(*points, strict=True), style, label=name)
