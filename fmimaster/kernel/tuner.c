@@ -1,6 +1,6 @@
-/* Whether threads pay, by what steps take with and without them. Now and then the other way is tried, and becomes the usual
- * one if it is faster; a trial that loses more than a small part of the time since the last one ends at once. So whatever
- * FMUs, cores and other programs do, little is lost against the better way. */
+/* Whether threads pay, by what steps take with and without them. Now and then the other way is tried, as long as the usual
+ * one was used since the last trial, and is the usual one from then on if it was faster. A trial ends as soon as it has lost
+ * a small part of that time: so whatever FMUs, cores and other programs do, little is lost against the usual way. */
 
 #include <stdint.h>
 #include <stddef.h>
@@ -41,8 +41,7 @@ void fm_tuner_begin(fm_tuner *t, double first)
 /* Whether a trial has gone on long enough. */
 static int is_decided(const fm_tuner *t, double part)
 {
-    return fabs(t->lost) >= part || t->spent >= t->period ||
-           t->lost >= fmax(t->first / PARTS, HOPELESS * t->spent);
+    return t->lost >= part || t->spent >= t->period || t->lost >= fmax(t->first / PARTS, HOPELESS * t->spent);
 }
 
 void fm_tuner_decide(fm_tuner *t, double seconds)
@@ -57,9 +56,12 @@ void fm_tuner_decide(fm_tuner *t, double seconds)
         t->is_trial = 1;
         turn_to(t, !t->threads);
     } else if (t->is_trial && is_decided(t, part)) {
+        int is_faster = t->lost <= 0.0;
+        /* a slow step loses more than a part: this trial has, or the first step of one in the other direction will */
+        double lost = is_faster ? -t->lost / (double)t->steps : t->lost;
         t->is_trial = 0;
-        t->period = fmax(fmin(2.0 * t->period, LONGEST), PARTS * fabs(t->lost)); /* a slow step can lose more */
-        turn_to(t, t->lost <= 0.0 ? t->threads : !t->threads);
+        t->period = fmax(fmin(2.0 * t->period, LONGEST), PARTS * lost);
+        turn_to(t, is_faster ? t->threads : !t->threads);
     }
     /* few steps at first, which may take longer now */
     t->n = t->steps ? (int)fmax(fmin(fmin(part / LOOKS / each, 2.0 * t->n), MOST_STEPS), 1.0) : 1;
