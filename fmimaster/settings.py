@@ -97,7 +97,7 @@ class Settings:
         The kernel in C or the interpreter in Python; they give the same bits.
     threads : int
         How many threads step instances at the same time, where the algorithm allows it and the executor is native; 0
-        chooses by a measurement. The results are the same.
+        measures during the run whether threads pay. The results are the same.
     """
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
