@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fmimaster.accuracy.choice import Choice, choose
 from fmimaster.algorithms import Initialization, assemble
 from fmimaster.algorithms.own_grids import OwnGrids
 from fmimaster.algorithms.settling import Settling
@@ -45,6 +44,9 @@ from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.resolve import ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
+
+if TYPE_CHECKING:
+    from fmimaster.accuracy.choice import Choice
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,8 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
 
     schedule, choice = scheduled(settings.step_size), None
     if settings.accuracy is not None:
+        from fmimaster.accuracy.choice import choose
+
         choice = choose(settings, resolved)
         settings = choice.applied(settings, choice.largest(settings, schedule))
         schedule = scheduled(settings.step_size)

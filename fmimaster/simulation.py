@@ -9,10 +9,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TextIO
+from typing import TYPE_CHECKING, ParamSpec, TextIO
 
-from fmimaster.accuracy.pair import Pair, half
-from fmimaster.accuracy.reach import in_words, judged_columns, reach
 from fmimaster.errors import (
     AccuracyError,
     FileError,
@@ -31,6 +29,9 @@ from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import Attendance, Progress, Signals, silent
 from fmimaster.settings import Settings
+
+if TYPE_CHECKING:
+    from fmimaster.accuracy.pair import Pair
 
 log = logging.getLogger("fmimaster")
 
@@ -154,6 +155,8 @@ class Simulation(Settings):
         >>> f"{worst.name} {worst.largest:.2g} {worst.unit} at {worst.time:.2g} s"
         'chassis.velocity 0.0028 m/s at 0.021 s'
         """
+        from fmimaster.accuracy.pair import Pair, half
+
         if self.accuracy is not None:
             raise OptionError(
                 "With accuracy the steps are halved already, and the notes of the run have the error. Leave check_step "
@@ -214,6 +217,8 @@ class Simulation(Settings):
         self, progress: Progress | None, output_file: str | os.PathLike[str] | TextIO | None
     ) -> Results:
         """Run again and again with shorter steps, until the results are accurate; the last ones go to the file."""
+        from fmimaster.accuracy.reach import in_words, judged_columns, reach
+
         prepared = self.prepare()
         assert prepared.choice is not None
         if isinstance(output_file, str | os.PathLike):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fmimaster.commands.text import aligned, section
-from fmimaster.plan.plan import Plan
 from fmimaster.system.description import PowerBond
+
+if TYPE_CHECKING:
+    from fmimaster.plan.plan import Plan
 
 
 def planned_bonds(plan: Plan) -> list[dict[str, Any]]:

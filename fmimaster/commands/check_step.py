@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from fmimaster.accuracy.pair import Difference
+from typing import TYPE_CHECKING
+
 from fmimaster.commands.text import aligned
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
+
+if TYPE_CHECKING:
+    from fmimaster.accuracy.pair import Difference
 
 MOST_LINES = 20
 """Outputs that are shown, those that differ most."""

@@ -12,21 +12,17 @@ from os import chdir
 from pathlib import Path
 from typing import Any
 
-import fmpy
-
 from fmimaster.errors import ModelError
 from fmimaster.fmu import once
 from fmimaster.fmu.binary import MessageLog
 from fmimaster.fmu.description.model_description import read_model
 from fmimaster.fmu.description.power_ports import with_terminal_ports
-from fmimaster.fmu.fmi2 import Fmi2Instance
-from fmimaster.fmu.fmi3 import Fmi3Instance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.layered_standards import read_layered_standards
 from fmimaster.fmu.manifest import UnpackedFmu
+from fmimaster.fmu.platforms import FMI2, FMI3, SUFFIX
 from fmimaster.fmu.preload import opened
 from fmimaster.fmu.process_state import LOADING
-from fmimaster.fmu.tolerant import FMU2Tolerant, FMU3Tolerant
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
 from fmimaster.system.model import Interface, Model
@@ -52,11 +48,26 @@ _NO_MESSAGE = "The FMU gave no message; with fmi_logging (--fmi-logging) it may 
 Kind = tuple[Callable[..., Any], Callable[..., Instance]]
 """fmpy's class, which loads the library; the class of instances."""
 
-_KINDS: Mapping[tuple[str, Interface], Kind] = {
-    ("2", Interface.CO_SIMULATION): (FMU2Tolerant, Fmi2Instance),
-    ("3", Interface.CO_SIMULATION): (FMU3Tolerant, Fmi3Instance),
+
+def _fmi2() -> Kind:
+    from fmimaster.fmu.fmi2 import Fmi2Instance  # these import fmpy, which is slow to import
+    from fmimaster.fmu.tolerant import FMU2Tolerant
+
+    return FMU2Tolerant, Fmi2Instance
+
+
+def _fmi3() -> Kind:
+    from fmimaster.fmu.fmi3 import Fmi3Instance
+    from fmimaster.fmu.tolerant import FMU3Tolerant
+
+    return FMU3Tolerant, Fmi3Instance
+
+
+_KINDS: Mapping[tuple[str, Interface], Callable[[], Kind]] = {
+    ("2", Interface.CO_SIMULATION): _fmi2,
+    ("3", Interface.CO_SIMULATION): _fmi3,
 }
-"""What can be run: by major version of FMI, and interface."""
+"""What can be run: by major version of FMI, and interface. Imported when a library is loaded."""
 
 
 class FmuFile:
@@ -139,7 +150,7 @@ class FmuFile:
         messages = MessageLog(name)
         self._logs.append(messages)
         try:
-            instance = self._kind[1](fmu, self.model, name, messages, options)
+            instance = self._kind()[1](fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
             said = " ".join(m for m in messages.last if m)
             raise ModelError(
@@ -153,7 +164,8 @@ class FmuFile:
         if self._fmu is None:
             library = find_library(self.folder, self.model, str(self.source))
             with LOADING:
-                self._fmu = _load(self._kind[0], self.model, self.folder, library, str(self.source))
+                make, _ = self._kind()
+                self._fmu = _load(make, self.model, self.folder, library, str(self.source))
             missing = self._fmu.missing
             if self._fmu.has_none:
                 version = self.model.fmi_version
@@ -206,7 +218,7 @@ class FmuFile:
             shutil.rmtree(self._unpacked, ignore_errors=True)
 
 
-def _kind(model: Model, where: str) -> Kind:
+def _kind(model: Model, where: str) -> Callable[[], Kind]:
     kind = _KINDS.get((model.fmi_version[:1], model.interface))
     if kind is None:
         offered = " and ".join(i.value for i in model.interfaces)
@@ -229,13 +241,10 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
         If there is none; the message names the platforms that there are. If it is a link that leads out of the FMU.
     """
     binaries = folder / "binaries"
-    suffix = str(fmpy.sharedLibraryExtension)
-    platforms = [str(fmpy.platform_tuple)]
-    if model.fmi_version.startswith("2"):
-        platforms.insert(0, str(fmpy.platform))
-    expected = model.model_identifier + suffix
+    platforms = [FMI2, FMI3] if model.fmi_version.startswith("2") else [FMI3]
+    expected = model.model_identifier + SUFFIX
     for platform in platforms:
-        libraries = sorted(p for p in (binaries / platform).glob(f"*{suffix}") if p.is_file())
+        libraries = sorted(p for p in (binaries / platform).glob(f"*{SUFFIX}") if p.is_file())
         named = [p for p in libraries if p.name == expected]
         if named or len(libraries) == 1:
             [library] = named or libraries
@@ -279,7 +288,7 @@ def _load(make: Callable[..., Any], model: Model, folder: Path, library: Path, w
         words = str(error).partition(str(library) + ". ")[2] or str(error)
         raise ModelError(
             f"The library of '{where}' cannot be loaded on this machine: {words}.{_wrong_machine(library)} Expected a "
-            f"library for {fmpy.platform_tuple} whose own shared libraries are installed; install what is missing, or "
+            f"library for {FMI3} whose own shared libraries are installed; install what is missing, or "
             "export the FMU for this platform."
         ) from error
     finally:

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
-from fmimaster.run.reference.executor import ReferenceExecutor
 
 if TYPE_CHECKING:
     from fmimaster.run.native.executor import NativeExecutor
+    from fmimaster.run.reference.executor import ReferenceExecutor
 
 log = logging.getLogger("fmimaster")
 
@@ -31,7 +31,13 @@ class Backend(Enum):
     """The interpreter in Python: the specification, and the one to debug."""
 
 
-ExecutorType = type[ReferenceExecutor] | type["NativeExecutor"]
+ExecutorType: TypeAlias = "type[ReferenceExecutor] | type[NativeExecutor]"
+
+
+def _reference_executor() -> type[ReferenceExecutor]:
+    from fmimaster.run.reference.executor import ReferenceExecutor  # most runs need the kernel's
+
+    return ReferenceExecutor
 
 
 @cache
@@ -70,12 +76,12 @@ def choose_executor(plan: Plan, backend: Backend) -> ExecutorType:
         If the native one is requested and was not built, or cannot do the plan.
     """
     if backend is Backend.REFERENCE:
-        return ReferenceExecutor
+        return _reference_executor()
     native = native_executor()
     if native is not None and native.takes(plan):
         return native
     if backend is Backend.FASTEST:
-        return ReferenceExecutor
+        return _reference_executor()
     if native is None:
         raise OptionError("There is no native backend: it was not built at installation.")
     raise OptionError(

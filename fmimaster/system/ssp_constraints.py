@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from math import inf
-from xml.sax.saxutils import quoteattr
 
 from fmimaster.errors import DescriptionError, did_you_mean
 from fmimaster.system.constraints import constraint_component, usual_level
@@ -18,7 +17,7 @@ from fmimaster.system.description import (
 )
 from fmimaster.system.ssp_annotation import VERSION, WITH_VERSION, check_annotation
 from fmimaster.system.ssp_document import Document
-from fmimaster.system.xml import Element, children, location, text_of, value_of
+from fmimaster.system.xml import Element, children, location, quoted, text_of, value_of
 from fmimaster.system.xml_form import (
     AT_LEAST_ONE,
     NAME,
@@ -116,11 +115,11 @@ def write_constraints(constraints: Mapping[str, Constraint]) -> str:
     lines = [f'<Constraints xmlns="{NAMESPACE}" version="{VERSION}">']
     for name, c in constraints.items():
         attributes = f'level="{c.level.value}" tolerance="{c.tolerance!r}"'
-        lines.append(f"  <Constraint name={quoteattr(name)} {attributes}>")
+        lines.append(f"  <Constraint name={quoted(name)} {attributes}>")
         for end in c.ends:
             given = {"position": end.position, "velocity": end.velocity}
-            known = "".join(f" {n}={quoteattr(text)}" for n, text in given.items() if text)
-            names = f"element={quoteattr(end.element)} force={quoteattr(end.force)}{known}"
+            known = "".join(f" {n}={quoted(text)}" for n, text in given.items() if text)
+            names = f"element={quoted(end.element)} force={quoted(end.force)}{known}"
             lines.append(f'    <End {names} factor="{end.factor!r}"/>')
         lines.append("  </Constraint>")
     lines.append("</Constraints>")

@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from fmimaster.errors import DescriptionError, FileError
 from fmimaster.system.archive import open_archive, read_file
@@ -66,7 +65,7 @@ class Document:
                 f"{location(element)}: source '{uri}' is reached by '{scheme[0]}', expected a "
                 "file. Place the file next to the description and name it by its relative path."
             )
-        path = url2pathname(urlsplit(uri).path) if scheme else unquote(uri).replace("\\", "/")
+        path = _path_of(uri) if scheme else unquote(uri).replace("\\", "/")
         source = self._resolve(path)
         if Path(path).is_absolute() or (self.source.member and not source.member):
             self.note(element, "sources are taken from outside of the system", f"'{source}'")
@@ -153,3 +152,10 @@ def read_transformation(element: Element) -> Transformation:
                 "the values in one of the FMUs."
             )
     return Transformation()
+
+
+def _path_of(uri: str) -> str:
+    """The path in a URI of the scheme ``file``."""
+    from urllib.request import url2pathname  # it imports all of HTTP
+
+    return url2pathname(urlsplit(uri).path)

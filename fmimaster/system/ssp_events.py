@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from xml.sax.saxutils import quoteattr
 
 from fmimaster.errors import FileError, did_you_mean
 from fmimaster.system.description import SharedEvent
 from fmimaster.system.ssp_document import Document
-from fmimaster.system.xml import Element, children, local_name, location, shown, text_of
+from fmimaster.system.xml import (
+    Element,
+    children,
+    local_name,
+    location,
+    quoted,
+    shown,
+    text_of,
+)
 from fmimaster.system.xml_form import (
     ANNOTATIONS,
     ANY,
@@ -119,14 +126,14 @@ def write_shared_events(shared_events: Iterable[SharedEvent]) -> str:
     lines = [f'<ssc:Annotation type="{ANNOTATION}">']
     lines.append(f'  <SharedEvents xmlns="{NAMESPACE}" version="{VERSION}">')
     for shared in shared_events:
-        lines.append(f"    <SharedEvent name={quoteattr(shared.name)}>")
+        lines.append(f"    <SharedEvent name={quoted(shared.name)}>")
         for component, event in shared.members:
             bound = [(role, other) for owner, role, other in shared.partners if owner == component]
             end = ">" if bound else "/>"
-            names = f"component={quoteattr(component)} event={quoteattr(event)}"
+            names = f"component={quoted(component)} event={quoted(event)}"
             lines.append(f"      <Member {names}{end}")
             for role, other in bound:
-                names = f"role={quoteattr(role)} component={quoteattr(other)}"
+                names = f"role={quoted(role)} component={quoted(other)}"
                 lines.append(f"        <Partner {names}/>")
             lines += ["      </Member>"] * bool(bound)
         lines.append("    </SharedEvent>")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 from typing import Literal, cast
-from xml.sax.saxutils import quoteattr
 
 from fmimaster.system.description import Port, PowerBond
 from fmimaster.system.ssp_annotation import VERSION, WITH_VERSION, check_annotation
 from fmimaster.system.ssp_document import Document
-from fmimaster.system.xml import Element, children, location, text_of, value_of
+from fmimaster.system.xml import Element, children, location, quoted, text_of, value_of
 from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, Form, Times, between, one_of
 
 ANNOTATION = "org.fmimaster.power-bonds"
@@ -69,10 +68,10 @@ def write_power_bonds(bonds: Iterable[PowerBond]) -> str:
     for bond in bonds:
         given = {"scale": bond.scale, "tolerance": bond.tolerance}
         known = "".join(f' {n}="{value!r}"' for n, value in given.items() if value is not None)
-        lines.append(f"  <PowerBond name={quoteattr(bond.name)}{known}>")
+        lines.append(f"  <PowerBond name={quoted(bond.name)}{known}>")
         for p in bond.ports:
-            names = f"component={quoteattr(p.component)} input={quoteattr(p.input)}"
-            lines.append(f'    <Port {names} output={quoteattr(p.output)} power="{p.power}"/>')
+            names = f"component={quoted(p.component)} input={quoted(p.input)}"
+            lines.append(f'    <Port {names} output={quoted(p.output)} power="{p.power}"/>')
         lines.append("  </PowerBond>")
     lines.append("</PowerBonds>")
     return "".join(f"{line}\n" for line in lines)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from xml.sax.saxutils import quoteattr
 
 from fmimaster.errors import FileError
 from fmimaster.system.ssp_annotation import VERSION, WITH_VERSION, check_annotation
 from fmimaster.system.ssp_document import Document
-from fmimaster.system.xml import Element, children, location, text_of
+from fmimaster.system.xml import Element, children, location, quoted, text_of
 from fmimaster.system.xml_form import AT_LEAST_ONE, NAME, Form
 
 ANNOTATION = "org.fmimaster.trigger-sequence"
@@ -57,6 +56,6 @@ def read_sequence(system: Element, document: Document) -> tuple[str, ...]:
 def write_sequence(names: Iterable[str]) -> str:
     """A trigger sequence as the element inside its annotation."""
     lines = [f'<TriggerSequence xmlns="{NAMESPACE}" version="{VERSION}">']
-    lines += [f"  <Component name={quoteattr(name)}/>" for name in names]
+    lines += [f"  <Component name={quoted(name)}/>" for name in names]
     lines.append("</TriggerSequence>")
     return "".join(f"{line}\n" for line in lines)

@@ -262,6 +262,13 @@ def label(element: Element) -> str:
     return local_name(element) + (f" '{name}'" if name else "")
 
 
+def quoted(text: str) -> str:
+    """A value for an attribute that is written, in quotes."""
+    from xml.sax.saxutils import quoteattr  # it imports all of HTTP
+
+    return quoteattr(text)
+
+
 def shown(text: str | None, most: int = 60) -> str:
     """A text in quotes, of a long one the beginning."""
     text = text or ""
