@@ -76,6 +76,15 @@ class StepRule(ABC, Generic[Memory]):
     rejection: ClassVar[Cause] = Cause(Kind.ERROR)
     """The cause of the end of a step that was tried again."""
 
+    def __init_subclass__(cls) -> None:
+        super(
+            StepRule, cls
+        ).__init_subclass__()  # a class with slots is made twice: super() has the first one
+        # what is known ahead is known of these methods: what is inherited does not know of others
+        if not vars(cls).keys().isdisjoint(_KNOWN_AHEAD):
+            for name in {"ahead", "twin"} - vars(cls).keys():
+                setattr(cls, name, getattr(StepRule, name))
+
     def __post_init__(self) -> None:
         if self.size is not None and self.exact_size <= 0:
             raise OptionError(f"Step size {self.size} s: expected a positive number.")
@@ -196,7 +205,8 @@ class StepRule(ABC, Generic[Memory]):
     def twin(self, memory: Memory, plan: Plan, store: ValueStore) -> RuleTwin[Memory] | None:
         """The same rule in C, by which an executor does steps without Python in between; None if there is none.
 
-        Called once, at the start of a run. The results must agree bit for bit.
+        Called once, at the start of a run. The results must agree bit for bit. A subclass with another ``propose`` or
+        ``decide`` has none, if it does not define this one too.
         """
         del memory, plan, store
         return None
@@ -205,10 +215,14 @@ class StepRule(ABC, Generic[Memory]):
         """The points that it proposes from here on, if they follow a formula; None if there is none.
 
         Then many steps can be done in one call of the executor. As long as steps end there, ``decide`` must leave the
-        memory as it is.
+        memory as it is. A subclass with another ``propose`` or ``decide`` has none, if it does not define this one too.
         """
         del memory
         return None
+
+
+_KNOWN_AHEAD = {"propose", "decide"}
+"""Methods that ``ahead`` and ``twin`` stand for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,9 @@ _WRITTEN = frozenset(map(np.dtype, ("f8", "?", "i1", "i2", "i4", "i8", "u1", "u2
 def _kernel() -> Any:
     """The kernel, which is imported when numbers are written or read; None if there was no C compiler at installation."""
     try:
-        from fmimaster.kernel import _kernel
+        return import_module("fmimaster.kernel._kernel")
     except ImportError:
         return None
-    return _kernel
 
 
 def has_kernel() -> bool:

@@ -154,7 +154,8 @@ class Stepper:
     def _interval_to(self, point: Instant) -> int:
         """Which of the intervals that repeat ends at a point."""
         points = self._rule.ahead(self.state.memory)
-        return 0 if points is None else points.interval_to(point)
+        assert points is not None, "a rule with step sizes of components knows the points ahead"
+        return points.interval_to(point)
 
     def _attempt(self, goal: Goal, until: Instant, variant: Variant) -> tuple[Goal, Outcome | None]:
         """Try one step, or as many as possible of those that are known to follow it.

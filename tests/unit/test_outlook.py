@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,12 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.algorithms import GaussSeidel, Jacobi
-from fmimaster.causes import Cause, Kind
+from fmimaster.causes import STEP_SIZE, Cause, Kind
 from fmimaster.control.estimators import PredictorCorrector
 from fmimaster.control.halved import Halved
 from fmimaster.control.instant import Goal, Instant, TimeBase
 from fmimaster.control.pid import PID
-from fmimaster.control.ramp import FreeStep, Ramp
+from fmimaster.control.ramp import FreeStep, Ramp, Ramped
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import OptionError
 from fmimaster.fmu.instance import StepAnswer, UpdateAnswer
@@ -57,6 +58,17 @@ class Wave(StepRule[int]):
     def restart(self, memory: int) -> int:
         """Half of them are forgotten."""
         return memory // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Near(FreeStep):
+    """Free steps, but short ones about 1 s: what is known of free steps is not known of these."""
+
+    def propose(self, now: Instant, memory: Ramped) -> Goal:
+        """The end of the next step."""
+        if abs(now.seconds - 1.0) < 0.1:
+            return Goal(Instant(now.seconds + 0.007), STEP_SIZE)
+        return FreeStep.propose(self, now, memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +199,7 @@ RULES = {
     "ramp": Ramp("1/40"),
     "slow ramp": Ramp("1/40", growth=1.01),
     "halved": Halved(times=tuple(k / 23 for k in range(40))),
+    "near": Near("1/40"),
     "wave": Wave("1/40"),
     "failing": Failing("1/40", fails_at=1.3),
 }
@@ -232,3 +245,30 @@ def test_a_controller_in_c_stops_where_one_in_python_looks(run: Callable[..., Ru
 def test_discrete_inputs_are_watched_by_the_kernel(run: Callable[..., Run]) -> None:
     found = [run(rule, DISCRETE_TOO, ahead=True).alone for rule in RULES.values()]
     assert max(found) <= FEW
+
+
+class OtherDecision(PID):
+    """A controller whose twin in C is not of this."""
+
+    def decide(self, *arguments: Any) -> tuple[Any, float | None]:
+        """As ever."""
+        return PID.decide(self, *arguments)
+
+
+class OtherKnown(Near):
+    """Says itself what is known ahead."""
+
+    def ahead(self, memory: Ramped) -> None:
+        """Nothing."""
+
+
+def test_what_is_known_ahead_of_a_rule_is_not_known_of_a_subclass_that_proposes_or_decides() -> (
+    None
+):
+    nothing: Any = None
+    memory = Ramped(TimeBase.of([Fraction(1, 40)]), 1, 1 / 40, 1 / 40)
+    assert FreeStep("1/40").ahead(memory) is not None
+    assert Near("1/40").ahead(memory) is None
+    assert OtherKnown.ahead is not StepRule.ahead
+    decides = OtherDecision("1/40", smallest="1/200", estimators=(PredictorCorrector(),))
+    assert decides.twin(nothing, nothing, nothing) is None
