@@ -33,6 +33,9 @@ from fmimaster.results.text_file import TextFile
 _ROWS_AT_ONCE = 4096
 """Rows that are held as text at one time: limits the memory, without loss of speed."""
 
+_CELLS_AT_ONCE = 16 * _ROWS_AT_ONCE
+"""The same for wide rows."""
+
 
 class CsvWriter:
     """Writes a table block by block, so that a run of any length needs little memory.
@@ -69,8 +72,9 @@ class CsvWriter:
                 f"A block of rows has other columns than the blocks before it: {differing}."
             )
         columns = (block.time, *block.columns.values())
-        for first in range(0, len(block), _ROWS_AT_ONCE):
-            self._put(_rows([column[first : first + _ROWS_AT_ONCE] for column in columns]))
+        rows = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // len(columns)))
+        for first in range(0, len(block), rows):
+            self._put(_rows([column[first : first + rows] for column in columns]))
 
     def close(self) -> None:
         """Close the file, if it was opened here."""

@@ -78,7 +78,9 @@ class KeptRows:
         if not parts:
             return np.empty(0), {}
         if len(parts) > 1:
-            whole = _room(sum(part.filled for part in parts), parts[0].values)
+            kept = self._filled()
+            # with room for more, so that results of a run that goes on are seldom copied
+            whole = _room(kept + self._usual_room(kept), parts[0].values)
             parts.insert(0, whole)
             while len(parts) > 1:  # each part is freed before the next one is copied
                 part = parts[1]
@@ -90,10 +92,16 @@ class KeptRows:
         return whole.times[:n], {k: v[:n] for k, v in whole.values.items()}
 
     def _part(self, least: int, like: Block) -> _Part:
-        kept = sum(part.filled for part in self._parts)
-        rows = self._next or max(PART_BYTES // self._row_bytes, kept // SPARE)
+        rows = self._next or self._usual_room(self._filled())
         self._next = 0
         return _room(max(rows, least), like)
+
+    def _filled(self) -> int:
+        return sum(part.filled for part in self._parts)
+
+    def _usual_room(self, kept: int) -> int:
+        """Room that is made behind so many rows."""
+        return max(PART_BYTES // self._row_bytes, kept // SPARE)
 
 
 def _room(rows: int, like: Block) -> _Part:

@@ -59,7 +59,9 @@ def read(text: bytes, columns: int) -> tuple[NDArray[np.float64], int]:
     shape (rows, columns), and how many bytes they take.
     """
     ffi, lib = _kernel().ffi, _kernel().lib
-    values, used = np.empty((text.count(b"\n"), columns)), ffi.new("size_t *")
+    shortest = 2 * columns  # bytes of a row: empty lines are none
+    rows_at_most = min(text.count(b"\n"), len(text) // shortest + 1)
+    values, used = np.empty((rows_at_most, columns)), ffi.new("size_t *")
     target = ffi.from_buffer("double[]", values)
     rows = lib.fm_read_rows(
         ffi.from_buffer("char[]", text), columns, len(values), _powers(), target, used

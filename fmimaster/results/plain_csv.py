@@ -68,13 +68,13 @@ def _by_kernel(stream: BinaryIO, columns: int) -> Iterator[NDArray[np.float64] |
             yield values
     if rest:
         values, used = numbers.read(rest + b"\n", columns)
-        yield values if used == len(rest) + 1 else None
+        yield values if len(values) and used == len(rest) + 1 else None
 
 
 def _by_numpy(stream: BinaryIO, columns: int) -> Iterator[NDArray[np.float64] | None]:
     """The same, all rows at once."""
     lines = map(bytes.decode, stream)
-    first = next((line for line in lines if line.strip()), None)
+    first = next((line for line in lines if line.strip("\r\n")), None)
     if first is not None:
         try:
             values = np.loadtxt(chain([first], lines), delimiter=",", comments=None, ndmin=2)

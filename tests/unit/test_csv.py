@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -332,3 +333,15 @@ def test_a_full_disk_leaves_whole_lines_only(path: Path, limit: int) -> None:
     assert written(results).encode().startswith(left)
     assert len(left) <= limit
     assert left == b"" or left.endswith(b"\n")
+
+
+def test_the_text_of_wide_rows_takes_little_memory(tmp_path: Path) -> None:
+    wide = Table(
+        time=np.arange(1000.0),
+        columns=dict.fromkeys(map(str, range(2000)), np.arange(1000.0) / 7),
+    )
+    tracemalloc.start()
+    write_csv(wide, tmp_path / "wide.csv")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8e6  # the text has 38 MB

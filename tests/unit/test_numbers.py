@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -167,7 +167,7 @@ def checked(path: Path) -> Table | None:
 
 
 CELLS = st.sampled_from(
-    ["0", "1", "2.5", " 3", "1e1", "-1", "", "nan", '"a"', "x", "1,2", "\r", "\n", "\x00", "é"]
+    ["0", "1", "2.5", " 3", " ", "1e1", "-1", "", "nan", '"a"', "x", "1,2", "\r", "\n", "\x00", "é"]
 )
 
 
@@ -175,6 +175,8 @@ CELLS = st.sampled_from(
     rows=st.lists(st.lists(CELLS, min_size=1, max_size=3), max_size=5),
     newline=st.sampled_from(["\n", "\r\n"]),
 )
+@example(rows=[["\r"]], newline="\n")
+@example(rows=[[" "], ["1", "2"]], newline="\n")
 @pytest.mark.parametrize("has_kernel", [True, False])
 def test_what_is_read_in_large_parts_is_what_the_checking_reader_reads(
     has_kernel: bool, rows: list[list[str]], newline: str, tmp_path_factory: pytest.TempPathFactory
@@ -208,3 +210,12 @@ def test_a_file_of_plain_numbers_is_read_in_large_parts(
     assert plain.time.tobytes() == table.time.tobytes()
     assert plain["x"].tobytes() == table["x"].tobytes()
     assert plain["b"].tolist() == table["b"].tolist()
+
+
+def test_empty_lines_take_no_memory_for_wide_rows() -> None:
+    """A damaged file: so many rows of so many columns would be 8 TB."""
+    text = b"\n" * 10**6
+    values, used = numbers.read(text, 10**6)
+    assert (len(values), used) == (0, len(text))
+    values, used = numbers.read(b"1,2\n\n\n3,4\n\n", 2)
+    assert (values.tolist(), used) == ([[1.0, 2.0], [3.0, 4.0]], 11)

@@ -313,3 +313,19 @@ def test_clocked_variables_and_signals_have_places_of_their_own() -> None:
     assert rows == {DataType.FLOAT64: (1, 2, 0), DataType.CLOCK: (0,)}
     assert [c.present for c in columns] == [None, (DataType.CLOCK, (0,)), None]
     assert [c.column for c in columns] == [slice(k, k + 1) for k in range(3)]
+
+
+def test_results_that_are_asked_for_after_each_row_are_seldom_copied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With more rows than one part has room for."""
+    monkeypatch.setattr("fmimaster.results.kept_rows.PART_BYTES", 100 * 48)
+    recorder = Recorder(COLUMNS)
+    copies: list[np.ndarray] = []
+    for k in range(2000):
+        recorder.take(*block([float(k)]))
+        time = recorder.results().time
+        if not copies or not np.shares_memory(time, copies[-1]):
+            copies.append(time)
+    assert time.tolist() == list(range(2000))
+    assert len(copies) < 50
