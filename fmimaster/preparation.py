@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from fmimaster.algorithms import Initialization, assemble
-from fmimaster.algorithms.own_grids import OwnGrids
 from fmimaster.algorithms.settling import Settling
 from fmimaster.control.measures import (
     control_measures,
@@ -168,6 +167,8 @@ def _planned(
     rates = rule.rates(schedule.stop - schedule.start)
     if rates is not None:
         refuse_rates(algorithm, settings.inputs, clock)
+        from fmimaster.algorithms.own_grids import OwnGrids  # few runs need it
+
         algorithm = OwnGrids(rates)
     own = dict(description.components())
     unnamed = [c.name for c in resolved.components if c.name not in own]

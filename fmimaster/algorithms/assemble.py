@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.algorithm import Algorithm
-from fmimaster.algorithms.aligned import Aligned
 from fmimaster.algorithms.event_update import Events
 from fmimaster.algorithms.fmu_settings import FmuSettings, emit_settings, fmu_settings
 from fmimaster.algorithms.initialization import Initialization
-from fmimaster.algorithms.replay import emit_replay
-from fmimaster.algorithms.richardson import Comparison, doubled
 from fmimaster.algorithms.settling import Settling
 from fmimaster.algorithms.solved import with_loops
 from fmimaster.errors import OptionError, ProgramError
@@ -25,9 +23,11 @@ from fmimaster.program.given_inputs import given_inputs, unused_inputs
 from fmimaster.program.hook import Hook
 from fmimaster.program.instructions import Fit, Keep, Program
 from fmimaster.program.polynomial import Polynomial
-from fmimaster.program.programs import Programs, Variant
-from fmimaster.program.unsolved import loop_notes
+from fmimaster.program.programs import Programs, Replay, Variant
 from fmimaster.system.states import State
+
+if TYPE_CHECKING:
+    from fmimaster.algorithms.richardson import Comparison
 
 
 def assemble(
@@ -69,10 +69,15 @@ def assemble(
         If a start value of the user contradicts a parameter that the run must set.
     """
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
+        from fmimaster.algorithms.aligned import Aligned  # few runs need it, as those below
+
         algorithm = algorithm.aligned(Aligned)
     initialization = initialization or Initialization()
     algorithm, hindrance = with_loops(plan, algorithm, initialization.settling.solver)
-    algorithm = doubled(algorithm, comparisons)
+    if comparisons:
+        from fmimaster.algorithms.richardson import doubled
+
+        algorithm = doubled(algorithm, comparisons)
     _refuse_who_cannot_go_back(plan, algorithm.goes_back(plan), *algorithm.why_it_goes_back)
     if undoes:
         _refuse_who_cannot_go_back(plan, plan.members, *_UNDONE)
@@ -103,11 +108,11 @@ def assemble(
     ]
     initialize = _initialize(plan, initialization, p, settings[0])
     commit, renew, terminate = _common_programs(plan, p)
-    replay = emit_replay(plan, p, algorithm.repeats(plan))
+    replay = _replay(plan, p, algorithm.repeats(plan))
     whole = Program("replay", replay.twice.instructions + replay.back.instructions)
     check(whole, plan, begin=State.STEP_MODE, end=State.STEP_MODE, history=bool(p.history))
 
-    notes, warnings = loop_notes(attempts[0].program, plan, loops, hindrance)
+    notes, warnings = _loop_notes(attempts[0].program, plan, loops, hindrance)
     settling = initialization.settling
     told = [s if _differ(plan, settings) else None for s in settings]
     return Programs(
@@ -136,6 +141,26 @@ def assemble(
             *unused_inputs(plan, given, p.used),
         ),
     )
+
+
+def _loop_notes(
+    attempt: Program, plan: Plan, loops: Loops, hindrance: str
+) -> tuple[list[str], list[str]]:
+    """Notes and warnings about loops of Step Mode that are not solved."""
+    if not plan.step_loops:
+        return [], []
+    from fmimaster.program.unsolved import loop_notes
+
+    return loop_notes(attempt, plan, loops, hindrance)
+
+
+def _replay(plan: Plan, p: Emitter, repeated: Sequence[int]) -> Replay:
+    """What measures whether these instances repeat a step exactly."""
+    if not repeated:
+        return Replay()
+    from fmimaster.algorithms.replay import emit_replay
+
+    return emit_replay(plan, p, repeated)
 
 
 def _differ(plan: Plan, settings: Sequence[FmuSettings]) -> bool:

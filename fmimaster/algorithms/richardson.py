@@ -92,8 +92,6 @@ class Richardson(Wrapper):
 
 
 def doubled(algorithm: Algorithm, comparisons: Sequence[Comparison]) -> Algorithm:
-    """The algorithm with each step doubled for these comparisons; itself, if there are none."""
-    if not comparisons:
-        return algorithm
+    """The algorithm with each step doubled for these comparisons."""
     base = algorithm.base if isinstance(algorithm, Richardson) else algorithm
     return Richardson(base, tuple(comparisons))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fmimaster.algorithms.algorithm import Algorithm
 from fmimaster.algorithms.modes import takes_lines
-from fmimaster.algorithms.parts import Parts
-from fmimaster.algorithms.waveform import Waveform
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import OptionError
 from fmimaster.plan.plan import Plan
 from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import HOLD, Polynomial
+
+if TYPE_CHECKING:
+    from fmimaster.algorithms.waveform import Waveform
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ def solved(inputs: Polynomial, solver: LoopSolver) -> Waveform:
 
     Source: Gomes et al. (2017), Co-simulation: state of the art, sections 4.3.1 and 4.3.2; docs/loops.md.
     """
+    from fmimaster.algorithms.waveform import Waveform  # most runs have no loop
+
     return Waveform(Sweep(inputs), sweeps=1, solver=solver)
 
 
@@ -69,6 +73,7 @@ def with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Al
 def _wrapped(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:
     if not plan.step_groups:
         return algorithm, ""
+    from fmimaster.algorithms.parts import Parts  # most runs have no loop
 
     def solving(base: Algorithm) -> Algorithm:
         return Parts(base, solved(base.course, solver))

@@ -6,18 +6,25 @@ import re
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from fmimaster.algorithms import Algorithm, Aligned, Jacobi, SubSteps, Waveform
+from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.commands.step_rules import STEP_RULES
-from fmimaster.control.event_clock import Check, EarlyReturn, EventClock
-from fmimaster.control.look_ahead import LookAhead
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.control.predictive import Predictive
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.program.polynomial import ADAPTIVE
 
-EVENT_CLOCKS: tuple[type[EventClock], ...] = (LookAhead, Predictive, EarlyReturn, Check)
+if TYPE_CHECKING:
+    from fmimaster.control.event_clock import EventClock
+
+EVENT_CLOCKS: Mapping[str, str] = {
+    "LookAhead": "look_ahead",
+    "Predictive": "predictive",
+    "EarlyReturn": "event_clock",
+    "Check": "event_clock",
+}
+"""Class → the module of ``fmimaster.control`` that is imported for it."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -49,14 +56,17 @@ def event_clock(arguments: Namespace) -> EventClock | None:
     if arguments.event_clock is None:
         return None
     name, _, settings = arguments.event_clock.partition(":")
-    known = {plain_name(option_name(c)): c for c in EVENT_CLOCKS}
-    kind = known.get(plain_name(name))
-    if kind is None:
+    known = {plain_name(c): c for c in EVENT_CLOCKS}
+    found = known.get(plain_name(name))
+    if found is None:
         names = list(map(option_name, EVENT_CLOCKS))
         rule = f" '{name}' is a step rule: --step-rule {name}." if name in STEP_RULES else ""
         raise OptionError(
             f"There is no event clock '{name}'.{rule or did_you_mean(name, names)} There are {', '.join(names)}."
         )
+    kind: type[EventClock] = getattr(
+        import_module(f"fmimaster.control.{EVENT_CLOCKS[found]}"), found
+    )
     return kind(**settings_of("--event-clock", name, defaults_of(kind), settings))
 
 
@@ -64,6 +74,8 @@ def divided(algorithm: Algorithm | None, sub_steps: Sequence[tuple[str, str]]) -
     """The algorithm, with several steps of some components; None if it is left to the settings."""
     if not sub_steps:
         return algorithm
+    from fmimaster.algorithms import SubSteps  # imported when it is requested, as those below
+
     for name, count in sub_steps:
         if not count.isdecimal() or int(count) < 1:
             raise OptionError(f"--sub-steps {name} {count}: expected a whole number, 1 or more.")
@@ -75,6 +87,8 @@ def swept(algorithm: Algorithm | None, sweeps: str | None) -> Algorithm | None:
     """The algorithm, repeated over each step if sweeps are requested; None if it is left to the settings."""
     if sweeps is None:
         return algorithm
+    from fmimaster.algorithms import Aligned, Waveform
+
     base, (count, _, settings) = Aligned(algorithm or Jacobi(ADAPTIVE)), sweeps.partition(":")
     if count == "solver":
         chosen = _numbers(sweeps, settings, {"relative": float, "absolute": float, "bounded": int})
@@ -109,9 +123,9 @@ def _numbers(
     return found
 
 
-def option_name(kind: type) -> str:
+def option_name(kind: str) -> str:
     """``LookAhead`` → ``look-ahead``."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind).lower()
 
 
 def plain_name(name: str) -> str:

@@ -8,21 +8,11 @@ from dataclasses import fields, replace
 from math import inf
 from typing import Any, Literal
 
-from fmimaster.algorithms import (
-    ALGORITHMS,
-    MODES,
-    Algorithm,
-    AutomaticSequence,
-    GaussSeidel,
-    Jacobi,
-    Mode,
-    Refreshed,
-    Sequential,
-)
+import fmimaster.algorithms as algorithms  # "from fmimaster" would import all of the API
+from fmimaster.algorithms import ALGORITHMS, MODES, Algorithm, GaussSeidel, Jacobi, Mode
 from fmimaster.commands import event_settings, step_rules
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.control.multi_rate import MultiRate
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.sequence import METHODS
@@ -32,7 +22,8 @@ from fmimaster.program.polynomial import KINDS, Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
 
-_OFFERED: tuple[type[Algorithm], ...] = (*ALGORITHMS, Sequential, AutomaticSequence)
+_OFFERED = (*(a.__name__ for a in ALGORITHMS), "Sequential", "AutomaticSequence")
+"""Names of algorithms; each is imported when it is requested."""
 
 _INPUT_SETTINGS = ("held", "mean", "compensation", "sub_steps")
 """Settings of a polynomial that --inputs takes behind its name."""
@@ -49,7 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--start-time", metavar="T", help="start time in s")
     add("--stop-time", metavar="T", help="stop time in s")
     add("--step-size", metavar="H", help="communication step size in s: 0.01 or 1/60")
-    names = ", ".join(map(_name, _OFFERED))
+    names = ", ".join(_OFFERED)
     add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
     inputs = (
         f"inputs over a step: {', '.join(KINDS)}, or POINTS,DERIVATIVES; with settings as KIND:KEY=VALUE; of "
@@ -157,21 +148,21 @@ def _algorithm(arguments: Namespace) -> Algorithm | None:
     settings = _algorithm_settings(arguments)
     if name is None and not settings:
         return None
-    known = {plain_name(_name(a)): a for a in _OFFERED}
-    usual = GaussSeidel if settings.keys() & {"mode", "levels", "most_levels"} else _OFFERED[0]
-    kind = usual if name is None else known.get(plain_name(name))
-    if kind is None:
-        names = list(map(_name, _OFFERED))
+    known = {plain_name(a): a for a in _OFFERED}
+    usual = GaussSeidel if settings.keys() & {"mode", "levels", "most_levels"} else Jacobi
+    found = usual.__name__ if name is None else known.get(plain_name(name))
+    if found is None:
         raise OptionError(
-            f"There is no algorithm '{name}'.{did_you_mean(name or '', names)} There are {', '.join(names)}."
+            f"There is no algorithm '{name}'.{did_you_mean(name or '', _OFFERED)} There are {', '.join(_OFFERED)}."
         )
+    kind: type[Algorithm] = getattr(algorithms, found)
     taken = {f.name: f.name for f in fields(kind)}  # type: ignore[arg-type]
     if "extrapolation" in taken:
         taken["inputs"] = "extrapolation"
     for setting in settings:
         if setting not in taken:
             raise OptionError(
-                f"Algorithm {_name(kind)} has no setting --{setting.replace('_', '-')}. Leave it out."
+                f"Algorithm {found} has no setting --{setting.replace('_', '-')}. Leave it out."
             )
     return kind(**{taken[setting]: value for setting, value in settings.items()})
 
@@ -180,6 +171,8 @@ def _refreshed(algorithm: Algorithm | None, arguments: Namespace) -> Algorithm |
     """The algorithm, with outputs refreshed if that is requested; None if it is left to the settings."""
     if not (arguments.refresh or arguments.refresh_linearized):
         return algorithm
+    from fmimaster.algorithms import Refreshed  # few runs need it
+
     return Refreshed(algorithm or Jacobi(), arguments.refresh_linearized)
 
 
@@ -207,6 +200,8 @@ def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
                 f"--component-step-size and --step-rule {arguments.step_rule} exclude each other: components with step "
                 "sizes of their own have fixed steps. Leave one of them out."
             )
+        from fmimaster.control.multi_rate import MultiRate  # few runs need it
+
         return MultiRate(size, dict(arguments.component_step_size))
     if arguments.step_rule is None:
         return size
@@ -323,7 +318,3 @@ def _backend(name: str) -> Backend:
         raise OptionError(
             f"There is no backend '{name}'.{did_you_mean(name, known)} Expected {', '.join(known)}."
         ) from None
-
-
-def _name(algorithm: type[Algorithm]) -> str:
-    return algorithm.__name__

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
-from fmimaster.control.locate import Locate
-from fmimaster.control.pid import PID
-from fmimaster.control.ramp import FreeStep, Ramp
-from fmimaster.control.step_rule import FixedStep, StepRule
+from fmimaster.control.step_rule import StepRule
 from fmimaster.errors import OptionError, did_you_mean
 
-STEP_RULES: Mapping[str, StepRule[Any]] = {
-    "grid": FixedStep(),
-    "free": FreeStep(),
-    "ramp": Ramp(),
-    "locate": Locate(),
-    "ecco": PID.ecco(),
-    "predictor-corrector": PID.predictor_corrector(),
-    "embedded-orders": PID.embedded_orders(),
-    "step-doubling": PID.step_doubling(),
+STEP_RULES: Mapping[str, tuple[str, str]] = {
+    "grid": ("step_rule", "FixedStep"),
+    "free": ("ramp", "FreeStep"),
+    "ramp": ("ramp", "Ramp"),
+    "locate": ("locate", "Locate"),
+    "ecco": ("pid", "PID.ecco"),
+    "predictor-corrector": ("pid", "PID.predictor_corrector"),
+    "embedded-orders": ("pid", "PID.embedded_orders"),
+    "step-doubling": ("pid", "PID.step_doubling"),
 }
+"""Name → the module of ``fmimaster.control`` that is imported for it, and what makes the rule with its defaults."""
 
 _NO_SETTINGS = {"size", "estimators", "degree"}
 """Fields of rules that an option of its own, the name of the rule, or the inputs decide."""
@@ -39,7 +39,9 @@ def named(name: str) -> StepRule[Any]:
         raise OptionError(
             f"There is no step rule '{name}'.{did_you_mean(name, STEP_RULES)} There are {', '.join(STEP_RULES)}."
         )
-    return STEP_RULES[name]
+    module, maker = STEP_RULES[name]
+    rule: StepRule[Any] = attrgetter(maker)(import_module(f"fmimaster.control.{module}"))()
+    return rule
 
 
 def settings(rule: StepRule[Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from fmimaster.control.estimators.step_doubling import Doubling
 from fmimaster.control.step_rule import StepRule
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.plan import Plan
@@ -35,6 +34,10 @@ def doubling_comparisons(
     rule: StepRule[Any], degree: int
 ) -> tuple[Callable[[Plan, int], Hook], ...]:
     """For estimators that double steps: what makes the hooks that compare, of the plan and the buffer of the whole step."""
+    if not rule.estimators:
+        return ()
+    from fmimaster.control.estimators.step_doubling import Doubling  # few runs need it
+
     doubling = (e for e in rule.estimators if isinstance(e, Doubling))
     return tuple(partial(estimator.difference, degree) for estimator in doubling)
 

@@ -13,6 +13,34 @@ from fmimaster import reference_path
 _SLOW = {"fmpy", "lxml", "matplotlib", "numpy", "pandas", "pygraphviz", "rich", "scipy"}
 """Packages that take 20 ms and more to import."""
 
+_SELDOM = {
+    f"fmimaster.{module}"
+    for module in (
+        "algorithms.aligned",
+        "algorithms.automatic_sequence",
+        "algorithms.late_outputs",
+        "algorithms.own_grids",
+        "algorithms.parts",
+        "algorithms.refreshed",
+        "algorithms.replay",
+        "algorithms.richardson",
+        "algorithms.sequential",
+        "algorithms.sub_steps",
+        "algorithms.waveform",
+        "api",
+        "control.estimators.power_residual",
+        "control.estimators.prediction",
+        "control.estimators.step_doubling",
+        "control.look_ahead",
+        "control.multi_rate",
+        "control.pid",
+        "control.predictive",
+        "program.delays",
+        "program.unsolved",
+    )
+}
+"""What a setting must ask for, or a loop of the system."""
+
 _SCRIPT = """
 import json, sys
 from fmimaster.cli import main
@@ -64,3 +92,13 @@ def test_simulate_imports_neither_scipy_nor_what_other_commands_do() -> None:
     modules = imported("simulate", system, "--stop-time", "0.1", "--step-size", "0.01")
     assert slow(modules) == {"fmpy", "lxml", "numpy"}
     assert not parts(modules) & {"accuracy", "demos", "optimization", "stability"}
+    assert modules & _SELDOM == set()
+
+
+def test_what_a_setting_asks_for_is_imported() -> None:
+    system = str(reference_path("systems/survey-two-mass-fmi2.ssp"))
+    run = ("simulate", system, "--stop-time", "0.1", "--step-size", "0.01")
+    modules = imported(*run, "--algorithm", "automatic-sequence", "--step-rule", "ramp")
+    assert modules & _SELDOM >= {"fmimaster.algorithms.automatic_sequence"}
+    modules = imported(*run, "--step-rule", "ecco")
+    assert modules & _SELDOM >= {"fmimaster.control.pid"}

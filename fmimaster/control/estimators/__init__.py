@@ -1,10 +1,34 @@
-"""Estimators: how large the error of a step is, as one number; 1 is the tolerance."""
+"""Estimators: how large the error of a step is, as one number; 1 is the tolerance. Imported when they are named."""
 
-from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
-from fmimaster.control.estimators.estimator import Estimator, Measured
-from fmimaster.control.estimators.power_residual import PowerResidual
-from fmimaster.control.estimators.predictor_corrector import PredictorCorrector
-from fmimaster.control.estimators.step_doubling import Doubling, EnergyDoubling, StepDoubling
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fmimaster.control.estimators.embedded_orders import EmbeddedOrders
+    from fmimaster.control.estimators.estimator import Estimator, Measured
+    from fmimaster.control.estimators.power_residual import PowerResidual
+    from fmimaster.control.estimators.predictor_corrector import PredictorCorrector
+    from fmimaster.control.estimators.step_doubling import Doubling, EnergyDoubling, StepDoubling
+
+_MODULES = {
+    "Doubling": "step_doubling",
+    "EmbeddedOrders": "embedded_orders",
+    "EnergyDoubling": "step_doubling",
+    "Estimator": "estimator",
+    "Measured": "estimator",
+    "PowerResidual": "power_residual",
+    "PredictorCorrector": "predictor_corrector",
+    "StepDoubling": "step_doubling",
+}
+"""Name → the module of this package that has it: a run with fixed steps needs only ``estimator``."""
+
+
+def __getattr__(name: str) -> Any:
+    """An estimator, imported when it is named: importing is most of the time of a short run."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
 
 __all__ = [
     "Doubling",
