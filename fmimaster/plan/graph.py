@@ -88,8 +88,8 @@ def dependency_graph(
     connected = {*sources, *targets}  # nobody waits for other outputs
 
     def arcs_of(*, assumed: bool) -> dict[Node, list[Node]]:
-        every = dependency_arcs(models, links, initial=initial, assumed=assumed)
-        return _with_order_of_parameters(_among(connected, every), parameter_links)
+        found = dependency_arcs(models, links, initial=initial, assumed=assumed, among=connected)
+        return _with_order_of_parameters(found, parameter_links)
 
     arcs = arcs_of(assumed=True)
     assumes = any(
@@ -130,10 +130,6 @@ def _with_order_of_parameters(
     return arcs
 
 
-def _among(nodes: Collection[Node], arcs: Arcs) -> dict[Node, list[Node]]:
-    return {n: [h for h in heads if h in nodes] for n, heads in arcs.items() if n in nodes}
-
-
 def _linear_arcs(models: Sequence[Model], initial: bool) -> Iterator[tuple[Node, Node]]:
     for i, model in enumerate(models):
         kinds = model.initial_dependency_kinds if initial else model.dependency_kinds
@@ -144,9 +140,14 @@ def _linear_arcs(models: Sequence[Model], initial: bool) -> Iterator[tuple[Node,
 
 
 def dependency_arcs(
-    models: Sequence[Model], links: Iterable[Link], *, initial: bool, assumed: bool = True
+    models: Sequence[Model],
+    links: Iterable[Link],
+    *,
+    initial: bool,
+    assumed: bool = True,
+    among: Collection[Node] | None = None,
 ) -> dict[Node, list[Node]]:
-    """Arcs between all outputs and the connected inputs.
+    """Arcs between outputs and the connected inputs.
 
     Parameters
     ----------
@@ -154,17 +155,22 @@ def dependency_arcs(
         Whether the dependencies of Initialization Mode count, else those of Step Mode.
     assumed : bool
         Whether outputs whose dependencies are not declared depend on all inputs.
+    among
+        Which outputs count; None for all, connected or not.
     """
     arcs: dict[Node, list[Node]] = {}
     fed: list[set[str]] = [set() for _ in models]
     for i, model in enumerate(models):
         for variable in model.with_causality(Causality.OUTPUT):
-            arcs.setdefault((i, variable.name), [])
+            if among is None or (i, variable.name) in among:
+                arcs.setdefault((i, variable.name), [])
     for link in links:
         arcs.setdefault((link.source, link.output.name), []).append((link.target, link.input.name))
         arcs.setdefault((link.target, link.input.name), [])
         fed[link.target].add(link.input.name)
     for i, model in enumerate(models):
+        if not fed[i]:
+            continue
         declared = model.initial_dependencies if initial else model.dependencies
         undeclared = model.assumed_initial_dependencies if initial else model.assumed_dependencies
         for output, inputs in declared.items():

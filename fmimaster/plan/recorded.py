@@ -159,5 +159,5 @@ def _usual(variable: Variable) -> float | None:
     """The magnitude that is usual for a variable, by what its FMU declares."""
     if not variable.type.is_float or variable.causality is not Causality.OUTPUT:
         return None
-    limits = (limit for limit in (variable.min, variable.max) if limit is not None)
-    return max([abs(variable.nominal), *map(abs, limits)])
+    limits = [abs(limit) for limit in (variable.min, variable.max) if limit is not None]
+    return max(abs(variable.nominal), *limits) if limits else abs(variable.nominal)
