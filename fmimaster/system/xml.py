@@ -212,12 +212,13 @@ def children(element: Element | None, *path: str) -> Iterator[Element]:
     """Elements at a path of local names below an element, all at every step; none below None."""
     if element is None:
         return
+    name, *further = path
     for child in element:
-        if local_name(child) == path[0]:
-            if len(path) == 1:
-                yield child
+        if _without_prefix(child.tag) == name:
+            if further:
+                yield from children(child, *further)
             else:
-                yield from children(child, *path[1:])
+                yield child
 
 
 def child(element: Element | None, *path: str) -> Element | None:

@@ -30,7 +30,7 @@ class Dependencies:
 
 
 class _Unknown(NamedTuple):
-    """One entry of ModelStructure."""
+    """One entry of ModelStructure, for one name of its variable."""
 
     name: str
     dependencies: tuple[str, ...] | None
@@ -54,22 +54,24 @@ def read_dependencies(
         Name of a variable with aliases → all its names.
     """
 
-    def unknowns(path: tuple[str, ...]) -> list[_Unknown]:
-        return list(_unknowns(root, path, dialect.referred_by, references, findings))
+    def unknowns(
+        path: tuple[str, ...], names: Mapping[str, Collection[str]] = names
+    ) -> list[_Unknown]:
+        return list(_unknowns(root, path, dialect.referred_by, references, names, findings))
 
     outputs, initials = unknowns(dialect.outputs), unknowns(dialect.initial_unknowns)
-    dependencies, declared = _declared(outputs, variables, names)
-    _note_unlisted(root, outputs, variables, names, findings)
-    initial, initially_declared = _initial(outputs, initials, variables, names)
-    indicators = unknowns(dialect.event_indicators) if dialect.event_indicators else []
-    kinds = _kinds(outputs, dependencies, names)
+    dependencies, declared = _declared(outputs, variables)
+    _note_unlisted(root, outputs, variables, findings)
+    initial, initially_declared = _initial(outputs, initials, variables)
+    indicators = unknowns(dialect.event_indicators, {}) if dialect.event_indicators else []
+    kinds = _kinds(outputs, dependencies)
     return Dependencies(
         dependencies=dependencies,
         initial_dependencies=initial,
         assumed_dependencies=frozenset(dependencies) - declared,
         assumed_initial_dependencies=frozenset(initial) - initially_declared,
         dependency_kinds=kinds,
-        initial_dependency_kinds=_initial_kinds(kinds, initials, initial, names),
+        initial_dependency_kinds=_initial_kinds(kinds, initials, initial),
         event_indicators=tuple(u.name for u in indicators),
     )
 
@@ -79,6 +81,7 @@ def _unknowns(
     path: tuple[str, ...],
     attribute: str,
     references: References,
+    names: Mapping[str, Collection[str]],
     findings: Findings,
 ) -> Iterator[_Unknown]:
     known: dict[str, tuple[str, ...]] = {}  # many entries have the same list
@@ -89,12 +92,13 @@ def _unknowns(
             findings.note(element, what, shown(element.get(attribute)))
             continue
         text, kinds = element.get("dependencies"), element.get("dependenciesKind")
-        names = None if text is None else known.get(text)
-        if text is not None and names is None:
-            names = _known(text, element, entry, references, findings)
-            if names is not None:
-                known[text] = names
-        yield _Unknown(entry.name, names, tuple(kinds.split()) if kinds else ())
+        of = None if text is None else known.get(text)
+        if text is not None and of is None:
+            of = _known(text, element, entry, references, findings)
+            if of is not None:
+                known[text] = of
+        for name in names.get(entry.name) or (entry.name,):
+            yield _Unknown(name, of, tuple(kinds.split()) if kinds else ())
 
 
 def _known(
@@ -111,12 +115,8 @@ def _known(
     return tuple(found)
 
 
-def _all_names(unknown: _Unknown, names: Mapping[str, set[str]]) -> Collection[str]:
-    return names.get(unknown.name) or (unknown.name,)
-
-
 def _declared(
-    unknowns: Sequence[_Unknown], variables: Sequence[Variable], names: Mapping[str, set[str]]
+    unknowns: Sequence[_Unknown], variables: Sequence[Variable]
 ) -> tuple[dict[str, frozenset[str]], set[str]]:
     """Dependencies of outputs on inputs, and the outputs for which they are declared; the others depend on all inputs."""
     inputs = frozenset(v.name for v in variables if v.causality is Causality.INPUT)
@@ -124,11 +124,9 @@ def _declared(
     declared: set[str] = set()
     of_inputs = cache(inputs.intersection)
     for unknown in unknowns:
-        if unknown.dependencies is not None:
-            for name in _all_names(unknown, names):
-                if name in found:
-                    found[name] = of_inputs(unknown.dependencies)
-                    declared.add(name)
+        if unknown.dependencies is not None and unknown.name in found:
+            found[unknown.name] = of_inputs(unknown.dependencies)
+            declared.add(unknown.name)
     return found, declared
 
 
@@ -136,11 +134,10 @@ def _note_unlisted(
     root: Element,
     outputs: Sequence[_Unknown],
     variables: Sequence[Variable],
-    names: Mapping[str, set[str]],
     findings: Findings,
 ) -> None:
     """ModelStructure must list all outputs (FMI 2.0.4, 2.2.8; FMI 3.0, 2.4.8)."""
-    listed = {name for unknown in outputs for name in _all_names(unknown, names)}
+    listed = {unknown.name for unknown in outputs}
     missing = [
         v.name for v in variables if v.causality is Causality.OUTPUT and v.name not in listed
     ]
@@ -154,7 +151,6 @@ def _initial(
     outputs: Sequence[_Unknown],
     initials: Sequence[_Unknown],
     variables: Sequence[Variable],
-    names: Mapping[str, set[str]],
 ) -> tuple[dict[str, frozenset[str]], set[str]]:
     """In Initialization Mode: unknown → inputs and parameters that it depends on, and for which unknowns that is declared.
 
@@ -163,8 +159,8 @@ def _initial(
     in Step Mode, also over its states; one with a start value depends on nothing.
     """
     knowns = frozenset(v.name for v in variables if v.causality in _KNOWN_INITIALLY)
-    of = {name: u.dependencies for u in initials for name in _all_names(u, names)}
-    in_step_mode = {name: u.dependencies for u in outputs for name in _all_names(u, names)}
+    of = {unknown.name: unknown.dependencies for unknown in initials}
+    in_step_mode = {unknown.name: unknown.dependencies for unknown in outputs}
     found: dict[str, frozenset[str]] = {}
     declared: set[str] = set()
     reached_from = cache(lambda start: _reached(start, of, knowns))
@@ -212,11 +208,10 @@ def _initial_kinds(
     kinds: Mapping[str, Mapping[str, DependencyKind]],
     initials: Sequence[_Unknown],
     initial: Mapping[str, frozenset[str]],
-    names: Mapping[str, set[str]],
 ) -> dict[str, dict[str, DependencyKind]]:
     """Those that are known before the initialization is complete: constant ones, of outputs that are not listed by their
     kinds in Step Mode."""
-    every = {**kinds, **_kinds(initials, initial, names)}
+    every = {**kinds, **_kinds(initials, initial)}
     found: dict[str, dict[str, DependencyKind]] = {
         output: {n: k for n, k in of.items() if k is DependencyKind.CONSTANT}
         for output, of in every.items()
@@ -225,19 +220,17 @@ def _initial_kinds(
 
 
 def _kinds(
-    unknowns: Sequence[_Unknown],
-    dependencies: Mapping[str, frozenset[str]],
-    names: Mapping[str, set[str]],
+    unknowns: Sequence[_Unknown], dependencies: Mapping[str, frozenset[str]]
 ) -> dict[str, dict[str, DependencyKind]]:
     """Kinds of the dependencies of outputs on inputs; a kind that FMI does not know is left aside."""
     found: dict[str, dict[str, DependencyKind]] = {}
     for unknown in unknowns:
-        if not unknown.kinds:
+        if not unknown.kinds or unknown.name not in dependencies:
             continue
         # the two lists are of different length in some FMUs
         pairs = zip(unknown.dependencies or (), unknown.kinds, strict=False)
         kinds = {name: _KINDS[kind] for name, kind in pairs if kind in _KINDS}
-        for name in dependencies.keys() & _all_names(unknown, names):
-            if of_inputs := {i: k for i, k in kinds.items() if i in dependencies[name]}:
-                found[name] = of_inputs
+        inputs = dependencies[unknown.name]
+        if of_inputs := {i: k for i, k in kinds.items() if i in inputs}:
+            found[unknown.name] = of_inputs
     return found
