@@ -125,7 +125,7 @@ def _fmu(fmu: FmuFile, place: str) -> Iterator[Finding]:
 
 
 def _rules(fmu: FmuFile, place: str) -> Iterator[Finding]:
-    for rule in broken_rules(UnpackedFmu(fmu.folder, place)):
+    for rule in broken_rules(UnpackedFmu(fmu.folder, place), fmu.description()):
         severity = Severity.NOTE if rule.is_common else Severity.WARNING
         advice = "" if rule.is_common else "It may run all the same. Report it to the FMU's vendor."
         yield Finding(f"{place}/{rule.file}", severity, _sentence(rule.what), advice)

@@ -15,7 +15,7 @@ from typing import Any
 from fmimaster.errors import ModelError
 from fmimaster.fmu import once
 from fmimaster.fmu.binary import MessageLog
-from fmimaster.fmu.description.model_description import read_model
+from fmimaster.fmu.description.model_description import parse_description, read_model
 from fmimaster.fmu.description.power_ports import with_terminal_ports
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.layered_standards import read_layered_standards
@@ -26,6 +26,7 @@ from fmimaster.fmu.process_state import LOADING
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Source
 from fmimaster.system.model import Interface, Model
+from fmimaster.system.xml import Element
 
 log = logging.getLogger("fmimaster")
 
@@ -78,7 +79,7 @@ class FmuFile:
     interface : Interface
         By which the FMU is used.
     whole : bool
-        Whether the folders that a simulation does not need, such as its sources, are unpacked too.
+        Whether what a simulation does not need is kept too: folders such as the sources, and the parsed model description.
 
     Raises
     ------
@@ -96,6 +97,7 @@ class FmuFile:
         self.source = source
         self._unpacked: Path | None = None
         self._fmu: Any = None
+        self._description: Element | None = None
         self._instances: list[Instance] = []
         self._logs: list[MessageLog] = []
         self._claimed: once.Identity = frozenset()
@@ -106,7 +108,9 @@ class FmuFile:
             self.folder = self._unpacked = Path(tempfile.mkdtemp(prefix="fmimaster-"))
         try:
             self._unpack(whole)
-            self.model: Model = read_model(self.folder, str(source), interface)
+            root = parse_description(self.folder, str(source))
+            self.model: Model = read_model(self.folder, str(source), interface, root=root)
+            self._description = root if whole else None
             self._kind = _kind(self.model, str(source))
             unpacked = UnpackedFmu(self.folder, str(source))
             self.model = with_terminal_ports(unpacked, self.model)
@@ -124,6 +128,14 @@ class FmuFile:
                 )
             if self._unpacked is not None:
                 archive.unpack(self._unpacked, () if whole else NOT_NEEDED)
+
+    def description(self) -> Element:
+        """The parsed model description, for the caller to change.
+
+        That of a whole FMU is the one that its model was read from. It takes much memory, so it is not kept any longer.
+        """
+        root, self._description = self._description, None
+        return parse_description(self.folder, str(self.source)) if root is None else root
 
     def instantiate(self, name: str, options: InstanceOptions) -> Instance:
         """Make an instance.

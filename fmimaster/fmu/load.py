@@ -27,7 +27,7 @@ class Loader:
     logging_on : bool
         Whether FMUs log all that they can; else errors only.
     whole : bool
-        Whether FMUs are unpacked with the folders that a simulation does not need.
+        Whether FMUs are unpacked with the folders that a simulation does not need, and their parsed descriptions kept.
     """
 
     def __init__(self, *, logging_on: bool = False, whole: bool = False) -> None:

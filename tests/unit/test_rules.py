@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from command_line import changed, large_fmu, reference
 
+from fmimaster.fmu.description.model_description import parse_description
 from fmimaster.fmu.description.rules import BrokenRule, broken_rules
 from fmimaster.fmu.manifest import UnpackedFmu
 from fmimaster.validation import Severity, validate
@@ -25,7 +26,11 @@ def unpacked(path: Path, target: Path) -> UnpackedFmu:
 
 def rules(path: Path, description: Edit = str) -> list[BrokenRule]:
     fmu = changed(path, path.parent / "changed.fmu", description=description)
-    return list(broken_rules(unpacked(fmu, path.parent / "unpacked")))
+    return broken(unpacked(fmu, path.parent / "unpacked"))
+
+
+def broken(fmu: UnpackedFmu) -> list[BrokenRule]:
+    return list(broken_rules(fmu, parse_description(fmu.folder, fmu.where)))
 
 
 @pytest.fixture
@@ -126,7 +131,7 @@ def test_other_files_are_held_against_their_schemas(tmp_path: Path) -> None:
         "terminalsAndIcons/terminalsAndIcons.xml": b"<fmiTerminalsAndIcons/>",
     }
     path = changed(reference("fmi3/Dahlquist.fmu"), tmp_path / "a.fmu", members=members)
-    build, terminals = broken_rules(unpacked(path, tmp_path / "unpacked"))
+    build, terminals = broken(unpacked(path, tmp_path / "unpacked"))
     assert (build.file, terminals.file) == tuple(members)
     assert "malformed XML" in build.what
     assert "fmiVersion" in terminals.what

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from command_line import changed, reference, system
 
+from fmimaster.system import xml
 from fmimaster.system.resolve import resolve
 from fmimaster.system.ssp_copy import copy_with_annotation
 from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
@@ -197,3 +198,18 @@ def test_a_missing_stop_time_is_a_warning_since_an_option_can_give_it(
     )
     [finding] = of(Severity.WARNING, validate(fmu))
     assert "Give one: stop_time (--stop-time)" in finding.what
+
+
+def test_a_model_description_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed, parse = [], xml._parse
+
+    def counted(text: bytes, where: str) -> object:
+        parsed.append(where)
+        return parse(text, where)
+
+    monkeypatch.setattr(xml, "_parse", counted)
+    path = reference("fmi3/Dahlquist.fmu")
+    validate(path)
+    assert [where for where in parsed if where.endswith("modelDescription.xml")] == [
+        f"{path}/modelDescription.xml"
+    ]

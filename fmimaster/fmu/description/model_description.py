@@ -33,10 +33,32 @@ from fmimaster.system.unit_definitions import read_units
 from fmimaster.system.xml import Element, children, parse_xml
 
 
-def read_model(folder: Path, where: str, interface: Interface = Interface.CO_SIMULATION) -> Model:
+def parse_description(folder: Path, where: str) -> Element:
+    """The model description of an unpacked FMU as elements.
+
+    Raises
+    ------
+    FileError
+        If it is no XML that can be read safely.
+    """
+    return parse_xml(read_whole(folder / "modelDescription.xml"), f"{where}/modelDescription.xml")
+
+
+def read_model(
+    folder: Path,
+    where: str,
+    interface: Interface = Interface.CO_SIMULATION,
+    *,
+    root: Element | None = None,
+) -> Model:
     """Read the model description of an unpacked FMU that is used by this interface.
 
     What breaks a rule of FMI and can be run all the same is left aside, and is in the notes of the model.
+
+    Parameters
+    ----------
+    root
+        The model description, if it has been parsed.
 
     Raises
     ------
@@ -45,8 +67,7 @@ def read_model(folder: Path, where: str, interface: Interface = Interface.CO_SIM
     ModelError
         If it is of another FMI version, does not offer the interface, or cannot be run right: each problem with its line.
     """
-    file = folder / "modelDescription.xml"
-    root = parse_xml(read_whole(file), f"{where}/modelDescription.xml")
+    root = parse_description(folder, where) if root is None else root
     version = root.get("fmiVersion") or "of unknown version"
     if not version.startswith(("2.", "3.")):
         raise ModelError(

@@ -49,9 +49,16 @@ class BrokenRule:
     """Whether many FMUs break it that run as they should: nothing that a simulation needs depends on it."""
 
 
-def broken_rules(fmu: UnpackedFmu) -> Iterator[BrokenRule]:
-    """Rules that a model description breaks, which can be read, and those of the files that belong to it."""
-    yield from _by_schemas(fmu)
+def broken_rules(fmu: UnpackedFmu, root: Element) -> Iterator[BrokenRule]:
+    """Rules that a model description breaks, which can be read, and those of the files that belong to it.
+
+    Parameters
+    ----------
+    root
+        The parsed model description. Only the first elements of its long lists remain.
+    """
+    yield from _by_schemas(fmu, root)
+    del root  # fmpy takes as much memory again
     try:
         # by this name, fmpy reads no other file
         description = read_model_description(str(fmu.folder / _MAIN), validate=False)
@@ -66,8 +73,7 @@ def broken_rules(fmu: UnpackedFmu) -> Iterator[BrokenRule]:
             yield BrokenRule(_MAIN, problem, is_common=check in _COMMON_CHECKS)
 
 
-def _by_schemas(fmu: UnpackedFmu) -> Iterator[BrokenRule]:
-    root = _root(fmu, _MAIN)
+def _by_schemas(fmu: UnpackedFmu, root: Element) -> Iterator[BrokenRule]:
     version = (root.get("fmiVersion") or "")[:1]
     for file, schema in _SCHEMAS.get(version, {}).items():
         if not (fmu.folder / file).exists():
