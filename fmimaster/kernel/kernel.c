@@ -93,7 +93,7 @@ HOT static void do_step(fm_kernel *k, const fm_instruction *c, double there, fm_
     r->function = 0; /* an instance in Python leaves none */
     r->status = instance->do_step(instance->self, here, there - here, &r->answer, &r->function);
     if (k->measuring)
-        k->seconds[c->instance] += now() - since;
+        k->seconds[c->instance] += k->measuring * (now() - since);
 }
 
 /* What is noted of a step. */
@@ -247,7 +247,7 @@ HOT static int get_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, i
     return FM_RAN;
 }
 
-HOT static int step_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
+HOT static int step_row(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version, int is_measured)
 {
     const fm_fused *first = v;
     const double *kept_from = k->has_saved ? k->kept_from + v->instance : 0; /* else none is earlier than any time */
@@ -255,11 +255,13 @@ HOT static int step_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, 
     int status = FM_RAN;
     for (; v < end && status == FM_RAN; v++, at++) {
         fm_result r;
-        double here = *at;
+        double here = *at, since = is_measured ? now() : 0.0;
         int keeps = !kept_from || kept_from[v - first] >= here;
         k->present = v->of;
         r.status = version == 2 ? fm_fmi2_step(v->fmu, v->address, v->self, keeps, here, there - here, &r.answer, &r.function)
                                 : fm_fmi3_step(v->address, v->self, keeps, here, there - here, &r.answer, &r.function);
+        if (is_measured)
+            k->seconds[v->instance] += k->measuring * (now() - since);
         if (!fm_failed(r.status))
             *at = there;
         else
@@ -268,6 +270,11 @@ HOT static int step_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, 
     for (int i = first->instance, n = i + (int)(v - first); i < n; i++)
         k->stepped[i] = ++k->steps[i];
     return status;
+}
+
+HOT static int step_fused(fm_kernel *k, const fm_fused *v, const fm_fused *end, int version)
+{
+    return k->measuring ? step_row(k, v, end, version, 1) : step_row(k, v, end, version, 0);
 }
 
 /* An instruction whose calls are not those of FMUs as they are, or that only moves. */
@@ -500,7 +507,7 @@ HOT static int carry_out(fm_kernel *k, const fm_instruction *c)
             }
             break;
         case FM_FUSED:
-            if (!k->measuring && !(c->most && k->threaded)) {
+            if (!(c->most && k->threaded)) {
                 status = fused(k, c);
                 c += c->least;
             }
@@ -568,6 +575,20 @@ HOT static void accept(fm_kernel *k, const fm_instruction *commit)
     carry_out(k, commit);
 }
 
+/* Between two attempts that are measured is at most one of so many parts of those before them. */
+enum { PARTS = 64 };
+
+/* At first each attempt is measured, then ever fewer. Their distances are odd, as FM_MEASURE_EVERY is prime. */
+HOT static void choose_measuring(fm_kernel *k)
+{
+    k->measuring = 0;
+    if (k->attempts++ == k->stands_for) {
+        int64_t n = k->stands_for / PARTS | 1;
+        k->measuring = n < FM_MEASURE_EVERY ? (int)n : FM_MEASURE_EVERY;
+        k->stands_for += k->measuring;
+    }
+}
+
 /* A step, or all of a pattern, is done. */
 HOT static void count_step(fm_kernel *k)
 {
@@ -577,11 +598,14 @@ HOT static void count_step(fm_kernel *k)
 
 int fm_run(fm_kernel *k, const fm_instruction *code, double begin, double end)
 {
-    int is_step = k->tuner && begin < end;
-    if (is_step)
+    int is_tuned = k->tuner && begin < end;
+    if (begin < end)
+        choose_measuring(k);
+    if (is_tuned)
         fm_tuner_start(k->tuner);
     int stopped = execute(k, code, begin, end);
-    if (is_step) {
+    k->measuring = 0;
+    if (is_tuned) {
         count_step(k);
         fm_tuner_stop(k->tuner);
     }
@@ -592,7 +616,9 @@ int fm_step(fm_kernel *k, const fm_instruction *attempt, const fm_instruction *c
 {
     if (k->tuner)
         fm_tuner_start(k->tuner);
+    choose_measuring(k);
     int stopped = execute(k, attempt, begin, end);
+    k->measuring = 0;
     if (!stopped)
         accept(k, commit);
     count_step(k);
@@ -617,7 +643,7 @@ int fm_repeat(fm_kernel *k, const fm_instruction *const *attempts, int n_attempt
     if (k->tuner)
         fm_tuner_start(k->tuner);
     for (int i = 0, next = 0;; i++) {
-        k->measuring = i % FM_MEASURE_EVERY == 0;
+        choose_measuring(k);
         stopped = execute(k, attempts[next], times[i], times[i + 1]);
         next = next + 1 == n_attempts ? 0 : next + 1;
         if (next == 0)
@@ -652,7 +678,7 @@ int fm_control(fm_kernel *k, const fm_instruction *attempt, const fm_instruction
             break;
         codes[i] = controller->codes[FM_CAUSE];
         times[i + 1] = end;
-        k->measuring = i % FM_MEASURE_EVERY == 0;
+        choose_measuring(k);
         stopped = execute(k, attempt, begin, end);
         count_step(k);
         if (stopped || i + 1 == n || k->row_capacity - k->n_rows == 1 || __atomic_load_n(&k->asked, __ATOMIC_RELAXED) ||

@@ -275,7 +275,8 @@ typedef struct {
 #define FM_MOST_NODES 64    /* values and derivatives of it */
 #define FM_CANDIDATES 4     /* of an adaptive polynomial */
 #define FM_MOST_GIVEN 4     /* remembered values of a compensated input */
-#define FM_MEASURE_EVERY 1024 /* attempts: reading the clock takes longer than the step of a small FMU */
+#define FM_MEASURE_EVERY 1021 /* attempts: reading the clock takes longer than the step of a small FMU; a prime number, so
+                                 that each program of a pattern has its turn */
 
 /* A fixed pool of threads: workers.c. A task must not be run twice, nor two tasks share anything. */
 typedef struct fm_pool fm_pool;
@@ -367,9 +368,10 @@ struct fm_kernel {
     int n_rows, row_capacity, n_columns;
     const fm_column *columns;
 
-    /* wall time in DoStep, measured in one attempt of many */
+    /* wall time in DoStep, measured in few attempts: each stands for those up to the next one */
     double *seconds;
-    int measuring;
+    int measuring;                /* for how many the present one stands; 0: it is not measured */
+    int64_t attempts, stands_for; /* how many there were, and for how many the measured ones stand */
 
     /* threads: null for none; a result for each instruction of the largest PARALLEL */
     fm_pool *pool;

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from time import sleep
 from typing import Any
 
 import numpy as np
 import pytest
+from pytest import approx
 from python_fmu import Bench, PythonFmu, parse
 
 from fmimaster.plan.layout import Group
@@ -335,8 +338,8 @@ def test_a_waveform_of_restored_steps_converges_to_the_implicit_solution() -> No
         0.5,
     )
     # contraction 1/4: the error is a third of the last change, 1e-14 relative
-    assert b.value("a.y") == pytest.approx(2.0, rel=1e-14)
-    assert b.value("b.y") == pytest.approx(2.0, rel=1e-14)
+    assert b.value("a.y") == approx(2.0, rel=1e-14)
+    assert b.value("b.y") == approx(2.0, rel=1e-14)
 
 
 # SAMPLE ---------------------------------------------------------------------------------------------------------------
@@ -490,3 +493,39 @@ def test_wall_time_in_steps_is_counted_per_instance() -> None:
     b.run("STEP a 1.0", 0.0, 1.0)
     assert b.executor.seconds[0] > 0.0
     assert b.executor.seconds[1] == 0.0
+
+
+def slow_at_first(seconds: float) -> PythonFmu:
+    """An FMU whose first step takes so long, and all others nearly nothing."""
+    pauses = [seconds]
+    return PythonFmu(step=lambda _v, _h: sleep(pauses.pop()) if pauses else None)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_a_first_step_that_takes_long_does_not_count_for_others(single: bool) -> None:
+    b = Bench({"a": slow_at_first(0.02)})
+    b.initialize()
+    steps, commit = b.programs.attempt, b.programs.commit
+    times = [k / 8 for k in range(101)]
+    if single:
+        for begin, end in pairwise(times):
+            b.executor.step(steps, commit, begin, end)
+    else:
+        b.executor.repeat([steps], commit, times)
+    assert 0.02 <= b.executor.seconds[0] < 0.1
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 4, 7])
+def test_measured_steps_stand_for_those_of_each_program_of_a_pattern(every: int) -> None:
+    stood_for, n = list[int](), 3000
+
+    def step(_v: Any, _h: float) -> None:
+        stood_for.append(kernel.measuring if kernel else 1)
+
+    b = Bench({"a": ramp(), "b": PythonFmu(step=step)})
+    kernel = getattr(b.executor, "kernel", None)
+    b.initialize()
+    only_a, both = parse("STEP a 1.0", b.plan), parse("STEP a 1.0\nSTEP b 1.0", b.plan)
+    times = np.arange(n + 1) / 8
+    assert b.executor.repeat([both, *[only_a] * (every - 1)], b.programs.commit, times)[0] == n - 1
+    assert sum(stood_for) == approx(len(stood_for), rel=0.25)

@@ -63,7 +63,6 @@ class Encoded:
 
     program: Program
     code: Any
-    has_steps: bool
 
 
 class Encoder:
@@ -113,8 +112,7 @@ class Encoder:
                 this["op"] = lib.FM_MOVE_SET
         code = self._lender.lent(ffi.new("fm_instruction[]", [*entries, {"op": lib.FM_END}]))
         self._lend_calls(code)
-        has_steps = any(isinstance(i, Step) for i in program.instructions)
-        self.known[id(program)] = Encoded(program, code, has_steps)
+        self.known[id(program)] = Encoded(program, code)
         return self.known[id(program)]
 
     def _lend_calls(self, code: Any) -> None:

@@ -35,8 +35,6 @@ AUTOMATIC = 0
 FIRST_TRIAL = 5e-3
 """Wall time in s after which an automatic number of threads is tried first: a hundred times what it takes to wake one."""
 
-MEASURE_EVERY: int = lib.FM_MEASURE_EVERY
-
 RULES = {"pid": "fm_pid_data"}
 """The data of step-size rules in C, by the names of their twins."""
 
@@ -88,7 +86,6 @@ class NativeExecutor:
         k.requests = lender.bytes(self._requests)
         self._seconds = np.zeros(len(instances))
         k.seconds = lender.doubles(self._seconds)
-        self._attempts = self._measured = 0
         self._done, self._attempted = ffi.new("int *"), ffi.new("int *")
         self._codes: list[Any] = []
         self._code_table: Any = None
@@ -119,26 +116,15 @@ class NativeExecutor:
     @property
     def seconds(self) -> list[float]:
         """Wall time per instance in DoStep, in s, estimated from some of the attempts."""
-        scale = self._attempts / self._measured if self._measured else 1.0
+        k = self.kernel
+        scale = k.attempts / k.stands_for if k.stands_for else 1.0
         return [float(s) * scale for s in self._seconds]
 
     def run(self, program: Program, begin: float, end: float) -> Outcome:
         """Execute a program over the interval from begin to end, in s."""
         encoded = self._known.get(id(program)) or self._encode(program)
-        code = encoded.code
-        if encoded.has_steps:
-            self._attempts += 1
-            if self._attempts % MEASURE_EVERY == 1:
-                return self._measured_run(code, begin, end)
-        stop = lib.fm_run(self.kernel, code, begin, end)
+        stop = lib.fm_run(self.kernel, encoded.code, begin, end)
         return self._outcome(stop) if stop else Outcome(end)
-
-    def _measured_run(self, code: Any, begin: float, end: float) -> Outcome:
-        self.kernel.measuring = 1
-        stop = lib.fm_run(self.kernel, code, begin, end)
-        self.kernel.measuring = 0
-        self._measured += 1
-        return self._outcome(stop)
 
     def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
         """Attempt one interval, and commit it if nothing happened; see :class:`Executor`."""
@@ -151,13 +137,6 @@ class NativeExecutor:
                 self._encode(commit).code,
             )
         _, _, code, then = pair
-        self._attempts += 1
-        if self._attempts % MEASURE_EVERY == 1:
-            outcome = self._measured_run(code, begin, end)
-            if outcome != Outcome(end):
-                return outcome
-            lib.fm_run(self.kernel, then, end, end)
-            return None
         stop = lib.fm_step(self.kernel, code, then, begin, end)
         return self._outcome(stop) if stop else None
 
@@ -199,8 +178,6 @@ class NativeExecutor:
             done,
         )
         self.kernel.asked = 0
-        self._attempts += done[0] + 1
-        self._measured += done[0] // MEASURE_EVERY + 1
         return done[0], self._outcome(stop)
 
     def watches(self, twins: Sequence[Twin]) -> Any:
@@ -238,9 +215,6 @@ class NativeExecutor:
             attempted,
         )
         self.kernel.asked = 0
-        tried = done[0] + attempted[0]
-        self._attempts += tried
-        self._measured += -(-tried // MEASURE_EVERY)
         return done[0], self._outcome(stop) if attempted[0] else None
 
     def _pattern(self, attempts: Sequence[Program]) -> Any:
