@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -61,19 +62,26 @@ class KeptRows:
         self._next = likely if likely * row_bytes <= MOST_BYTES_RESERVED else 0
         """Rows of the next part; 0 if they are as usual."""
         self._parts: list[_Part] = []
+        self._lock = threading.Lock()
+        """Results may be asked for in place of a thread that did not return, just when it does."""
 
     def append(self, times: NDArray[np.float64], block: Block) -> None:
         """Copy rows behind the others."""
-        first = 0
-        if self._parts:
-            first = min(self._parts[-1].room, len(times))
-            self._parts[-1].append(times[:first], {k: v[:first] for k, v in block.items()})
-        if first < len(times):
-            self._parts.append(self._part(len(times) - first, block))
-            self._parts[-1].append(times[first:], {k: v[first:] for k, v in block.items()})
+        with self._lock:
+            first = 0
+            if self._parts:
+                first = min(self._parts[-1].room, len(times))
+                self._parts[-1].append(times[:first], {k: v[:first] for k, v in block.items()})
+            if first < len(times):
+                self._parts.append(self._part(len(times) - first, block))
+                self._parts[-1].append(times[first:], {k: v[first:] for k, v in block.items()})
 
     def joined(self) -> tuple[NDArray[np.float64], dict[Any, NDArray[Any]]]:
         """All rows: times, and per type the values, shape (rows, elements)."""
+        with self._lock:
+            return self._joined()
+
+    def _joined(self) -> tuple[NDArray[np.float64], dict[Any, NDArray[Any]]]:
         parts = self._parts
         if not parts:
             return np.empty(0), {}

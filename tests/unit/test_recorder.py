@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import tracemalloc
 from io import StringIO
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from fmimaster.plan.layout import Group, Signal, make_layout
 from fmimaster.plan.recorded import Chosen, place_columns
 from fmimaster.program.store import ValueStore
 from fmimaster.results.csv import CsvWriter
+from fmimaster.results.kept_rows import _Part
 from fmimaster.results.recorder import Recorder
 from fmimaster.run.rows import RowBlock
 from fmimaster.system.model import DataType, Variability
@@ -329,3 +331,29 @@ def test_results_that_are_asked_for_after_each_row_are_seldom_copied(
             copies.append(time)
     assert time.tolist() == list(range(2000))
     assert len(copies) < 50
+
+
+def test_two_threads_may_ask_for_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that listens, and the one of an FMU that has been left alone and returns just then."""
+    monkeypatch.setattr("fmimaster.results.kept_rows.PART_BYTES", 10 * 48)
+    recorder = Recorder(COLUMNS)
+    for k in range(50):
+        recorder.take(*block([float(k)]))
+    append = _Part.append
+    others: list[threading.Thread] = []
+    found: list[list[float]] = []
+
+    def ask() -> None:
+        found.append(recorder.results().time.tolist())
+
+    def append_while_another_asks(part: _Part, *rows: Any) -> None:
+        if not others:
+            others.append(threading.Thread(target=ask))
+            others[0].start()
+            others[0].join(0.1)
+        append(part, *rows)
+
+    monkeypatch.setattr(_Part, "append", append_while_another_asks)
+    ask()
+    others[0].join()
+    assert found == [list(range(50))] * 2
