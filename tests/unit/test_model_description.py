@@ -344,6 +344,17 @@ def test_the_start_value_of_an_array_has_one_number_for_each_element(tmp_path: P
     assert "start has another number of elements than the variable, it is left aside" in note
 
 
+@pytest.mark.parametrize("wrong_first", [True, False])
+def test_an_attribute_counts_at_its_place_only(tmp_path: Path, wrong_first: bool) -> None:
+    given = ["wrong|unit='m'|<Real/>", "right||<Real unit='m'/>"]
+    lines = "\n".join(given if wrong_first else given[::-1])
+    model = read_model(write_fmi2(tmp_path, lines), "m.fmu")
+    assert {v.name: v.unit.name if v.unit else None for v in model.variables} == {
+        "wrong": None,
+        "right": "m",
+    }
+
+
 @pytest.mark.parametrize(
     ("definition", "unit"),
     [

@@ -95,10 +95,12 @@ class VariableReader:
         """What follows from its attributes. Where something is noted, each variable is, and where it has more than them."""
         if len(entry.typed):
             return self._read_common(entry)
-        attributes = entry.element.items()
-        if entry.typed is not entry.element:
-            attributes += entry.typed.items()
-        key = (entry.type, *[item for item in attributes if item[0] not in _OF_ONE])
+        key: tuple[Any, ...] = (
+            entry.type,
+            *[item for item in entry.element.items() if item[0] not in _OF_ONE],
+        )
+        if entry.typed is not entry.element:  # an attribute counts at its place only
+            key += (None, *[item for item in entry.typed.items() if item[0] not in _OF_ONE])
         common = self._known.get(key)
         if common is None:
             count = self.findings.count
