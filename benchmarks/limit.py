@@ -67,8 +67,12 @@ def compiled() -> Any:
     return library
 
 
-def run(system: System) -> Measured:
-    """The hand-written loop in C."""
+def run(system: System, *, has_memory: bool = False) -> Measured:
+    """The hand-written loop in C.
+
+    Its rows lie in memory that the operating system hands out while they are written, as in each run of fmimaster; or in
+    such as it has already.
+    """
     c = compiled()
     libraries: dict[Path, Any] = {}
     columns = system.columns
@@ -101,8 +105,9 @@ def run(system: System) -> Measured:
             else:
                 c.limit_set(ctypes.byref(entry), reference, value)
     n, steps, width = len(instances), system.steps, len(columns)
-    # written once before, so that the operating system hands out no pages during the loop
-    times, rows = np.full(steps + 1, 0.0), np.full((steps + 1, width), 0.0)
+    times, rows = np.empty(steps + 1), np.empty((steps + 1, width))
+    if has_memory:
+        times[:], rows[:] = 0.0, 0.0
     seconds = np.zeros(2)
     status = c.limit_initialize(instances, n, 0.0, float(system.stop), system.passes, rows[0])
     numerator, denominator = system.step.as_integer_ratio()
