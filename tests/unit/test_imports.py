@@ -26,7 +26,13 @@ ALLOWED: dict[str, set[str]] = {
     "program": {"errors", "system", "plan"},
     "control": {"errors", "causes", "system", "plan", "program"},
     "algorithms": {"errors", "causes", "system", "plan", "program", "control"},
-    "fmu": {"errors", "garbage", "visible", "system", "results"},  # results: a table is read as results are
+    "fmu": {
+        "errors",
+        "garbage",
+        "visible",
+        "system",
+        "results",
+    },  # results: a table is read as results are
     "kernel": set(),
     "run": {"errors", "causes", "garbage", "system", "plan", "program", "control", "fmu", "kernel"},
     "input_file": {"errors", "system", "plan", "fmu", "results"},
