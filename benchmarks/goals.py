@@ -98,11 +98,11 @@ def _rings() -> Iterator[Figure]:
                 )
 
 
-def _rings_with_memory() -> Iterator[Figure]:
+def _rings_in_new_memory() -> Iterator[Figure]:
     for place, n in enumerate((2, 10, 100)):
         system = f"systems.sized_ring(2, {place}, part, systems.TINY)"
-        expression = f"sizes.over_the_limit({system}, has_memory=True)"
-        yield Figure(f"ring of {n} to a limit that has its memory", "x", expression)
+        expression = f"sizes.over_the_limit({system}, new_memory=True)"
+        yield Figure(f"tiny ring of {n} to a limit in new memory", "x", expression)
 
 
 def _threads() -> Iterator[Figure]:
@@ -141,7 +141,7 @@ FIGURES = (
     Figure("fmimaster info", "s", "sizes.info()", 0.35),
     Figure("fmimaster simulate, 1000 steps", "s", "sizes.simulate()", 0.4),
     # without a goal of their own
-    *_rings_with_memory(),
+    *_rings_in_new_memory(),
     Figure("save and restore, FMI 2.0", "x", "costs.save_and_restore(9, part, 2).value"),
     Figure("save and restore, FMI 3.0", "x", "costs.save_and_restore(9, part, 3).value"),
     Figure("ECCO", "us", "costs.controlled(9, None, 3.0).value"),

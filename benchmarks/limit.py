@@ -67,11 +67,11 @@ def compiled() -> Any:
     return library
 
 
-def run(system: System, *, has_memory: bool = False) -> Measured:
+def run(system: System, *, new_memory: bool = False) -> Measured:
     """The hand-written loop in C.
 
-    Its rows lie in memory that the operating system hands out while they are written, as in each run of fmimaster; or in
-    such as it has already.
+    Its rows lie in memory that the process has already; or in such as the operating system hands out while they are
+    written, as in a run of fmimaster.
     """
     c = compiled()
     libraries: dict[Path, Any] = {}
@@ -106,7 +106,7 @@ def run(system: System, *, has_memory: bool = False) -> Measured:
                 c.limit_set(ctypes.byref(entry), reference, value)
     n, steps, width = len(instances), system.steps, len(columns)
     times, rows = np.empty(steps + 1), np.empty((steps + 1, width))
-    if has_memory:
+    if not new_memory:
         times[:], rows[:] = 0.0, 0.0
     seconds = np.zeros(2)
     status = c.limit_initialize(instances, n, 0.0, float(system.stop), system.passes, rows[0])

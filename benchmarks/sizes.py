@@ -41,12 +41,12 @@ def cpu(work: Callable[[], object]) -> float:
     return time.process_time() - begin
 
 
-def over_the_limit(system: System, rounds: int = 9, *, has_memory: bool = False) -> float:
+def over_the_limit(system: System, rounds: int = 9, *, new_memory: bool = False) -> float:
     """CPU time of the kernel's loop over that of the C limit, in turns; the ratio of their medians."""
     for run in (limit.run, ours.native):
         run(system.of(100))
     taken = [
-        (ours.native(system).cpu, limit.run(system, has_memory=has_memory).cpu)
+        (ours.native(system).cpu, limit.run(system, new_memory=new_memory).cpu)
         for _ in range(rounds)
     ]
     kernel, bare = (statistics.median(column) for column in zip(*taken, strict=True))
