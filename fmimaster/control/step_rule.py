@@ -77,9 +77,8 @@ class StepRule(ABC, Generic[Memory]):
     """The cause of the end of a step that was tried again."""
 
     def __init_subclass__(cls) -> None:
-        super(
-            StepRule, cls
-        ).__init_subclass__()  # a class with slots is made twice: super() has the first one
+        # a class with slots is made twice, and super() without arguments has the first one
+        super(StepRule, cls).__init_subclass__()
         # what is known ahead is known of these methods: what is inherited does not know of others
         if not vars(cls).keys().isdisjoint(_KNOWN_AHEAD):
             for name in {"ahead", "twin"} - vars(cls).keys():
