@@ -18,6 +18,7 @@ SOURCES = (
     "estimators.c",
     "controller.c",
     "watch.c",
+    "observer.c",
     "loop.c",
     "fmu.c",
     "fmi2.c",

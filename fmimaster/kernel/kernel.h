@@ -461,7 +461,7 @@ typedef struct {
  * shorten the next one; 0 if that is not certain. */
 int fm_clock_is_quiet(void *self, fm_kernel *k, double begin, double end, double next);
 
-/* The same for n events that FMUs execute themselves inside a step: a counter tells of them, slot -1 for none, or the
+/* observer.c: the same for n events that FMUs execute themselves inside a step: a counter tells of them, slot -1 for none, or the
  * indicators of the member from first[i] to first[i + 1]. An FMU may miss an event by the time `near` in s. */
 typedef struct {
     int n;

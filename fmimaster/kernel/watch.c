@@ -1,19 +1,14 @@
 /* A watch over event indicators: whether an event clock would do nothing in a step, and with the next one. Where that is not
- * certain, Python decides. Bounds are computed with the operations of fmimaster/control/indicator_cubics.py, indicators.py,
- * look_ahead.py and executed.py in their order, so that certain here is certain there. */
+ * certain, Python decides. Bounds are computed with the operations of fmimaster/control/indicator_cubics.py, indicators.py
+ * and look_ahead.py in their order, so that certain here is certain there. */
 
 #include <stdint.h>
 #include <stddef.h>
 
 #include "kernel.h"
+#include "cubic.h"
 
 #include <math.h>
-#include <string.h>
-
-/* A cubic about the start of an interval, lowest power first. */
-typedef struct {
-    double c0, c1, c2, c3;
-} cubic;
 
 /* Float64 outputs at a communication point, and its time. */
 typedef struct {
@@ -21,20 +16,14 @@ typedef struct {
     double time;
 } point;
 
-/* Of control/indicators.py and control/grid.py. */
-static const double ROUNDING = 1e-12, FAR = 1e-6, SLIVER = 1e-9;
+/* Of control/indicators.py. */
+static const double FAR = 1e-6;
 static const double OF_INPUTS = 16 * 0x1p-52;
 
 /* Functions of the C library know of NAN, and cost a call. */
 static inline double larger(double a, double b)
 {
     return a > b ? a : b;
-}
-
-static inline cubic hermite(double before, double slope_before, double after, double slope_after, double h)
-{
-    double chord = (after - before) / h, b = (slope_after - slope_before) / h, a = (chord - slope_before) / h;
-    return (cubic){before, slope_before, 3 * a - b, (b - 2 * a) / h};
 }
 
 static inline cubic parabola(double now, double before, double h, double older, double k)
@@ -48,11 +37,6 @@ static inline int stays_above(cubic p, double horizon)
     double b1 = p.c1 * horizon, b2 = p.c2 * horizon * horizon;
     return p.c0 > 0 && p.c0 + b1 / 3 > 0 && p.c0 + (2 * b1 + b2) / 3 > 0 &&
            p.c0 + b1 + b2 + p.c3 * horizon * horizon * horizon > 0;
-}
-
-static const double *values_of(const fm_copy *copy)
-{
-    return copy->outputs[FM_FLOAT64];
 }
 
 /* Indicators.previous: the newest of the points from one in the history on that is farther than `nearest` from a time. The
@@ -230,96 +214,4 @@ int fm_clock_is_quiet(void *self, fm_kernel *k, double begin, double end, double
     if (w->predicts && !needs_no_clip(w, k, end, next - end))
         return 0;
     return !w->foresees || foresees_none(w, k, end, next);
-}
-
-/* The value and slope of an indicator that goes on as before, and by how much the value may be wrong. */
-typedef struct {
-    double value, slope, error;
-} expected;
-
-/* Values of one indicator before the end of a step, newest first, and their times after its start. */
-typedef struct {
-    int n;
-    double values[FM_MOST_POINTS], slopes[FM_MOST_POINTS], times[FM_MOST_POINTS];
-} course;
-
-/* The polynomial through all values, in Newton's form: _by_values. */
-static expected by_values(course *c, double h)
-{
-    if (c->n < 3)
-        return (expected){INFINITY, 0.0, INFINITY};
-    double *differences = c->values, total = differences[0], rate = 0.0, product = 1.0, slope_of_product = 0.0;
-    for (int k = 1; k < c->n; k++) {
-        for (int i = 0; i + k < c->n; i++)
-            differences[i] = (differences[i + 1] - differences[i]) / (c->times[i + k] - c->times[i]);
-        double distance = h - c->times[k - 1];
-        slope_of_product = slope_of_product * distance + product;
-        product *= distance;
-        total += differences[0] * product;
-        rate += differences[0] * slope_of_product;
-    }
-    return (expected){total, rate, 0.0};
-}
-
-/* The cubic through values and derivatives at the start and before: extrapolate. */
-static expected by_slopes(const course *c, double h)
-{
-    double c0 = c->values[0], c1 = c->slopes[0];
-    if (c->n == 1)
-        return (expected){c0 + c1 * h, c1, 0.0};
-    double s = c->times[1];
-    cubic p = hermite(c0, c1, c->values[1], c->slopes[1], s);
-    double error = fabs(p.c3) * h * h * (h - s) + ROUNDING * (fabs(c0) + fabs(c1 * h));
-    return (expected){p.c0 + h * (p.c1 + h * (p.c2 + h * p.c3)), p.c1 + h * (2 * p.c2 + h * 3 * p.c3), error};
-}
-
-/* The points of an indicator from the start of the step back; one that has not moved tells nothing of its course. */
-static course course_of(const fm_kernel *k, int64_t instance, int64_t z, int64_t dz, double begin)
-{
-    course c = {0};
-    for (int b = 0; b + 1 < k->n_history && c.n < FM_MOST_POINTS; b++) {
-        const double *values = values_of(&k->history[b]);
-        double time = k->history[b].read[instance], slope = dz < 0 ? 0.0 : values[dz];
-        if (b > 0 && !(time < begin))
-            continue;
-        if (b > 0 && dz >= 0 && c.slopes[0] != 0.0 && values[z] == c.values[0] && slope == c.slopes[0])
-            continue;
-        c.values[c.n] = values[z];
-        c.slopes[c.n] = slope;
-        c.times[c.n++] = b > 0 ? time - begin : 0.0;
-    }
-    return c;
-}
-
-/* course: whether the event i was to happen in the step by all its indicators. */
-static int was_due(const fm_observer_data *d, const fm_kernel *k, int64_t i, double begin, double end)
-{
-    const double *start = values_of(k->history);
-    int is_above = 0;
-    for (int64_t j = d->first[i]; j < d->first[i + 1]; j++) {
-        course c = course_of(k, d->instances[i], d->indicators[j], d->slopes[j], begin);
-        expected e = d->slopes[j] < 0 ? by_values(&c, end - begin) : by_slopes(&c, end - begin);
-        if (!(e.value - e.error <= d->near * fabs(e.slope)))
-            return 0;
-        is_above |= start[d->indicators[j]] > 0.0;
-    }
-    return is_above;
-}
-
-int fm_observer_is_quiet(void *self, fm_kernel *k, double begin, double end, double next)
-{
-    const fm_observer_data *d = self;
-    (void)begin, (void)next;
-    for (int i = 0; i < d->n; i++) {
-        int64_t slot = d->counters[i];
-        double since = k->history->read[d->instances[i]];
-        if (!(since < end)) /* NaN: nothing is known from before */
-            continue;
-        if (slot < 0 ? was_due(d, k, i, since, end)
-                     : memcmp((char *)k->outputs[d->types[i]] + (size_t)slot * fm_size[d->types[i]],
-                              (char *)k->history->outputs[d->types[i]] + (size_t)slot * fm_size[d->types[i]],
-                              fm_size[d->types[i]]))
-            return 0;
-    }
-    return 1;
 }

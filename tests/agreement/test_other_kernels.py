@@ -37,6 +37,8 @@ NUMBERS = "tests/unit/test_numbers.py"
 """Numbers as text, and text as numbers."""
 WATCH = "tests/unit/test_watch_in_c.py"
 """What ends stretches of steps for event clocks."""
+OBSERVER = "tests/unit/test_observer_in_c.py"
+"""The same for events that FMUs execute themselves."""
 
 
 @pytest.fixture(scope="module")
@@ -323,6 +325,27 @@ def test_a_wrong_watch_is_noticed(
     assert "1 failed" in run.output
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("if (c->n < 3)", "if (c->n < 2)"),
+        ("total += differences[0] * product;", "total += product;"),
+        ("if (!(e.value - e.error <= d->near", "if (!(e.value + e.error <= d->near"),
+        ("if (b > 0 && dz >= 0 && c.slopes[0] != 0.0", "if (0 && c.slopes[0] != 0.0"),
+        ("is_above |= start", "is_above = start"),
+        ("slot < 0 ? was_due(", "slot < 0 ? 0 * was_due("),
+        ("fm_size[d->types[i]]))", "0))"),
+    ],
+)
+def test_a_wrong_observer_is_noticed(
+    right: str, wrong: str, quick_build: Build, server: TestServer, tmp_path: Path
+) -> None:
+    kernel = quick_build.with_text_replaced(tmp_path, right, wrong)
+    run = server.run(kernel, OBSERVER)
+    assert run.status == 1, run.output[-2000:]
+    assert "1 failed" in run.output
+
+
 def test_every_instruction_is_made_wrong_once() -> None:
     names = {operation.__name__.upper() for operation in OPERATIONS}
     assert names <= {name for wrong in WRONG.values() for name in wrong}
@@ -343,7 +366,7 @@ def test_the_sanitizers_find_nothing(tmp_path: Path) -> None:
     chosen = "not reference and not twenty and not (two_masses and (fmi2 or fmi3))"
     chosen += " and not (every_kind_of_input and (versions0 or versions1))"
     chosen += " and not large and not subnormal and not distributed"  # of numbers, a few of each kind are enough
-    run = server.run(kernel, *AGREEMENT, LOOPS, CONTROLLER, NUMBERS, "-k", chosen)
+    run = server.run(kernel, *AGREEMENT, LOOPS, CONTROLLER, WATCH, OBSERVER, NUMBERS, "-k", chosen)
     server.close()
     assert run.status == 0, run.output[-6000:]
     assert "passed" in run.output
