@@ -3,8 +3,7 @@
     python tools/page_examples.py FOLDER
 
 Each page gets a folder. Its ``page.py`` has all ``python`` blocks of the page at the lines where the page has them. A
-Python block with ``title="name.py"`` is a file of that name beside it. Blocks after ``<!-- not run: reason -->`` are left
-out, as in tests/examples/test_documentation.py.
+Python block with ``title="name.py"`` is a file of that name beside it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(
     r"^```python(?: title=\"(?P<title>[^\"]+)\")?[^\n]*\n(?P<text>.*?)^```$", re.M | re.S
 )
-_NOT_RUN = re.compile(r"<!-- not run: .+ -->\s*$")
 
 
 def files(page: Path) -> Iterator[tuple[str, str]]:
@@ -28,8 +26,6 @@ def files(page: Path) -> Iterator[tuple[str, str]]:
     content = page.read_text(encoding="utf-8")
     lines = [""] * content.count("\n")
     for found in _BLOCK.finditer(content):
-        if _NOT_RUN.search(content[: found.start()]):
-            continue
         if found["title"]:
             yield found["title"], found["text"]
             continue

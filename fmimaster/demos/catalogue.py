@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from fmimaster.demos.example_files import FilesDemo
+from fmimaster.demos.stage import Stage
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.reference_files import reference_path
 from fmimaster.results.csv import write_csv
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
-
-
-class Stage(Protocol):
-    """Where a demo is shown: the command line, or a test."""
-
-    @property
-    def folder(self) -> Path:
-        """For the files."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """Which FMUs, if a demo has several versions; the first one is taken if it is empty."""
-        ...
-
-    def simulate(self, simulation: Simulation, keep: Callable[[Results], list[str]]) -> None:
-        """Simulate, with progress; ``keep`` writes the rows and returns what to tell of it."""
-
-    def print(self, rows: Sequence[tuple[str, ...]]) -> None:
-        """Show a table."""
-
-    def tell(self, lines: Sequence[str]) -> None:
-        """Say where something is."""
 
 
 class Demo(Protocol):
@@ -61,7 +40,7 @@ class Demo(Protocol):
         ...
 
     def show(self, stage: Stage) -> None:
-        """Run it; writes at least ``<name>.csv`` and ``<name>.png``."""
+        """Run it, and write its files."""
 
 
 @dataclass(frozen=True)
@@ -240,6 +219,7 @@ DEMOS: tuple[Demo, ...] = (
         settings={"step_size": "1/10", "stop_time": 10},
         columns=("x", "dx"),
     ),
+    FilesDemo(),
 )
 
 

@@ -10,8 +10,8 @@ Blocks of one page run in their order, in one new folder:
   all blanks are alike. Without it the output is not looked at.
 * any block with ``title="name"``: written to the file of that name.
 
-``<!-- file name: reference -->`` anywhere in a page puts a reference file there under that name, before the first block.
-``<!-- not run: reason -->`` before a block leaves it out. All other languages (``sh``, ``xml``, …) are only read.
+Files that the blocks need are written by the page itself, by a command that a reader sees too: ``fmimaster demo files``. A
+page has no comments that are not shown. All other languages (``sh``, ``xml``, …) are only read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import io
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,7 +31,6 @@ from typing import Any
 
 import pytest
 
-from fmimaster import reference_path
 from fmimaster.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -44,8 +42,7 @@ SECONDS = 60
 _BLOCK = re.compile(
     r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?[^\n]*\n(?P<text>.*?)^```$", re.M | re.S
 )
-_FILE = re.compile(r"<!-- file (?P<name>\S+): (?P<reference>\S+) -->")
-_NOT_RUN = re.compile(r"<!-- not run: .+ -->\s*$")
+_CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -63,12 +60,10 @@ class Block:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """Blocks of a page that are not left out."""
+    """Blocks of a page."""
     content, end = page.read_text(encoding="utf-8"), 0
     for found in _BLOCK.finditer(content):
         between, end = content[end : found.start()], found.end()
-        if _NOT_RUN.search(between):
-            continue
         line = content.count("\n", 0, found.start()) + 1
         yield Block(
             place=f"{page.relative_to(ROOT)}:{line}",
@@ -182,13 +177,16 @@ def test_blocks_of_the_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for given in _FILE.finditer(page.read_text(encoding="utf-8")):
-        shutil.copy(reference_path(given["reference"]), tmp_path / given["name"])
     running, found = Page(tmp_path, calls=page != README), list(blocks(page))
     for k, block in enumerate(found):
         after = found[k + 1] if k + 1 < len(found) else None
         shown = after.text if after and after.follows and after.language == "text" else None
         running.run(block, shown)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(p.relative_to(ROOT)) for p in PAGES])
+def test_a_page_has_nothing_that_a_reader_does_not_see(page: Path) -> None:
+    assert "<!--" not in _CODE.sub("", page.read_text(encoding="utf-8"))
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:

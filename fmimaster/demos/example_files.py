@@ -1,0 +1,92 @@
+"""The files of the examples in the documentation, written where the user works."""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from fmimaster.demos.stage import Stage
+from fmimaster.errors import FileError
+from fmimaster.reference_files import reference_path
+
+
+@dataclass(frozen=True)
+class ExampleFile:
+    """A copy of a reference file."""
+
+    name: str
+    """By which the pages of the documentation know it."""
+    reference: str
+    """For :func:`fmimaster.reference_path`."""
+    text: str
+    """What it is, in one line."""
+
+
+EXAMPLE_FILES = (
+    ExampleFile("Dahlquist.fmu", "fmi3/Dahlquist.fmu", "x' = -k x + u, with input u and output x"),
+    ExampleFile(
+        "Feedthrough.fmu", "fmi3/Feedthrough.fmu", "inputs of all types, each to an output"
+    ),
+    ExampleFile("BouncingBall.fmu", "fmi2/BouncingBall.fmu", "a ball that bounces on the floor"),
+    ExampleFile("Faulty.fmu", "fmi3/Faulty.fmu", "an FMU that fails as its parameters say"),
+    ExampleFile(
+        "two-mass.ssp",
+        "systems/two-mass-b3-mixed.ssp",
+        "two blocks on springs that collide, 20 s, FMI 2.0 and 3.0",
+    ),
+    ExampleFile(
+        "thermostat.ssp", "systems/thermostat-fmi2.ssp", "a room and the controller of its heater"
+    ),
+    ExampleFile("four-units.ssp", "systems/four-units-fmi3.ssp", "four units in a closed loop"),
+    ExampleFile(
+        "quarter-car-a.ssp",
+        "systems/quarter-car-a-fmi3.ssp",
+        "chassis and wheel with a power bond; the wheel has the suspension",
+    ),
+    ExampleFile(
+        "quarter-car-b.ssp",
+        "systems/quarter-car-b-fmi2.ssp",
+        "the same; the chassis has the suspension",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class FilesDemo:
+    """Writes the example files."""
+
+    name: str = "files"
+    title: str = "The FMUs and systems of the examples in the documentation, written to files"
+    text: str = "The examples in the documentation use these files."
+    versions: tuple[str, ...] = ()
+
+    def show(self, stage: Stage) -> None:
+        """Write all files that are not there yet.
+
+        Raises
+        ------
+        FileError
+            If a file of that name with other content exists, or a file cannot be written.
+        """
+        sources = {file: reference_path(file.reference) for file in EXAMPLE_FILES}
+        for file, source in sources.items():
+            target = stage.folder / file.name
+            if target.exists() and not filecmp.cmp(source, target, shallow=False):
+                raise FileError(
+                    f"File '{target}' exists and is not the example file, so nothing was written. Remove it, or "
+                    "choose another folder with --output-directory."
+                )
+        for file, source in sources.items():
+            _copy(source, stage.folder / file.name)
+        stage.print([(file.name, file.text) for file in EXAMPLE_FILES])
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        shutil.copyfile(source, target)
+    except OSError as error:
+        raise FileError(
+            f"File '{target}' cannot be written: {error.strerror}. Choose another folder with --output-directory."
+        ) from error

@@ -1,0 +1,33 @@
+"""Where a demo is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from fmimaster.results.results import Results
+from fmimaster.simulation import Simulation
+
+
+class Stage(Protocol):
+    """Where a demo is shown: the command line, or a test."""
+
+    @property
+    def folder(self) -> Path:
+        """For the files."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Which FMUs, if a demo has several versions; the first one is taken if it is empty."""
+        ...
+
+    def simulate(self, simulation: Simulation, keep: Callable[[Results], list[str]]) -> None:
+        """Simulate, with progress; ``keep`` writes the rows and returns what to tell of it."""
+
+    def print(self, rows: Sequence[tuple[str, ...]]) -> None:
+        """Show a table."""
+
+    def tell(self, lines: Sequence[str]) -> None:
+        """Say where something is."""
