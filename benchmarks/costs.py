@@ -230,7 +230,7 @@ def peak(steps: int, output_file: str | None = None) -> int:
     RESET_PEAK.write_text("5")
     before = _status("VmHWM")
     results = simulation(system.of(steps), Backend.NATIVE).run(output_file=output_file)
-    assert output_file or len(results) == steps + 1
+    assert output_file or results.rows == steps + 1
     return _status("VmHWM") - before
 
 

@@ -74,7 +74,7 @@ def memory(rows: int) -> float:
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
     before = _peak()
     results = ours.simulation(system.of(rows), Backend.NATIVE).run()
-    assert len(results) == rows + 1
+    assert results.rows == rows + 1
     return (_peak() - before) / (rows * (1 + COLUMNS) * 8)
 
 
@@ -87,14 +87,14 @@ def _peak() -> int:
 def csv_written(rows: int) -> float:
     """Results of four outputs into a CSV file."""
     results, path = _results(rows), folder_until_exit() / "rows.csv"
-    return least(lambda: cpu(lambda: results.write_csv(path)), 2)
+    return least(lambda: cpu(lambda: results.write(path)), 2)
 
 
 def csv_read(rows: int) -> float:
     """The same file, read."""
     path = folder_until_exit() / "rows.csv"
-    _results(rows).write_csv(path)
-    return least(lambda: cpu(lambda: Results.read_csv(path)), 2)
+    _results(rows).write(path)
+    return least(lambda: cpu(lambda: Results.read(path)), 2)
 
 
 def _results(rows: int) -> Results:

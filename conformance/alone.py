@@ -146,9 +146,9 @@ def _inputs(of_fmu: Facts, file: Path, folder: Path) -> Path:
         for v in of_fmu.variables
         if v.causality == "input" and v.is_number and v.type not in ("Int64", "UInt64")
     }
-    table = fmimaster.Results.read_csv(file)
+    table = fmimaster.Results.read(file)
     target = folder / "input.csv"
-    table.select([n for n in table.names if n in known]).write_csv(target)
+    table.select([n for n in table.names if n in known]).write(target)
     return target
 
 

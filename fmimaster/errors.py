@@ -8,6 +8,7 @@
     │   ├── ModelError          an FMU cannot be used: its model description, its binary, its capabilities
     │   ├── DescriptionError    a system description contradicts itself or its FMUs
     │   └── OptionError         an option or an argument has no meaning here
+    │       └── ColumnError     the results have no column of that name; a KeyError as well
     ├── ProgramError            a co-simulation algorithm needs what an FMU cannot do, or breaks FMI
     ├── AccuracyError           results less accurate than they should be, which ``strict`` refuses
     └── SimulationError         a run was begun and could not be ended; holds what was computed
@@ -75,6 +76,26 @@ class DescriptionError(InputError):
 
 class OptionError(InputError):
     """An option or an argument has no meaning here."""
+
+
+class ColumnError(OptionError, KeyError):
+    """The results have no column of that name. A KeyError as well, as of any mapping.
+
+    Attributes
+    ----------
+    name : str
+        The name that was given.
+    """
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"The results have no column '{name}'.{did_you_mean(name, known)}")
+        self.name = name
+
+    def __str__(self) -> str:
+        return visible(self.args[0])  # a KeyError shows the repr
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class ProgramError(FmimasterError):

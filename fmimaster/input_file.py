@@ -46,7 +46,7 @@ def attach_input_file(
             known.setdefault(name, []).append(open_input)
     table_rows = read_csv(path)
     columns = table_rows.names
-    if not len(table_rows):
+    if not table_rows.rows:
         raise FileError(f"'{path}' has a header and no rows. Give at least one row of values.")
     for column in columns:
         values = table_rows[column]

@@ -245,7 +245,7 @@ class Simulation(Settings):
         except KeyboardInterrupt:
             raise Interrupted("Interrupted between two simulations.") from None
         finally:
-            if output_file is not None and results is not None and len(results):
+            if output_file is not None and results is not None and results.rows:
                 write_csv(results, output_file)
         missed = () if reached.is_enough else (in_words(reached),)
         self._judged((*found, *missed), reached.results)

@@ -12,5 +12,5 @@ results = simulate(system.build(), stop_time=2, step_size=0.01, algorithm=GaussS
 print(
     f"a.x = {results['a.x'][-1]:.4f}, b.x = {results['b.x'][-1]:.4f} at t = {results.time[-1]:g} s"
 )
-results.write_csv("pair.csv")
+results.write("pair.csv")
 results.plot(["a.x", "b.x"], title="Two coupled FMUs").savefig("pair.png")

@@ -20,7 +20,7 @@ EXACT = HERE.parents[1] / "tests" / "data" / "events_two_mass.csv"
 def main(folder: Path) -> None:
     """Run, draw, and print the figures of docs/reference-fmus.md."""
     results = simulate(reference_path("systems/two-mass-b1-mixed.ssp"), step_size="0.01")
-    exact = Results.read_csv(EXACT)
+    exact = Results.read(EXACT)
     rows = exact.time <= results.time[-1] + 1e-9
     reference = Results(
         time=exact.time[rows], columns={"upper.x": exact["x1"][rows], "lower.x": exact["x2"][rows]}
@@ -28,7 +28,7 @@ def main(folder: Path) -> None:
     error = np.abs(results["upper.x"][::2] - reference["upper.x"])
     error += np.abs(results["lower.x"][::2] - reference["lower.x"])
     print(
-        f"steps {len(results) - 1}, e_rms {np.sqrt(np.mean(error**2)):.4f} m, e_max {error.max():.3f} m"
+        f"steps {results.rows - 1}, e_rms {np.sqrt(np.mean(error**2)):.4f} m, e_max {error.max():.3f} m"
     )
     figure = results.plot(["upper.x", "lower.x"], reference=reference)
     save_figure(figure, folder / "two_mass.svg")

@@ -146,7 +146,7 @@ def reach(
         wanted = (AIM * choice.accuracy / worst.relative) ** (1.0 / pair.order)
         shorter = min(max(SHORTEST, wanted), LONGEST)  # NaN, too
         slow = slow + 1 if pair.order <= ORDERS[0] else 0
-        if slow == MOST_SLOW or len(pair.fine) > MOST_ROWS * shorter:
+        if slow == MOST_SLOW or pair.fine.rows > MOST_ROWS * shorter:
             break
         factor *= shorter
     thinned = _thinned(pair.fine, settings.output_interval)
@@ -206,7 +206,7 @@ def _observed_order(before: Pair, after: Pair) -> float:
 def _noted(results: Results, *notes: str) -> Results:
     """With notes, and the number of rows that are left."""
     statistics = results.statistics
-    statistics = replace(statistics, rows=len(results), notes=(*statistics.notes, *notes))
+    statistics = replace(statistics, rows=results.rows, notes=(*statistics.notes, *notes))
     return replace(results, statistics=statistics)
 
 
@@ -216,7 +216,7 @@ def _thinned(results: Results, interval: float | None) -> Results:
         return results
     index = output_intervals(results.time, float(results.time[0]), interval)
     kept = np.flatnonzero(np.concatenate([[True], np.diff(index) > 0]))
-    rows = np.union1d(kept, [len(results) - 1])
+    rows = np.union1d(kept, [results.rows - 1])
     return replace(
         results,
         time=results.time[rows],

@@ -85,7 +85,7 @@ def _is_standard_output(arguments: Namespace) -> bool:
 def _keep(results: Results, arguments: Namespace) -> list[str]:
     """Write the requested files; returns lines to print about them."""
     told = []
-    if arguments.output_file and not len(results):
+    if arguments.output_file and not results.rows:
         pass  # an older file stays
     elif arguments.output_file and arguments.to_standard_output:
         with standard_output() as output:
@@ -99,7 +99,7 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
             told.append(
                 f"events and causes of steps written to {facts_path(arguments.output_file)}"
             )
-    if arguments.plot and len(results):
+    if arguments.plot and results.rows:
         from fmimaster.results.plot import save_figure
 
         save_figure(results.plot(), arguments.plot)

@@ -68,8 +68,8 @@ class SystemDemo:
 
         table, picture = folder / f"{self.name}.csv", folder / f"{self.name}.png"
         write_csv(results, table)
-        told = [f"{len(results)} rows written to {table}"]
-        if len(results):
+        told = [f"{results.rows} rows written to {table}"]
+        if results.rows:
             save_figure(results.plot(self.columns, title=self.title), picture)
             told.append(f"figure written to {picture}")
         return told
@@ -108,7 +108,7 @@ class TwoMassDemo:
                     for run in runs
                     for warning in run.results.statistics.warnings
                 ),
-                f"{len(best.results)} rows of '{best.method.name}' written to {file}",
+                f"{best.results.rows} rows of '{best.method.name}' written to {file}",
                 *(f"figure written to {path}" for path in write_figures(runs, best, stage.folder)),
                 f"Next: fmimaster steps {file}",
             ]
@@ -148,7 +148,7 @@ class FourUnitsDemo:
                 f"The sequence {' '.join(best.order)} has the smallest error, {best.error:.5f}"
                 f"{', as published' if published else ''}.",
                 f"It is set by --algorithm GaussSeidel --mode lin --sequence {','.join(best.order)}",
-                f"{len(best.results)} rows of it written to {file}",
+                f"{best.results.rows} rows of it written to {file}",
                 *(
                     f"figure written to {path}"
                     for path in write_figures(runs, self.name, stage.folder)
@@ -201,7 +201,7 @@ class QuarterCarDemo:
                     for row, run in rows.items()
                     for warning in run.results.statistics.warnings
                 ),
-                f"{len(shown)} rows of '{runs.SHOWN.case}' with {runs.SHOWN.control} written to {file}",
+                f"{shown.rows} rows of '{runs.SHOWN.case}' with {runs.SHOWN.control} written to {file}",
                 *(f"figure written to {path}" for path in figures),
             ]
         )

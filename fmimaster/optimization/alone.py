@@ -155,7 +155,7 @@ class Alone:
 
     def _outputs_of(self, table: Table) -> NDArray[np.float64]:
         columns = [table[name].astype(float) for name in self.outputs]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(table), 0))
+        return np.stack(columns, axis=1) if columns else np.zeros((table.rows, 0))
 
     def recorded_input(self, name: str) -> NDArray[np.float64]:
         """An input in the run of the system, shape (points,)."""
@@ -205,7 +205,7 @@ class Alone:
         table = Results(
             time=self._recorded.time, columns={_OUTPUT: values + shift if shift else values}
         )
-        table.write_csv(path)
+        table.write(path)
         return Component(
             self._table(name), Source(path), (Connector(_OUTPUT, Causality.OUTPUT, kind),)
         )

@@ -82,13 +82,13 @@ class KeptRuns:
     def get(self, trial: Trial) -> Results | None:
         """The rows of a trial, None if it is not kept."""
         file = self._files.get(trial)
-        return None if file is None else Results.read_csv(self._folder / file)
+        return None if file is None else Results.read(self._folder / file)
 
     def put(self, trial: Trial, results: Results) -> None:
         """Keep the rows of a trial: first the rows, then the index, so that a broken end leaves no wrong entry."""
         taken = set(self._files.values())  # a file may have been deleted
         file = next(f for k in count(1) if (f := f"run-{k:04}.csv") not in taken)
-        results.write_csv(self._folder / file)
+        results.write(self._folder / file)
         self._files[trial] = file
         content = {
             "form": _FORM,

@@ -73,7 +73,7 @@ class CsvWriter:
             )
         columns = (block.time, *block.columns.values())
         rows = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // len(columns)))
-        for first in range(0, len(block), rows):
+        for first in range(0, block.rows, rows):
             self._put(_rows([column[first : first + rows] for column in columns]))
 
     def close(self) -> None:

@@ -190,7 +190,7 @@ def _panels(
 ) -> list[_Panel]:
     """Columns by unit, or else by quantity, as they come; floats apart from what moves in steps."""
     columns = {n: values for table in reversed(tables) for n, values in table.columns.items()}
-    known = dict.fromkeys(name for table in tables for name in table)
+    known = dict.fromkeys(name for table in tables for name in table.names)
     units = _units([*tables, reference] if reference is not None else tables)
     groups: dict[tuple[str, str, bool], list[str]] = {}
     for name in known if patterns is None else matching(patterns, known):
@@ -278,7 +278,7 @@ def _draw(axes: Axes, panel: _Panel, table: Table, style: Mapping[str, Any]) -> 
 def _draw_ticks(axes: Axes, tables: Sequence[Table]) -> None:
     """A line of ticks per table at its rows; of ticks that would overlap, one."""
     height = min(_TICK_HEIGHT, _MARGIN / len(tables))
-    for line, time in enumerate(table.time for table in tables if len(table)):
+    for line, time in enumerate(table.time for table in tables if table.rows):
         apart = _TICKS_APART * float(time[-1] - time[0]) or 1.0
         _, distinct = np.unique(np.round((time - time[0]) / apart), return_index=True)
         axes.vlines(

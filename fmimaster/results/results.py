@@ -39,7 +39,7 @@ class Results(Table):
             dict(self.expand().columns), index=pandas.Index(self.time, name="time")
         )
 
-    def write_csv(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file by the rules of FMI, and events and causes of steps, if there are any, beside it.
 
         ``results.csv`` has them in ``results.events.json``; units and statistics are not written.
@@ -47,7 +47,7 @@ class Results(Table):
         write_csv(self, path)
 
     @staticmethod
-    def read_csv(path: str | os.PathLike[str]) -> Results:
+    def read(path: str | os.PathLike[str]) -> Results:
         """Read a CSV file by the rules of FMI, and events and steps from the file beside it."""
         table = read_csv(path)
         return Results(**{field.name: getattr(table, field.name) for field in fields(table)})

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmimaster.causes import Event, Steps
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.errors import ColumnError, OptionError, did_you_mean
 from fmimaster.results.statistics import NO_RUN, Statistics
 
 Self = TypeVar("Self", bound="Table")
@@ -23,8 +23,11 @@ _ROWS_AT_ONCE = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)
-class Table:
+class Table(Mapping[str, NDArray[Any]]):
     """An immutable table of what was recorded: rows are instants, columns are variables.
+
+    It is a mapping from names to arrays with ``"time"`` as the first name, so that ``dict(table)`` and
+    ``pandas.DataFrame(dict(table))`` work. ``len(table)`` is the number of names; the number of rows is :attr:`rows`.
 
     Arrays are taken as they are, without a copy: the caller must not write to them any more.
 
@@ -94,30 +97,49 @@ class Table:
         """Names of all columns, without ``"time"``."""
         return tuple(self.columns)
 
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.time)
+
     def __getitem__(self, name: str) -> NDArray[Any]:
+        """The values of a column, or the times in s: read-only, of shape ``(rows,)`` or ``(rows, *dims)``.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such column; it is a :class:`KeyError` as well.
+        """
         if name == "time":
             return self.time
         if name not in self.columns:
-            near = did_you_mean(name, self.columns)
-            raise OptionError(f"The results have no column '{name}'.{near}")
+            raise ColumnError(name, self.columns)
         return self.columns[name]
 
     def __contains__(self, name: object) -> bool:
         return name == "time" or name in self.columns
 
     def __iter__(self) -> Iterator[str]:
-        """Over the names, as pandas does."""
-        return iter(self.columns)
+        """Over ``"time"`` and the names of the columns."""
+        yield "time"
+        yield from self.columns
 
     def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.time)
+        """Number of names, with ``"time"``. The number of rows is :attr:`rows`."""
+        return 1 + len(self.columns)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same object: the equality of arrays is no single truth value."""
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __repr__(self) -> str:
-        span = f", {self.time[0]:g} s to {self.time[-1]:g} s" if len(self) else ""
+        span = f", {self.time[0]:g} s to {self.time[-1]:g} s" if self.rows else ""
         events = f", {len(self.events)} events" if self.events else ""
         return (
-            f"<{type(self).__name__}: {len(self)} rows, {len(self.columns)} columns{span}{events}>"
+            f"<{type(self).__name__}: {self.rows} rows, {len(self.columns)} columns{span}{events}>"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -154,11 +176,10 @@ class Table:
                     units[element] = self.units[name]
         return replace(self, columns=columns, units=units)
 
-    def to_numpy(self) -> NDArray[Any]:
-        """Structured array with ``"time"`` and the columns as fields, as FMPy returns it."""
-        named = {"time": self.time, **self.columns}
-        table = np.empty(len(self), [(n, v.dtype, v.shape[1:]) for n, v in named.items()])
-        for name, values in named.items():
+    def to_structured(self) -> NDArray[Any]:
+        """Structured array with ``"time"`` and the columns as fields, as FMPy returns it; of shape ``(rows,)``."""
+        table = np.empty(self.rows, [(n, v.dtype, v.shape[1:]) for n, v in self.items()])
+        for name, values in self.items():
             table[name] = values
         return table
 

@@ -174,7 +174,7 @@ class Attendance:
     def interrupted(self) -> Interrupted:
         """The error for a run that was interrupted, with the rows until then."""
         rows = None if self.session is None else self.session.results()
-        time = float(rows.time[-1]) if rows is not None and len(rows) else None
+        time = float(rows.time[-1]) if rows is not None and rows.rows else None
         when = "before the first row" if time is None else f"at t = {time:.12g} s"
         hangs = f" {self._hanging} did not return and was left alone." if self._hanging else ""
         error = Interrupted(f"Interrupted {when}.{hangs}", time=time)

@@ -139,4 +139,4 @@ def test_without_anything_of_that_an_event_clock_is_refused(model: str) -> None:
     for clock in (EarlyReturn(), LookAhead()):
         with pytest.raises(OptionError, match=r'docs/events\.md, "My FMU has'):
             simulate(fmu, stop_time=1, step_size=0.1, event_clock=clock)
-    assert len(simulate(fmu, stop_time=1, step_size=0.1)) == 11
+    assert simulate(fmu, stop_time=1, step_size=0.1).rows == 11

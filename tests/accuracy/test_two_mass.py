@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fmimaster import Results, reference_path, simulate
 
-REFERENCE = Results.read_csv(Path(__file__).parents[1] / "data" / "events_two_mass.csv")
+REFERENCE = Results.read(Path(__file__).parents[1] / "data" / "events_two_mass.csv")
 """Exact flow between exactly located events, every 0.02 s, 12 digits."""
 
 VERSIONS = ("fmi2", "fmi3", "mixed")

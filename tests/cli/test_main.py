@@ -122,7 +122,7 @@ def test_an_interrupted_run_keeps_its_rows_and_has_status_130(
     results = Simulation(fmu, stop_time=1).run()
 
     def interrupted(_self: Simulation, _progress: object, *, output_file: str) -> None:
-        results.write_csv(output_file)  # as it does while it goes on
+        results.write(output_file)  # as it does while it goes on
         error = Interrupted("Interrupted at t = 1 s.", time=1.0)
         error.results = results
         raise error

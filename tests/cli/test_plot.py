@@ -20,7 +20,7 @@ Run = Callable[..., Outcome]
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     results = Results(time=[0.0, 1.0], columns={"a.x": [0.0, 1.0], "a.v": [1.0, 1.0]})
-    results.write_csv(tmp_path / "result.csv")
+    results.write(tmp_path / "result.csv")
     return tmp_path / "result.csv"
 
 
@@ -96,7 +96,7 @@ def test_a_demo_writes_a_table_and_a_figure(run: Run, tmp_path: Path, name: str)
     folder = tmp_path / "new" / "folder"
     outcome = run("demo", name, "--output-directory", folder)
     assert outcome.status == 0, outcome.err
-    assert len(read_csv(folder / f"{name}.csv")) > 100
+    assert read_csv(folder / f"{name}.csv").rows > 100
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert f"{folder / name}.csv" in outcome.err
     assert f"figure written to {folder / name}.png" in outcome.err

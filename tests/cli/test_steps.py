@@ -241,7 +241,7 @@ def test_the_json_is_stable(run: Run, table: Path) -> None:
 
 
 def test_the_same_facts_come_with_the_table(table: Path) -> None:
-    results = Results.read_csv(table)
+    results = Results.read(table)
     assert [e.name for e in results.events] == ["collision"]
     assert sum(s.count for s in results.steps) == 17
 

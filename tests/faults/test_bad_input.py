@@ -609,7 +609,7 @@ def test_results_until_the_failure_are_written(
     table, figure = tmp_path / "a.csv", tmp_path / "a.png"
     outcome = run("simulate", faulty, *fault_values, "--output-file", table, "--plot", figure)
     assert outcome.status == 2
-    assert Results.read_csv(table).time.tolist() == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    assert Results.read(table).time.tolist() == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
     assert figure.stat().st_size > 0
     assert f"6 rows written to {table}" in outcome.err
     assert outcome.err.index("rows written") < outcome.err.index("fmimaster: error:")

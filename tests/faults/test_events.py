@@ -134,7 +134,7 @@ def test_an_algorithm_and_an_event_clock_that_do_not_go_together_are_refused(
 
 def test_a_shared_event_without_trigger_is_for_look_ahead(simulate: Simulate) -> None:
     passing: Any = {"step": lambda v, h: setattr(v, "x", v.x - h), "trigger": None}
-    assert len(run(simulate, LookAhead(), a=fall(**passing), b=fall(**passing))) > 1
+    assert run(simulate, LookAhead(), a=fall(**passing), b=fall(**passing)).rows > 1
 
 
 def test_a_shared_event_of_which_nobody_says_with_whom_is_refused(simulate: Simulate) -> None:
@@ -167,7 +167,7 @@ def test_members_that_disagree_after_an_event_are_told(simulate: Simulate) -> No
 
 
 def test_members_that_differ_by_rounding_agree(simulate: Simulate) -> None:
-    assert len(run(simulate, EarlyReturn(), a=fall(), b=fall(z=lambda v: v.x + 1e-9))) > 1
+    assert run(simulate, EarlyReturn(), a=fall(), b=fall(z=lambda v: v.x + 1e-9)).rows > 1
 
 
 @pytest.mark.parametrize("clock", CLOCKS, ids=["predictive", "early return"])

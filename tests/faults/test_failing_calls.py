@@ -149,7 +149,7 @@ def test_rows_until_a_failure_are_those_of_a_healthy_run(
     assert healthy is not None
     assert run.results is not None
     rows = sum(n > read for read in READS)
-    assert len(run.results) == rows
+    assert run.results.rows == rows
     for name in ("time", *healthy.names):
         assert run.results[name].tolist() == healthy[name][:rows].tolist()
 
@@ -269,7 +269,7 @@ def test_an_interrupted_run_keeps_its_rows_and_frees_all(
     assert results is not None
     assert caught.value.time is not None
     assert results.time[-1] == caught.value.time > 0.0
-    assert results.time.tolist() == [k / 2 for k in range(len(results))]
+    assert results.time.tolist() == [k / 2 for k in range(results.rows)]
     assert [i.frees for unit in made.values() for i in unit.instances] == [1, 1, 1]
 
 
@@ -352,7 +352,7 @@ def test_a_nan_may_be_allowed(version: str, backend: Backend) -> None:
 def test_an_error_in_initialization_is_told_without_rows(version: str, backend: Backend) -> None:
     error = failed(version, REFUSES, CallError, backend=backend)
     assert f"{version}ExitInitializationMode of 'pump' returned {version}Error" in str(error)
-    assert len(error.results) == 0
+    assert error.results.rows == 0
 
 
 @both_versions
@@ -363,7 +363,7 @@ def test_warnings_and_printed_lines_change_no_value(
 ) -> None:
     healthy = faulty(version, NONE, backend=backend).run()
     results = faulty(version, fault, backend=backend).run()
-    assert len(results) == 11
+    assert results.rows == 11
     assert all(np.array_equal(results[n], healthy[n]) for n in healthy.names)
 
 

@@ -90,7 +90,7 @@ def test_a_call_that_fails_in_intermediate_update_mode_ends_the_step(
 def test_an_fmu_may_refuse_log_categories(version: str, tmp_path: Path) -> None:
     for status in (2, 3):
         results = simulate(misbehaving(tmp_path, version, Act("SetDebugLogging", "return", status)))
-        assert len(results) == 11
+        assert results.rows == 11
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -94,7 +94,7 @@ def test_a_simulation_in_another_thread_is_refused_while_the_first_one_runs(once
         result.result()
     # and it is free again, for as many simulations as come one after the other
     for _ in range(2):
-        assert len(simulate(once, **SETTINGS)) == 5  # type: ignore[arg-type]
+        assert simulate(once, **SETTINGS).rows == 5  # type: ignore[arg-type]
 
 
 def test_one_that_cannot_be_instantiated_is_not_in_use(once: Path, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_one_that_cannot_be_instantiated_is_not_in_use(once: Path, tmp_path: Pat
     )
     with pytest.raises(ModelError, match="no binary"):
         simulate(broken, **SETTINGS)  # type: ignore[arg-type]
-    assert len(simulate(once, **SETTINGS)) == 5  # type: ignore[arg-type]
+    assert simulate(once, **SETTINGS).rows == 5  # type: ignore[arg-type]
 
 
 def test_an_fmu_whose_file_is_deleted_during_the_run_is_freed(
@@ -118,6 +118,6 @@ def test_an_fmu_whose_file_is_deleted_during_the_run_is_freed(
     once_and_gone = Simulation(once, **SETTINGS)  # type: ignore[arg-type]
     results = once_and_gone.run(lambda *_: once.unlink(missing_ok=True))
     assert not once.exists()
-    assert len(results) == 5
+    assert results.rows == 5
     assert list(temporary.iterdir()) == []
-    assert len(simulate(copy, **SETTINGS)) == 5  # type: ignore[arg-type]
+    assert simulate(copy, **SETTINGS).rows == 5  # type: ignore[arg-type]

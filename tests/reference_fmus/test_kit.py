@@ -64,7 +64,7 @@ def by_fmimaster(kit: Path, case: Case, version: str, result: Path, **more: Any)
         settings["start_values"] = case["set"]
     if "input" in case:
         settings["input_file"] = kit / "inputs" / case["input"]
-    simulate(archive(kit, case, version), **(settings | more)).write_csv(result)
+    simulate(archive(kit, case, version), **(settings | more)).write(result)
 
 
 def by_fmpy(kit: Path, case: Case, version: str, result: Path) -> None:

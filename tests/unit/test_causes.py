@@ -75,15 +75,15 @@ def test_they_survive_what_is_done_to_results(explained: Results) -> None:
 
 
 def test_they_stand_beside_the_table(explained: Results, tmp_path: Path) -> None:
-    explained.write_csv(tmp_path / "run.csv")
+    explained.write(tmp_path / "run.csv")
     assert (tmp_path / "run.events.json").is_file()
-    again = Results.read_csv(tmp_path / "run.csv")
+    again = Results.read(tmp_path / "run.csv")
     assert (again.events, again.steps) == ((COLLISION,), STEPS)
 
 
 def test_a_table_on_the_grid_has_nothing_beside_it(tmp_path: Path) -> None:
     steps = [Steps(0.0, 0.4, GRID, 4), Steps(0.4, 0.5, Cause(Kind.STOP_TIME))]
-    Results(time=[0.0], columns={"x": [0.0]}, steps=steps).write_csv(tmp_path / "run.csv")
+    Results(time=[0.0], columns={"x": [0.0]}, steps=steps).write(tmp_path / "run.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["run.csv"]
     assert not needs_explanation((), steps)
 
@@ -91,14 +91,14 @@ def test_a_table_on_the_grid_has_nothing_beside_it(tmp_path: Path) -> None:
 def test_facts_of_an_earlier_table_of_that_name_do_not_stay(
     explained: Results, tmp_path: Path
 ) -> None:
-    explained.write_csv(tmp_path / "run.csv")
-    Results(time=[0.0], columns={"x": [0.0]}).write_csv(tmp_path / "run.csv")
-    assert Results.read_csv(tmp_path / "run.csv").events == ()
+    explained.write(tmp_path / "run.csv")
+    Results(time=[0.0], columns={"x": [0.0]}).write(tmp_path / "run.csv")
+    assert Results.read(tmp_path / "run.csv").events == ()
 
 
 def test_a_file_of_that_name_that_is_no_file_of_facts_stays(tmp_path: Path) -> None:
     (tmp_path / "run.events.json").write_text("[]")
-    Results(time=[0.0], columns={"x": [0.0]}).write_csv(tmp_path / "run.csv")
+    Results(time=[0.0], columns={"x": [0.0]}).write(tmp_path / "run.csv")
     assert (tmp_path / "run.events.json").read_text() == "[]"
     with pytest.raises(FileError, match=r"does not hold the events and steps of a run"):
         read_facts(tmp_path / "run.csv")
@@ -108,7 +108,7 @@ def test_values_that_json_lacks_come_back(tmp_path: Path) -> None:
     left = {"x": inf, "y": [-inf, [nan, 1.5]], "text": "inf", "none": nan}
     event = Event(1.0, 1, "e", False, ("a",), GRID, left, {})
     results = Results(time=[0.0], columns={}, events=[event])
-    results.write_csv(tmp_path / "run.csv")
+    results.write(tmp_path / "run.csv")
     json.loads((tmp_path / "run.events.json").read_text(), parse_constant=pytest.fail)
     ((read,), _) = read_facts(tmp_path / "run.csv")
     assert repr(read.left) == repr(left)  # NaN is not equal to itself
@@ -158,7 +158,7 @@ def test_facts_that_do_not_fit_on_the_disk_leave_no_part_of_a_file(
 ) -> None:
     import resource  # not there on Windows
 
-    explained.write_csv(tmp_path / "run.csv")
+    explained.write(tmp_path / "run.csv")
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, limit[1]))
     try:
@@ -181,9 +181,9 @@ def test_numbers_that_json_does_not_know_are_left_out(tmp_path: Path) -> None:
     odd = Event(
         0.0, 1, "e", False, ("a",), Cause(Kind.DETECTED), {"a.x": float("nan")}, {"a.x": 1.0}
     )
-    Results(time=[0.0], columns={}, events=[odd]).write_csv(tmp_path / "run.csv")
+    Results(time=[0.0], columns={}, events=[odd]).write(tmp_path / "run.csv")
     json.loads((tmp_path / "run.events.json").read_text(), parse_constant=pytest.fail)
-    assert str(Results.read_csv(tmp_path / "run.csv").events[0].left["a.x"]) == "nan"
+    assert str(Results.read(tmp_path / "run.csv").events[0].left["a.x"]) == "nan"
 
 
 def test_statistics_tell_events_and_restores_only_if_there_are_any() -> None:

@@ -65,7 +65,7 @@ def test_a_parameter_is_set_in_initialization_mode_and_not_in_steps(simulate: Si
     b = units["b"].instances[0]
     calls = [call for call, what in b.log if "p" in what]
     assert calls == [Call.SET_START]
-    assert len(rows) == 3
+    assert rows.rows == 3
 
 
 def test_an_fmu_is_initialized_first_if_its_calculated_parameter_can_be_read_only_then() -> None:

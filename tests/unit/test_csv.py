@@ -148,7 +148,7 @@ def test_a_stream_that_was_given_stays_open() -> None:
 def test_a_file_in_no_folder_cannot_be_written(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "results.csv"
     with pytest.raises(FileError) as error:
-        one_column([1.0]).write_csv(path)
+        one_column([1.0]).write(path)
     assert str(error.value) == (
         f"The results file '{path}' cannot be written: No such file or directory."
     )
@@ -161,8 +161,8 @@ def test_what_was_written_is_read_back_bit_for_bit(path: Path) -> None:
         time=np.repeat(np.arange(2500) / 3, 2),
         columns={"a.x": values, 'odd "name", b': -values, "s": ['two\nlines, "q"'] * 5000},
     )
-    table.write_csv(path)
-    copy = Results.read_csv(path)
+    table.write(path)
+    copy = Results.read(path)
     assert copy.names == table.names
     assert copy.index.tolist() == [0, 1] * 2500
     assert copy["a.x"].tobytes() == values.tobytes()
@@ -172,7 +172,7 @@ def test_what_was_written_is_read_back_bit_for_bit(path: Path) -> None:
 def test_fmpy_reads_what_was_written(path: Path) -> None:
     from fmpy.util import read_csv as read_with_fmpy
 
-    one_column([0.1, 0.2], "a.x").write_csv(path)
+    one_column([0.1, 0.2], "a.x").write(path)
     table = read_with_fmpy(path)
     assert table.dtype.names == ("time", "a.x")
     assert table["a.x"].tolist() == [0.1, 0.2]
@@ -181,7 +181,7 @@ def test_fmpy_reads_what_was_written(path: Path) -> None:
 def test_what_fmpy_writes_is_read(path: Path) -> None:
     from fmpy.util import write_csv as write_with_fmpy
 
-    write_with_fmpy(path, one_column([0.1, 0.2], "a.x").to_numpy())
+    write_with_fmpy(path, one_column([0.1, 0.2], "a.x").to_structured())
     assert read_csv(path)["a.x"].tolist() == [0.1, 0.2]
 
 
@@ -198,7 +198,7 @@ def test_a_byte_order_mark_is_no_part_of_the_name(path: Path) -> None:
 
 def test_a_header_without_rows_is_a_table_without_rows(path: Path) -> None:
     results = reading(path, '"time","x"\n')
-    assert len(results) == 0
+    assert results.rows == 0
     assert results.names == ("x",)
 
 

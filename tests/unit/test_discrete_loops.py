@@ -249,7 +249,7 @@ def test_a_latch_that_is_set_at_an_event_keeps_its_value(simulate: Simulate) -> 
     latch = unit(lambda u, s: bool(s or u), s=False)
     units = {"a": latch, "b": unit(same), "c": setter(0.5)}
     rows = simulate(units, [*RING, "c.y -> a.s"], event_mode=True, stop_time=1, step_size=0.25)
-    assert rows["b.y"].tolist() == [False, False, False, True, True, True][: len(rows)]
+    assert rows["b.y"].tolist() == [False, False, False, True, True, True][: rows.rows]
 
 
 def test_a_loop_that_oscillates_at_an_event_names_its_time(simulate: Simulate) -> None:

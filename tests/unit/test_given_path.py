@@ -20,8 +20,8 @@ USES: dict[str, Callable[[str], Any]] = {
     "system": lambda path: Simulation(path).prepare(),
     "validate": validate,
     "component": lambda path: SystemBuilder("s").add("a", path),
-    "table": Results.read_csv,
-    "results": lambda path: Results(time=[0.0], columns={}).write_csv(path),
+    "table": Results.read,
+    "results": lambda path: Results(time=[0.0], columns={}).write(path),
     "input file": lambda path: Simulation(
         reference("fmi3/Feedthrough.fmu"), input_file=path, stop_time=1
     ).prepare(),

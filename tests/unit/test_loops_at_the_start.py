@@ -59,7 +59,7 @@ def test_a_loop_without_solution_is_an_error_with_all_its_facts(
     for part in (*error.loop, case.reason, "Anderson", "Newton", f"{error.sweeps} sweeps", "Best"):
         assert part in text
     assert error.results is not None
-    assert len(error.results) == 0
+    assert error.results.rows == 0
 
 
 def test_the_best_attempt_is_that_of_the_smallest_residual(simulate: Simulate) -> None:

@@ -145,4 +145,4 @@ def test_a_failure_in_another_process_comes_back_with_its_facts_and_rows(
         pool.submit(faulty.run).result(timeout=60)
     assert caught.value.function == "fmi3DoStep"
     assert caught.value.results is not None
-    assert len(caught.value.results) == 6
+    assert caught.value.results.rows == 6

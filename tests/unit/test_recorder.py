@@ -60,7 +60,7 @@ def test_blocks_become_columns_with_their_shapes_and_units() -> None:
 
 def test_without_any_row_the_columns_are_empty() -> None:
     results = Recorder(COLUMNS).results()
-    assert (len(results), results["m"].shape) == (0, (0, 2, 2))
+    assert (results.rows, results["m"].shape) == (0, (0, 2, 2))
 
 
 def test_with_an_interval_the_first_row_at_or_after_each_multiple_is_kept() -> None:
@@ -135,7 +135,7 @@ def test_rows_before_a_value_that_is_not_finite_are_kept(value: float, _: str) -
 def test_values_that_are_not_finite_may_be_allowed(value: float, _: str) -> None:
     recorder = Recorder(COLUMNS, allow_nan=True)
     recorder.take(*broken(value))
-    assert len(recorder.results()) == 3
+    assert recorder.results().rows == 3
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_what_is_reserved_for_rows_to_come_has_a_limit_in_bytes() -> None:
         recorder = Recorder(columns, expected_rows=10**7)
         for k in range(3):
             recorder.take(np.array([float(k)]), {"float": np.full((1, 1000), float(k))})
-        return len(recorder.results())
+        return recorder.results().rows
 
     assert survives(record) == 3
 
@@ -186,7 +186,7 @@ def test_rows_take_little_more_memory_than_themselves(
     finally:
         tracemalloc.stop()
     size = results.time.nbytes + results["y"].nbytes
-    assert len(results) == 100_000
+    assert results.rows == 100_000
     assert reserved < 1.1 * size
     assert present < 1.1 * size
 

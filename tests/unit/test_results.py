@@ -2,12 +2,13 @@
 
 import pickle
 import sys
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from fmimaster.errors import OptionError
+from fmimaster.errors import ColumnError, OptionError
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import InstanceStatistics, Statistics
 
@@ -39,18 +40,35 @@ def test_time_is_found_by_its_name(bounce: Results) -> None:
 
 def test_names_are_those_of_the_columns_without_time(bounce: Results) -> None:
     assert bounce.names == ("ball.h", "ball.v", "ball.state", "ground.forces")
-    assert list(bounce) == list(bounce.names)
 
 
-def test_the_length_is_the_number_of_rows(bounce: Results) -> None:
-    assert len(bounce) == 4
+def test_results_are_a_mapping_with_time_as_the_first_name(bounce: Results) -> None:
+    assert isinstance(bounce, Mapping)
+    assert list(bounce) == ["time", *bounce.names]
+    assert len(bounce) == 5
+    assert dict(bounce)["time"] is bounce.time
+    assert all(values is bounce[name] for name, values in bounce.items())
+
+
+def test_rows_are_counted(bounce: Results) -> None:
+    assert bounce.rows == 4
+
+
+def test_results_are_equal_to_themselves_only(bounce: Results) -> None:
+    assert bounce == bounce
+    assert bounce != pickle.loads(pickle.dumps(bounce))
+    assert {bounce: 1}[bounce] == 1
 
 
 def test_an_unknown_name_gets_a_suggestion(bounce: Results) -> None:
     assert "ball.w" not in bounce
-    with pytest.raises(OptionError) as error:
+    assert bounce.get("ball.w") is None
+    with pytest.raises(ColumnError) as error:
         bounce["v"]
     assert str(error.value) == "The results have no column 'v'. Did you mean 'ball.v'?"
+    assert error.value.name == "v"
+    assert isinstance(error.value, OptionError)
+    assert isinstance(error.value, KeyError)
 
 
 def test_the_superdense_index_counts_rows_at_the_same_time() -> None:
@@ -110,7 +128,7 @@ def test_the_given_array_stays_writable_for_its_owner() -> None:
 
 def test_a_table_without_rows_is_legal() -> None:
     empty = Results(time=[], columns={"x": []})
-    assert len(empty) == 0
+    assert empty.rows == 0
     assert repr(empty) == "<Results: 0 rows, 1 columns>"
 
 
@@ -212,8 +230,8 @@ def test_expand_makes_a_column_of_each_element_counted_from_one(bounce: Results)
     assert expanded.units["ground.forces[2,1]"] == "N"
 
 
-def test_to_numpy_has_the_fields_of_fmpy(bounce: Results) -> None:
-    table = bounce.to_numpy()
+def test_to_structured_has_the_fields_of_fmpy(bounce: Results) -> None:
+    table = bounce.to_structured()
     assert table.dtype.names == ("time", *bounce.names)
     assert table["ball.v"].tolist() == [0.0, -2.0, 2.0, 0.0]
     assert table["ground.forces"].shape == (4, 2, 2)
