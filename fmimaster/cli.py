@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import signal
 import sys
 import threading
@@ -28,13 +27,20 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from fmimaster.commands import COMMANDS
-from fmimaster.commands.text import tell, write
+from fmimaster.commands.parser import REFUSED, CommandParser, Parser
+from fmimaster.commands.text import tell
 from fmimaster.errors import AccuracyWarning, FileError, FmimasterError, Interrupted
 from fmimaster.given_path import given_path
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.visible import visible
 
-_FAILED, _DEFECT, _INTERRUPTED = 2, 3, 130
+_DEFECT, _INTERRUPTED = 3, 130
+
+_FIRST_STEPS = """First steps:
+  fmimaster demo files                    write example FMUs into this folder
+  fmimaster simulate FILE.fmu --show-plot simulate one, and show the results
+  fmimaster simulate --help               show all options of a command
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -114,14 +120,14 @@ def _told(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return _error("Interrupted.", _INTERRUPTED)
     if isinstance(error, FmimasterError):
-        return _error(str(error), _FAILED)
+        return _error(str(error), REFUSED)
     if isinstance(error, BrokenPipeError):  # "fmimaster ... | head"
         return 0
     if isinstance(error, OSError):
         where = f" ('{error.filename}')" if error.filename else ""
-        return _error(f"{error.strerror or error}{where}.", _FAILED)
+        return _error(f"{error.strerror or error}{where}.", REFUSED)
     if isinstance(error, MemoryError):
-        return _error("There is not enough memory.", _FAILED)
+        return _error("There is not enough memory.", REFUSED)
     words = "".join(traceback.format_exception_only(error)).strip()
     return _error(
         f"This is a defect of fmimaster: {words}. Run with --debug for a traceback, and report it.",
@@ -137,42 +143,6 @@ def _error(message: str, status: int) -> int:
 # Arguments ------------------------------------------------------------------------------------------------------------
 
 
-class _Parser(ArgumentParser):
-    """Prints an error in one line, and takes ``-1e-3`` for a number."""
-
-    def __init__(self, **settings: object) -> None:
-        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
-        self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf)")
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(_FAILED, f"fmimaster: error: {message}. See '{self.prog} --help'.\n")
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """Where argparse writes help, version and errors."""
-        put = write if file is not None and file is sys.stdout else tell
-        put([message.rstrip("\n")])
-
-
-class _CommandParser(_Parser):
-    """The parser of one command, which imports what the command needs when it gets something to parse."""
-
-    def __init__(self, *, command: str, **settings: object) -> None:
-        super().__init__(**settings)
-        self._command = command
-        self._is_filled = False
-
-    def parse_known_args(self, *arguments: Any) -> Any:  # type: ignore[override]
-        if not self._is_filled:
-            self._is_filled = True
-            _command(self._command).add_arguments(self)
-            add = self.add_argument
-            shown = "show all log messages, and what FMUs print"
-            add("--verbose", action="store_true", help=shown)
-            add("--log-file", metavar="FILE", help="write all log messages to a file")
-            add("--debug", action="store_true", help="show a traceback with an error")
-        return super().parse_known_args(*arguments)
-
-
 def _command(name: str) -> Any:
     return import_module(f"fmimaster.commands.{name}")
 
@@ -185,14 +155,18 @@ class _Version(Action):
         parser.exit()
 
 
-def _parser() -> ArgumentParser:
-    parser = _Parser(prog="fmimaster", description="Co-simulation of FMI 2.0 and 3.0 FMUs.")
+def _parser() -> Parser:
+    parser = Parser(
+        prog="fmimaster", description="Co-simulation of FMI 2.0 and 3.0 FMUs.", epilog=_FIRST_STEPS
+    )
     version = "show program's version number and exit"
     parser.add_argument("--version", action=_Version, nargs=0, help=version)
-    parser.set_defaults(debug=False, verbose=False, log_file=None, fmi_logging=False)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_CommandParser)
+    parser.set_defaults(debug=False, verbose=False, quiet=False, log_file=None, fmi_logging=False)
+    commands = parser.add_subparsers(
+        title="Commands", dest="command", metavar="COMMAND", parser_class=CommandParser
+    )
     for name, words in COMMANDS.items():
-        summary = words[0].lower() + words[1:].rstrip(".")
+        summary = words[0].lower() + words[1:].partition(".")[0]
         commands.add_parser(name, help=summary, description=words, command=name)
     return parser
 

@@ -277,7 +277,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     known = list(known)
     folded = [k for k in known if k.lower() == name.lower()]
     tails = [k for k in known if k.rpartition(".")[2] == name]
-    near = folded or tails[:3] or get_close_matches(name, known, n=3, cutoff=0.6)
-    if not near:
-        return ""
-    return f" Did you mean {' or '.join(repr(n) for n in near)}?"
+    return suggested(folded or tails[:3] or get_close_matches(name, known, n=3, cutoff=0.6))
+
+
+def suggested(names: Sequence[str]) -> str:
+    """Sentence that suggests these names, with a leading blank; empty if there are none."""
+    return f" Did you mean {' or '.join(map(repr, names))}?" if names else ""

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 COMMANDS: Mapping[str, str] = {
     "simulate": "Simulate an FMU or a system of FMUs.",
     "info": "Show the properties of an FMU, or the parts of a system.",
-    "validate": "Look for all that is wrong with an FMU or a system. The exit status is 1 if there are errors.",
-    "plan": "Show how a system will be computed: order, loops, delays, conversions, events, programs.",
-    "optimize": "Search the trigger sequence with the smallest error, by simulations with some of them.",
-    "stability": "Find the largest communication step at which a system is stable, from the responses of its FMUs.",
-    "budget": "Simulate a system, and show which connection costs accuracy, in its unit and by what it does to outputs.",
-    "plot": "Plot results from CSV files; several are drawn into one figure with different dashes.",
-    "steps": "Show each step of a run with its size and the cause of its end, and the events between.",
-    "demo": "Run a ready-made system, write tables and figures; without a name, list all demos.",
+    "validate": "Find all that is wrong with an FMU or a system. The exit status is 1 if there are errors.",
+    "plan": "Show how a system is computed: order, delays, loops, events.",
+    "optimize": "Search the best order of stepping. It needs simulations with some orders.",
+    "stability": "Find the largest stable communication step. It is computed from the responses of the FMUs.",
+    "budget": "Show which connection costs accuracy. The system is simulated once.",
+    "plot": "Plot results from files. Several are drawn into one figure with different dashes.",
+    "steps": "Show the causes of the steps of a run, and its events.",
+    "demo": "Run a ready-made system. Without a name, all demos are listed.",
 }
-"""Name of a command, which is that of its file → what it does."""
+"""Name of a command, which is that of its file → what it does; the first sentence is its line in the list."""

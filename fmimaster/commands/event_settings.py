@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fmimaster.algorithms import Algorithm, Jacobi
+from fmimaster.commands.parser import group
 from fmimaster.commands.step_rules import STEP_RULES
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import OptionError, did_you_mean
@@ -29,26 +30,15 @@ EVENT_CLOCKS: Mapping[str, str] = {
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The options for events."""
-    add = parser.add_argument
-    clocks = f"when to stop for an event: {', '.join(map(option_name, EVENT_CLOCKS))}; with settings as NAME:KEY=VALUE,..."
+    add = group(parser, "Events").add_argument
+    clocks = f"how events are found: {', '.join(map(option_name, EVENT_CLOCKS))}; with settings: predictive:near=1e-4"
     add("--event-clock", metavar="NAME", help=clocks)
-    rules = (
-        f"where steps end: {', '.join(STEP_RULES)}; with settings as NAME:KEY=VALUE,... (as the event clock is usually "
-        "used, if left out)"
+    mode = (
+        "use Event Mode of FMI 3.0, or do not (default: as the system and the event clock need it)"
     )
-    add("--step-rule", metavar="RULE", help=rules)
-    pair = ("NAME", "H")
-    own = "step size in s of a component, on a grid of its own; can be repeated"
-    add("--component-step-size", nargs=2, action="append", default=[], metavar=pair, help=own)
-    parts = "do N steps of a component in each communication step; can be repeated"
-    add("--sub-steps", nargs=2, action="append", default=[], metavar=("NAME", "N"), help=parts)
-    sweeps = (
-        "do each step at least K times, with inputs interpolated over the completed step, or as often as a solver needs "
-        "(solver); with settings as in K:tolerance=1e-6,corrections=3 or solver:relative=1e-6,bounded=3"
-    )
-    add("--sweeps", metavar="K", help=sweeps)
-    mode = "use Event Mode of FMI 3.0, or do not (as the system and the event clock need it, if left out)"
-    add("--event-mode", "--event-mode-used", action=BooleanOptionalAction, help=mode)
+    add("--event-mode", action=BooleanOptionalAction, help=mode)
+    spelled = "--event-mode-used"  # as the standard does
+    add(spelled, dest="event_mode", action=BooleanOptionalAction, default=None, help=SUPPRESS)
 
 
 def event_clock(arguments: Namespace) -> EventClock | None:

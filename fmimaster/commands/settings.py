@@ -12,6 +12,8 @@ import fmimaster.algorithms as algorithms  # "from fmimaster" would import all o
 from fmimaster.algorithms import ALGORITHMS, MODES, Algorithm, GaussSeidel, Jacobi, Mode
 from fmimaster.commands import event_settings, step_rules
 from fmimaster.commands.event_settings import plain_name
+from fmimaster.commands.parser import add_pairs, group
+from fmimaster.commands.step_rules import STEP_RULES
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError, did_you_mean
@@ -30,74 +32,123 @@ _INPUT_SETTINGS = ("held", "mean", "compensation", "sub_steps")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The system, and all that :class:`fmimaster.Simulation` takes."""
-    add = parser.add_argument
-    add(
-        "system",
-        metavar="SYSTEM",
-        help="an FMU (.fmu), an SSP (.ssp), an SSD (.ssd), an OspSystemStructure.xml, or a folder",
-    )
+    """The system, and all that :class:`fmimaster.Simulation` takes, in the groups of a help page."""
+    system = "an FMU (.fmu), an SSP (.ssp), an SSD (.ssd), an OspSystemStructure.xml, or a folder with one of them unpacked"
+    parser.add_argument("system", metavar="SYSTEM", help=system)
+    _add_times(parser)
+    _add_algorithm(parser)
+    event_settings.add_arguments(parser)
+    _add_loops(parser)
+    _add_starts(parser)
+    _add_results(parser)
+    _add_accuracy(parser)
+    _add_execution(parser)
+
+
+def _add_times(parser: ArgumentParser) -> None:
+    times = group(parser, "Times and steps")
+    add = times.add_argument
     add("--start-time", metavar="T", help="start time in s")
     add("--stop-time", metavar="T", help="stop time in s")
     add("--step-size", metavar="H", help="communication step size in s: 0.01 or 1/60")
+    rules = f"rule by which steps end: {', '.join(STEP_RULES)}; with settings: ecco:smallest=1e-4"
+    add("--step-rule", metavar="RULE", help=rules)
+    own = "step size in s of a component, on a grid of its own; can be repeated"
+    add_pairs(times, "--component-step-size", ("NAME", "H"), own)
+    parts = "do N steps of a component in each communication step; can be repeated"
+    add_pairs(times, "--sub-steps", ("NAME", "N"), parts)
+
+
+def _add_algorithm(parser: ArgumentParser) -> None:
+    add = group(parser, "Algorithm").add_argument
     names = ", ".join(_OFFERED)
     add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
     inputs = (
-        f"inputs over a step: {', '.join(KINDS)}, or POINTS,DERIVATIVES; with settings as KIND:KEY=VALUE; of "
-        "single connections as INPUT=KIND, where INPUT is COMPONENT.NAME or a glob; can be repeated"
+        f"inputs over a step: {', '.join(KINDS)}, or POINTS,DERIVATIVES; with settings as KIND:KEY=VALUE; for some inputs "
+        "only as INPUT=KIND, where INPUT is COMPONENT.NAME or a glob; can be repeated"
     )
     add("--inputs", action="append", default=[], metavar="KIND", help=inputs)
-    mode = f"how GaussSeidel gives inputs whose source has stepped: {', '.join(MODES)}; with settings as NAME:KEY=VALUE"
+    mode = (
+        f"inputs that GaussSeidel sets when their source has stepped: {', '.join(MODES)}; with settings as "
+        "NAME:KEY=VALUE"
+    )
     add("--mode", metavar="NAME", help=mode)
-    levels = "step components of GaussSeidel that do not wait for each other at the same time"
-    add("--levels", action="store_true", help=levels)
-    most = "step components of GaussSeidel in at most N levels, those of one level at the same time"
-    add("--most-levels", type=int, metavar="N", help=most)
     order = f"order of stepping: a method ({', '.join(METHODS)}), or the names of all components, as in a,b,c"
     add("--sequence", metavar="ORDER", help=order)
-    refresh = "at the end of each step, read outputs that depend directly on inputs anew, for the new inputs"
+    levels = "step components of GaussSeidel that do not wait for each other at the same time"
+    add("--levels", action="store_true", help=levels)
+    most = "the same in at most N levels"
+    add("--most-levels", type=int, metavar="N", help=most)
+    refresh = "at the end of each step, read outputs that depend directly on inputs again, for the new inputs"
     add("--refresh", action="store_true", help=refresh)
     linearized = (
-        "the same; outputs that cannot be read anew are linearized by directional derivatives"
+        "the same; outputs that cannot be read again are linearized by directional derivatives"
     )
     add("--refresh-linearized", action="store_true", help=linearized)
-    event_settings.add_arguments(parser)
+    sweeps = (
+        "do each step at least K times, with inputs interpolated over the completed step, or as often as a solver needs "
+        "(solver); with settings as in K:tolerance=1e-6,corrections=3 or solver:relative=1e-6,bounded=3"
+    )
+    add("--sweeps", metavar="K", help=sweeps)
+
+
+def _add_loops(parser: ArgumentParser) -> None:
+    add = group(parser, "Algebraic loops").add_argument
     loops = "algebraic loops that are solved in Step Mode: real (the default), all (assumed ones too), none"
     add("--loops", default=Loops.REAL.value, metavar="WHICH", help=loops)
-    relative = "relative tolerance of algebraic loops (1e-8, if left out)"
+    relative = "relative tolerance of algebraic loops (default: 1e-8)"
     add("--loop-tolerance", type=float, default=LoopSolver().relative, metavar="TOL", help=relative)
-    strict = "refuse what makes results less accurate than they should be, instead of a warning"
-    add("--strict", action="store_true", help=strict)
-    value = "start value of a variable; can be repeated"
-    pair = ("NAME", "VALUE")
-    add("--start-value", nargs=2, action="append", default=[], metavar=pair, help=value)
+
+
+def _add_starts(parser: ArgumentParser) -> None:
+    starts = group(parser, "Start values and inputs")
+    add = starts.add_argument
+    value = "start value of a variable; can be repeated; NAME VALUE is the same"
+    add_pairs(starts, "--start-value", ("NAME", "VALUE"), value)
     steady = "state whose time derivative is 0 at the start, COMPONENT.STATE; its start value is searched; can be repeated"
     add("--steady-state", action="append", default=[], metavar="NAME", help=steady)
-    add("--input-file", metavar="CSV", help="table whose columns feed the open inputs")
-    variable = "variables to record; can be repeated (all outputs, if left out)"
+    add("--input-file", metavar="CSV", help="table whose columns are the values of open inputs")
+
+
+def _add_results(parser: ArgumentParser) -> None:
+    add = group(parser, "Results").add_argument
+    variable = "variables to record; can be repeated (default: all outputs)"
     add("--output-variable", action="append", default=[], metavar="GLOB", help=variable)
     interval = "record a row each S seconds only"
     add("--output-interval", type=float, metavar="S", help=interval)
+
+
+def _add_accuracy(parser: ArgumentParser) -> None:
+    add = group(parser, "Accuracy").add_argument
     accuracy = (
-        "choose step-size rule and inputs, and shorten the steps until the error of each output is about so small a part "
-        "of its largest value"
+        "error that each output may have, relative to its largest value; the step-size rule and the inputs are chosen, and "
+        "the steps are shortened"
     )
     add("--accuracy", type=float, metavar="A", help=accuracy)
     bonds = "relative tolerance of the energy of all power bonds that have an energy scale"
     add("--bond-tolerance", type=float, metavar="TOL", help=bonds)
     tolerance = f"relative tolerance passed to the FMUs; {NO_TOLERANCE} passes none"
     add("--tolerance", metavar="TOL", help=tolerance)
+    strict = "treat what makes results less accurate than they should be as an error, not a warning"
+    add("--strict", action="store_true", help=strict)
+
+
+def _add_execution(parser: ArgumentParser) -> None:
+    add = group(parser, "Execution").add_argument
     backends = ", ".join(e.value for e in Backend)
-    backend = f"what executes programs: {backends}; all give the same bits"
+    backend = f"executor of the programs: {backends}; all give the same bits"
     add("--backend", default=Backend.FASTEST.value, metavar="NAME", help=backend)
     threads = (
-        "threads that step instances at the same time (0: chosen by a measurement; 1 if left out)"
+        "threads that step instances at the same time (default: 1; 0: chosen by a measurement)"
     )
     add("--threads", type=int, default=1, metavar="N", help=threads)
     lossy = "let connections convert between types where a value can be lost"
     add("--allow-lossy-conversions", action="store_true", help=lossy)
     add("--allow-nan", action="store_true", help="let outputs be NaN or infinite")
-    add("--fmi-logging", action="store_true", help="switch on all logging of the FMUs, and show it")
+    logging = "switch on all logging of the FMUs, and show it"
+    group(parser, "Messages and logs").add_argument(
+        "--fmi-logging", action="store_true", help=logging
+    )
 
 
 def simulation(arguments: Namespace) -> Simulation:

@@ -9,6 +9,7 @@ from typing import TextIO, cast
 
 from fmimaster.causes import needs_explanation
 from fmimaster.commands import check_step, settings
+from fmimaster.commands.parser import group
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, count, standard_output, tell, write
 from fmimaster.errors import OptionError, SimulationError
@@ -20,12 +21,14 @@ from fmimaster.results.results import Results
 def add_arguments(parser: ArgumentParser) -> None:
     """Settings, and where the results go."""
     settings.add_arguments(parser)
-    add = parser.add_argument
+    add = group(parser, "Results").add_argument
     add("--output-file", metavar="FILE", help="CSV file for the results; - for the standard output")
     add("--plot", metavar="FILE", help="figure of the results: .png, .pdf or .svg")
     check = "simulate again with steps half as long, and print how far the outputs are apart"
-    add("--check-step", action="store_true", help=check)
-    add("--no-progress", action="store_true", help="show no progress bar")
+    group(parser, "Accuracy").add_argument("--check-step", action="store_true", help=check)
+    group(parser, "Messages and logs").add_argument(
+        "--no-progress", action="store_true", help="show no progress bar"
+    )
 
 
 def run(arguments: Namespace) -> int:

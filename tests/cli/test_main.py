@@ -27,9 +27,10 @@ def process(*arguments: object, stdout: int = subprocess.PIPE) -> subprocess.Com
     )
 
 
-def test_alone_it_prints_a_short_help(run: Run) -> None:
+def test_alone_it_prints_a_short_help_with_first_commands(run: Run) -> None:
     outcome = run()
     assert outcome.status == 0
+    assert "\n  fmimaster demo files " in outcome.out
     for name in ("simulate", "info", "validate", "plan", "plot", "demo"):
         assert f"\n    {name} " in outcome.out
 

@@ -71,7 +71,7 @@ def tame(outcome: Outcome) -> bool:
         ("simulate", "--output-variable", EVIL),
         ("simulate", "--start-value", EVIL, EVIL),
         ("simulate", "--algorithm", EVIL),
-        ("simulate", f"--nothing={EVIL}"),
+        ("simulate", f"--nothing{EVIL}"),
         ("simulate", "--stop-time", EVIL),
         ("simulate", "--debug", "--stop-time", EVIL),
     ],

@@ -77,7 +77,8 @@ def test_version_and_help_import_no_package_and_no_command(arguments: list[str])
     assert slow(modules) == set()
     assert parts(modules) == {"commands", "results"}
     assert {name for name in modules if name.startswith("fmimaster.commands.")} == {
-        "fmimaster.commands.text"
+        "fmimaster.commands.parser",
+        "fmimaster.commands.text",
     }
 
 

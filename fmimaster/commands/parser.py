@@ -1,0 +1,201 @@
+"""The parser of the command line: options in groups, near names for unknown ones, help that fits a terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from argparse import Action, ArgumentError, ArgumentParser, HelpFormatter
+from argparse import _ArgumentGroup as ArgumentGroup
+from argparse import _SubParsersAction as SubParsers
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+from fmimaster.commands import COMMANDS
+from fmimaster.commands.text import tell, write
+from fmimaster.errors import did_you_mean, suggested
+
+REFUSED = 2
+"""Exit status of a request that cannot be carried out."""
+
+GROUPS: Mapping[str, str] = {
+    "Times and steps": "--stop-time 10 --step-size 1/60",
+    "Algorithm": "--algorithm gauss-seidel --sequence controller,motor",
+    "Events": "--event-clock predictive --step-size 0.01",
+    "Algebraic loops": "--loops all --loop-tolerance 1e-10",
+    "Start values and inputs": "--start-value motor.k=3 --input-file drive.csv",
+    "Results": '--output-variable "motor.*" --output-file results.csv',
+    "Accuracy": "--accuracy 1e-4",
+    "Execution": "--threads 0",
+    "Messages and logs": "--verbose --log-file run.log",
+}
+"""Title of a group of options → an example with some of them."""
+
+RENAMED: Mapping[str, str] = {
+    "--relative-tolerance": "--tolerance",
+    "--result-file": "--output-file",
+}
+"""Option that had, or has in other tools, another name → its name."""
+
+_KINDS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
+
+_WIDEST = 100
+"""Columns of a help page on a wide terminal: longer lines are hard to read."""
+_OPTIONS_COLUMN = 28
+"""Where the texts of options begin."""
+_COMMANDS_COLUMN = 16
+"""Where the texts of commands begin."""
+_PAIR = re.compile(r"((?:'(?:[^'\\]|\\.)*'|[^'=])+)=(.*)", re.DOTALL)
+"""``NAME=VALUE``; an equals sign in a quoted part of a name does not count."""
+
+
+def group(parser: ArgumentParser, title: str) -> ArgumentGroup:
+    """The group of options with this title, which is made when the first option is added to it."""
+    for known in parser._action_groups:
+        if known.title == title:
+            return known
+    example = GROUPS.get(title)
+    return parser.add_argument_group(title, example and f"Example: {example}")
+
+
+def add_pairs(options: ArgumentGroup, option: str, names: tuple[str, str], text: str) -> None:
+    """Add an option that can be repeated, each time with ``NAME=VALUE`` or ``NAME VALUE``."""
+    options.add_argument(option, nargs=2, action="append", default=[], metavar=names, help=text)
+
+
+class Parser(ArgumentParser):
+    """Prints an error in one line, and takes ``-1e-3`` for a number."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=_Help, **settings)
+        self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf)")
+        self._positionals.title, self._optionals.title = "Arguments", "Options"
+
+    def error(self, message: str) -> NoReturn:
+        message = message.removeprefix("argument ")
+        end = "" if message.endswith((".", "?")) else "."
+        self.exit(REFUSED, f"fmimaster: error: {message}{end} See '{self.prog} --help'.\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As Python does, but options of commands in front of the command are refused with a hint."""
+        given = sys.argv[1:] if args is None else list(args)
+        first = given[0] if given else ""
+        if first.startswith("--") and first.partition("=")[0] not in self._option_string_actions:
+            self.error(f"Options are written after the command: fmimaster COMMAND {first}")
+        return super().parse_known_args(given, namespace)
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        if isinstance(action, SubParsers) and value not in action.choices:
+            is_file = re.search(r"\.(fmu|ssp|ssd|xml)$", value, re.IGNORECASE)
+            near = f" Did you mean 'fmimaster simulate {value}'?" if is_file else None
+            self.error(f"There is no command '{value}'.{near or did_you_mean(value, COMMANDS)}")
+        super()._check_value(action, value)
+
+    def _get_values(self, action: Action, arg_strings: list[str]) -> Any:
+        try:
+            return super()._get_values(action, arg_strings)
+        except ArgumentError as error:
+            if action.type not in _KINDS:
+                raise
+            kind = _KINDS[action.type]
+            raise ArgumentError(
+                action, f"expected {kind}, not '{' '.join(arg_strings)}'"
+            ) from error
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Where argparse writes help, version and errors."""
+        put = write if file is not None and file is sys.stdout else tell
+        put([message.rstrip("\n")])
+
+
+class CommandParser(Parser):
+    """The parser of one command, which imports what the command needs when it gets something to parse."""
+
+    def __init__(self, *, command: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._command = command
+        self._is_filled = False
+
+    def fill(self) -> None:
+        """Add the arguments of the command, and those of all commands."""
+        if self._is_filled:
+            return
+        self._is_filled = True
+        import_module(f"fmimaster.commands.{self._command}").add_arguments(self)
+        _add_common_arguments(self)
+        named = [str(a.metavar or a.dest) for a in self._get_positional_actions()]
+        self.usage = " ".join(["%(prog)s", *named, "[OPTION ...]"])
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As Python does, with ``NAME=VALUE`` for pairs, and with suggestions for unknown options."""
+        self.fill()
+        given = list(self._pairs(list(args)))
+        parsed, rest = ArgumentParser.parse_known_args(self, given, namespace)
+        if rest:
+            self.error(self._unknown(rest))
+        return parsed, rest
+
+    def _pairs(self, arguments: list[str]) -> Iterator[str]:
+        """Arguments in which each option of two values has them as two."""
+        waiting = iter(arguments)
+        for argument in waiting:
+            name, equals, given = argument.partition("=")
+            action = self._option_string_actions.get(name)
+            if action is None or action.nargs != 2:
+                yield argument
+                continue
+            text = given if equals else next(waiting, None)
+            found = text and _PAIR.fullmatch(text)
+            pair = found.groups() if found else (text, next(waiting, None))
+            if None in pair:
+                one, two = tuple(action.metavar or ("NAME", "VALUE"))
+                self.error(f"{name}: expected {one}={two} or {one} {two}")
+            yield from (name, *map(str, pair))
+
+    def _unknown(self, rest: Sequence[str]) -> str:
+        name = next((r for r in rest if r.startswith("-")), None)
+        if name is None:
+            return f"'{self._command}' takes no further argument '{rest[0]}'"
+        name = name.partition("=")[0]
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        return f"'{self._command}' has no option '{name}'.{_near_options(name, known)}"
+
+
+def _near_options(name: str, known: Iterable[str]) -> str:
+    """A sentence with the options that may be meant, with a leading blank: by other names, by beginnings, by letters."""
+    usual = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).replace("_", "-").lower()
+    usual = RENAMED.get(usual, usual)
+    options = list(known)
+    same = [option for option in options if option == usual]
+    begin = [option for option in options if option.startswith(usual)]
+    return suggested(same or begin[:3]) or did_you_mean(usual, options)
+
+
+def _add_common_arguments(parser: ArgumentParser) -> None:
+    """The options of all commands."""
+    add = group(parser, "Messages and logs").add_argument
+    add("--verbose", action="store_true", help="show all log messages, and what FMUs print")
+    add("--quiet", action="store_true", help="print results, warnings and errors only")
+    add("--log-file", metavar="FILE", help="write all log messages to a file")
+    add("--debug", action="store_true", help="show a traceback with an error")
+
+
+class _Help(HelpFormatter):
+    """Lines that fit the terminal; a group begins with its example; pairs as ``NAME=VALUE``."""
+
+    def __init__(self, prog: str) -> None:
+        width = min(shutil.get_terminal_size().columns, _WIDEST) - 1
+        super().__init__(prog, max_help_position=_OPTIONS_COLUMN, width=width)
+        self._action_max_length = _COMMANDS_COLUMN  # argparse forgets that commands are indented
+
+    def _format_text(self, text: str) -> str:
+        if "\n" in text:  # lines of a table
+            return text
+        shown = super()._format_text(text)
+        return shown.rstrip("\n") + "\n" if text.startswith("Example: ") else shown
+
+    def _format_args(self, action: Action, default_metavar: str) -> str:
+        if action.nargs == 2 and isinstance(action.metavar, tuple):
+            return "=".join(action.metavar)
+        return super()._format_args(action, default_metavar)

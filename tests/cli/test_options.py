@@ -1,0 +1,116 @@
+"""How the command line takes arguments: groups with examples, pairs, near names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from command_line import Outcome, reference
+
+from fmimaster.cli import _parser
+from fmimaster.commands import COMMANDS
+from fmimaster.commands.parser import GROUPS
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture(params=[80, 100])
+def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The width of the terminal."""
+    monkeypatch.setenv("COLUMNS", str(request.param))
+    return int(request.param)
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=" ".join)
+def test_help_fits_the_terminal(run: Run, columns: int, command: list[str]) -> None:
+    outcome = run(*command, "--help")
+    assert outcome.status == 0
+    assert max(map(len, outcome.out.splitlines())) <= columns
+
+
+def test_the_options_of_a_run_are_in_groups_with_an_example(run: Run) -> None:
+    page = run("simulate", "--help").out
+    titles = [
+        line.removesuffix(":") for line in page.splitlines() if re.fullmatch("[A-Z].*:", line)
+    ]
+    assert titles == ["Arguments", "Options", *GROUPS]
+    assert all(f"\n{title}:\n  Example: {example}\n" in page for title, example in GROUPS.items())
+
+
+@pytest.mark.parametrize("title", GROUPS)
+def test_the_example_of_a_group_is_accepted_and_has_its_options(run: Run, title: str) -> None:
+    example = GROUPS[title].replace('"', "").split()
+    assert _parser().parse_args(["simulate", "a.fmu", *example]).command == "simulate"
+    own = run("simulate", "--help").out.partition(f"\n{title}:")[2].partition("\n\n")[0]
+    assert f"\n  {example[0]} " in own
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["k", "3"], ["k=3"]],
+    ids=["NAME VALUE", "NAME=VALUE"],
+)
+def test_a_start_value_is_two_words_or_one(run: Run, words: list[str]) -> None:
+    fmu = reference("fmi3/Dahlquist.fmu")
+    options = ("--stop-time", "0.1", "--output-variable", "x", "--output-file", "-")
+    expected = run("simulate", "--start-value", *words, fmu, *options)
+    assert expected.status == 0
+    assert expected.out != run("simulate", fmu, *options).out
+    assert expected.out == run("simulate", fmu, f"--start-value={'='.join(words)}", *options).out
+
+
+@pytest.mark.parametrize(
+    ("words", "pair"),
+    [
+        (["k=-1e-3"], ["k", "-1e-3"]),
+        (["--start-value=k=3"], ["k", "3"]),
+        (["text=a=b"], ["text", "a=b"]),
+        (["empty="], ["empty", ""]),
+        (["'a=b'.x=1"], ["'a=b'.x", "1"]),
+        ([r"'it\'s=b'", "1"], [r"'it\'s=b'", "1"]),
+        (["k", "-3"], ["k", "-3"]),
+    ],
+)
+def test_pairs(words: list[str], pair: list[str]) -> None:
+    option = [] if words[0].startswith("--") else ["--start-value"]
+    parsed = _parser().parse_args(["simulate", *option, *words, "a.fmu"])
+    assert (parsed.start_value, parsed.system) == ([pair], "a.fmu")
+
+
+def test_pairs_of_components_are_written_alike() -> None:
+    given = ["--sub-steps", "a=3", "--component-step-size", "b=1/60", "--sub-steps", "c", "2"]
+    parsed = _parser().parse_args(["plan", "a.ssp", *given])
+    assert parsed.sub_steps == [["a", "3"], ["c", "2"]]
+    assert parsed.component_step_size == [["b", "1/60"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("simulte a.fmu", "There is no command 'simulte'. Did you mean 'simulate'?"),
+        ("a.fmu", "There is no command 'a.fmu'. Did you mean 'fmimaster simulate a.fmu'?"),
+        ("--quiet plan a.fmu", "Options are written after the command: fmimaster COMMAND --quiet"),
+        ("simulate a.fmu --stop 1", "no option '--stop'. Did you mean '--stop-time'?"),
+        ("simulate a.fmu --stepSize 1", "no option '--stepSize'. Did you mean '--step-size'?"),
+        ("simulate a.fmu --output_file=x", "'--output_file'. Did you mean '--output-file'?"),
+        ("simulate a.fmu --relative-tolerance 1", "Did you mean '--tolerance'?"),
+        (
+            "simulate a.fmu --out x",
+            "'--output-variable' or '--output-interval' or '--output-file'?",
+        ),
+        ("info a.fmu --jsn", "'info' has no option '--jsn'. Did you mean '--json'?"),
+        ("simulate a.fmu --zzz", "'simulate' has no option '--zzz'. See"),
+        ("simulate a.fmu b.fmu", "'simulate' takes no further argument 'b.fmu'."),
+        ("simulate a.fmu --start-value k", "--start-value: expected NAME=VALUE or NAME VALUE."),
+        ("simulate a.fmu --threads two", "--threads: expected a whole number, not 'two'."),
+        ("simulate a.fmu --accuracy high", "--accuracy: expected a number, not 'high'."),
+    ],
+)
+def test_what_is_not_known_is_refused_with_what_is_near(
+    run: Run, arguments: str, said: str
+) -> None:
+    outcome = run(*arguments.split())
+    assert said in outcome.error
+    assert outcome.error.count("\n") == 1
+    assert "--help'.\n" in outcome.error
