@@ -94,7 +94,14 @@ class Prepared:
 
 
 @left_for_later()
-def prepare(settings: Settings, loader: Loader) -> Prepared:
+def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True) -> Prepared:
+    """Make the plan, the programs and the times of a simulation.
+
+    Parameters
+    ----------
+    needs_stop_time : bool
+        Whether it is an error if no stop time is given; if not, the times are those of a run of 500 steps.
+    """
     system = settings.system
     assert not isinstance(system, SystemBuilder)  # it was built when the simulation was made
     description = (
@@ -127,6 +134,7 @@ def prepare(settings: Settings, loader: Loader) -> Prepared:
             step_size=step_size,
             usual_rule=FixedStep if clock is None else clock.usual_rule,
             points=jumps,
+            needs_stop_time=needs_stop_time,
         )
 
     schedule, choice = scheduled(settings.step_size), None

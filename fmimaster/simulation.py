@@ -32,6 +32,7 @@ from fmimaster.settings import Settings
 
 if TYPE_CHECKING:
     from fmimaster.accuracy.pair import Pair
+    from fmimaster.pages.plan import PlanPage
 
 log = logging.getLogger("fmimaster")
 
@@ -61,6 +62,37 @@ class Simulation(Settings):
         """
         with Loader() as loader:
             return prepare(self, loader)
+
+    def plan(self, *, programs: bool = False) -> PlanPage:
+        """How the system will be computed: order, delays, loops, conversions, events. No FMU is loaded.
+
+        Parameters
+        ----------
+        programs : bool
+            Whether the instructions of all programs are part of it.
+
+        Returns
+        -------
+        PlanPage
+            ``print(simulation.plan())`` shows the page of ``fmimaster plan``; ``simulation.plan().facts`` has the same as
+            plain data. Without a stop time, it is the plan of a run of 500 steps.
+
+        Raises
+        ------
+        InputError, ProgramError
+
+        Examples
+        --------
+        >>> from fmimaster import Simulation, reference_path
+        >>> plan = Simulation(reference_path("systems/two-mass-b1-mixed.ssp")).plan()
+        >>> print(str(plan)[:60].splitlines()[0])
+        two-mass, Jacobi()
+        """
+        from fmimaster.pages.plan import PlanPage, plan_facts
+
+        with Loader() as loader:
+            prepared = prepare(self, loader, needs_stop_time=False)
+        return PlanPage(plan_facts(self, prepared, programs=programs))
 
     def run(
         self,

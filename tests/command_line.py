@@ -33,13 +33,19 @@ class Outcome:
         return message
 
 
-def command(capfd: pytest.CaptureFixture[str], *arguments: object) -> Outcome:
-    """Run a command in this process."""
+WIDE = 1000
+"""Columns of a page in which no line is wrapped, so that a test finds whole lines."""
+
+
+def command(capfd: pytest.CaptureFixture[str], *arguments: object, columns: int = WIDE) -> Outcome:
+    """Run a command in this process, for a terminal with so many columns."""
     capfd.readouterr()
-    try:
-        status = main([str(a) for a in arguments])
-    except SystemExit as leave:
-        status = int(leave.code or 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(columns))
+        try:
+            status = main([str(a) for a in arguments])
+        except SystemExit as leave:
+            status = int(leave.code or 0)
     return Outcome(status, *capfd.readouterr())
 
 

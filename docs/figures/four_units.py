@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 from fmimaster import LINEAR, GaussSeidel, Simulation, reference_path
-from fmimaster.commands.plan import plan_facts
 from fmimaster.commands.plan_figure import plan_figure
 from fmimaster.demos import four_units
 from fmimaster.demos.four_units_figures import objectives, trajectories
@@ -27,7 +26,7 @@ def main(folder: Path) -> None:
     simulation = Simulation(
         reference_path("systems/four-units-fmi3.ssp"), algorithm=GaussSeidel(mode=LINEAR)
     )
-    facts = plan_facts(simulation, simulation.prepare())
+    facts = simulation.plan().facts
     save_figure(plan_figure(facts), folder / "four_units_plan.svg")
     best = four_units.winner(runs)
     print(f"best {' '.join(best.order)}, error {best.error:.5f}")

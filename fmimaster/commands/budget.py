@@ -6,9 +6,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from fmimaster.commands import settings
-from fmimaster.commands.text import aligned, in_short, section, write
+from fmimaster.commands.text import write
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.optimization.error_budget import ErrorBudget, Share, error_budget
+from fmimaster.text import aligned, in_short, section
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fmimaster.commands.text import aligned
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
+from fmimaster.text import aligned
 
 if TYPE_CHECKING:
     from fmimaster.accuracy.pair import Difference

@@ -8,12 +8,12 @@ from typing import Any
 
 from fmimaster.commands.optimize import searched, told
 from fmimaster.commands.optimize_page import algorithm_words, candidate_facts, number
-from fmimaster.commands.text import aligned, section
 from fmimaster.optimization.comparison import PRESENT, ComparedSequence, compare
 from fmimaster.optimization.compromises import compromises
 from fmimaster.optimization.sequence_search import SequenceSearch
 from fmimaster.optimization.signature import Signature
 from fmimaster.simulation import Simulation
+from fmimaster.text import aligned, section
 
 
 def comparison(simulation: Simulation) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fmimaster.commands.running import simulate_and_keep
-from fmimaster.commands.text import aligned, tell, write
+from fmimaster.commands.text import tell, write
 from fmimaster.demos import DEMOS, Demo, demo
 from fmimaster.errors import FileError, OptionError, did_you_mean
 from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
+from fmimaster.text import aligned
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import Any
 
-from fmimaster.commands.bonds import described_bonds
 from fmimaster.errors import InputError
 from fmimaster.fmu.description.terminals import Terminal, read_terminals
 from fmimaster.fmu.library import FmuFile, find_library
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.manifest import UnpackedFmu
+from fmimaster.pages.bonds import described_bonds
 from fmimaster.system.archive import open_archive
 from fmimaster.system.description import Parameter, SharedEvent, System, SystemDescription
 from fmimaster.system.model import (

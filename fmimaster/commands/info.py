@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fmimaster.commands.bonds import bonds_page, port_in_short
 from fmimaster.commands.facts import fmu_facts, system_facts
-from fmimaster.commands.text import aligned, clipped, count, section, shortened, write, write_json
+from fmimaster.commands.text import write, write_json
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
+from fmimaster.pages.bonds import bonds_page, port_in_short
 from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 from fmimaster.system.ssp import read_system
+from fmimaster.text import aligned, clipped, count, section, shortened
 
 _MOST_ROWS = 15
 """Lines of one section, so that the output stays short."""

@@ -13,7 +13,7 @@ from fmimaster.commands import settings
 from fmimaster.commands.event_settings import plain_name
 from fmimaster.commands.optimize_page import facts, page
 from fmimaster.commands.running import check_outputs
-from fmimaster.commands.text import aligned, count, tell, write, write_json
+from fmimaster.commands.text import tell, write, write_json
 from fmimaster.errors import FmimasterError, OptionError, did_you_mean
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
@@ -23,6 +23,7 @@ from fmimaster.optimization.sequence_search import Method, SequenceSearch
 from fmimaster.optimization.signature import Signature
 from fmimaster.system.ssp_copy import check_copy, copy_with_annotation
 from fmimaster.system.ssp_sequence import ANNOTATION, write_sequence
+from fmimaster.text import aligned, count
 
 T = TypeVar("T")
 

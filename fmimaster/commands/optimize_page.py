@@ -9,11 +9,11 @@ from typing import Any
 
 from fmimaster.algorithms import MODES, GaussSeidel, Mode
 from fmimaster.commands.settings import polynomial_words
-from fmimaster.commands.text import aligned, count, section
 from fmimaster.optimization.sequence_search import FoundSequence, SequenceSearch
 from fmimaster.optimization.signature import Candidate, Signature
 from fmimaster.optimization.trial import stale_arcs
 from fmimaster.program.polynomial import HOLD
+from fmimaster.text import aligned, count, section
 
 LARGE = 0.1
 """A relative error above which no prediction can be trusted."""

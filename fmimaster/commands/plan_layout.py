@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fmimaster.commands.text import count
 from fmimaster.errors import OptionError
+from fmimaster.text import count
 from fmimaster.visible import in_a_line
 
 LINE = 11.0

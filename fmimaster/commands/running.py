@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fmimaster.commands.text import aligned, tell
+from fmimaster.commands.text import tell
 from fmimaster.control.grid import SLIVER
 from fmimaster.errors import FileError, SimulationError
 from fmimaster.fmu.output import fmu_output_to_log
@@ -18,6 +18,7 @@ from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import Progress
 from fmimaster.simulation import Simulation
+from fmimaster.text import aligned
 
 
 def simulate_and_keep(

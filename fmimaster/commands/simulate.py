@@ -11,11 +11,12 @@ from fmimaster.causes import needs_explanation
 from fmimaster.commands import check_step, settings
 from fmimaster.commands.parser import group
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
-from fmimaster.commands.text import Shown, count, standard_output, tell, write
+from fmimaster.commands.text import Shown, standard_output, tell, write
 from fmimaster.errors import OptionError, SimulationError
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
 from fmimaster.results.results import Results
+from fmimaster.text import count
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Waveform
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
-from fmimaster.commands.text import aligned, count, in_short, section, tell, write
+from fmimaster.commands.text import tell, write
 from fmimaster.errors import FmimasterError
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
@@ -19,6 +19,7 @@ from fmimaster.program.polynomial import LINE, MIDPOINT
 from fmimaster.simulation import Simulation
 from fmimaster.stability.advisor import Advisor, FmuFacts, Limit
 from fmimaster.stability.spectrum import Spectrum
+from fmimaster.text import aligned, count, in_short, section
 
 _AROUND = (0.5, 0.9, 1.1, 1.5)
 """Steps on the page, as parts of the largest stable one."""

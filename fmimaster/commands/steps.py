@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.causes import Cause, Event, Steps
-from fmimaster.commands.text import Widths, aligned, count, takes_all_characters, write
+from fmimaster.commands.text import takes_all_characters, write
 from fmimaster.errors import FileError
 from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import lines
+from fmimaster.text import Widths, aligned, count
 
 _HEADER = "end in s", "size in s", "steps", "cause of the end, or event"
 
@@ -65,8 +66,9 @@ def _page(facts: Facts) -> Iterator[str]:
     yield f"{count(sum(causes.values()), 'step')}, {count(happened, 'event')}"
     yield from aligned((str(number), str(cause)) for cause, number in causes.most_common())
     yield ""
-    yield widths.line(_HEADER)
-    yield from (widths.line(_row(entry)) for entry in _entries(facts))
+    yield from widths.lines(_HEADER)
+    for entry in _entries(facts):
+        yield from widths.lines(_row(entry))
 
 
 def _entries(facts: Facts) -> Iterator[Steps | Event]:

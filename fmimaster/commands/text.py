@@ -1,4 +1,4 @@
-"""Plain text for the terminal: aligned columns, numbers, and where output goes."""
+"""Where output goes: to the standard output, and messages to the standard error."""
 
 from __future__ import annotations
 
@@ -7,87 +7,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, fields, is_dataclass
 from itertools import chain
 from typing import Any, TextIO
 
 from fmimaster.errors import FileError
-from fmimaster.visible import in_a_line, visible, visible_json
-
-
-def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
-    """Rows with their cells in columns, two blanks apart."""
-    table = list(rows)
-    widths = Widths(*table)
-    return [widths.line(row, indent) for row in table]
-
-
-class Widths:
-    """The widths of columns, for rows of which not all can be kept."""
-
-    def __init__(self, *rows: Sequence[str]) -> None:
-        self._widths: list[int] = []
-        for row in rows:
-            self.add(row)
-
-    def add(self, row: Sequence[str]) -> None:
-        """Make room for the cells of a row."""
-        self._widths += [0] * (len(row) - len(self._widths))
-        for k, cell in enumerate(row):
-            self._widths[k] = max(self._widths[k], len(in_a_line(cell)))
-
-    def line(self, row: Sequence[str], indent: str = "") -> str:
-        """A row with its cells in columns, two blanks apart."""
-        cells = zip(map(in_a_line, row), self._widths, strict=False)
-        return (indent + "  ".join(f"{cell:<{w}}" for cell, w in cells)).rstrip()
-
-
-def section(title: str, lines: Sequence[str], *, if_empty: str = "") -> list[str]:
-    """A blank line, a title, and lines; nothing if there are none and no text for that."""
-    if lines:
-        return ["", title, *lines]
-    return ["", title, f"  {if_empty}"] if if_empty else []
-
-
-def shortened(
-    lines: Sequence[str], most: int | None, total: int = 0, indent: str = "  "
-) -> list[str]:
-    """The first lines, and how many there are besides.
-
-    Parameters
-    ----------
-    most
-        How many lines are shown; None for all.
-    total
-        How many there are, if not all of them are in ``lines``.
-    """
-    shown = list(lines[:most])
-    more = max(total, len(lines)) - len(shown)
-    return [*shown, f"{indent}... and {more} more (all with --all)"] if more > 0 else shown
-
-
-def clipped(text: str, most: int | None) -> str:
-    """A text in one line, of a long one the beginning; None for all of it."""
-    text = " ".join(text.split())
-    return text if most is None or len(text) <= most else text[:most].rstrip() + " ..."
-
-
-def count(number: int, noun: str) -> str:
-    """``"1 step"``, ``"2 steps"``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def in_short(value: object) -> str:
-    """A setting as Python writes it, without what it has by default: ``"GaussSeidel(mode=Linear())"``."""
-    if not is_dataclass(value) or isinstance(value, type):
-        return repr(value)
-    given = []
-    for f in fields(value):
-        now = getattr(value, f.name)
-        usual = f.default if f.default_factory is MISSING else f.default_factory()
-        if f.repr and (usual is MISSING or now != usual):
-            given.append(f"{f.name}={in_short(now)}")
-    return f"{type(value).__name__}({', '.join(given)})"
+from fmimaster.visible import visible, visible_json
 
 
 def write(lines: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil, floor, log10, ulp
+from math import ceil, floor, gcd, lcm, log10, ulp
 from typing import Any
 
 from fmimaster.control.grid import nearest
@@ -73,6 +73,7 @@ def make_schedule(
     step_size: StepRule[Any] | Time | None = None,
     usual_rule: Callable[[Time | None], StepRule[Any]] = FixedStep,
     points: Iterable[float] = (),
+    needs_stop_time: bool = True,
 ) -> Schedule:
     """Determine the times of a run: first from the user, then from the system description, then from the FMUs.
 
@@ -85,17 +86,25 @@ def make_schedule(
     points
         Times in s at which a communication point is required; those outside of the run are left out, and all of them where
         an FMU cannot vary its step size.
+    needs_stop_time : bool
+        Whether it is an error if no stop time is given. If not, one after 500 steps is assumed, and a note says so.
 
     Raises
     ------
     OptionError
-        If no stop time is given, or the times contradict each other or the FMUs.
+        If no stop time is given and one is needed, or the times contradict each other or the FMUs.
     """
     notes: list[str] = []
     first = exact(
         _first(start_time, described.start_time, _said(models, "start_time"), default=0.0)
     )
-    stop = exact(_stop(models, described, stop_time, float(first), notes))
+    given = _stop(models, described, stop_time, float(first), notes)
+    if given is None and needs_stop_time:
+        raise OptionError(
+            "No stop time is given, and neither the system nor an FMU gives one after the start time. Give one: "
+            "stop_time (--stop-time)."
+        )
+    stop = first + 1 if given is None else exact(given)
     if float(stop) <= float(first):
         raise OptionError(
             f"The stop time {float(stop):g} s is not after the start time {float(first):g} s. Give a later stop time."
@@ -108,6 +117,12 @@ def make_schedule(
     rule = step_size if isinstance(step_size, StepRule) else usual_rule(step_size)
     rule = rule.completed(models, lambda: _size(models, described, stop - first, notes))
     step = rule.exact_size
+    if given is None:
+        stop = first + DEFAULT_STEPS * _common_multiple(rule.sizes)
+        notes.append(
+            f"no stop time is given: the plan is that of a run until {float(stop):g} s; a run needs stop_time "
+            "(--stop-time)"
+        )
     _refuse_short(rule.shortest, first, stop)
     for size in rule.sizes:
         stop = nearest(stop, first, size)
@@ -193,6 +208,12 @@ def _refuse_unfit(
             )
 
 
+def _common_multiple(sizes: Iterable[Fraction]) -> Fraction:
+    """The smallest span in s that is a multiple of all step sizes."""
+    sizes = list(sizes)
+    return Fraction(lcm(*(s.numerator for s in sizes)), gcd(*(s.denominator for s in sizes)))
+
+
 def _first(*candidates: Time | None, default: Time) -> Time:
     return next((c for c in candidates if c is not None), default)
 
@@ -209,7 +230,8 @@ def _stop(
     given: Time | None,
     start: float,
     notes: list[str],
-) -> Time:
+) -> Time | None:
+    """The stop time of the user, the system or an FMU; None if nobody gives one."""
     if given is not None:
         return given
     if described.stop_time is not None:
@@ -217,10 +239,7 @@ def _stop(
     said = {n: m.default_experiment.stop_time for n, m in models.items()}
     stops = {n: t for n, t in said.items() if t is not None and t > start}
     if not stops:
-        raise OptionError(
-            "No stop time is given, and neither the system nor an FMU gives one after the start time. Give one: "
-            "stop_time (--stop-time)."
-        )
+        return None
     name = min(stops, key=stops.__getitem__)
     least, most = stops[name], max(stops.values())
     others = (

@@ -15,7 +15,7 @@ NO_TOLERANCE: Literal["none"] = "none"
 class Origin(Enum):
     """Where a tolerance comes from; the first of them that gives one counts."""
 
-    OPTION = "command line"
+    OPTION = "settings"
     SYSTEM = "system"
     FMU = "FMU"
 

@@ -1,6 +1,7 @@
 """The command line for the tests of this folder."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from command_line import Outcome, command
@@ -9,4 +10,4 @@ from command_line import Outcome, command
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """run("simulate", path, ...): what the command came to."""
-    return lambda *arguments: command(capfd, *arguments)
+    return partial(command, capfd)

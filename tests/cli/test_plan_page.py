@@ -12,7 +12,8 @@ import pytest
 from command_line import Outcome, declared_fmu, reference, system
 from python_fmu import PythonFmu, plan_of
 
-from fmimaster.commands.plan_loops import initial_loops
+from fmimaster.pages.plan_loops import initial_loops
+from fmimaster.simulation import Simulation
 from fmimaster.system.model import DependencyKind
 
 Run = Callable[..., Outcome]
@@ -215,3 +216,37 @@ def test_a_linear_loop_takes_one_newton_step_if_its_fmus_give_derivatives(
         unit.model = replace(unit.model, initial_dependency_kinds=kinds)
     (loop,) = initial_loops(plan_of(units, ["a.y -> b.u", "b.y -> a.u"]))
     assert loop["treatment"] == treatment
+
+
+# The page -------------------------------------------------------------------------------------------------------------
+
+WIDTHS = 80, 100
+"""Columns of usual terminals."""
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--algorithm", "GaussSeidel"), ("--event-clock", "predictive", "--programs")],
+    ids=lambda o: " ".join(o),
+)
+def test_the_page_fits_the_terminal(run: Run, options: tuple[str, ...], columns: int) -> None:
+    two_mass = reference("systems/two-mass-b1-mixed.ssp")
+    outcome = run("plan", two_mass, *options, columns=columns)
+    assert outcome.status == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert [line for line in lines if len(line) > columns] == []
+    whole = run("plan", two_mass, *options).out
+    assert sorted(outcome.out.split()) == sorted(whole.split())  # nothing is cut
+
+
+def test_the_page_in_python_is_that_of_the_command(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    two_mass = reference("systems/two-mass-b1-mixed.ssp")
+    plan = Simulation(two_mass).plan()
+    assert f"{plan}\n" == run("plan", two_mass, columns=100).out
+    assert plan.facts == json.loads(run("plan", two_mass, "--json").out)
+    assert "Program" not in str(plan)
+    assert "Program 'attempt'" in str(Simulation(two_mass).plan(programs=True))

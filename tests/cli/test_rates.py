@@ -25,7 +25,7 @@ def test_a_component_steps_on_a_grid_of_its_own(run: Run, tmp_path: Path) -> Non
 
 def test_the_plan_shows_the_step_size_of_each_component(run: Run) -> None:
     grids = ("--step-size", "1/50", "--component-step-size", "wheel", "1/200")
-    facts = json.loads(run("plan", CAR, "--json", *grids).out)
+    facts = json.loads(run("plan", CAR, "--json", "--programs", *grids).out)
     assert {c["name"]: c["stepSize"] for c in facts["components"]} == {
         "chassis": 0.02,
         "wheel": 0.005,

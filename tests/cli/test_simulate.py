@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -293,19 +294,43 @@ def test_of_stop_times_that_disagree_the_smallest_is_taken_and_told(
     assert "top time 3 s from the default experiment of 'b', the smallest that" in told
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])
-def test_without_a_stop_time_the_option_is_told(
-    run: Run, dahlquist: Path, tmp_path: Path, command: tuple[str, ...]
-) -> None:
-    without = changed(
+def without_stop_time(dahlquist: Path, folder: Path) -> Path:
+    """An FMU that suggests no stop time."""
+    return changed(
         dahlquist,
-        tmp_path / "a.fmu",
+        folder / "a.fmu",
         description=lambda text: re.sub("<DefaultExperiment.*?/>", "", text),
     )
-    outcome = run(*command, without)
-    assert outcome.status == (0 if command == ("validate",) else 2)
+
+
+@pytest.mark.parametrize("command", ["simulate", "validate"])
+def test_without_a_stop_time_the_message_names_the_option(
+    run: Run, dahlquist: Path, tmp_path: Path, command: str
+) -> None:
+    outcome = run(command, without_stop_time(dahlquist, tmp_path))
+    assert outcome.status == (0 if command == "validate" else 2)
     expected = "Give one: stop_time (--stop-time)."
     assert expected in outcome.err + outcome.out
+
+
+@pytest.mark.parametrize(
+    ("options", "step", "stop"),
+    [((), 0.002, 1.0), (("--step-size", "3"), 3.0, 1500.0), (("--step-rule", "ramp"), 0.002, 1.0)],
+)
+def test_a_plan_needs_no_stop_time(
+    run: Run,
+    dahlquist: Path,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    step: float,
+    stop: float,
+) -> None:
+    outcome = run("plan", without_stop_time(dahlquist, tmp_path), "--json", *options)
+    assert outcome.status == 0, outcome.err
+    facts = json.loads(outcome.out)
+    assert (facts["times"]["step"], facts["times"]["stop"]) == (step, stop)
+    expected = f"no stop time is given: the plan is that of a run until {stop:g} s; a run needs stop_time (--stop-time)"
+    assert expected in facts["notes"]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c[0])

@@ -85,7 +85,7 @@ class Page:
         self.folder = folder
         self.calls = calls
         self.names: dict[str, Any] = {"__name__": "__main__"}
-        self.environment = {**os.environ, "MPLBACKEND": "Agg", "NO_COLOR": "1", "COLUMNS": "120"}
+        self.environment = {**os.environ, "MPLBACKEND": "Agg", "NO_COLOR": "1", "COLUMNS": "100"}
         commands = folder / ".commands"
         commands.mkdir()
         shim = commands / "fmimaster"

@@ -85,7 +85,7 @@ def test_version_and_help_import_no_package_and_no_command(arguments: list[str])
 def test_info_imports_what_reads_an_fmu() -> None:
     modules = imported("info", str(reference_path("fmi2/Dahlquist.fmu")))
     assert slow(modules) == {"lxml", "numpy"}
-    assert parts(modules) == {"commands", "fmu", "results", "system"}
+    assert parts(modules) == {"commands", "fmu", "pages", "results", "system"}
 
 
 def test_simulate_imports_neither_scipy_nor_what_other_commands_do() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fmimaster.commands.plan_sequence import named
-from fmimaster.commands.text import section
 from fmimaster.plan.graph import Node
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.plan import Plan
 from fmimaster.program.instructions import Program
 from fmimaster.program.unsolved import UnsolvedLoop, unsolved_loops
+from fmimaster.text import named, section
 
 _MOST_SHOWN = 8
 """Variables of a loop that are named; of a longer one, the rest is counted."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fmimaster.commands.text import aligned, count, section
 from fmimaster.plan.plan import Plan
 from fmimaster.plan.sequence import (
     METHODS,
@@ -20,9 +19,7 @@ from fmimaster.plan.sequence.units import units_of
 from fmimaster.plan.sequence.weights import NOT_DIRECT
 from fmimaster.program.delays import Delay, in_steps
 from fmimaster.program.levels import levels, order_of_steps
-
-_SHOWN = 4
-"""Names in a sentence; of more, the rest is counted."""
+from fmimaster.text import aligned, named, section
 
 
 def sequence(
@@ -224,11 +221,3 @@ def _row(stale: Mapping[str, Any]) -> tuple[str, ...]:
         f"weight {stale['weight']:g}:",
         effect,
     )
-
-
-def named(names: Iterable[str]) -> str:
-    """Names in a sentence; of many, the first and the number of the others."""
-    names = list(names)
-    if len(names) <= _SHOWN:
-        return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
-    return f"{', '.join(names[: _SHOWN - 1])} and {count(len(names) - _SHOWN + 1, 'other')}"

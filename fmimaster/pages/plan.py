@@ -1,0 +1,222 @@
+"""How a system will be computed, as data and as a page: order, delays, loops, conversions, events, and the programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fmimaster.pages import (
+    bonds,
+    plan_constraints,
+    plan_events,
+    plan_loops,
+    plan_rates,
+    plan_sequence,
+)
+from fmimaster.plan.plan import Plan
+from fmimaster.preparation import Prepared
+from fmimaster.program.delays import Delay, course, delays, in_steps, reason
+from fmimaster.program.instructions import Program
+from fmimaster.program.listing import listing
+from fmimaster.program.programs import Programs
+from fmimaster.settings import Settings
+from fmimaster.text import aligned, fitted, in_short, section
+
+
+@dataclass(frozen=True, repr=False)
+class PlanPage:
+    """How a system will be computed; ``print`` shows it as a page that fits the terminal.
+
+    Examples
+    --------
+    >>> from fmimaster import Simulation, reference_path
+    >>> plan = Simulation(reference_path("systems/two-mass-b1-mixed.ssp")).plan()
+    >>> plan.facts["order"]
+    ['lower', 'upper']
+    """
+
+    facts: dict[str, Any]
+    """The same as plain data, with the keys of ``fmimaster plan --json``."""
+
+    def __str__(self) -> str:
+        return "\n".join(page(self.facts))
+
+    __repr__ = __str__
+
+
+def plan_facts(settings: Settings, prepared: Prepared, *, programs: bool = False) -> dict[str, Any]:
+    """The plan as plain data: the keys are part of the interface, tests/cli/test_plan.py holds them.
+
+    Parameters
+    ----------
+    programs : bool
+        Whether the instructions of the programs are part of it, and their numbers in reasons.
+    """
+    plan, schedule = prepared.plan, prepared.schedule
+    clock = settings.event_clock
+    fires = clock is not None and clock.fires
+    late, rule = delays(prepared.programs.attempt, plan), schedule.rule
+    step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)
+    sequence = plan_sequence.sequence(plan, late, settings.sequence)
+    return {
+        "system": prepared.description.system.name,
+        "algorithm": in_short(settings.algorithm_used),
+        "eventClock": in_short(clock) if clock else None,
+        "times": {
+            "start": float(schedule.start),
+            "stop": float(schedule.stop),
+            "step": float(schedule.rule.exact_size),
+            "origins": _origins(settings, prepared),
+            "points": [float(p) for p in schedule.points],
+            "control": rule.control,
+        },
+        "components": [
+            {
+                "name": i.name,
+                "modelName": i.model.name,
+                "fmiVersion": i.model.fmi_version,
+                "stepSize": float(rule.size_of(i.name)),
+                "tolerance": i.tolerance.value,
+                "toleranceOrigin": i.tolerance.origin.value if i.tolerance.origin else None,
+            }
+            for i in plan.instances
+        ],
+        "order": sequence.pop("order"),
+        "sequence": sequence,
+        "initialLoops": plan_loops.initial_loops(plan),
+        "stepLoops": step_loops,
+        "constraints": plan_constraints.constraints(plan),
+        "powerBonds": bonds.planned_bonds(plan),
+        "possible": plan_loops.possible(plan, step_loops),
+        "connections": [
+            _connection(d, plan, programs) | plan_rates.connection(d, plan, rule) for d in late
+        ],
+        "events": plan_events.events(plan, fires),
+        "triggers": plan_events.triggers(plan, fires),
+        "warnings": list(prepared.warnings),
+        "notes": list(prepared.notes),
+        "programs": {
+            name: listing(p, plan, prepared.programs.hooks).splitlines()
+            for name, p in (_programs(plan, prepared.programs, fires) if programs else ())
+        },
+    }
+
+
+def _origins(settings: Settings, prepared: Prepared) -> dict[str, str]:
+    """The origin of start, stop and step: the settings, the system, the default, or a choice that a note reports."""
+    given, described = settings, prepared.description.experiment
+    both = {
+        "start": (given.start_time, described.start_time, "default"),
+        "stop": (given.stop_time, described.stop_time, "note"),
+        "step": (given.step_size, described.step_size, "note"),
+    }
+    return {
+        what: "settings" if user is not None else "system" if system is not None else otherwise
+        for what, (user, system, otherwise) in both.items()
+    }
+
+
+def _connection(delay: Delay, plan: Plan, lines: bool) -> dict[str, Any]:
+    link = delay.route.link
+    return {
+        "target": f"{plan.instances[link.target].name}.{link.input.name}",
+        "source": f"{plan.instances[link.source].name}.{link.output.name}",
+        "sourceComponent": plan.instances[link.source].name,
+        "targetComponent": plan.instances[link.target].name,
+        "fresh": delay.is_fresh,
+        "delay": delay.steps,
+        "why": reason(delay, plan, lines=lines),
+        "late": in_steps(delay),
+        "course": course(delay),
+        "factor": link.transformation.factor,
+        "offset": link.transformation.offset,
+        "notes": list(link.notes),
+    }
+
+
+def _programs(plan: Plan, programs: Programs, fires: bool) -> Iterator[tuple[str, Program]]:
+    yield programs.initialize.name, programs.initialize
+    yield from plan_rates.attempts(programs)
+    yield programs.commit.name, programs.commit
+    yield from plan_events.event_programs(plan, programs, fires).items()
+    yield programs.terminate.name, programs.terminate
+
+
+# The page -------------------------------------------------------------------------------------------------------------
+
+
+def page(facts: dict[str, Any]) -> list[str]:
+    """The lines of the page."""
+    connections = facts["connections"]
+    rows = [
+        (c["target"], "<-", c["source"], f"{c['late']},", f"{c['course']}:", c["why"])
+        for c in connections
+    ]
+    clock = f", {facts['eventClock']}" if facts["eventClock"] else ""
+    lines = fitted(f"{facts['system']}, {facts['algorithm']}{clock}")
+    lines += section("Times", aligned(_times(facts["times"])))
+    made = [
+        (c["name"], c["modelName"], f"FMI {c['fmiVersion']}", _tolerance(c), *_own_step(c, facts))
+        for c in facts["components"]
+    ]
+    lines += section("Components", aligned(made))
+    lines += plan_sequence.page(facts)
+    lines += plan_loops.page(facts)
+    lines += plan_constraints.page(facts)
+    lines += plan_loops.possible_page(facts)
+    of_lines = " (in brackets: lines of the program 'attempt')"
+    lines += section(
+        f"Connections{of_lines if facts['programs'] else ''}", aligned(rows), if_empty="none"
+    )
+    lines += section("Conversions", aligned(_conversions(connections)), if_empty="none")
+    lines += bonds.bonds_page(facts["powerBonds"])
+    lines += plan_events.page(facts)
+    lines += section("Warnings", [f"  {warning}" for warning in facts["warnings"]])
+    lines += section("Notes", [f"  {note}" for note in facts["notes"]])
+    for name, program in facts["programs"].items():
+        title = f"Program of the {name}" if name.startswith("event ") else f"Program '{name}'"
+        lines += section(title, [f"  {line}" for line in program])
+    return lines
+
+
+def _times(times: dict[str, Any]) -> list[tuple[str, ...]]:
+    words = {"default": "by default", "note": "see the notes"}
+    rows: list[tuple[str, ...]] = [
+        (what, f"{times[what]:.12g} s", words.get(by, f"from the {by}"))
+        for what, by in times["origins"].items()
+    ]
+    if times["control"]:
+        rows.append(("control", *times["control"]))
+    if times["points"]:
+        rows.append(
+            (
+                "points",
+                f"{len(times['points'])}",
+                "communication points besides, where an input jumps",
+            )
+        )
+    return rows
+
+
+def _own_step(component: dict[str, Any], facts: dict[str, Any]) -> tuple[str, ...]:
+    """The step size, if components have their own."""
+    sizes = {c["stepSize"] for c in facts["components"]}
+    return (f"step {component['stepSize']:.12g} s",) if len(sizes) > 1 else ()
+
+
+def _tolerance(component: dict[str, Any]) -> str:
+    value, by = component["tolerance"], component["toleranceOrigin"]
+    text = "no tolerance" if value is None else f"tolerance {value:g}"
+    return f"{text} from the {by}" if by else text
+
+
+def _conversions(connections: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for c in connections:
+        words = list(c["notes"])
+        if (c["factor"], c["offset"]) != (1.0, 0.0):
+            words.append(f"value = {c['factor']:.12g} * source + {c['offset']:.12g}")
+        if words:
+            rows.append((c["target"], "<-", c["source"], "; ".join(words)))
+    return rows

@@ -1,0 +1,177 @@
+"""Text of pages: columns, sections, and lines that fit the width of the terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, fields, is_dataclass
+
+from fmimaster.visible import in_a_line
+
+PAGE_WIDTH = 100
+"""Columns of a page that does not go to a terminal."""
+
+_NARROWEST = 40
+"""Columns that a page has at least: in fewer, names would stand letter by letter."""
+
+_ROOM_OF_A_SENTENCE = 32
+"""Columns in which a sentence can be read; with fewer in the last column of a table, it gets lines of its own."""
+
+_HANGING = 2
+"""Columns by which all lines of a sentence but the first are indented."""
+
+_NAMES_SHOWN = 4
+"""Names in a sentence; of more, the rest is counted."""
+
+
+def page_width() -> int:
+    """Columns of a page: those of the terminal (or the variable ``COLUMNS``), and 100 if the output is a file or a pipe."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return max(_NARROWEST, int(given))
+    with suppress(OSError, ValueError, AttributeError):
+        if sys.stdout.isatty():
+            return max(_NARROWEST, os.get_terminal_size(sys.stdout.fileno()).columns)
+    return PAGE_WIDTH
+
+
+def fitted(line: str, width: int | None = None) -> list[str]:
+    """A line that is too long as several ones, which are indented after the first; words are not broken.
+
+    Parameters
+    ----------
+    width
+        Columns of a line; those of the page if left out.
+    """
+    width = page_width() if width is None else width
+    if len(line) <= width:
+        return [line]
+    text = line.lstrip(" ")
+    indent = " " * (len(line) - len(text))
+    return _filled(text, indent, indent + " " * _HANGING, width)
+
+
+def _filled(text: str, first: str, others: str, width: int) -> list[str]:
+    """Words in lines; blanks inside a line stay as they are."""
+    lines: list[str] = []
+    line = first
+    for word in text.split(" "):
+        is_begun = len(line) > len(others if lines else first)
+        if is_begun and len(line) + 1 + len(word) > width:
+            lines.append(line.rstrip())
+            line, is_begun = others, False
+        line += f" {word}" if is_begun else word
+    return [*lines, line.rstrip()]
+
+
+def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
+    """Rows with their cells in columns, two blanks apart; long last cells take several lines."""
+    table = list(rows)
+    widths = Widths(*table)
+    return [line for row in table for line in widths.lines(row, indent)]
+
+
+class Widths:
+    """The widths of columns, for rows of which not all can be kept."""
+
+    def __init__(self, *rows: Sequence[str]) -> None:
+        self._widths: list[int] = []
+        self._page = page_width()
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Sequence[str]) -> None:
+        """Make room for the cells of a row."""
+        self._widths += [0] * (len(row) - len(self._widths))
+        for k, cell in enumerate(row):
+            self._widths[k] = max(self._widths[k], len(in_a_line(cell)))
+
+    def lines(self, row: Sequence[str], indent: str = "") -> list[str]:
+        """A row with its cells in columns, two blanks apart.
+
+        What has no room is the last cell: it is wrapped in its column, or below the others if the column is narrow.
+        """
+        cells = [in_a_line(cell) for cell in row]
+        line = _line(cells, self._widths, indent)
+        if len(line) <= self._page or len(cells) < 2:
+            return [line] if len(cells) > 1 else fitted(line, self._page)
+        *others, last = cells
+        begin = len(indent) + sum(w + 2 for w in self._widths[: len(others)])
+        if self._page - begin < _ROOM_OF_A_SENTENCE:
+            below = indent + " " * (2 * _HANGING)
+            return [
+                *self.lines(others, indent),
+                *_filled(last, below, below + " " * _HANGING, self._page),
+            ]
+        first, *more = _filled(last, " " * begin, " " * begin, self._page)
+        return [_line([*others, first.lstrip()], self._widths, indent), *more]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], indent: str) -> str:
+    padded = (f"{cell:<{w}}" for cell, w in zip(cells, widths, strict=False))
+    return (indent + "  ".join(padded)).rstrip()
+
+
+def section(title: str, lines: Sequence[str], *, if_empty: str = "") -> list[str]:
+    """A blank line, a title, and lines that fit the page; nothing if there are none and no text for that."""
+    if not lines and if_empty:
+        lines = [f"  {if_empty}"]
+    return ["", *flowing([title, *lines])] if lines else []
+
+
+def flowing(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of which each fits the page."""
+    width = page_width()
+    for line in lines:
+        yield from fitted(line, width)
+
+
+def shortened(
+    lines: Sequence[str], most: int | None, total: int = 0, indent: str = "  "
+) -> list[str]:
+    """The first lines, and how many there are besides.
+
+    Parameters
+    ----------
+    most
+        How many lines are shown; None for all.
+    total
+        How many there are, if not all of them are in ``lines``.
+    """
+    shown = list(lines[:most])
+    more = max(total, len(lines)) - len(shown)
+    return [*shown, f"{indent}... and {more} more (all with --all)"] if more > 0 else shown
+
+
+def clipped(text: str, most: int | None) -> str:
+    """A text in one line, of a long one the first part; None for all of it."""
+    text = " ".join(text.split())
+    return text if most is None or len(text) <= most else text[:most].rstrip() + " ..."
+
+
+def count(number: int, noun: str) -> str:
+    """``"1 step"``, ``"2 steps"``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def named(names: Iterable[str]) -> str:
+    """Names in a sentence; of many, the first and the number of the others."""
+    names = list(names)
+    if len(names) <= _NAMES_SHOWN:
+        return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
+    return f"{', '.join(names[: _NAMES_SHOWN - 1])} and {count(len(names) - _NAMES_SHOWN + 1, 'other')}"
+
+
+def in_short(value: object) -> str:
+    """A setting as Python writes it, without what it has by default: ``"GaussSeidel(mode=Linear())"``."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return repr(value)
+    given = []
+    for f in fields(value):
+        now = getattr(value, f.name)
+        usual = f.default if f.default_factory is MISSING else f.default_factory()
+        if f.repr and (usual is MISSING or now != usual):
+            given.append(f"{f.name}={in_short(now)}")
+    return f"{type(value).__name__}({', '.join(given)})"

@@ -1,0 +1,61 @@
+"""Text of pages: columns and sentences in the width of the terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from fmimaster.text import aligned, fitted, page_width, section
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+
+
+def test_the_width_is_that_of_the_terminal_or_100(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert page_width() == 60
+    monkeypatch.setenv("COLUMNS", "1")
+    assert page_width() == 40
+    monkeypatch.delenv("COLUMNS")
+    assert page_width() == 100  # pytest has redirected the standard output
+
+
+def test_a_long_line_is_continued_with_its_indent_and_more() -> None:
+    line = "  the first words of a sentence that is longer than a page of sixty columns"
+    assert fitted(line) == [
+        "  the first words of a sentence that is longer than a page",
+        "    of sixty columns",
+    ]
+
+
+def test_a_word_longer_than_the_page_is_not_broken() -> None:
+    name = "component.variable" * 5
+    assert fitted(f"  see {name} there") == ["  see", f"    {name}", "    there"]
+
+
+def test_a_long_last_cell_stays_in_its_column() -> None:
+    rows = [("a.x", "one two three four five six seven eight nine ten eleven twelve"), ("b", "c")]
+    assert aligned(rows) == [
+        "  a.x  one two three four five six seven eight nine ten",
+        "       eleven twelve",
+        "  b    c",
+    ]
+
+
+def test_a_long_cell_behind_wide_columns_gets_lines_of_its_own() -> None:
+    rows = [("component.first", "component.second", "why it is late in the end"), ("b", "c", "d")]
+    assert aligned(rows) == [
+        "  component.first  component.second",
+        "      why it is late in the end",
+        "  b                c                 d",
+    ]
+
+
+def test_lines_of_a_section_fit_the_page() -> None:
+    assert section("Notes", ["  " + "word " * 20], if_empty="none")[1:] == [
+        "Notes",
+        "  word word word word word word word word word word word",
+        "    word word word word word word word word word",
+    ]
+    assert section("Notes", [], if_empty="none") == ["", "Notes", "  none"]
+    assert section("Notes", []) == []
