@@ -92,6 +92,8 @@ from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation, simulate
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import ConstraintEnd, Level, Port, PowerBond
+from fmimaster.system.model import Unit
+from fmimaster.system.python_component import PythonComponent
 from fmimaster.system.ssp import read_system
 from fmimaster.validation import Finding, Severity, validate
 
@@ -169,6 +171,7 @@ __all__ = [
     "PredictorCorrector",
     "ProgramError",
     "Propagated",
+    "PythonComponent",
     "Ramp",
     "Refreshed",
     "Results",
@@ -185,6 +188,7 @@ __all__ = [
     "SubSteps",
     "Subsequence",
     "SystemBuilder",
+    "Unit",
     "Upstream",
     "Waveform",
     "ZenoError",

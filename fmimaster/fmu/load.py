@@ -12,6 +12,7 @@ from fmimaster.errors import FileError
 from fmimaster.fmu.constraint import ConstraintInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
+from fmimaster.fmu.python_instance import PythonInstance
 from fmimaster.fmu.table import Table, TableInstance
 from fmimaster.results.csv import read_csv
 from fmimaster.system.constraints import constraint_model
@@ -35,6 +36,7 @@ class Loader:
         self._whole = whole
         self._fmus: dict[tuple[Source, Interface], FmuFile] = {}
         self._tables: dict[Component, Table] = {}
+        self._in_python: list[PythonInstance] = []
 
     def model(self, component: Component) -> Model:
         """The model of a component.
@@ -46,6 +48,8 @@ class Loader:
         """
         if component.constraint is not None:
             return constraint_model(component.constraint)
+        if component.python is not None:
+            return component.python.model()
         if _is_table(component.source):
             return self.table(component).model
         return self.file(component.source, component.interface).model
@@ -76,6 +80,9 @@ class Loader:
         if component.constraint is not None:
             model = self.model(component)
             return ConstraintInstance(name, model, component.constraint.tolerance)
+        if component.python is not None:
+            self._in_python.append(PythonInstance(component.python, name))
+            return self._in_python[-1]
         if _is_table(component.source):
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source, component.interface)
@@ -94,6 +101,9 @@ class Loader:
 
     def close(self) -> None:
         """Free all instances, unload all libraries, delete what was unpacked. Never raises."""
+        for instance in self._in_python:
+            instance.free()
+        self._in_python.clear()
         for fmu in self._fmus.values():
             fmu.close()
         self._fmus.clear()

@@ -102,7 +102,7 @@ class Alone:
             output_variables=(),
             output_interval=None,
         )
-        self._interface = prepared.components[instance].interface
+        self._component = prepared.components[instance]
         self._recorded, self._folder = recorded, folder
 
     def run(
@@ -186,9 +186,8 @@ class Alone:
         parameters = tuple(
             Parameter(name, values) for name, values in self._planned.start_values.items()
         )
-        component = Component(
-            self.name, self._planned.source, parameters=parameters, interface=self._interface
-        )
+        # its connectors are those of its own system
+        component = replace(self._component, name=self.name, parameters=parameters, connectors=())
         inputs = sorted(self.links)
         return SystemDescription(
             System(

@@ -233,13 +233,25 @@ class SequenceSearch:
 
 
 def _facts(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
-    """What kept runs must have in common."""
+    """What kept runs must have in common.
+
+    Raises
+    ------
+    OptionError
+        If a component is written in Python: its code may change from one search to the next.
+    """
+    in_python = [name for name, c in prepared.description.components() if c.python is not None]
+    if in_python:
+        raise OptionError(
+            f"'{in_python[0]}' is written in Python, so runs cannot be kept in a folder: a change of its code would not be "
+            "noticed. Leave the folder out."
+        )
     settings = {
         field.name: getattr(simulation, field.name)
         for field in fields(simulation)
         if field.name not in _NOT_COMPARED
     }
-    files = sorted({c.source.path for c in prepared.components})
+    files = sorted({c.source.path for c in prepared.components if c.is_file})
     return {
         **{name: repr(value) for name, value in settings.items()},
         "system": repr(prepared.description.system),

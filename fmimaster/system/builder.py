@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fmimaster.errors import DescriptionError, did_you_mean
@@ -28,6 +29,9 @@ from fmimaster.system.description import (
     SystemDescription,
     Transformation,
 )
+from fmimaster.system.python_component import PythonComponent
+
+_IN_PYTHON = Source(Path("(Python)"))
 
 
 class SystemBuilder:
@@ -62,7 +66,7 @@ class SystemBuilder:
     def add(
         self,
         name: str,
-        source: str | os.PathLike[str],
+        source: str | os.PathLike[str] | PythonComponent,
         start_values: Mapping[str, Any] | None = None,
     ) -> str:
         """Add a component.
@@ -73,7 +77,8 @@ class SystemBuilder:
             Its name, unique in the system; may have dots, unless it then looks like a variable of
             another component.
         source
-            An FMU or the folder of an unpacked one; opened when the system is planned.
+            An FMU or the folder of an unpacked one, which is opened when the system is planned; or a component that is
+            written in Python.
         start_values
             Variable name → value, see :meth:`set`.
 
@@ -82,7 +87,15 @@ class SystemBuilder:
         The name.
         """
         self._check_new(name)
-        self._take(Component(name, Source(given_path(source))))
+        if isinstance(source, PythonComponent):
+            source.model()  # what is declared wrong is found here
+            self._take(Component(name, _IN_PYTHON, python=source))
+        elif isinstance(source, type) and issubclass(source, PythonComponent):
+            raise DescriptionError(
+                f"Component '{name}' is the class {source.__name__}. Expected an object: {source.__name__}()."
+            )
+        else:
+            self._take(Component(name, Source(given_path(source))))
         for variable, value in (start_values or {}).items():
             self.set(f"{name}.{variable}", value)
         return name

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from fmimaster.errors import DescriptionError
 from fmimaster.system.model import Causality, DataType, Interface, Unit
+from fmimaster.system.python_component import PythonComponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,13 @@ class Component:
     """By which the FMU is used; chosen before its model description is read."""
     constraint: Constraint | None = None
     """What it is, if it is no file but a constraint."""
+    python: PythonComponent | None = None
+    """What it is, if it is no file but an object."""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether its source is a file."""
+        return self.constraint is None and self.python is None
 
 
 @dataclass(frozen=True, slots=True)

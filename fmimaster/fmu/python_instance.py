@@ -1,0 +1,267 @@
+"""A component written in Python as an instance: it calls the methods of the user's object, and checks what they did."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import traceback
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import CallError, ModelError, did_you_mean
+from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
+from fmimaster.system.model import Causality, DataType, Variable
+from fmimaster.system.python_component import PythonComponent
+
+log = logging.getLogger("fmimaster")
+
+
+class PythonInstance(Instance):
+    """A copy of a :class:`PythonComponent`, in one run.
+
+    Its variables are attributes of the copy. What :meth:`PythonComponent.output` sets is computed when an output is read
+    after an input has changed, as FMUs do it.
+
+    Parameters
+    ----------
+    component : PythonComponent
+        What the user has added to the system; it is not changed.
+
+    Raises
+    ------
+    ModelError
+        If it cannot be copied.
+    """
+
+    def __init__(self, component: PythonComponent, name: str) -> None:
+        super().__init__(name, model := component.model())
+        try:
+            self._object = copy.deepcopy(component)
+        except Exception as error:
+            raise ModelError(
+                f"The Python component '{name}' cannot be copied for a run: {error}. Make in start() what cannot be "
+                "copied, such as a connection to a device, or define __deepcopy__."
+            ) from error
+        self._values = vars(self._object)
+        self._step, self._output = map(self._object.called, ("step", "output"))
+        self._variables = {v.value_reference: v for v in model.variables}
+        self._values.update((v.name, _start(v)) for v in model.variables)
+        self._declared = tuple(v.name for v in model.variables)
+        self._has_direct_outputs = component.has_direct_outputs()
+        self._is_stale = False
+        """Whether an input has changed since outputs were computed."""
+        self._time = 0.0
+        self._is_initializing = False
+        self._is_running = False
+        self._n_attributes = 0
+        """How many attributes the object has after its start; steps add none."""
+        self._places: dict[int, tuple[dict[str, Any], Any, float, bool]] = {}
+
+    # Values
+
+    def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """A function that reads these attributes into ``values``."""
+        del kind
+        variables = [self._variables[reference] for reference in references]
+        of, is_flat = self._values, all(not v.shape for v in variables)
+
+        def read_scalars() -> None:
+            if self._is_stale:
+                self._compute()
+            for k, v in enumerate(variables):
+                value = of.get(v.name)
+                values[k] = value if isinstance(value, float) else self._checked(v, value)
+
+        def read() -> None:
+            if self._is_stale:
+                self._compute()
+            at = 0
+            for v in variables:
+                values[at : at + v.size] = self._checked(v, of.get(v.name))
+                at += v.size
+
+        return read_scalars if is_flat and variables[0].type is DataType.FLOAT64 else read
+
+    def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
+        """A function that sets these attributes from ``values``: numbers of Python, and arrays of NumPy."""
+        del kind
+        variables = [self._variables[reference] for reference in references]
+        names = [v.name for v in variables]
+        of, is_flat = self._values, all(not v.shape for v in variables)
+        are_inputs = all(v.causality is Causality.INPUT for v in variables)
+
+        def write() -> None:
+            if is_flat:
+                of.update(zip(names, values.tolist(), strict=True))
+            else:
+                at = 0
+                for v in variables:
+                    part = values[at : at + v.size].reshape(v.shape).copy()
+                    of[v.name] = part if v.shape else part.item()
+                    at += v.size
+            self._is_stale = self._has_direct_outputs
+            if self._is_initializing and not are_inputs:
+                self._begin()
+
+        return write
+
+    def _compute(self) -> None:
+        self._is_stale = False
+        self._call("output", self._output, self._time)
+
+    def _checked(self, variable: Variable, value: Any) -> NDArray[Any]:
+        """The value of an attribute, if it is one of the variable's type and shape; shape (size,)."""
+        kinds, what = _EXPECTED[variable.type]
+        array = np.asarray(value)
+        if array.shape == variable.shape and array.dtype.kind in kinds:
+            with np.errstate(invalid="ignore"):  # NaN as an integer
+                converted = array.astype(variable.type.dtype).ravel()
+            if not variable.type.is_integer or (converted == array.ravel()).all():
+                return converted
+        shape = f" of the shape {variable.shape}" if variable.shape else ""
+        raise self._error(
+            f"'{self.name}.{variable.name}' is {value!r} at t = {self._time:.12g} s. Expected {what}{shape}.",
+            variable.name,
+            "wrong value",
+        )
+
+    # Modes
+
+    def enter_initialization_mode(
+        self, start: float, stop: float | None, tolerance: float | None
+    ) -> None:
+        """Call ``start``."""
+        self._time, self._is_initializing, self._is_running = start, True, True
+        self._begin()
+
+    def _begin(self) -> None:
+        """Call ``start``: again, if a parameter takes its value from another component."""
+        self._call("start", self._object.start, self._time)
+        self._is_stale = self._has_direct_outputs
+
+    def enter_step_mode(self) -> None:
+        """The end of the initialization."""
+        self._is_initializing = False
+        if self._is_stale:
+            self._compute()
+        self._n_attributes = len(self._values)
+
+    # Time
+
+    def do_step(self, time: float, size: float) -> StepAnswer | None:
+        """Call ``step``."""
+        answer = self._call("step", self._step, time, size)
+        self._time = time + size
+        self._is_stale = self._has_direct_outputs
+        if answer is not None:
+            raise self._error(
+                f"step of '{self.name}' has returned {answer!r}. Expected None: it sets outputs as attributes, such as "
+                f"self.{next(iter(self._object.outputs), 'torque')} = 1.0.",
+                "step",
+                "wrong value",
+            )
+        if len(self._values) != self._n_attributes:
+            self._refuse_new_attributes()
+        return None
+
+    def _refuse_new_attributes(self) -> None:
+        """An attribute that is new after a step is a misspelt variable, or a state that is not declared."""
+        name = list(self._values)[-1]
+        raise self._error(
+            f"step of '{self.name}' has set the attribute '{name}', which is not declared."
+            f"{did_you_mean(name, self._declared)} Declare it in outputs or states, or set it first in start() or "
+            "__init__().",
+            "step",
+            "wrong attribute",
+        )
+
+    def save(self, place: int) -> None:
+        """Keep the declared variables, and what ``save`` returns."""
+        values, of = {name: self._values[name] for name in self._declared}, self._values
+        for name, value in values.items():
+            if not isinstance(value, float | int | str):
+                values[name] = copy.copy(of[name])
+        self._places[place] = (
+            values,
+            self._call("save", self._object.save),
+            self._time,
+            self._is_stale,
+        )
+
+    def restore(self, place: int) -> None:
+        """Put back what was kept."""
+        values, own, self._time, self._is_stale = self._places[place]
+        for name, value in values.items():
+            self._values[name] = value if isinstance(value, float | int | str) else copy.copy(value)
+        self._call("restore", self._object.restore, own)
+
+    # The end
+
+    def terminate(self) -> None:
+        """Call ``stop``."""
+        if self._is_running:
+            self._is_running = False
+            self._call("stop", self._object.stop)
+
+    def free(self) -> None:
+        """Call ``stop`` if the run has failed, and nothing has called it. Never raises."""
+        try:
+            self.terminate()
+        except CallError as error:
+            log.warning("%s", error)
+
+    # Calls
+
+    def _call(self, function: str, act: Callable[..., Any], *arguments: float | Any) -> Any:
+        """Call a method of the user's object."""
+        try:
+            return act(*arguments)
+        except Exception as error:
+            step = f" (step {arguments[1]:.6g} s)" if function == "step" else ""
+            raise self._error(
+                f"{function} of '{self.name}' has raised {type(error).__name__} at t = {self._time:.12g} s{step}: "
+                f"{error}.{_place(error.__traceback__)}",
+                function,
+                type(error).__name__,
+            ) from error
+
+    def _error(self, message: str, function: str, status: str) -> CallError:
+        return CallError(
+            message, instance=self.name, function=function, status=status, time=self._time
+        )
+
+
+def _integer(kind: DataType) -> tuple[str, str]:
+    limits = np.iinfo(kind.dtype)
+    return "iubf", f"an integer from {limits.min} to {limits.max}"
+
+
+_EXPECTED = {
+    **dict.fromkeys((k for k in DataType if k.is_float), ("fiub", "a number")),
+    **{k: _integer(k) for k in DataType if k.is_integer},
+    DataType.BOOLEAN: ("b", "True or False"),
+    DataType.STRING: ("U", "a text"),
+}
+"""Type → NumPy's kinds of what an attribute may be, and that in words."""
+
+
+def _start(variable: Variable) -> Any:
+    """The declared start value, as the attribute has it."""
+    assert variable.start is not None
+    if not variable.shape:
+        return variable.start[0]
+    return np.array(variable.start, variable.type.dtype).reshape(variable.shape)
+
+
+def _place(raised: TracebackType | None) -> str:
+    """Where in the user's code an exception was raised, as a sentence."""
+    frames = traceback.extract_tb(raised)[1:]  # the first one is in this file
+    if not frames:
+        return ""
+    frame = [f for f in frames if f.filename == frames[0].filename][-1]
+    code = f": {frame.line}" if frame.line else ""
+    return f" It is in line {frame.lineno} of {frame.filename}, in {frame.name}{code}"
