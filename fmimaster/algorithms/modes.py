@@ -289,4 +289,14 @@ def refuse_no_number(name: str, value: int) -> None:
         raise OptionError(f"{name}={value}: expected at least 1.")
 
 
-END, MID, LINEAR, HELD = End(), Mid(), Linear(), Held()
+END = End()
+"""Inputs are held at the value that the source has at the end of its step."""
+
+MID = Mid()
+"""Inputs are held at the mean of the source's values at the start and at the end of its step."""
+
+LINEAR = Linear()
+"""Inputs are interpolated along the source's step, where the FMU can take polynomials."""
+
+HELD = Held()
+"""As :data:`MID`, and outputs are corrected where the FMU has partial derivatives."""

@@ -1,5 +1,6 @@
 """Systems that are ready to be simulated, and comparisons of algorithms on them."""
 
-from fmimaster.demos.catalogue import DEMOS, Demo, Stage, demo
+from fmimaster.demos.catalogue import DEMOS, Demo, demo
+from fmimaster.demos.stage import Stage
 
 __all__ = ["DEMOS", "Demo", "Stage", "demo"]
