@@ -1,4 +1,4 @@
-"""Figures of results, made to be printed: one axes per unit, time below, legends beside the data.
+"""Figures of results, made to be printed: one axes per unit and magnitude, time below, legends beside the data.
 
 Figures are plain :class:`matplotlib.figure.Figure` objects: no window opens, no global list grows.
 """
@@ -6,8 +6,7 @@ Figures are plain :class:`matplotlib.figure.Figure` objects: no window opens, no
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,58 +16,43 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from fmimaster.causes import Event
 from fmimaster.errors import FileError, OptionError
 from fmimaster.given_path import given_path
-from fmimaster.results.table import Table, matching
+from fmimaster.results.marks import GREY, TICK_HEIGHT, TICKS_APART, event_key, mark_events
+from fmimaster.results.notebook import ResultsFigure
+from fmimaster.results.panels import Panel, numbers, panels
+from fmimaster.results.table import Table
 from fmimaster.visible import in_a_line
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Of Okabe and Ito (2008), chosen for the colour-blind; their yellow is lost on white paper."""
-_STYLES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
+_LINE: dict[str, Any] = {"linewidth": 1.2}
+_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 """Solid, dashed, dotted, dash-dotted: one per table."""
-_MAX_AXES = 8
-"""More do not fit on a page."""
-_FORMATS = (".pdf", ".png", ".svg")
-
-_GREY = "0.35"
-"""Of what is not data."""
+_WIDEST, _NARROWEST, _PALEST = 3.4, 1.1, 0.4
+"""Of several tables, the first one is drawn by the widest and palest lines, so that the later ones do not hide it."""
 _REFERENCE: dict[str, Any] = {"linewidth": 3.5, "alpha": 0.35, "solid_capstyle": "butt"}
+_COINCIDE = 1 / 200
+"""Part of the height of an axes within which one line hides another."""
+_MOSTLY = 0.5
+"""Part of the rows in which a line must hide another for both to be drawn in turns."""
+_TURN = 5.0
+"""Length of a piece of each of them, in line widths."""
+
+_FORMATS = (".pdf", ".png", ".svg")
 _TEXT = 8.0
 """Size in points, that of a figure caption."""
 _LETTER = 0.062
 """Mean width of a letter of this size in inches."""
-_TICK_HEIGHT = 0.035
-"""Height of the ticks of communication points, as a part of the axes."""
+_LEGEND_LINE = 0.165
+"""Height of a line of a legend in inches."""
+_LONGEST_LINE = 34
+"""Letters; longer names continue on another line of the legend."""
 _MARGIN = 0.08
 """Part of the axes that stays free below and above the data."""
-_FEW_EVENTS = 40
-"""So many are marked by lines over the whole height; more, by ticks at the top, which hide nothing."""
-_EVENT_STYLES: dict[bool, Any] = {
-    True: {"color": "0.5", "linewidth": 0.7, "linestyle": "-"},
-    False: {"color": "0.4", "linewidth": 0.8, "linestyle": (0, (1, 2))},
-}
-"""Shared or not → how an event is marked."""
-_TICKS_APART = 1 / 3000
-"""Part of the time span below which two ticks cannot be distinguished, even in print."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Panel:
-    """What one axes shows: columns that share the unit, or else the last part of the name."""
-
-    names: tuple[str, ...]
-    unit: str
-    steps: bool
-    """Whether values hold until the next row, as those of integers and Booleans."""
-
-    @property
-    def label(self) -> str:
-        """The quantity, if all columns agree on it, and the unit: ``"v in m/s"``."""
-        quantities = {_quantity(name) for name in self.names}
-        quantity = quantities.pop() if len(quantities) == 1 else ""
-        return f"{quantity} in {self.unit}".strip() if self.unit else quantity
 
 
 def plot_results(
@@ -78,78 +62,89 @@ def plot_results(
     communication_points: bool = False,
     title: str | None = None,
     reference: Table | None = None,
+    new_figure: Callable[..., Figure] = ResultsFigure,
 ) -> Figure:
-    """Figure of columns over time, with one axes per unit.
+    """Figure of columns over time, with an axes for each unit and magnitude.
 
-    Columns without a unit share an axes if the last parts of their names agree. Integers and
-    Booleans are drawn as steps, rows at the same time are joined by a vertical line, text is
-    left out. Events of a table that is drawn alone are marked, by lines or, if they are many, by
-    ticks at the top.
+    Columns of one unit share an axes if the variations of all can be seen there. Columns without a unit share one if also
+    the last parts of their names agree. Integers and Booleans are drawn as steps, rows at the same time are joined by a
+    vertical line, text is left out. Lines that coincide are drawn in turns, piece by piece. Events of a table that is
+    drawn alone are marked, by lines or, if they are many, by ticks at the top.
 
     Parameters
     ----------
     results
-        A table; or up to four with their labels, which are drawn with different dashes.
+        A table; or up to four with their labels. The first one is drawn by wide and pale lines, the others by narrower
+        ones with different dashes.
     names
-        Columns, or patterns as in :meth:`Table.select`; all if not given.
+        Columns, or patterns as in :meth:`Table.select`. If not given, all that have room; a line below the figure says
+        how many are left out.
     communication_points
         Whether ticks at the bottom mark the rows; of several tables, those of the first are lowest.
     reference
         Table whose columns of the same names are drawn as broad pale lines below the others.
+    new_figure
+        Makes the empty figure, with the arguments of :class:`matplotlib.figure.Figure`.
+
+    Returns
+    -------
+    Figure
+        A notebook shows it if it is the last expression of a cell.
+
+    Raises
+    ------
+    OptionError
+        If no column has such a name or holds numbers, the chosen ones have no room, or units contradict each other.
     """
     labels, tables = _labelled(results)
     reference = None if reference is None else reference.expand()
     events = tables[0].events if len(tables) == 1 else ()
-    panels = _panels(tables, reference, names)
-    figure, all_axes = _empty_figure(panels, title)
-    for axes, panel in zip(all_axes, panels, strict=True):
+    drawn, left_out = panels(tables, reference, names)
+    figure, all_axes = _empty_figure(drawn, title, new_figure)
+    styles = _styles(len(tables))
+    for axes, panel in zip(all_axes, drawn, strict=True):
         mark_events(axes, events)
         if reference is not None:
-            _draw(axes, panel, reference, _REFERENCE)
-        for table, style in zip(tables, _STYLES, strict=False):
-            _draw(axes, panel, table, {"linewidth": 1.1, "linestyle": style})
+            _draw(axes, panel, reference, [_REFERENCE] * len(panel.names))
+        if len(tables) == 1:
+            styles_of_lines = _in_turns(panel, tables[0])
+            _draw(axes, panel, tables[0], styles_of_lines)
+        else:
+            styles_of_lines = [_LINE] * len(panel.names)
+            for table, style in zip(tables, styles, strict=True):
+                _draw(axes, panel, table, [style] * len(panel.names))
         if communication_points:
             _draw_ticks(axes, tables)
-        _add_legend(axes, panel)
-    _add_key(figure, labels, communication_points, reference is not None, events)
+        _add_legend(axes, panel, styles_of_lines)
+    key = _key(labels, styles, communication_points, reference is not None, events)
+    _add_key(figure, key, left_out)
     return figure
 
 
-def mark_events(axes: Axes, events: Sequence[Event]) -> None:
-    """Draw a line at each event: solid if it is shared, dotted if it is private."""
-    few = len(events) <= _FEW_EVENTS
-    span = max((e.time for e in events), default=0.0) or 1.0
-    for shared, style in _EVENT_STYLES.items():
-        times = np.array([e.time for e in events if e.shared is shared])
-        _, distinct = np.unique(np.round(times / (span * _TICKS_APART)), return_index=True)
-        lowest = 0.0 if few else 1.0 - (2 if shared else 1) * _TICK_HEIGHT
-        if len(times):
-            axes.vlines(
-                times[distinct],
-                lowest,
-                1.0,
-                transform=axes.get_xaxis_transform(),
-                color=style["color"],
-                linewidth=style["linewidth"],
-                linestyles=style["linestyle"] if few else "-",
-                zorder=0.5,
-            )
+def plot_into(axes: Axes, table: Table, names: str | Sequence[str] | None = None) -> None:
+    """Draw columns over time into an axes of the caller, with its colours, and add a legend and labels.
 
-
-def event_key(events: Sequence[Event]) -> list[tuple[str, Line2D]]:
-    """What the marks of events mean: label and line of each kind that there is."""
-    few = len(events) <= _FEW_EVENTS
-    kinds = {e.shared for e in events}
-    words = {
-        True: "shared events" if few else "shared events (long ticks at the top)",
-        False: "private events" if few else "private events (short ticks at the top)",
-    }
-    tick: dict[str, Any] = {"linestyle": "", "marker": "|", "color": _GREY}
-    return [
-        (words[shared], Line2D([], [], **(style if few else tick)))
-        for shared, style in _EVENT_STYLES.items()
-        if shared in kinds
-    ]
+    Parameters
+    ----------
+    names
+        Columns, or patterns as in :meth:`Table.select`; all if not given.
+    """
+    table = table.expand()
+    chosen = table if names is None else table.select(names)
+    drawn = [name for name in chosen.names if chosen[name].dtype.kind != "O"]
+    if not drawn:
+        raise OptionError("There is nothing to plot: no column that was chosen holds numbers.")
+    units = {chosen.units.get(name, "") for name in drawn}
+    for name in drawn:
+        unit = chosen.units.get(name, "")
+        label = f"{name} in {unit}" if unit and len(units) > 1 else name
+        kind = "default" if chosen[name].dtype.kind == "f" else "steps-post"
+        axes.plot(chosen.time, numbers(chosen[name]), label=_plain(label), drawstyle=kind)
+    axes.set_xlabel("time in s")
+    if len(units) == 1:
+        panel = Panel(names=tuple(drawn), unit=units.pop(), steps=False)
+        axes.set_ylabel(_plain(panel.label(_LONGEST_LINE)))
+    axes.legend()
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -177,89 +172,40 @@ def _labelled(
     results: Table | Sequence[tuple[str, Table]],
 ) -> tuple[list[str], list[Table]]:
     given = [("", results)] if isinstance(results, Table) else results
-    if len(given) > len(_STYLES):
+    if len(given) > len(_DASHES):
         raise OptionError(
-            f"There are {len(given)} tables to plot; a figure can tell {len(_STYLES)} apart."
+            f"There are {len(given)} tables to plot; a figure can distinguish {len(_DASHES)}."
             " Plot fewer at a time."
         )
     return [label for label, _ in given], [table.expand() for _, table in given]
 
 
-def _panels(
-    tables: Sequence[Table], reference: Table | None, patterns: str | Sequence[str] | None
-) -> list[_Panel]:
-    """Columns by unit, or else by quantity, as they come; floats apart from what moves in steps."""
-    columns = {n: values for table in reversed(tables) for n, values in table.columns.items()}
-    known = dict.fromkeys(name for table in tables for name in table.names)
-    units = _units([*tables, reference] if reference is not None else tables)
-    groups: dict[tuple[str, str, bool], list[str]] = {}
-    for name in known if patterns is None else matching(patterns, known):
-        kind, unit = columns[name].dtype.kind, units.get(name, "")
-        if kind != "O":
-            groups.setdefault((unit, "" if unit else _quantity(name), kind != "f"), []).append(name)
-    panels = [
-        _Panel(names=tuple(part), unit=unit, steps=steps)
-        for (unit, _, steps), group in groups.items()
-        for part in _parts(group)
+def _empty_figure(
+    drawn: Sequence[Panel], title: str | None, new_figure: Callable[..., Figure]
+) -> tuple[Figure, list[Axes]]:
+    """One axes per panel above a common time axis; as wide and high as the legends need."""
+    legends = [[_wrapped(name) for name in panel.names] for panel in drawn]
+    lines = [line for names in legends for name in names for line in name.split("\n")]
+    least = [2.8] if len(drawn) == 1 else [0.9 if panel.steps else 1.6 for panel in drawn]
+    heights = [
+        max(height, _LEGEND_LINE * (1 + sum(name.count("\n") + 1 for name in names)))
+        for height, names in zip(least, legends, strict=True)
     ]
-    if not panels:
-        raise OptionError("There is nothing to plot: no column that was chosen holds numbers.")
-    if len(panels) > _MAX_AXES:
-        raise OptionError(
-            f"{sum(map(len, groups.values()))} columns need {len(panels)} axes;"
-            f" a figure has room for {_MAX_AXES}."
-            " Choose fewer columns by name, or by a pattern such as 'engine.*'."
-        )
-    return panels
-
-
-def _units(tables: Sequence[Table]) -> Mapping[str, str]:
-    """Units that any table gives; none may contradict another, since nothing is converted."""
-    units: dict[str, str] = {}
-    for table in tables:
-        for name, unit in table.units.items():
-            if units.setdefault(name, unit) != unit:
-                raise OptionError(
-                    f"Column '{name}' is in {units[name]} in one table and in {unit} in another;"
-                    " expected one unit."
-                )
-    return units
-
-
-def _quantity(name: str) -> str:
-    """Last part of a dotted name, without the index of an array element."""
-    return name.rpartition(".")[2].partition("[")[0]
-
-
-def _parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Parts of about the same length, none with more names than there are colours."""
-    number = -(-len(names) // len(_COLOURS))
-    length = -(-len(names) // number)
-    for first in range(0, len(names), length):
-        yield names[first : first + length]
-
-
-def _empty_figure(panels: Sequence[_Panel], title: str | None) -> tuple[Figure, list[Axes]]:
-    """One axes per panel above a common time axis; as wide as the legend needs."""
-    heights = [0.9 if panel.steps else 1.6 for panel in panels]
-    if len(panels) == 1:
-        heights = [2.8]
-    letters = max(len(name) for panel in panels for name in panel.names)
-    size = (6.2 + _LETTER * letters, 0.7 + sum(heights))
-    figure = Figure(figsize=size, layout="constrained")
+    size = (6.2 + _LETTER * max(map(len, lines)), 0.7 + sum(heights))
+    figure = new_figure(figsize=size, layout="constrained")
     grid = figure.subplots(
-        len(panels), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
+        len(drawn), sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
     )
     all_axes: list[Axes] = list(grid[:, 0])
-    for axes, panel in zip(all_axes, panels, strict=True):
+    for axes, panel, height in zip(all_axes, drawn, heights, strict=True):
         axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set(color=_GREY, linewidth=0.6)
+        axes.spines[["left", "bottom"]].set(color=GREY, linewidth=0.6)
         axes.grid(linewidth=0.4, color="0.88")
         axes.set_axisbelow(True)
-        axes.tick_params(labelsize=_TEXT, color=_GREY, width=0.6, length=3.0)
+        axes.tick_params(labelsize=_TEXT, color=GREY, width=0.6, length=3.0)
         axes.margins(x=0.0, y=_MARGIN / (1.0 - 2.0 * _MARGIN))  # matplotlib: as a part of the data
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10], integer=panel.steps))
-        axes.set_ylabel(_plain(panel.label), fontsize=_TEXT)
+        axes.set_ylabel(_plain(panel.label(int(height / _LETTER))), fontsize=_TEXT)
     all_axes[-1].set_xlabel("time in s", fontsize=_TEXT)
     figure.align_ylabels(all_axes)
     if title:
@@ -267,60 +213,118 @@ def _empty_figure(panels: Sequence[_Panel], title: str | None) -> tuple[Figure, 
     return figure, all_axes
 
 
-def _draw(axes: Axes, panel: _Panel, table: Table, style: Mapping[str, Any]) -> None:
-    for name, colour in zip(panel.names, _COLOURS, strict=False):
+def _styles(tables: int) -> list[dict[str, Any]]:
+    """How the lines of each table are drawn, from wide and pale to narrow and dark."""
+    if tables == 1:
+        return [_LINE]
+    parts = np.linspace(0.0, 1.0, tables)
+    return [
+        {
+            "linewidth": _WIDEST + part * (_NARROWEST - _WIDEST),
+            "alpha": _PALEST + part * (1.0 - _PALEST),
+            "linestyle": dashes,
+        }
+        for part, dashes in zip(parts, _DASHES, strict=False)
+    ]
+
+
+def _in_turns(panel: Panel, table: Table) -> list[dict[str, Any]]:
+    """How each line of a panel is drawn: solid, or over a line that it hides, in pieces between which that one is seen."""
+    columns = [numbers(table[name]) for name in panel.names]
+    with np.errstate(invalid="ignore"):  # infinite values
+        values = np.concatenate(columns)
+        finite = values[np.isfinite(values)]
+        near = _COINCIDE * float(np.ptp(finite)) if len(finite) else 0.0
+        groups: list[list[int]] = []
+        for k, column in enumerate(columns):
+            for group in groups:
+                if _coincide(columns[group[0]], column, near):
+                    group.append(k)
+                    break
+            else:
+                groups.append([k])
+    styles = [_LINE] * len(columns)
+    for group in groups:
+        for place, k in enumerate(group[1:], 1):
+            pieces = (place * _TURN, (_TURN, (len(group) - 1) * _TURN))
+            styles[k] = {**_LINE, "linestyle": pieces, "dash_capstyle": "butt"}
+    return styles
+
+
+def _coincide(a: NDArray[np.float64], b: NDArray[np.float64], near: float) -> bool:
+    return len(a) > 0 and bool(np.mean(np.abs(a - b) <= near) >= _MOSTLY)
+
+
+def _draw(axes: Axes, panel: Panel, table: Table, styles: Sequence[Mapping[str, Any]]) -> None:
+    for name, colour, style in zip(panel.names, _COLOURS, styles, strict=False):
         if name in table:
-            values = np.asarray(table[name], np.float64)
             kind = "steps-post" if panel.steps else "default"
-            axes.plot(table.time, values, color=colour, drawstyle=kind, **style)
+            axes.plot(table.time, numbers(table[name]), color=colour, drawstyle=kind, **style)
 
 
 def _draw_ticks(axes: Axes, tables: Sequence[Table]) -> None:
     """A line of ticks per table at its rows; of ticks that would overlap, one."""
-    height = min(_TICK_HEIGHT, _MARGIN / len(tables))
+    height = min(TICK_HEIGHT, _MARGIN / len(tables))
     for line, time in enumerate(table.time for table in tables if table.rows):
-        apart = _TICKS_APART * float(time[-1] - time[0]) or 1.0
+        apart = TICKS_APART * float(time[-1] - time[0]) or 1.0
         _, distinct = np.unique(np.round((time - time[0]) / apart), return_index=True)
         axes.vlines(
             time[distinct],
             line * height,
             (line + 0.8) * height,
             transform=axes.get_xaxis_transform(),
-            color=_GREY,
+            color=GREY,
             linewidth=0.4,
         )
 
 
-def _add_legend(axes: Axes, panel: _Panel) -> None:
+def _add_legend(axes: Axes, panel: Panel, styles: Sequence[Mapping[str, Any]]) -> None:
     """Names beside the axes, where they cover no data."""
-    colours = zip(panel.names, _COLOURS, strict=False)
-    lines = [Line2D([], [], color=colour, linewidth=1.4) for _, colour in colours]
+    lines = [
+        Line2D([], [], color=colour, **style)
+        for _, colour, style in zip(panel.names, _COLOURS, styles, strict=False)
+    ]
     axes.legend(
         lines,
-        [_plain(name) for name in panel.names],
+        [_plain(_wrapped(name)) for name in panel.names],
         loc="upper left",
         bbox_to_anchor=(1.01, 1.0),
         fontsize=_TEXT,
         frameon=False,
-        handlelength=1.2,
+        handlelength=1.6,
         borderaxespad=0.0,
     )
 
 
-def _add_key(
-    figure: Figure, labels: Sequence[str], ticks: bool, reference: bool, events: Sequence[Event]
-) -> None:
-    """Below all axes: what the dashes, the pale lines, the ticks and the lines at events mean."""
+_Key = list[tuple[str, Line2D]]
+
+
+def _key(
+    labels: Sequence[str],
+    styles: Sequence[Mapping[str, Any]],
+    ticks: bool,
+    reference: bool,
+    events: Sequence[Event],
+) -> _Key:
+    """What the dashes, the pale lines, the ticks and the lines at events mean."""
     key = [
-        (label, Line2D([], [], color=_GREY, linewidth=1.1, linestyle=style))
-        for label, style in zip(labels, _STYLES, strict=False)
+        (label, Line2D([], [], color=GREY, **style))
+        for label, style in zip(labels, styles, strict=True)
         if label
     ]
     if reference:
-        key.append(("reference", Line2D([], [], color=_GREY, **_REFERENCE)))
+        key.append(("reference", Line2D([], [], color=GREY, **_REFERENCE)))
     if ticks:
-        key.append(("communication points", Line2D([], [], color=_GREY, linestyle="", marker="|")))
-    key += event_key(events)
+        key.append(("communication points", Line2D([], [], color=GREY, linestyle="", marker="|")))
+    return key + event_key(events)
+
+
+def _add_key(figure: Figure, key: _Key, left_out: int) -> None:
+    """Below all axes: the key, and how many columns are not drawn."""
+    if left_out:
+        columns = "column has" if left_out == 1 else "columns have"
+        text = f"{left_out} more {columns} no room here: choose some by name"
+        key = [*key, (text, Line2D([], [], linestyle=""))]
     if key:
         figure.legend(
             [line for _, line in key],
@@ -332,6 +336,19 @@ def _add_key(
         )
 
 
+def _wrapped(name: str) -> str:
+    """A name in lines that fit the legend, broken behind a dot where it has one."""
+    return "\n".join(_lines(in_a_line(name)))
+
+
+def _lines(name: str) -> Iterator[str]:
+    while len(name) > _LONGEST_LINE:
+        cut = name.rfind(".", 1, _LONGEST_LINE) + 1 or _LONGEST_LINE
+        yield name[:cut]
+        name = "  " + name[cut:]
+    yield name
+
+
 def _plain(text: str) -> str:
     """Text that matplotlib does not take for a formula, without control characters."""
-    return in_a_line(text).replace("$", r"\$")
+    return "\n".join(map(in_a_line, text.split("\n"))).replace("$", r"\$")
