@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from io import BytesIO
 from typing import Any
 
 from matplotlib import get_backend
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 _DOTS_PER_INCH = 110
 """Resolution in a notebook: a figure is about as wide as the text."""
@@ -38,12 +39,10 @@ def maker_of_figures(show: bool) -> Callable[..., Figure]:
     return partial(pyplot.figure, FigureClass=ResultsFigure)
 
 
-def show_figure(figure: Figure) -> None:
+def show_figure(figure: Figure | SubFigure) -> None:
     """Show a figure now: below the cell in a notebook, in a window in a script, which waits until the window is closed."""
     if figure.canvas.manager is None:
-        from IPython.display import display
-
-        display(figure)
+        import_module("IPython.display").display(figure)
     else:
         from matplotlib import pyplot
 

@@ -37,7 +37,7 @@ _WIDEST, _NARROWEST, _PALEST = 3.4, 1.1, 0.4
 _REFERENCE: dict[str, Any] = {"linewidth": 3.5, "alpha": 0.35, "solid_capstyle": "butt"}
 _COINCIDE = 1 / 200
 """Part of the height of an axes within which one line hides another."""
-_MOSTLY = 0.5
+_OFTEN = 0.2
 """Part of the rows in which a line must hide another for both to be drawn in turns."""
 _TURN = 5.0
 """Length of a piece of each of them, in line widths."""
@@ -252,7 +252,7 @@ def _in_turns(panel: Panel, table: Table) -> list[dict[str, Any]]:
 
 
 def _coincide(a: NDArray[np.float64], b: NDArray[np.float64], near: float) -> bool:
-    return len(a) > 0 and bool(np.mean(np.abs(a - b) <= near) >= _MOSTLY)
+    return len(a) > 0 and bool(np.mean(np.abs(a - b) <= near) >= _OFTEN)
 
 
 def _draw(axes: Axes, panel: Panel, table: Table, styles: Sequence[Mapping[str, Any]]) -> None:

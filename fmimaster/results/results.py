@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from fmimaster.errors import OptionError
 from fmimaster.results.csv import read_csv, write_csv
@@ -14,6 +14,7 @@ from fmimaster.results.statistics import BondStatistics
 from fmimaster.results.table import Table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -52,21 +53,82 @@ class Results(Table):
         table = read_csv(path)
         return Results(**{field.name: getattr(table, field.name) for field in fields(table)})
 
+    @overload
+    def plot(
+        self,
+        names: str | Sequence[str] | None = ...,
+        *,
+        ax: None = ...,
+        show: bool = ...,
+        communication_points: bool = ...,
+        title: str | None = ...,
+        reference: Table | None = ...,
+    ) -> Figure: ...
+
+    @overload
+    def plot(
+        self, names: str | Sequence[str] | None = ..., *, ax: Axes, show: bool = ...
+    ) -> Axes: ...
+
     def plot(
         self,
         names: str | Sequence[str] | None = None,
         *,
+        ax: Axes | None = None,
+        show: bool = False,
         communication_points: bool = False,
         title: str | None = None,
         reference: Table | None = None,
-    ) -> Figure:
-        """Figure of the columns over time, see :func:`fmimaster.results.plot.plot_results`."""
-        from fmimaster.results.plot import plot_results  # late: matplotlib takes half a second
+    ) -> Figure | Axes:
+        """Plot columns over time: a figure with an axes for each unit and magnitude, or lines in an axes of the caller.
 
-        return plot_results(
+        A notebook shows the figure if it is the last expression of a cell. In a script, ``show=True`` opens a window. If
+        ``matplotlib.pyplot`` is imported, the figure is one of its figures, for ``plt.show()`` and ``plt.savefig()``.
+
+        Parameters
+        ----------
+        names
+            Columns, or patterns as in :meth:`select`. If not given, all that have room; a line below the figure says how
+            many are left out.
+        ax : matplotlib.axes.Axes, optional
+            All columns are drawn here, with the colours of this axes, a legend and labels.
+        show : bool
+            Show the figure now: below the cell of a notebook, or in a window, which must be closed before the script goes
+            on.
+        communication_points : bool
+            Whether ticks at the bottom mark the rows. Not with ``ax``, like the two that follow.
+        title
+            Above the figure.
+        reference : Table, optional
+            Its columns of the same names are drawn as broad pale lines below the others.
+
+        Returns
+        -------
+        matplotlib.figure.Figure or matplotlib.axes.Axes
+            The axes, if it is given.
+
+        Raises
+        ------
+        OptionError
+            If no column has such a name or holds numbers, or the chosen ones have no room in one figure.
+        """
+        # late: matplotlib takes half a second
+        from fmimaster.results.notebook import maker_of_figures, show_figure
+        from fmimaster.results.plot import plot_into, plot_results
+
+        if ax is not None:
+            plot_into(ax, self, names)
+            if show:
+                show_figure(ax.figure)
+            return ax
+        figure = plot_results(
             self,
             names,
             communication_points=communication_points,
             title=title,
             reference=reference,
+            new_figure=maker_of_figures(show),
         )
+        if show:
+            show_figure(figure)
+        return figure

@@ -1,12 +1,19 @@
 """Figures of results: what is drawn where, read from the artists; how it looks is judged by eye."""
 
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from fmimaster.causes import Cause, Event, Kind
 from fmimaster.errors import FileError, OptionError
@@ -63,8 +70,14 @@ def test_columns_without_unit_share_an_axes_if_their_last_parts_agree() -> None:
     assert labels(figure) == ["x", "v", "c"]
 
 
-def test_different_quantities_of_one_unit_leave_only_the_unit() -> None:
-    assert labels(constant("a.position", "b.length", unit="m").plot()) == ["in m"]
+def test_different_quantities_of_one_unit_are_named_as_far_as_there_is_room() -> None:
+    assert labels(constant("a.position", "b.length", unit="m").plot()) == ["position, length in m"]
+    long = [f"a.quantity_with_a_long_name_{k}" for k in range(3)]
+    assert labels(constant(*long, unit="m").plot()) == ["m"]
+
+
+def test_the_unit_1_is_not_shown() -> None:
+    assert labels(constant("a.slip", unit="1").plot()) == ["slip"]
 
 
 def test_time_is_labelled_below_the_lowest_axes_only(masses: Results) -> None:
@@ -190,20 +203,31 @@ def test_text_alone_cannot_be_plotted(masses: Results) -> None:
     )
 
 
-def test_too_many_axes_are_an_error() -> None:
+def test_chosen_columns_that_have_no_room_are_an_error() -> None:
     with pytest.raises(OptionError) as error:
-        constant(*(f"a.x{i}" for i in range(9))).plot()
+        constant(*(f"a.x{i}" for i in range(57))).plot("*")
     assert str(error.value) == (
-        "9 columns need 9 axes; a figure has room for 8."
+        "57 columns need 9 axes; a figure has room for 8."
         " Choose fewer columns by name, or by a pattern such as 'engine.*'."
     )
+
+
+def test_of_too_many_columns_those_are_drawn_that_have_room() -> None:
+    figure = constant(*(f"a.x{i}" for i in range(60))).plot()
+    assert sum(len(legend(axes)) for axes in figure.axes) == 56
+    assert legend(figure) == ["4 more columns have no room here: choose some by name"]
+
+
+def test_quantities_without_unit_share_an_axes_if_there_are_too_many() -> None:
+    figure = constant(*(f"a.x{i}" for i in range(9))).plot()
+    assert [len(legend(axes)) for axes in figure.axes] == [5, 4]
 
 
 def test_too_many_tables_are_an_error(masses: Results) -> None:
     with pytest.raises(OptionError) as error:
         plot_results([("", masses)] * 5)
     assert str(error.value) == (
-        "There are 5 tables to plot; a figure can tell 4 apart. Plot fewer at a time."
+        "There are 5 tables to plot; a figure can distinguish 4. Plot fewer at a time."
     )
 
 
@@ -240,11 +264,144 @@ def test_a_figure_in_no_folder_cannot_be_written(masses: Results, tmp_path: Path
     assert str(error.value) == f"The figure '{path}' cannot be written: No such file or directory."
 
 
-def test_no_window_is_opened_and_no_global_figure_kept(masses: Results) -> None:
-    from matplotlib import pyplot
+# Magnitudes -----------------------------------------------------------------------------------------------------------
 
-    masses.plot()
+WAVE = np.sin(np.linspace(0.0, 6.0, 50))
+
+
+def of_length(**columns: ArrayLike) -> Results:
+    """Columns in m over 50 rows."""
+    full = {name: np.broadcast_to(values, 50) for name, values in columns.items()}
+    return Results(time=np.arange(50.0), columns=full, units=dict.fromkeys(full, "m"))
+
+
+def shared(results: Results) -> list[list[str]]:
+    return [legend(axes) for axes in results.plot().axes]
+
+
+def test_a_constant_far_away_has_an_axes_of_its_own() -> None:
+    assert shared(of_length(x=WAVE, sea=1000.0, y=2 * WAVE)) == [["x", "y"], ["sea"]]
+
+
+def test_a_constant_near_the_others_is_drawn_with_them() -> None:
+    assert shared(of_length(x=WAVE, limit=2.0)) == [["x", "limit"]]
+
+
+def test_columns_share_an_axes_if_each_spans_a_tenth_of_it() -> None:
+    assert shared(of_length(x=WAVE, small=0.11 * WAVE)) == [["x", "small"]]
+    assert shared(of_length(x=WAVE, small=0.09 * WAVE)) == [["x"], ["small"]]
+
+
+def test_rounding_errors_make_no_axes_of_their_own() -> None:
+    assert shared(of_length(x=WAVE, rest=1.0 + 1e-15 * WAVE)) == [["x", "rest"]]
+
+
+def test_values_that_are_not_finite_do_not_count() -> None:
+    wild = np.where(np.arange(50) == 7, np.inf, WAVE)
+    assert shared(of_length(x=WAVE, wild=wild, none=np.nan)) == [["x", "wild", "none"]]
+
+
+def test_a_masked_value_is_a_gap() -> None:
+    clocked = np.ma.masked_array([1, 99, 3], [False, True, False])
+    (line,) = Results(time=[0.0, 1.0, 2.0], columns={"n": clocked}).plot().axes[0].lines
+    np.testing.assert_array_equal(line.get_ydata(), [1.0, np.nan, 3.0])
+
+
+# Lines that coincide, and long names ----------------------------------------------------------------------------------
+
+
+def test_lines_that_coincide_are_drawn_in_turns() -> None:
+    results = of_length(a=WAVE, b=WAVE, other=-WAVE, c=WAVE + 1e-4)
+    figure = results.plot()
+    assert [line.get_linestyle() for line in figure.axes[0].lines] == ["-", "--", "-", "--"]
+    a, b, other, c = seen(figure, [str(line.get_color()) for line in figure.axes[0].lines])
+    assert [n / other for n in (a, b, c)] == pytest.approx([1 / 3] * 3, rel=0.2)
+
+
+def seen(figure: Figure, colours: Sequence[str]) -> list[int]:
+    """How many points of a figure have each of the colours, without legends."""
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        assert legend is not None
+        legend.remove()
+    figure.set_dpi(200)
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    points = np.asarray(canvas.buffer_rgba())[..., :3]
+    return [
+        int((points == np.round(255 * np.array(to_rgb(c)))).all(axis=-1).sum()) for c in colours
+    ]
+
+
+def test_lines_that_coincide_in_part_can_both_be_seen() -> None:
+    branch = np.where(np.arange(50) < 30, WAVE, WAVE + 1.0)
+    lines = of_length(a=WAVE, b=branch).plot().axes[0].lines
+    assert [line.get_linestyle() for line in lines] == ["-", "--"]
+
+
+def test_of_several_tables_the_first_is_widest_and_palest(masses: Results) -> None:
+    first, second, third = plot_results([(n, masses) for n in "abc"], "upper.x").axes[0].lines
+    assert first.get_linewidth() > second.get_linewidth() > third.get_linewidth()
+    palest, paler, dark = (line.get_alpha() or 0.0 for line in (first, second, third))
+    assert palest < paler < dark == 1.0
+
+
+def test_a_long_name_goes_on_in_another_line_of_the_legend() -> None:
+    name = "hydraulics.cylinder.left.pressure_sensor.filtered.value"
+    (shown,) = legend(constant(name).plot().axes[0])
+    assert shown.split("\n") == ["hydraulics.cylinder.left.", "  pressure_sensor.filtered.value"]
+
+
+# Axes of the caller, notebooks and pyplot -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pyplot() -> Iterator[Any]:
+    """As a user imports it; other tests do not find it."""
+    pyplot = import_module("matplotlib.pyplot")
+    yield pyplot
+    pyplot.close("all")
+    del sys.modules["matplotlib.pyplot"]
+
+
+def test_lines_go_into_the_axes_of_the_caller(masses: Results, pyplot: Any) -> None:
+    _, axes = pyplot.subplots()
+    assert masses.plot("*.v", ax=axes) is axes
+    assert legend(axes) == ["upper.v", "lower.v"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time in s", "v in m/s")
+
+
+def test_an_axes_of_the_caller_takes_several_units(masses: Results) -> None:
+    axes = Figure().subplots()
+    masses.plot(["upper.v", "upper.x"], ax=axes)
+    assert legend(axes) == ["upper.v in m/s", "upper.x in m"]
+    assert axes.get_ylabel() == ""
+
+
+def test_a_notebook_gets_a_picture_without_pyplot(masses: Results) -> None:
+    assert masses.plot()._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_the_figure_is_one_of_pyplot_if_the_caller_uses_it(masses: Results, pyplot: Any) -> None:
+    assert masses.plot() is pyplot.gcf()
+
+
+def test_a_figure_for_a_file_is_not_kept_by_pyplot(masses: Results, pyplot: Any) -> None:
+    plot_results(masses)
     assert pyplot.get_fignums() == []
+
+
+def test_show_opens_the_window_of_the_backend(
+    masses: Results, pyplot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOWN_FIGURES", str(tmp_path))
+    pyplot.switch_backend("module://showing_backend")
+    figure = masses.plot("upper.x", show=True)
+    masses.plot("upper.v", ax=pyplot.subplots()[1], show=True)
+    pyplot.switch_backend("agg")
+    assert isinstance(figure, Figure)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["1.png", "2.png"]
 
 
 # Events ---------------------------------------------------------------------------------------------------------------
