@@ -112,7 +112,7 @@ def _fmimaster(program: str, task: Task) -> dict[str, Any]:
         start_time=Fraction(task.start),
         stop_time=Fraction(task.start) + task.steps * Fraction(task.step),
         step_size=Fraction(task.step),  # the very double: the same times as fmpy's
-        input_file=task.input_file,
+        input=task.input_file,
         output_variables=task.outputs,
         allow_nan=True,
         event_mode=True if task.is_event_mode_asked_for else None,

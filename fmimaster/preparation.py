@@ -20,7 +20,7 @@ from fmimaster.fmu import once
 from fmimaster.fmu.load import Loader
 from fmimaster.garbage import left_for_later
 from fmimaster.given_path import given_path
-from fmimaster.input_file import attach_input_file
+from fmimaster.input_signals import attach_input
 from fmimaster.plan.corrections import late_indicators
 from fmimaster.plan.layout import Group, Signal
 from fmimaster.plan.make import make_plan, step_order
@@ -119,9 +119,14 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
     once.refuse_second_instances((n, c.source, models[n]) for n, c in components.items())
     made_from = tuple(components.values())
     jumps: Mapping[float, frozenset[str]] = {}
-    if settings.input_file is not None:
-        path, bare = given_path(settings.input_file), description.is_single_fmu
-        resolved, table, jumps = attach_input_file(path, resolved, loader, bare_names=bare)
+    if settings.input is not None:
+        resolved, table, jumps = attach_input(
+            settings.input,
+            resolved,
+            loader,
+            bare_names=description.is_single_fmu,
+            ignore_further=settings.ignore_further_columns,
+        )
         made_from += (table,)
     clock = settings.event_clock
 
@@ -238,7 +243,7 @@ def _extrapolation_signals(settings: Settings, resolved: ResolvedSystem) -> tupl
 def _input_jumps(
     plan: Plan, schedule: Schedule, jumps: Mapping[float, frozenset[str]], begins_anew: bool
 ) -> dict[Fraction, frozenset[int]]:
-    """Where columns of the input file, the last component, jump, and which instances have an event there; jumps without one
+    """Where signals of the input, the last component, jump, and which instances have an event there; jumps without one
     only if the run begins anew at them."""
     table = len(plan.instances) - 1
     fed: dict[str, set[int]] = {}

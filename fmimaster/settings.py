@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from math import inf
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
+from fmimaster.input_signals import Input, InputSignals
 from fmimaster.plan.sequence.choice import SequenceSetting, check_sequence
 from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
@@ -22,6 +23,11 @@ from fmimaster.program.polynomial import ADAPTIVE, Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import PowerBond, SystemDescription
+
+RENAMED = {"input_file": "input"}
+"""Names that settings had before, and those that they have now."""
+
+Self = TypeVar("Self", bound="Settings")
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,13 @@ class Settings:
     steady_states : names of states, ``"component.state"``
         The run starts with values of these states for which their time derivatives are 0; their start values are where the
         search begins. The FMU must have the derivatives, and the start values must be settable (initial is exact).
-    input_file : path to a CSV file
-        Its columns feed the open inputs of that name.
+    input : path, Results, mapping, structured array or DataFrame
+        Signals that feed the open inputs of their names: columns of a CSV file, of results, of a structured array or of
+        a DataFrame, or ``{"time": [...], "motor.u": [...]}``; the times are in s. A mapping may have functions of time
+        too: ``{"motor.u": lambda t: sin(t)}``. A function is called at communication points, and its values are treated
+        as outputs of a component that publishes no derivatives.
+    ignore_further_columns : bool
+        Whether signals of the input that are no open input are left out; else they are an error.
     output_variables : globs of names
         What to record; the outputs of all components if left out.
     output_interval : float, in s
@@ -119,7 +130,8 @@ class Settings:
     strict: bool = False
     start_values: Mapping[str, Any] = field(default_factory=dict)
     steady_states: Sequence[str] = ()
-    input_file: str | os.PathLike[str] | None = None
+    input: Input | None = None
+    ignore_further_columns: bool = False
     output_variables: Sequence[str] = ()
     output_interval: float | None = None
     tolerance: float | Literal["none"] | None = None
@@ -128,6 +140,14 @@ class Settings:
     fmi_logging: bool = False
     backend: Backend = Backend.FASTEST
     threads: int = 1
+
+    def __new__(cls: type[Self], *arguments: Any, **settings: Any) -> Self:
+        """Refuse settings by an old name; the dataclass has all others in its ``__init__``."""
+        del arguments
+        for old, new in RENAMED.items():
+            if old in settings:
+                raise OptionError(f"There is no setting '{old}'. Its name is '{new}' now.")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         if isinstance(self.system, SystemBuilder):
@@ -152,6 +172,8 @@ class Settings:
         if not isinstance(self.loops, Loops):
             raise OptionError(f"loops: {self.loops!r}, expected one of {[*Loops]}.")
         _expect(self.loop_solver, LoopSolver, "loop_solver", "a solver of loops", "LoopSolver()")
+        if self.input is not None and not isinstance(self.input, str | os.PathLike):
+            object.__setattr__(self, "input", InputSignals.of(self.input))
         check_given_inputs(self.inputs)
         check_sequence(self.sequence)
         for bond in self.power_bonds:

@@ -286,7 +286,7 @@ class Simulation(Settings):
     def _read(self, prepared: Prepared) -> list[Path]:
         """The files that the simulation reads."""
         files = [component.source.path for component in prepared.components]
-        given = (self.system, self.input_file)
+        given = (self.system, self.input)
         return files + [Path(f) for f in given if isinstance(f, str | os.PathLike)]
 
 

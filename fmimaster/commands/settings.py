@@ -108,6 +108,11 @@ def _add_starts(parser: ArgumentParser) -> None:
     steady = "state whose time derivative is 0 at the start, COMPONENT.STATE; its start value is searched; can be repeated"
     add("--steady-state", action="append", default=[], metavar="NAME", help=steady)
     add("--input-file", metavar="CSV", help="table whose columns are the values of open inputs")
+    add(
+        "--ignore-further-columns",
+        action="store_true",
+        help="leave out columns of the input file that are no open input",
+    )
 
 
 def _add_results(parser: ArgumentParser) -> None:
@@ -181,7 +186,8 @@ def simulation(arguments: Namespace) -> Simulation:
         strict=arguments.strict,
         start_values=dict(arguments.start_value),
         steady_states=arguments.steady_state,
-        input_file=arguments.input_file,
+        input=arguments.input_file,
+        ignore_further_columns=arguments.ignore_further_columns,
         output_variables=arguments.output_variable,
         output_interval=arguments.output_interval,
         tolerance=_tolerance(arguments.tolerance),

@@ -50,7 +50,7 @@ class Loader:
             return constraint_model(component.constraint)
         if component.python is not None:
             return component.python.model()
-        if _is_table(component.source):
+        if self._is_table(component):
             return self.table(component).model
         return self.file(component.source, component.interface).model
 
@@ -71,6 +71,10 @@ class Loader:
             self._tables[component] = Table(component.name, rows.time, rows.columns, types)
         return self._tables[component]
 
+    def use_table(self, component: Component, table: Table) -> None:
+        """Use this table for a component from now on; its source is not read."""
+        self._tables[component] = table
+
     def move_rows(self, component: Component, points: Mapping[float, float]) -> None:
         """Use the table of a component with its rows at other times from now on: see :meth:`Table.moved`."""
         self._tables[component] = self.table(component).moved(points)
@@ -83,7 +87,7 @@ class Loader:
         if component.python is not None:
             self._in_python.append(PythonInstance(component.python, name))
             return self._in_python[-1]
-        if _is_table(component.source):
+        if self._is_table(component):
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source, component.interface)
         return fmu.instantiate(
@@ -98,6 +102,12 @@ class Loader:
                 raise FileError(f"'{source}' is neither an FMU (.fmu) nor a table (.csv).")
             self._fmus[source, interface] = FmuFile(source, interface=interface, whole=self._whole)
         return self._fmus[source, interface]
+
+    def _is_table(self, component: Component) -> bool:
+        source = component.source
+        return component in self._tables or (source.member or source.path.name).lower().endswith(
+            ".csv"
+        )
 
     def close(self) -> None:
         """Free all instances, unload all libraries, delete what was unpacked. Never raises."""
@@ -123,7 +133,3 @@ class Loader:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _is_table(source: Source) -> bool:
-    return (source.member or source.path.name).lower().endswith(".csv")

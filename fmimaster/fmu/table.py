@@ -1,14 +1,18 @@
-"""A CSV file as a component: each column is an output that follows the table."""
+"""A table, such as a CSV file, or functions of time as a component: each of its signals is an output."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import isfinite
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmimaster.errors import DescriptionError, SimulationError
 from fmimaster.fmu.instance import Instance, StepAnswer, Transfer
 from fmimaster.system.model import (
     Capabilities,
@@ -20,6 +24,10 @@ from fmimaster.system.model import (
     Variable,
     Version,
 )
+from fmimaster.system.values import parse_value
+
+Function: TypeAlias = Callable[[float], Any]
+"""Time in s → value of a signal."""
 
 
 class Table:
@@ -33,8 +41,16 @@ class Table:
     types : name → DataType
         Floating point signals are interpolated linearly, all others keep their value until the next row; before the
         first and after the last row the nearest value is used. A column without a type is Float64.
+    functions : name → function
+        Further signals: each is called with the time in s at which the table stands, whenever its output is read.
 
-    A Float64 column ``u`` has a second output ``der(u)``, its slope to the right, so that it can be extrapolated.
+    A Float64 column ``u`` has a second output ``der(u)``, its slope to the right, so that it can be extrapolated. A
+    function has none.
+
+    Attributes
+    ----------
+    signals : value reference → function
+        Takes the time in s, and returns the value of the signal from the right.
     """
 
     def __init__(
@@ -43,22 +59,30 @@ class Table:
         time: NDArray[np.float64],
         columns: Mapping[str, NDArray[Any]],
         types: Mapping[str, DataType],
+        functions: Mapping[str, Function] = MappingProxyType({}),
     ) -> None:
         self.time = time
         self._times = time.tolist()
         self.columns = columns
         self._types = types
-        variables = []
-        for k, column in enumerate(columns):
-            variables.append(_output(column, k, types.get(column, DataType.FLOAT64)))
-        for k, column in enumerate(columns):
+        self._functions = functions
+        variables: list[Variable] = []
+        self.signals: list[Function] = []
+
+        def add(signal: Function, output: str, kind: DataType, of: str | None = None) -> None:
+            variables.append(_output(output, len(variables), kind, of))
+            self.signals.append(signal)
+
+        for column, values in columns.items():
+            kind = types.get(column, DataType.FLOAT64)
+            add(partial(self._interpolated if kind.is_float else self._held, values), column, kind)
+        for name, function in functions.items():
+            kind = types.get(name, DataType.FLOAT64)
+            variable = _output(name, len(variables), kind)
+            add(partial(_value_of, function, variable), name, kind)
+        for column, values in columns.items():
             if types.get(column, DataType.FLOAT64) is DataType.FLOAT64:
-                slope = _output(f"der({column})", len(columns) + k, DataType.FLOAT64, column)
-                variables.append(slope)
-        self._signals = [
-            (c, v.type.is_float, False) for c, v in zip(columns, variables, strict=False)
-        ]
-        self._signals += [(c, True, True) for c in columns]
+                add(partial(self._slope, values), f"der({column})", DataType.FLOAT64, column)
         self.model = Model(
             name=name,
             fmi_version=Version("none (a table)"),
@@ -78,10 +102,8 @@ class Table:
         last = np.flatnonzero(np.append(np.diff(self.time) != 0, True))  # row of each distinct time
         first = np.append(0, last[:-1] + 1)
         found: dict[float, set[str]] = {}
-        for column, is_float, is_slope in self._signals:
-            if is_slope:
-                continue
-            values = self.columns[column]
+        for column, values in self.columns.items():
+            is_float = self._types.get(column, DataType.FLOAT64).is_float
             before = first if is_float else np.append(0, last[:-1])
             for k in np.flatnonzero(values[before] != values[last]).tolist():
                 found.setdefault(float(self.time[last[k]]), set()).add(column)
@@ -94,23 +116,56 @@ class Table:
             first = np.searchsorted(self.time, min(before, after), "left")
             last = np.searchsorted(self.time, max(before, after), "right")
             time[first:last] = after
-        return Table(self.model.name, time, self.columns, self._types)
+        return Table(self.model.name, time, self.columns, self._types, self._functions)
 
-    def value(self, signal: int, time: float) -> float:
-        """Value, from the right, of the signal with that value reference."""
-        column, is_float, is_slope = self._signals[signal]
-        values = self.columns[column]
-        k = bisect_right(self._times, time) - 1  # the last row at or before this time
-        outside = k < 0 or k + 1 == len(values)
-        if is_slope and outside:
-            return 0.0
-        if not is_float or outside:
-            return values[max(k, 0)]  # type: ignore[no-any-return]
+    def _row(self, time: float) -> int:
+        """The last row at or before a time; -1 before the first one."""
+        return bisect_right(self._times, time) - 1
+
+    def _held(self, values: NDArray[Any], time: float) -> Any:
+        return values[max(self._row(time), 0)]
+
+    def _interpolated(self, values: NDArray[Any], time: float) -> Any:
+        k = self._row(time)
+        if k < 0 or k + 1 == len(values):
+            return values[max(k, 0)]
         t0, t1 = self._times[k], self._times[k + 1]
-        if is_slope:
-            return (values[k + 1] - values[k]) / (t1 - t0)  # type: ignore[no-any-return]
         w0 = (t1 - time) / (t1 - t0)
-        return w0 * values[k] + (1 - w0) * values[k + 1]  # type: ignore[no-any-return]
+        return w0 * values[k] + (1 - w0) * values[k + 1]
+
+    def _slope(self, values: NDArray[Any], time: float) -> Any:
+        k = self._row(time)
+        if k < 0 or k + 1 == len(values):
+            return 0.0
+        return (values[k + 1] - values[k]) / (self._times[k + 1] - self._times[k])
+
+
+def _value_of(function: Function, variable: Variable, time: float) -> Any:
+    """The value of a function of the user.
+
+    Raises
+    ------
+    SimulationError
+        If it raises anything, or returns what is no value of that type.
+    """
+    where = f"The function for the input '{variable.name}'"
+    try:
+        value = function(time)
+    except Exception as error:
+        raise SimulationError(
+            f"{where} raised {type(error).__name__} at t = {time:.12g} s: {error}", time=time
+        ) from error
+    if isinstance(value, float) and variable.type is DataType.FLOAT64 and isfinite(value):
+        return value  # the usual case, in a tenth of the time
+    try:
+        (parsed,) = parse_value(variable, value, f"{where} at t = {time:.12g} s")
+    except DescriptionError as error:
+        raise SimulationError(str(error), time=time) from None
+    if variable.type.is_float and not isfinite(parsed):
+        raise SimulationError(
+            f"{where} returned {parsed} at t = {time:.12g} s. Return a finite number.", time=time
+        )
+    return parsed
 
 
 class TableInstance(Instance):
@@ -125,10 +180,11 @@ class TableInstance(Instance):
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
         """A function that reads these signals into ``values``."""
         del kind
+        signals = [self._table.signals[reference] for reference in references]
 
         def read() -> None:
-            for k, reference in enumerate(references):
-                values[k] = self._table.value(reference, self._time)
+            for k, signal in enumerate(signals):
+                values[k] = signal(self._time)
 
         return read
 

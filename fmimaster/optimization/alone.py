@@ -98,7 +98,7 @@ class Alone:
             sequence=None,
             event_clock=None,
             start_values={},
-            input_file=None,
+            input=None,
             output_variables=(),
             output_interval=None,
         )

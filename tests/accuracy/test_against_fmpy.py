@@ -36,7 +36,7 @@ def test_an_input_file_is_taken_alike(version: str, tmp_path: Path) -> None:
     path = reference_path(f"{version}/Dahlquist.fmu")
     table = tmp_path / "u.csv"
     table.write_text("time,u\n0,0\n0.5,1\n0.7,3\n0.7,-1\n1.5,2\n")  # a jump between two points
-    ours = simulate(path, stop_time=2, step_size=STEP, input_file=table)
+    ours = simulate(path, stop_time=2, step_size=STEP, input=table)
     theirs = fmpy.simulate_fmu(
         str(path), start_time=0, stop_time=2, output_interval=STEP, input=fmpy.read_csv(str(table))
     )

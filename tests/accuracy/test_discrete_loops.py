@@ -114,7 +114,7 @@ def test_a_latch_in_step_mode(version: str, tmp_path: Path, backend: Backend) ->
         names="a.set,a.reset",
     )
     builder = ring(version, "latch>q", "latch>q", {}, {})
-    rows = run(builder, backend, input_file=pulses, stop_time=1)
+    rows = run(builder, backend, input=pulses, stop_time=1)
     expected = [0.15 < t < 0.55 for t in rows.time.tolist()]
     assert rows["a.latch"].tolist() == expected
     assert rows["b.latch"].tolist() == expected
@@ -128,7 +128,7 @@ def test_a_loop_that_starts_to_oscillate_in_step_mode(
     reset = table(tmp_path, (0, 1), (0.2, 0), names="b.reset")
     builder = ring(version, "inverse>q", "latch>q", {}, {})
     with pytest.raises(LoopError, match="discrete loop oscillates, period 2") as caught:
-        run(builder, backend, input_file=reset, stop_time=1)
+        run(builder, backend, input=reset, stop_time=1)
     assert caught.value.time is not None
     assert caught.value.time > 0
 
@@ -164,7 +164,7 @@ def test_a_latch_in_event_mode_is_set_and_reset(tmp_path: Path, backend: Backend
         names="a.set,a.reset",
     )
     builder = ring("fmi3", "latch>q", "latch>q", {}, {})
-    rows = run(builder, backend, event_mode=True, input_file=pulses, stop_time=1)
+    rows = run(builder, backend, event_mode=True, input=pulses, stop_time=1)
     last = {round(t, 6): bool(q) for t, q in zip(rows.time, rows["b.latch"], strict=True)}
     assert [t for t, q in last.items() if q] == [0.2, 0.3, 0.4, 0.5]
 
@@ -174,7 +174,7 @@ def test_a_loop_that_starts_to_oscillate_in_event_mode(tmp_path: Path, backend: 
     reset = table(tmp_path, (0, 1), (0.2, 1), (0.2, 0), names="b.reset")
     builder = ring("fmi3", "inverse>q", "latch>q", {}, {})
     with pytest.raises(LoopError, match=r"at t = 0\.2 s: discrete loop oscillates, period 2"):
-        run(builder, backend, event_mode=True, input_file=reset, stop_time=1)
+        run(builder, backend, event_mode=True, input=reset, stop_time=1)
 
 
 @pytest.mark.parametrize(("start", "y1", "y2"), [(0.4, 0, 0.4), (0.6, 1, 0.6)])

@@ -267,7 +267,7 @@ def test_other_parameters_and_a_road_bump(split: str, tmp_path: Path) -> None:
             stop_time=OTHER.stop,
             step_size=step_size,
             start_values=values,
-            input_file=table,
+            input=table,
             inputs={
                 "wheel.road": LINE
             },  # a power bond does not see the error of an input that is held

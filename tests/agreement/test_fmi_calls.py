@@ -209,8 +209,8 @@ def test_a_jump_of_a_continuous_input(tmp_path: Path) -> None:
     file.write_text("time,x\n0,20\n1,20\n1,22\n2.5,22\n2.5,18\n")
     path = reference_path("fmi3/ThermostatController.fmu")
     settings: dict[str, Any] = {"stop_time": 4, "step_size": 1, "event_mode": True}
-    assert_same_calls(path, among={"fmi3EnterEventMode"}, input_file=file, **settings)
-    rows = simulate(path, input_file=file, **settings)
+    assert_same_calls(path, among={"fmi3EnterEventMode"}, input=file, **settings)
+    rows = simulate(path, input=file, **settings)
     assert [e.time for e in rows.events] == [1.0, 2.5]
 
 

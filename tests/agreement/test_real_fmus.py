@@ -146,7 +146,7 @@ def test_every_type_is_moved_alike(version: str, tmp_path: Path) -> None:
     components = ("first", "second", "third") if version == "fmi3" else ("first", "second")
     recorded = [f"{component}.{name}" for component in components for name in names]  # no text
     assert_same_bits(
-        *both(builder, stop_time=1, step_size="1/10", input_file=table, output_variables=recorded)
+        *both(builder, stop_time=1, step_size="1/10", input=table, output_variables=recorded)
     )
 
 

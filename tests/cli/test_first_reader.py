@@ -66,7 +66,7 @@ def test_an_input_file_without_rows_or_with_nan_is_told(tmp_path: Path) -> None:
     ):
         table.write_text(text)
         with pytest.raises(FileError, match=expected):
-            simulate(reference_path("fmi3/Dahlquist.fmu"), stop_time=1, input_file=table)
+            simulate(reference_path("fmi3/Dahlquist.fmu"), stop_time=1, input=table)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
@@ -117,6 +117,6 @@ def test_text_can_come_from_an_input_file(version: str, tmp_path: Path) -> None:
     table = tmp_path / "text.csv"
     table.write_text('time,String_input\n0,"a"\n0.5,"b"\n')
     path = reference_path(f"{version}/Feedthrough.fmu")
-    r = simulate(path, stop_time=1, step_size=0.25, input_file=table)
+    r = simulate(path, stop_time=1, step_size=0.25, input=table)
     # an input that is set at one point shows at the next
     assert r["String_output"].tolist() == ["a", "a", "a", "b", "b"]

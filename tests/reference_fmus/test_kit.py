@@ -63,7 +63,7 @@ def by_fmimaster(kit: Path, case: Case, version: str, result: Path, **more: Any)
     if "set" in case:
         settings["start_values"] = case["set"]
     if "input" in case:
-        settings["input_file"] = kit / "inputs" / case["input"]
+        settings["input"] = kit / "inputs" / case["input"]
     simulate(archive(kit, case, version), **(settings | more)).write(result)
 
 

@@ -327,7 +327,7 @@ def test_no_sliver_lies_between_a_jump_of_an_input_and_the_grid(
     rows = [(0.0, 0), (3 * 0.1, 0), (3 * 0.1, 1), (0.7999999999999999, 1), (0.7999999999999999, 2)]
     file.write_text("time,a.u\n" + "".join(f"{t!r},{u}\n" for t, u in rows))
     reader = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: v.u})
-    results = simulate({"a": reader}, stop_time=1, step_size=rule, input_file=file)
+    results = simulate({"a": reader}, stop_time=1, step_size=rule, input=file)
     assert has_no_sliver(reader)
     assert sum(s.count for s in results.steps) == 10
     assert results["a.y"].tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2]
@@ -343,7 +343,7 @@ def test_who_cannot_vary_its_step_meets_a_jump_on_the_grid_but_for_rounding(
         outputs={"y": lambda v: v.u},
         can_handle_variable_communication_step_size=False,
     )
-    results = simulate({"a": reader}, stop_time=5 * 0.1, step_size=0.1, input_file=file)
+    results = simulate({"a": reader}, stop_time=5 * 0.1, step_size=0.1, input=file)
     assert results.statistics.notes == ()
     assert results["a.y"].tolist() == [0, 0, 0, 0, 1, 1]
 

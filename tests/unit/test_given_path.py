@@ -23,7 +23,7 @@ USES: dict[str, Callable[[str], Any]] = {
     "table": Results.read,
     "results": lambda path: Results(time=[0.0], columns={}).write(path),
     "input file": lambda path: Simulation(
-        reference("fmi3/Feedthrough.fmu"), input_file=path, stop_time=1
+        reference("fmi3/Feedthrough.fmu"), input=path, stop_time=1
     ).prepare(),
     "output file": lambda path: Simulation(reference("fmi3/Dahlquist.fmu"), stop_time=1).run(
         output_file=path

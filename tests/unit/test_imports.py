@@ -43,7 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     },  # results: a table is read as results are
     "kernel": set(),
     "run": {"errors", "causes", "garbage", "system", "plan", "program", "control", "fmu", "kernel"},
-    "input_file": {"errors", "system", "plan", "fmu", "results"},
+    "input_signals": {"errors", "given_path", "system", "plan", "fmu", "results"},
     "requirements": {"errors", "system", "plan", "control", "algorithms"},
 }
 ALLOWED["settings"] = set(ALLOWED) - {"requirements"}

@@ -40,7 +40,7 @@ def run(simulate: Simulate, tmp_path: Path, backend: Backend) -> Callable[..., R
         file = tmp_path / "input.csv"
         file.write_text("time,a.u\n" + "".join(f"{t!r},{u!r}\n" for t, u in rows))
         options: dict[str, Any] = {"stop_time": 1, "step_size": "1/4", "event_mode": True}
-        return simulate({"a": unit}, input_file=file, backend=backend, **options | settings)
+        return simulate({"a": unit}, input=file, backend=backend, **options | settings)
 
     return run
 
@@ -96,7 +96,7 @@ def test_only_what_jumps_has_an_event(simulate: Simulate, tmp_path: Path, backen
     file.write_text("time,a.u,b.u\n0,0,0\n0.5,1,1\n0.5,2,1\n")
     units = {"a": reader(), "b": reader()}
     settings = {"stop_time": 1, "step_size": "1/4", "event_mode": True, "backend": backend}
-    results = simulate(units, input_file=file, **settings)
+    results = simulate(units, input=file, **settings)
     assert [(e.time, e.components) for e in results.events] == [(0.5, ("a",))]
     assert units["b"].instances[0].called(Call.ENTER_EVENT_MODE) == []
 
@@ -144,7 +144,7 @@ def test_step_size_control_begins_anew_at_a_jump(
     results = simulate(
         {"a": integrator(), "b": integrator()},
         ["a.y -> b.u"],
-        input_file=file,
+        input=file,
         step_size=PID("0.1", (EmbeddedOrders(0.1),), smallest="0.001"),
         stop_time=1,
         backend=backend,

@@ -105,7 +105,7 @@ def test_steps_of_many_sizes_are_written_during_the_run(simulation: Make, tmp_pa
     times = [k + 0.25 * (k % 3) for k in range(100)]
     table.write_text("time,a.u\n" + "".join(f"{t},{k}\n{t},{k + 1}\n" for k, t in enumerate(times)))
     fmu = PythonFmu(inputs={"u": 0.0}, outputs={"y": lambda v: v.u})
-    given = {"stop_time": 100, "step_size": 1.0, "input_file": table}
+    given = {"stop_time": 100, "step_size": 1.0, "input": table}
     everything = simulation({"a": fmu}, **given).run()
     assert len(everything.steps) > 90
     streamed = simulation({"a": fmu}, **given).run(output_file=tmp_path / "run.csv")

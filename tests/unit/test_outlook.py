@@ -176,7 +176,7 @@ def run(
 
         units = {"a": source(), "b": with_events()}
         alone = list[float]()
-        options = {"stop_time": 2, "event_mode": True, "algorithm": Jacobi(), "input_file": file}
+        options = {"stop_time": 2, "event_mode": True, "algorithm": Jacobi(), "input": file}
         with monkeypatch.context() as patch:
             patch.setattr(executor, "step", counted)
             patch.setattr(Lookout, "steps_to", steps_to if ahead else lambda *_: None)

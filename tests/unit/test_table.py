@@ -27,7 +27,7 @@ def table(time: list[float], **columns: list[Any]) -> Table:
 def at(t: Table, name: str, *times: float) -> list[Any]:
     variable = t.model.variable(name)
     assert variable is not None
-    return [t.value(variable.value_reference, time) for time in times]
+    return [t.signals[variable.value_reference](time) for time in times]
 
 
 def test_floats_are_interpolated_linearly() -> None:

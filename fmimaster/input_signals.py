@@ -1,0 +1,312 @@
+"""Signals that a user gives: tables and functions that become a component, and feed the open inputs of a system."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fmimaster.errors import FileError, FmimasterError, OptionError, did_you_mean
+from fmimaster.fmu.load import Loader
+from fmimaster.fmu.table import Function, Table
+from fmimaster.given_path import given_path
+from fmimaster.results import table as results
+from fmimaster.results.csv import read_csv
+from fmimaster.system.description import Component, Connector, Source
+from fmimaster.system.model import Causality, DataType, Variable
+from fmimaster.system.resolve import OpenInput, ResolvedComponent, ResolvedSystem, feed_open_inputs
+
+_NAME = "input"
+"""Name of the component."""
+
+_NO_FILE = Source(Path("(input)"))
+
+_EXPECTED = (
+    "the path of a CSV file, Results, a mapping of names to arrays (with 'time') or to functions of time, a structured "
+    "array with a field 'time', or a DataFrame with the time as its index or as its column 'time'"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InputSignals:
+    """Signals for open inputs: values over time, and functions of time.
+
+    Parameters
+    ----------
+    time : shape (n,), in s
+        Does not decrease. Two rows with the same time define a discontinuity. Empty if there are functions only.
+    columns : name → shape (n,)
+        A floating point signal is interpolated linearly between rows; all others keep their value until the next row.
+    functions : name → function
+        Each takes the time in s and returns the value there; the same value for the same time.
+    """
+
+    time: NDArray[np.float64]
+    columns: Mapping[str, NDArray[Any]]
+    functions: Mapping[str, Function] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Any) -> InputSignals:
+        """What a user gives as signals; arrays are copied.
+
+        Raises
+        ------
+        OptionError
+            If it is nothing of that kind, or its parts do not fit together.
+        """
+        if isinstance(given, InputSignals):
+            return given
+        if isinstance(given, results.Table):
+            return _of_arrays({"time": given.time, **given.columns})
+        if isinstance(given, Mapping):
+            functions = {name: f for name, f in given.items() if callable(f)}
+            arrays = {name: v for name, v in given.items() if name not in functions}
+            for name in given:
+                if not isinstance(name, str):
+                    raise OptionError(f"input: {name!r} is not a name. Give names as text.")
+            if "time" in functions or ("time" in arrays and len(arrays) + len(functions) == 1):
+                raise OptionError("input: 'time' stands for the times of the arrays. Add signals.")
+            return _of_arrays(arrays, functions)
+        if isinstance(given, np.ndarray) and given.dtype.names:
+            return _of_arrays({name: given[name] for name in given.dtype.names})
+        pandas = sys.modules.get("pandas")
+        if pandas is not None and isinstance(given, pandas.DataFrame):
+            arrays = {} if "time" in given else {"time": given.index.to_numpy()}
+            return _of_arrays(arrays | {str(name): given[name].to_numpy() for name in given})
+        raise OptionError(f"input: an object of type {type(given).__name__}, expected {_EXPECTED}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all signals."""
+        return (*self.columns, *self.functions)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, InputSignals)
+            and self.names == other.names
+            and self.functions == other.functions
+            and np.array_equal(self.time, other.time)
+            and all(np.array_equal(v, other.columns[n]) for n, v in self.columns.items())
+        )
+
+    def __repr__(self) -> str:
+        many = f", {len(self.time)} rows" if self.columns else ""
+        span = f", {self.time[0]:g} s to {self.time[-1]:g} s" if len(self.time) else ""
+        return f"<InputSignals: {', '.join(self.names)}{many}{span}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # proxies do not pickle
+        return type(self), (self.time, dict(self.columns), dict(self.functions))
+
+
+Input: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | InputSignals
+    | results.Table
+    | Mapping[str, ArrayLike | Callable[[float], Any]]
+    | NDArray[Any]
+    | Any
+)
+"""What a user may give as input; the last kind is a DataFrame of pandas, which is not needed otherwise."""
+
+
+def _of_arrays(
+    arrays: Mapping[str, Any], functions: Mapping[str, Function] = MappingProxyType({})
+) -> InputSignals:
+    columns = {name: _copied(name, values) for name, values in arrays.items() if name != "time"}
+    if not columns and not functions:
+        raise OptionError(f"input: no signal is given. Expected {_EXPECTED}.")
+    if columns and "time" not in arrays:
+        raise OptionError(
+            f"input: '{next(iter(columns))}' has values, but their times are missing. Add 'time', in s."
+        )
+    try:
+        time = _read_only(np.array(arrays.get("time", ()), np.float64))
+    except (TypeError, ValueError):
+        raise OptionError("input: 'time' has other values than numbers. Give times in s.") from None
+    if time.ndim != 1:
+        raise OptionError(f"input: 'time' has the shape {time.shape}; expected one axis, the rows.")
+    for name, values in columns.items():
+        if len(values) != len(time):
+            raise OptionError(
+                f"input: '{name}' has {len(values)} values, and 'time' has {len(time)}. Give one value for each time."
+            )
+    if not np.isfinite(time).all():
+        raise OptionError("input: 'time' has NaN or infinite values. Give finite times in s.")
+    if (late := np.flatnonzero(np.diff(time) < 0.0)).size:
+        k = int(late[0])
+        raise OptionError(
+            f"input: 'time' decreases from {float(time[k])!r} s to {float(time[k + 1])!r} s between rows {k} and {k + 1}; "
+            "expected increasing or repeated times."
+        )
+    return InputSignals(time, MappingProxyType(columns), MappingProxyType(dict(functions)))
+
+
+def _copied(name: str, values: Any) -> NDArray[Any]:
+    column = np.ma.array(values) if np.ma.isMaskedArray(values) else np.array(values)
+    if column.ndim != 1:
+        kind = "a single value; start_values sets constants" if column.ndim == 0 else "an array"
+        raise OptionError(
+            f"input: each time has one value, but '{name}' is {kind} of shape {column.shape}."
+            if column.ndim
+            else f"input: '{name}' is {kind}. Give one value for each time, or a function of time."
+        )
+    return _read_only(column.astype(object) if column.dtype.kind == "U" else column)
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def input_names(system: ResolvedSystem, *, bare_names: bool) -> dict[str, list[OpenInput]]:
+    """By which names open inputs are given: ``"component.input"``, and the name of a connector of the root system.
+
+    Parameters
+    ----------
+    bare_names : bool
+        Whether the name of an input alone will do, as for a single FMU.
+    """
+    known: dict[str, list[OpenInput]] = {}
+    for open_input in system.open_inputs:
+        component = system.components[open_input.target].name
+        names = [f"{component}.{open_input.input.name}", open_input.connector]
+        names += [open_input.input.name] if bare_names else []
+        for name in filter(None, names):
+            known.setdefault(name, []).append(open_input)
+    return known
+
+
+def attach_input(
+    given: Input,
+    system: ResolvedSystem,
+    loader: Loader,
+    *,
+    bare_names: bool,
+    ignore_further: bool = False,
+) -> tuple[ResolvedSystem, Component, dict[float, frozenset[str]]]:
+    """Let signals feed the open inputs of their names.
+
+    Parameters
+    ----------
+    bare_names : bool
+        As of :func:`input_names`.
+    ignore_further : bool
+        Whether signals that are no open input are left out; else they are an error.
+
+    Returns
+    -------
+    The system with the signals as its last component, that component, and their jumps: time in s → names.
+
+    Raises
+    ------
+    FileError, OptionError
+        If a file is no table, or a signal is no open input, or none is.
+    """
+    known = input_names(system, bare_names=bare_names)
+    wrong: type[OptionError | FileError] = OptionError
+    if isinstance(given, str | os.PathLike):
+        path = given_path(given)
+        signals, source = _read(path, known), Source(path.resolve())
+        what, wrong = f"'{path}'", FileError
+    else:
+        signals, source, what = InputSignals.of(given), _NO_FILE, "input"
+    chosen = _chosen(signals.names, known, what, ignore_further)
+    of = {name: known[name][0].input for name in chosen}
+    columns = {
+        name: _values(signals, name, of[name], lambda text: wrong(f"{what}: {text}"))
+        for name in signals.columns
+        if name in of
+    }
+    name = _NAME
+    while name in {c.name for c in system.components}:
+        name += "_"
+    outputs = (Connector(n, Causality.OUTPUT, variable.type) for n, variable in of.items())
+    component = Component(name, source, tuple(outputs))
+    functions = {n: f for n, f in signals.functions.items() if n in of}
+    types = {n: variable.type for n, variable in of.items()}
+    table = Table(name, signals.time, columns, types, functions)
+    loader.use_table(component, table)
+    resolved = ResolvedComponent(name, component.source, table.model, {})
+    fed = feed_open_inputs(system, resolved, {n: known[n] for n in (*columns, *functions)})
+    return fed, component, table.jumps()
+
+
+def _read(path: Path, known: Mapping[str, list[OpenInput]]) -> InputSignals:
+    """The columns of a CSV file; those for integers are read as integers, so that all digits count."""
+    integers = [name for name, (first, *_) in known.items() if first.input.type.is_integer]
+    rows = read_csv(path)
+    rows = read_csv(path, [n for n in integers if n in rows.columns])
+    if not len(rows.time):
+        raise FileError(f"'{path}' has a header and no rows. Give at least one row of values.")
+    return InputSignals(rows.time, rows.columns)
+
+
+def _chosen(
+    names: Iterable[str],
+    known: Mapping[str, list[OpenInput]],
+    what: str,
+    ignore_further: bool,
+) -> list[str]:
+    names = list(names)
+    chosen = [name for name in names if name in known]
+    for name in names if not (ignore_further and chosen) else ():
+        if name not in known:
+            where = f"Column '{name}' of {what}" if what != "input" else f"input: '{name}'"
+            raise OptionError(
+                f"{where} is no open input of the system.{did_you_mean(name, known)} Open inputs: "
+                f"{', '.join(known) or 'none'}."
+                + (
+                    " ignore_further_columns (--ignore-further-columns) leaves others out."
+                    if chosen
+                    else ""
+                )
+            )
+    return chosen
+
+
+def _values(
+    signals: InputSignals,
+    name: str,
+    variable: Variable,
+    wrong: Callable[[str], FmimasterError],
+) -> NDArray[Any]:
+    """The values of a column, in the type of the input that it feeds."""
+    values, kind = signals.columns[name], variable.type
+    if variable.shape:
+        raise wrong(
+            f"'{name}' is an array of shape {variable.shape}. Only scalar inputs can be fed."
+        )
+    if not len(values):
+        raise wrong(f"column '{name}' has no rows. Give at least one row of values.")
+
+    def wrong_at(k: int, why: str) -> FmimasterError:
+        return wrong(f"column '{name}' {why} at t = {signals.time[k]:g} s. Give a number.")
+
+    if np.ma.is_masked(values):
+        raise wrong_at(int(np.ma.getmaskarray(values).argmax()), "is empty")
+    values = np.ma.getdata(values)
+    if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
+        k = int(finite.argmin())
+        raise wrong_at(k, f"is {'NaN' if np.isnan(values[k]) else 'infinite'}")
+    is_text = values.dtype.kind == "O" and isinstance(values[0], str)
+    if is_text is not (kind is DataType.STRING):
+        given = "text" if is_text else "no text"
+        raise wrong(f"column '{name}' has {given}, but the input has the type {kind.value}.")
+    if kind.is_integer:
+        limits = np.iinfo(kind.dtype)
+        for k, value in enumerate(values.tolist()):
+            if value != int(value) or not limits.min <= value <= limits.max:
+                raise wrong(
+                    f"column '{name}' is {value} at t = {signals.time[k]:g} s. Expected an integer from {limits.min} to "
+                    f"{limits.max}."
+                )
+    return values
