@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -51,6 +51,7 @@ class PythonInstance(Instance):
         self._variables = {v.value_reference: v for v in model.variables}
         self._values.update((v.name, _start(v)) for v in model.variables)
         self._declared = tuple(v.name for v in model.variables)
+        self._saves_itself = type(component).save is not PythonComponent.save
         self._has_direct_outputs = component.has_direct_outputs()
         self._is_stale = False
         """Whether an input has changed since outputs were computed."""
@@ -180,24 +181,21 @@ class PythonInstance(Instance):
         )
 
     def save(self, place: int) -> None:
-        """Keep the declared variables, and what ``save`` returns."""
-        values, of = {name: self._values[name] for name in self._declared}, self._values
-        for name, value in values.items():
-            if not isinstance(value, float | int | str):
-                values[name] = copy.copy(of[name])
-        self._places[place] = (
-            values,
-            self._call("save", self._object.save),
-            self._time,
-            self._is_stale,
-        )
+        """Keep what ``save`` returns, and the declared variables if that is not all attributes."""
+        own = self._call("save", self._object.save)
+        self._places[place] = self._kept(self._values), own, self._time, self._is_stale
 
     def restore(self, place: int) -> None:
         """Put back what was kept."""
         values, own, self._time, self._is_stale = self._places[place]
-        for name, value in values.items():
-            self._values[name] = value if isinstance(value, float | int | str) else copy.copy(value)
+        self._values.update(self._kept(values))
         self._call("restore", self._object.restore, own)
+
+    def _kept(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The declared variables among some attributes, arrays as copies; none if ``save`` keeps them."""
+        if not self._saves_itself:
+            return {}
+        return {name: copy.copy(values[name]) for name in self._declared}
 
     # The end
 

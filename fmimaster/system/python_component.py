@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import keyword
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,8 +32,8 @@ _GROUPS: Mapping[str, Causality] = {
 }
 """Attribute of a component that declares variables → what they are."""
 
-_ATOMS = (float, int, bool, str, bytes, type(None))
-"""Types whose values never change, so that a copy of the reference is a copy of the value."""
+_ATOMS = {float, int, bool, str, bytes, type(None), *(kind.dtype.type for kind in DataType)}
+"""Types whose values never change, so that they need no copy."""
 
 _TYPES = {
     kind.dtype: kind
@@ -152,25 +152,20 @@ class PythonComponent:
     def save(self) -> Any:
         """What must be known to go back to this instant, besides the declared variables, as a value of any type.
 
-        By default a copy of all other attributes. Define it, with :meth:`restore`, if the copy takes too long.
+        By default a copy of all attributes. Define it, with :meth:`restore`, if that takes too long or is not possible.
         """
-        mutable = {name: value for name, value in self._own() if not isinstance(value, _ATOMS)}
-        return {**dict(self._own()), **(copy.deepcopy(mutable) if mutable else {})}
+        return self._copied({n: v for n, v in vars(self).items() if n not in _DECLARATIONS})
 
     def restore(self, saved: Any) -> None:
         """Go back to where :meth:`save` returned this value; it may be called again with the same one."""
-        mutable = {name: value for name, value in saved.items() if not isinstance(value, _ATOMS)}
-        vars(self).update(saved if not mutable else {**saved, **copy.deepcopy(mutable)})
+        vars(self).update(self._copied(saved))
+
+    def _copied(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """The same attributes; what can change is copied, but for this object itself."""
+        mutable = {n: v for n, v in attributes.items() if type(v) not in _ATOMS}
+        return {**attributes, **copy.deepcopy(mutable, {id(self): self})} if mutable else attributes
 
     # What fmimaster reads
-
-    def _own(self) -> Iterator[tuple[str, Any]]:
-        """Attributes that are neither declared variables nor declarations."""
-        declared = self._declared_names()
-        return ((n, v) for n, v in vars(self).items() if n not in declared)
-
-    def _declared_names(self) -> frozenset[str]:
-        return _DECLARATIONS.union(*(getattr(self, group) for group in _GROUPS))
 
     def called(self, name: str) -> Callable[..., Any]:
         """The method of that name, or the function that was given in its place."""
