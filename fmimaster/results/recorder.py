@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -86,6 +87,8 @@ class Recorder:
         self._kept = KeptRows(expected_rows, _row_bytes(columns))
         self.rows = 0
         """How many rows have come, kept or written."""
+        self.writing_seconds = 0.0
+        """Wall time in s in which rows were written."""
 
     def take(self, times: NDArray[np.float64], block: Block) -> None:
         """Append a block of rows; what is kept is copied.
@@ -146,13 +149,17 @@ class Recorder:
     def flush(self) -> None:
         """Hand what was written to the system."""
         if self._writer is not None:
+            begun = perf_counter()
             self._writer.flush()
+            self.writing_seconds += perf_counter() - begun
 
     def _add(self, times: NDArray[np.float64], block: Block) -> None:
         if not len(times):
             return
         if self._writer is not None:
+            begun = perf_counter()
             self._writer.write(self._table(times, block))
+            self.writing_seconds += perf_counter() - begun
             self._kept = KeptRows(len(times), _row_bytes(self._columns))
         self._kept.append(times, block)
         self.rows += len(times)

@@ -16,7 +16,7 @@ class InstanceStatistics:
     calls: int
     """Calls of DoStep."""
     seconds: float
-    """Wall time in s inside these calls; with the kernel, an estimate from some of them."""
+    """Wall time in s inside these calls; the kernel estimates it from some of them."""
     restores: int = 0
     """How often it was brought back to a saved FMU state."""
     events: int = 0
@@ -123,7 +123,7 @@ class Statistics:
     rejections: int
     """Communication steps that were tried and not accepted."""
     seconds: float
-    """Wall time in s of the loop over time, without loading and initialization."""
+    """Wall time in s of the loop over time and of its rows, without loading and initialization."""
     rows: int = 0
     """Rows that were recorded, kept or written."""
     instances: tuple[InstanceStatistics, ...] = ()
@@ -138,34 +138,77 @@ class Statistics:
     """Sorted by mean error, the worst one first."""
     diverging: tuple[str, ...] = ()
     """Outputs that grow until the end of the run as an exponential function does."""
+    simulated: float = 0.0
+    """Time in s that was simulated."""
+    start_seconds: float = 0.0
+    """Wall time in s until the first step: FMUs loaded, instantiated and initialized."""
+    recording_seconds: float = 0.0
+    """Wall time in s in which rows were checked and kept, without those in which they were written."""
+    writing_seconds: float = 0.0
+    """Wall time in s in which rows were written to a file during the run."""
+    is_estimated: bool = False
+    """Whether the times of the instances are estimates."""
+    is_parallel: bool = False
+    """Whether instances may have stepped at the same time."""
+
+    @property
+    def real_time_factor(self) -> float | None:
+        """How many seconds were simulated in a second of wall time; None if the run was too short to be timed."""
+        return self.simulated / self.seconds if self.seconds > 0.0 and self.simulated else None
 
     def lines(self) -> list[str]:
-        """Summary for the end of a run: one line of totals, a row per instance and per power bond, loops, warnings, notes.
+        """Summary for the end of a run: totals, a table of where the time went, power bonds, loops, warnings, notes.
 
         Events, and how often instances were restored, are listed if there were any.
 
-        Shares are of the wall time of the loop, or of the sum over the instances if that is more: they run at the same
-        time, or were measured in slow steps. So they never add up to more than 100 %.
+        Shares are of the wall time of the run, or of the sum over the instances if that is more: they may step at the same
+        time. So they never add up to more than 100 %.
         """
-        tried = f"{self.attempts} attempts, {self.rejections} rejections"
         happened = f", {self.events} event{'' if self.events == 1 else 's'}" if self.events else ""
-        lines = [f"{self.steps} steps{happened} in {self.seconds:.3g} s ({tried})"]
-        restored = any(one.restores for one in self.instances)
-        rows = [("instance", "calls", "seconds", "share", *(["restores"] if restored else []))]
-        whole = max(self.seconds, sum(one.seconds for one in self.instances))
-        for one in self.instances:
-            share = f"{one.seconds / whole:.1%}" if whole > 0.0 else "-"
-            restores = [str(one.restores)] if restored else []
-            rows.append(
-                (in_a_line(one.name), str(one.calls), f"{one.seconds:.3f}", share, *restores)
-            )
+        factor = self.real_time_factor
+        speed = "" if factor is None else f", real-time factor {factor:.3g}"
+        tried = f"{self.attempts} attempts, {self.rejections} rejections"
+        lines = [f"{self.steps} steps{happened} in {self.seconds:.3g} s{speed} ({tried})"]
         if self.instances:
-            lines += _aligned(rows)
+            lines += _aligned(self._rows_of_times())
+        if self.start_seconds:
+            lines.append(
+                f"before the first step: {self.start_seconds:.3g} s to load and initialize"
+            )
         if self.power_bonds:
             lines += _aligned([BOND_TITLES, *(bond.row() for bond in self.power_bonds)])
         lines += [loop.line() for loop in self.loops]
         lines += [f"warning: {warning}" for warning in self.warnings]
         return lines + [f"note: {note}" for note in self.notes]
+
+    def _rows_of_times(self) -> list[tuple[str, ...]]:
+        """Where the time of the run went: instances, recording, writing, and the rest."""
+        title = "seconds (estimated)" if self.is_estimated else "seconds"
+        restored = any(one.restores for one in self.instances)
+        whole = max(self.seconds, sum(one.seconds for one in self.instances))
+        rows = [("instance", "calls", title, "share", *(["restores"] if restored else []))]
+
+        def row(name: str, calls: str, seconds: float, *more: str) -> None:
+            share = f"{seconds / whole:.1%}" if whole > 0.0 else "-"
+            rows.append((name, calls, f"{seconds:.3g}", share, *more))
+
+        for one in self.instances:
+            restores = [str(one.restores)] if restored else []
+            row(in_a_line(one.name), str(one.calls), one.seconds, *restores)
+        blank = [""] if restored else []
+        if self.recording_seconds:
+            row("(recording)", "", self.recording_seconds, *blank)
+        if self.writing_seconds:
+            row("(writing)", "", self.writing_seconds, *blank)
+        if not self.is_parallel and (rest := self._rest) > 0.0:
+            row("(rest)", "", rest, *blank)
+        return rows
+
+    @property
+    def _rest(self) -> float:
+        """Wall time in s of the run that is neither in DoStep nor spent on rows."""
+        in_steps = sum(one.seconds for one in self.instances)
+        return self.seconds - in_steps - self.recording_seconds - self.writing_seconds
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -174,7 +217,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     lines = []
     for name, *numbers in rows:
         cells = (f"  {cell:>{w}}" for cell, w in zip(numbers, others, strict=True))
-        lines.append(f"{name:<{first}}" + "".join(cells))
+        lines.append((f"{name:<{first}}" + "".join(cells)).rstrip())
     return lines
 
 

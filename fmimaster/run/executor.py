@@ -43,6 +43,9 @@ class Executor(Protocol):
     calls: NDArray[np.int64]
     """Per kind of call and instance, how often it was made: see :class:`Counted`."""
 
+    is_estimating: bool
+    """Whether :attr:`seconds` is estimated from some of the steps."""
+
     @property
     def seconds(self) -> Sequence[float]:
         """Wall time per instance spent in DoStep, in s."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 
 from fmimaster.errors import FmimasterError
@@ -24,6 +26,8 @@ class RowKeeper:
         self.recorder = recorder
         self.error: FmimasterError | None = None
         """Why rows cannot be handed on any more."""
+        self.recording_seconds = self.writing_seconds = 0.0
+        """Wall time in s of the thread that calls FMUs: rows checked and kept, and rows written."""
         self._rows = rows
         self._lock = threading.RLock()
         self._is_closed = False
@@ -38,7 +42,7 @@ class RowKeeper:
         NotANumberError, FileError
             If a value is NaN, or the rows cannot be written; also for rows that were handed on early.
         """
-        with self._lock:
+        with self._timed(), self._lock:
             rows = self._rows.take()
             if self.error is not None:
                 raise self.error
@@ -71,9 +75,19 @@ class RowKeeper:
 
     def finish(self) -> None:
         """After the last row: it is kept whatever the output interval is, and all are written."""
-        with self._lock:
+        with self._timed(), self._lock:
             if not self._is_closed:
                 self.recorder.finish()
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        begun, written = perf_counter(), self.recorder.writing_seconds
+        try:
+            yield
+        finally:
+            writing = self.recorder.writing_seconds - written
+            self.writing_seconds += writing
+            self.recording_seconds += max(0.0, perf_counter() - begun - writing)
 
     def close(self, patience: float) -> None:
         """Hand on what is there and take no more, in place of a thread that does not return; within this wall time in s."""

@@ -69,11 +69,15 @@ class Session:
         stop_request: StopRequest | None = None,
         process: ProcessState | None = None,
     ) -> None:
+        self._made = perf_counter()
+        self._start_seconds = 0.0
+        """Wall time in s from the first instance that is made to the first step."""
         self.prepared = prepared
         self._stop_request = stop_request or StopRequest()
         self._process = process or ProcessState()
         self.plan = plan = prepared.plan
         self.programs = prepared.programs
+        self._threads = settings.threads
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
         executor = choose_executor(plan, settings.backend)
@@ -196,6 +200,7 @@ class Session:
     def advance(self, until: Instant) -> None:
         """Simulate until an instant is reached, or an FMU ends the run."""
         self._begun = perf_counter()
+        self._start_seconds = self._start_seconds or self._begun - self._made
         try:
             for _ in self.stepper.advance(until):
                 if self.executor.rows.room <= OFTEN or self.rows.error is not None:
@@ -215,19 +220,24 @@ class Session:
             yield
         except SimulationError as error:
             try:
-                self.rows.hand_on()
+                self._hand_on_last()
             except SimulationError as cause:
                 if cause is not error:
                     raise cause from error
-            finally:
-                self.rows.finish()
             raise
         except (RunStopped, KeyboardInterrupt):
-            self.rows.hand_on()
-            self.rows.finish()
+            self._hand_on_last()
             raise
-        self.rows.hand_on()
-        self.rows.finish()
+        self._hand_on_last()
+
+    def _hand_on_last(self) -> None:
+        """Hand on the last rows; it counts as time of the loop."""
+        begun = perf_counter()
+        try:
+            self.rows.hand_on()
+        finally:
+            self.rows.finish()
+            self._seconds += perf_counter() - begun
 
     def _terminate(self) -> None:
         self.executor.run(self.programs.terminate, self.state.time.seconds, self.state.time.seconds)
@@ -257,18 +267,29 @@ class Session:
     def results(self) -> Results:
         """All rows so far, with the statistics of the run."""
         steps, attempts = self.state.counts(self.executor.reached)
+        seconds, rows = self.seconds, self.rows
+        of_rows = rows.recording_seconds + rows.writing_seconds
         statistics = Statistics(
             steps=steps,
             attempts=attempts,
             rejections=attempts - steps,
-            seconds=self.seconds,
+            seconds=seconds,
             rows=self.rows.recorder.rows,
             instances=tuple(
                 InstanceStatistics(planned.name, int(calls), seconds, int(restores), int(events))
                 for planned, seconds, calls, restores, events in zip(
-                    self.plan.instances, self.executor.seconds, *self.executor.calls, strict=True
+                    self.plan.instances,
+                    self._seconds_of_instances(seconds - of_rows),
+                    *self.executor.calls,
+                    strict=True,
                 )
             ),
+            simulated=self.time - self.start.seconds,
+            start_seconds=self._start_seconds,
+            recording_seconds=rows.recording_seconds,
+            writing_seconds=rows.writing_seconds,
+            is_estimated=self.executor.is_estimating,
+            is_parallel=self._is_parallel,
             warnings=(*self.prepared.warnings, *self._warnings_of_run),
             notes=self.prepared.notes,
             events=self.state.event_log.count,
@@ -279,6 +300,18 @@ class Session:
         return self.rows.recorder.results(
             statistics, self.facts.events, self.facts.steps(self.executor.reached)
         )
+
+    @property
+    def _is_parallel(self) -> bool:
+        return self._threads != 1
+
+    def _seconds_of_instances(self, most: float) -> list[float]:
+        """Wall time in s of each instance; estimates are shortened where their sum is more than the time there was."""
+        seconds = list(self.executor.seconds)
+        if self._is_parallel or not self.executor.is_estimating or sum(seconds) <= most:
+            return seconds
+        factor = max(most, 0.0) / sum(seconds)
+        return [factor * one for one in seconds]
 
     def _loops(self) -> tuple[LoopStatistics, ...]:
         """Those that were solved; what was done to the same loop in different programs is added."""

@@ -196,7 +196,8 @@ def test_statistics_tell_events_and_restores_only_if_there_are_any() -> None:
     assert "10 steps, 1 event in 1 s" in lines(1, 0)
     assert lines(2, 7).splitlines()[1:] == [
         "instance  calls  seconds  share  restores",
-        "a            10    0.100  10.0%         7",
+        "a            10      0.1  10.0%         7",
+        "(rest)               0.9  90.0%",
     ]
 
 

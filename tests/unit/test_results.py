@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from fmimaster.errors import ColumnError, OptionError
+from fmimaster.reference_files import reference_path
 from fmimaster.results.results import Results
 from fmimaster.results.statistics import InstanceStatistics, Statistics
+from fmimaster.simulation import Simulation
 
 
 @pytest.fixture
@@ -273,10 +275,51 @@ def test_statistics_are_summed_up_in_an_aligned_table() -> None:
     assert statistics.lines() == [
         "1000 steps in 1.25 s (1010 attempts, 10 rejections)",
         "instance    calls  seconds  share",
-        "upper       10000    0.500  40.0%",
-        "load.lower    100    0.062   5.0%",
+        "upper       10000      0.5  40.0%",
+        "load.lower    100   0.0625   5.0%",
+        "(rest)               0.688  55.0%",
         "warning: The step was small.",
     ]
+
+
+def test_the_summary_says_where_the_time_went_and_how_fast_the_run_was() -> None:
+    statistics = Statistics(
+        steps=700,
+        attempts=700,
+        rejections=0,
+        seconds=2.0,
+        instances=(InstanceStatistics("upper", 700, 0.5),),
+        simulated=7.0,
+        start_seconds=0.125,
+        recording_seconds=0.25,
+        writing_seconds=0.75,
+        is_estimated=True,
+    )
+    assert statistics.real_time_factor == 3.5
+    assert statistics.lines() == [
+        "700 steps in 2 s, real-time factor 3.5 (700 attempts, 0 rejections)",
+        "instance     calls  seconds (estimated)  share",
+        "upper          700                  0.5  25.0%",
+        "(recording)                        0.25  12.5%",
+        "(writing)                          0.75  37.5%",
+        "(rest)                              0.5  25.0%",
+        "before the first step: 0.125 s to load and initialize",
+    ]
+
+
+@pytest.mark.parametrize("steps", [10, 3000])
+def test_times_of_a_run_add_up(steps: int) -> None:
+    run = Simulation(reference_path("systems/two-mass-b1-fmi3.ssp"), stop_time=steps / 100)
+    told = run.run().statistics
+    assert told.simulated == steps / 100
+    in_steps = sum(one.seconds for one in told.instances)
+    assert told.is_estimated
+    assert min(one.seconds for one in told.instances) > 0.0
+    assert told.recording_seconds > 0.0
+    assert told.writing_seconds == 0.0
+    # estimates: equal to the whole but for rounding where they are limited by it
+    assert in_steps + told.recording_seconds <= told.seconds * (1 + 1e-12)
+    assert told.start_seconds > 0.0
 
 
 def test_shares_of_instances_never_add_up_to_more_than_the_whole() -> None:
@@ -284,7 +327,7 @@ def test_shares_of_instances_never_add_up_to_more_than_the_whole() -> None:
     lines = Statistics(
         steps=10, attempts=10, rejections=0, seconds=1.25, instances=parallel
     ).lines()
-    assert [line.split()[-1] for line in lines[2:]] == ["60.0%", "40.0%"]
+    assert [line.split()[-1] for line in lines[2:4]] == ["60.0%", "40.0%"]
 
 
 def test_statistics_without_instances_are_one_line() -> None:
@@ -296,7 +339,7 @@ def test_statistics_of_a_run_too_short_to_be_timed_have_no_share() -> None:
     statistics = Statistics(
         steps=1, attempts=1, rejections=0, seconds=0.0, instances=(InstanceStatistics("a", 1, 0.0),)
     )
-    assert statistics.lines()[-1] == "a             1    0.000      -"
+    assert statistics.lines()[-1] == "a             1        0      -"
 
 
 def test_statistics_pickle() -> None:

@@ -93,6 +93,8 @@ class NativeExecutor:
         """Attempt and commit of the last single step, with what the kernel reads."""
         self._start_threads(n_threads)
 
+    is_estimating = True
+
     @staticmethod
     def takes(plan: Plan) -> bool:
         """Whether the kernel can do this plan: text and binaries are moved and recorded in Python only."""

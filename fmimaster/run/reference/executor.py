@@ -123,6 +123,8 @@ class ReferenceExecutor:
         """Return from repeat after the present step; called from another thread."""
         self._asked = True
 
+    is_estimating = False
+
     @staticmethod
     def update_callback() -> UpdateCallback | None:
         """None: intermediate updates are done in Python."""
