@@ -2,8 +2,8 @@
 
     python tools/page_examples.py FOLDER
 
-Each page gets a folder. Its ``page.py`` has all ``python`` blocks of the page at the lines where the page has them. A
-Python block with ``title="name.py"`` is a file of that name beside it.
+Each page gets a folder. A file of the page's name in it has all ``python`` blocks of the page, at the lines where the page
+has them. A Python block with ``title="name.py"`` is a file of that name beside it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def files(page: Path) -> Iterator[tuple[str, str]]:
         text = found["text"].splitlines()
         lines[first : first + len(text)] = text
     if any(lines):
-        yield "page.py", "\n".join(lines) + "\n"
+        # a name of its own: type checkers take files as modules
+        yield f"{page.stem.lower().replace('-', '_')}.py", "\n".join(lines) + "\n"
 
 
 def main() -> None:
