@@ -1,0 +1,26 @@
+"""tools/links.py finds links that lead nowhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+TOOL = Path(__file__).parents[2] / "tools" / "links.py"
+
+
+def test_links_and_anchors_that_do_not_exist_are_found(tmp_path: Path) -> None:
+    (tmp_path / "other.html").write_text('<h1 id="here">Other</h1>')
+    (tmp_path / "index.html").write_text(
+        '<a href="other.html#here">good</a> <a href="other.html#there">bad</a> <a href="gone.html">bad</a>'
+        '<a href="https://fmi-standard.org">not tried</a> <script src="https://example.org/a.js"></script>'
+    )
+    done = subprocess.run(
+        [sys.executable, str(TOOL), str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert sorted(done.stdout.splitlines()) == [
+        "index.html fetches https://example.org/a.js",
+        "index.html links to gone.html",
+        "index.html links to other.html#there",
+    ]
