@@ -37,9 +37,9 @@ from fmimaster.visible import visible
 _DEFECT, _INTERRUPTED = 3, 130
 
 _FIRST_STEPS = """First steps:
-  fmimaster demo files                    write example FMUs into this folder
-  fmimaster simulate FILE.fmu --show-plot simulate one, and show the results
-  fmimaster simulate --help               show all options of a command
+  fmimaster demo files        write example FMUs into this folder
+  fmimaster simulate BouncingBall.fmu --show-plot
+  fmimaster simulate --help   show all options of a command
 """
 
 

@@ -128,7 +128,7 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
             ignore_further=settings.ignore_further_columns,
         )
         made_from += (table,)
-    clock = settings.event_clock
+    clock = settings.event_clock_used
 
     def scheduled(step_size: StepRule[Any] | Time | None) -> Schedule:
         return make_schedule(
@@ -154,7 +154,7 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
         loader.move_rows(table, moved)
     plan, programs = _planned(settings, schedule, resolved, description)
     rule = schedule.rule.with_inputs(
-        extrapolation_degree(plan, settings.algorithm_used.course, settings.inputs)
+        extrapolation_degree(plan, settings.algorithm_used.course, settings.inputs_used)
     )
     schedule = replace(schedule, rule=rule)
     return Prepared(
@@ -175,11 +175,11 @@ def _planned(
     description: SystemDescription,
 ) -> tuple[Plan, Programs]:
     """The plan and its programs."""
-    clock, algorithm, rule = settings.event_clock, settings.algorithm_used, schedule.rule
+    clock, algorithm, rule = settings.event_clock_used, settings.algorithm_used, schedule.rule
     refuse_settings(algorithm, clock)
     rates = rule.rates(schedule.stop - schedule.start)
     if rates is not None:
-        refuse_rates(algorithm, settings.inputs, clock)
+        refuse_rates(algorithm, settings.inputs_used, clock)
         from fmimaster.algorithms.own_grids import OwnGrids  # few runs need it
 
         algorithm = OwnGrids(rates)
@@ -190,7 +190,7 @@ def _planned(
         settings.sequence,
         description.sequence,
         unnamed,
-        settings.loops,
+        settings.loops_used,
         matters=not algorithm.is_parallel,
     )
     plan = make_plan(
@@ -205,13 +205,13 @@ def _planned(
         ),
         order=order,
         tolerance=tolerance_of_run(settings.tolerance, description.experiment.tolerance),
-        loops=settings.loops,
+        loops=settings.loops_used,
         steady=settings.steady_states,
     )
     refuse_plan(plan, rule, clock)
     if rates is not None:
         refuse_plan_with_rates(plan)
-    degree = extrapolation_degree(plan, settings.algorithm_used.course, settings.inputs)
+    degree = extrapolation_degree(plan, settings.algorithm_used.course, settings.inputs_used)
     programs = assemble(
         plan,
         algorithm,
@@ -222,14 +222,14 @@ def _planned(
         ),
         undoes=rule.rejects or (clock is not None and clock.undoes(plan)),
         initialization=Initialization(Settling(settings.loop_solver)),
-        loops=settings.loops,
+        loops=settings.loops_used,
         measures=(
             *bond_measures(plan),
             *control_measures(rule, plan, degree),
             *extrapolation_measures(plan),
         ),
         comparisons=doubling_comparisons(rule, degree),
-        inputs=settings.inputs,
+        inputs=settings.inputs_used,
     )
     return plan, programs
 
@@ -264,7 +264,7 @@ def _input_jumps(
 
 def _event_use(settings: Settings, order: StepOrder) -> EventUse:
     """How the run uses events: by the event clock, and by the algorithm if it has policies of its own."""
-    clock = settings.event_clock
+    clock = settings.event_clock_used
     if clock is None:
         return EventUse(event_mode=settings.event_mode, refreshes=settings.algorithm_used.refreshes)
     policies = settings.algorithm_used.policies(order)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from math import inf
 from numbers import Real
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.control.event_clock import EventClock
@@ -15,6 +16,11 @@ from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
 from fmimaster.input_signals import Input, InputSignals
+from fmimaster.named.algorithms import algorithm
+from fmimaster.named.event_clocks import event_clock
+from fmimaster.named.polynomials import polynomial
+from fmimaster.named.step_rules import is_rule, step_rule
+from fmimaster.named.text import choice
 from fmimaster.plan.sequence.choice import SequenceSetting, check_sequence
 from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
@@ -40,10 +46,10 @@ class Settings:
     ----------
     system : SystemDescription, SystemBuilder or path
         A path to an FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked.
-    algorithm : Algorithm
+    algorithm : Algorithm, or text such as ``"GaussSeidel:mode=lin"``
         If left out: Jacobi with inputs that follow the outputs (``ADAPTIVE``) where an event clock fires events, because a
         held input makes events late; else Jacobi with held inputs.
-    inputs : names of inputs → Polynomial
+    inputs : names of inputs → Polynomial, or text such as ``"linear"``
         How single connections go on over a step: ``"component.input"`` or a glob. All others are up to the algorithm.
     sequence : method, its name, or names of all components
         The order in which the components step, where the algorithm steps them one after the other. If left out: that of
@@ -61,16 +67,17 @@ class Settings:
         largest step.
     start_time, stop_time : number or text, in s
         Where they are left out, the system's default experiment counts, then the FMUs'.
-    step_size : StepRule, number or text, in s
-        FixedStep, Ramp, FreeStep, Locate. A text may be a fraction: ``"1/60"``. A number or text is a fixed step, or what
+    step_size : StepRule, number in s, or text
+        FixedStep, Ramp, FreeStep, Locate, PID. A text is a number or fraction in s, as ``"1/60"``, or names a rule, as
+        ``"ecco:size=0.01,smallest=1e-4"``. A number or fraction is a fixed step, or what
         the event clock is usually used with: FreeStep with LookAhead and EarlyReturn, Ramp with Predictive.
-    event_clock : EventClock
+    event_clock : EventClock, or text such as ``"predictive:near=1e-4"``
         What predicts or detects state events: LookAhead, Predictive, EarlyReturn, Check. Without one, FMUs handle
         their events themselves.
     event_mode : bool
         Whether Event Mode of FMI 3.0 is used. If left out: where an event clock fires events. FMUs with clocks use it
         always.
-    loops : Loops
+    loops : Loops, or ``"real"``, ``"all"``, ``"none"``
         Which algebraic loops are solved in Step Mode, by going back and stepping again: ``Loops.REAL`` those whose
         dependencies are declared, ``ALL`` those too that are assumed because an FMU declares none, ``NONE`` no loop.
     loop_solver : LoopSolver
@@ -104,7 +111,7 @@ class Settings:
         Whether the error of each input over each step is recorded, as ``"component.input.extrapolation_error"``.
     fmi_logging : bool
         Whether all logging of the FMUs is switched on.
-    backend : Backend
+    backend : Backend, or ``"fastest"``, ``"native"``, ``"reference"``
         The kernel in C or the interpreter in Python; they give the same bits.
     threads : int
         How many threads step instances at the same time, where the algorithm allows it and the executor is native; 0
@@ -113,8 +120,8 @@ class Settings:
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
     _: KW_ONLY
-    algorithm: Algorithm | None = None
-    inputs: Mapping[str, Polynomial] = field(default_factory=dict)
+    algorithm: Algorithm | str | None = None
+    inputs: Mapping[str, Polynomial | str] = field(default_factory=dict)
     sequence: SequenceSetting | None = None
     power_bonds: Sequence[PowerBond] = ()
     bond_tolerance: float | None = None
@@ -123,9 +130,9 @@ class Settings:
     start_time: Time | None = None
     stop_time: Time | None = None
     step_size: StepRule[Any] | Time | None = None
-    event_clock: EventClock | None = None
+    event_clock: EventClock | str | None = None
     event_mode: bool | None = None
-    loops: Loops = Loops.REAL
+    loops: Loops | str = Loops.REAL
     loop_solver: LoopSolver = LoopSolver()
     strict: bool = False
     start_values: Mapping[str, Any] = field(default_factory=dict)
@@ -138,7 +145,7 @@ class Settings:
     allow_lossy_conversions: bool = False
     allow_nan: bool = False
     fmi_logging: bool = False
-    backend: Backend = Backend.FASTEST
+    backend: Backend | str = Backend.FASTEST
     threads: int = 1
 
     def __new__(cls: type[Self], *arguments: Any, **settings: Any) -> Self:
@@ -150,6 +157,7 @@ class Settings:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
+        self._read_texts()
         if isinstance(self.system, SystemBuilder):
             object.__setattr__(self, "system", self.system.build())
         if not isinstance(self.system, SystemDescription | str | os.PathLike):
@@ -158,16 +166,14 @@ class Settings:
                 "or what SystemBuilder.build() returns."
             )
         if self.algorithm is not None:
-            _expect(
-                self.algorithm, Algorithm, "algorithm", "an algorithm", "Jacobi() or GaussSeidel()"
-            )
+            _expect(self.algorithm, Algorithm, "algorithm", "an algorithm", "Jacobi(), or its name")
         if self.event_clock is not None:
             _expect(
                 self.event_clock,
                 EventClock,
                 "event_clock",
                 "an event clock",
-                "LookAhead() or Predictive()",
+                "LookAhead(), or its name",
             )
         if not isinstance(self.loops, Loops):
             raise OptionError(f"loops: {self.loops!r}, expected one of {[*Loops]}.")
@@ -196,13 +202,57 @@ class Settings:
         _expect_names(self.output_variables, "output_variables", "names or globs")
         _expect_names(self.steady_states, "steady_states", "names of states: component.state")
 
+    def _read_texts(self) -> None:
+        """Let objects take the place of texts that name them."""
+        for name, read in _READERS.items():
+            if isinstance(text := getattr(self, name), str):
+                object.__setattr__(self, name, read(text))
+        if isinstance(self.step_size, str) and is_rule(self.step_size):
+            object.__setattr__(self, "step_size", step_rule(self.step_size))
+        if isinstance(self.inputs, Mapping) and any(
+            isinstance(v, str) for v in self.inputs.values()
+        ):
+            read_inputs = {
+                k: polynomial(v) if isinstance(v, str) else v for k, v in self.inputs.items()
+            }
+            object.__setattr__(self, "inputs", read_inputs)
+
     @property
     def algorithm_used(self) -> Algorithm:
         """The algorithm, also if it was left out."""
         if self.algorithm is not None:
-            return self.algorithm
-        fires = self.event_clock is not None and self.event_clock.fires
-        return Jacobi(ADAPTIVE) if fires else Jacobi()
+            return cast(Algorithm, self.algorithm)
+        clock = self.event_clock_used
+        return Jacobi(ADAPTIVE) if clock is not None and clock.fires else Jacobi()
+
+    @property
+    def event_clock_used(self) -> EventClock | None:
+        """The event clock as an object, also if it was given as text; likewise those below."""
+        return cast(EventClock | None, self.event_clock)
+
+    @property
+    def inputs_used(self) -> Mapping[str, Polynomial]:
+        """The polynomials of single connections."""
+        return cast(Mapping[str, Polynomial], self.inputs)
+
+    @property
+    def loops_used(self) -> Loops:
+        """Which algebraic loops are solved."""
+        return cast(Loops, self.loops)
+
+    @property
+    def backend_used(self) -> Backend:
+        """The executor."""
+        return cast(Backend, self.backend)
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "algorithm": algorithm,
+    "event_clock": event_clock,
+    "loops": partial(choice, Loops, "choice of loops"),
+    "backend": partial(choice, Backend, "backend"),
+}
+"""Setting → what makes its value from a text."""
 
 
 def _expect_names(value: object, name: str, what: str) -> None:

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from fmimaster.algorithms import LINEAR
 from fmimaster.commands import settings
-from fmimaster.commands.event_settings import plain_name
 from fmimaster.commands.optimize_page import facts, page
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import tell, write, write_json
-from fmimaster.errors import FmimasterError, OptionError, did_you_mean
+from fmimaster.errors import FmimasterError, OptionError
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
+from fmimaster.named.text import among
 from fmimaster.optimization.fuzzy import Fuzzy
 from fmimaster.optimization.propagated import Propagated
 from fmimaster.optimization.sequence_search import Method, SequenceSearch
@@ -110,13 +110,7 @@ def searched(search: SequenceSearch, run: Callable[[], T]) -> T:
 
 
 def _method(arguments: Namespace) -> Method:
-    known = {plain_name(name): kind for name, kind in _METHODS.items()}
-    kind = known.get(plain_name(arguments.method))
-    if kind is None:
-        raise OptionError(
-            f"There is no method '{arguments.method}'.{did_you_mean(arguments.method, _METHODS)} There are "
-            f"{', '.join(_METHODS)}."
-        )
+    kind = _METHODS[among("method", arguments.method, _METHODS)]
     if arguments.verify is not None and kind is not Signature:
         raise OptionError(
             f"--verify: the method {arguments.method} verifies nothing. Leave it out."

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from fmimaster.algorithms import MODES, GaussSeidel, Mode
-from fmimaster.commands.settings import polynomial_words
+from fmimaster.named.polynomials import polynomial_text
 from fmimaster.optimization.sequence_search import FoundSequence, SequenceSearch
 from fmimaster.optimization.signature import Candidate, Signature
 from fmimaster.optimization.trial import stale_arcs
@@ -98,7 +98,7 @@ def options(algorithm: GaussSeidel, components: Iterable[str]) -> list[str]:
     words = ["--algorithm", "gauss-seidel", "--mode", _mode_words(algorithm.mode)]
     words += ["--levels"] * algorithm.levels
     if algorithm.inputs != HOLD:
-        words += ["--inputs", polynomial_words(algorithm.inputs)]
+        words += ["--inputs", polynomial_text(algorithm.inputs)]
     return [*words, "--sequence", ",".join(components)]
 
 
@@ -112,7 +112,7 @@ def _mode_words(mode: Mode) -> str:
 
 def algorithm_words(algorithm: GaussSeidel) -> str:
     """An algorithm in short words."""
-    more = "" if algorithm.inputs == HOLD else f", inputs {polynomial_words(algorithm.inputs)}"
+    more = "" if algorithm.inputs == HOLD else f", inputs {polynomial_text(algorithm.inputs)}"
     return f"Gauss-Seidel, mode {_mode_words(algorithm.mode)}{more}"
 
 

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
 from math import inf
 from typing import Any, Literal
 
-import fmimaster.algorithms as algorithms  # "from fmimaster" would import all of the API
-from fmimaster.algorithms import ALGORITHMS, MODES, Algorithm, GaussSeidel, Jacobi, Mode
-from fmimaster.commands import event_settings, step_rules
-from fmimaster.commands.event_settings import plain_name
+from fmimaster.algorithms import MODES
+from fmimaster.commands.algorithm_options import chosen_algorithm, single_inputs
 from fmimaster.commands.parser import add_pairs, group
-from fmimaster.commands.step_rules import STEP_RULES
+from fmimaster.control.event_clock import EventClock
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
-from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.errors import OptionError
+from fmimaster.named.algorithms import ALGORITHM_NAMES
+from fmimaster.named.event_clocks import EVENT_CLOCKS, event_clock
+from fmimaster.named.step_rules import STEP_RULES, step_rule
 from fmimaster.plan.sequence import METHODS
 from fmimaster.plan.step_groups import Loops
 from fmimaster.plan.tolerance import NO_TOLERANCE
-from fmimaster.program.polynomial import KINDS, Polynomial
+from fmimaster.program.polynomial import KINDS
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation
-
-_OFFERED = (*(a.__name__ for a in ALGORITHMS), "Sequential", "AutomaticSequence")
-"""Names of algorithms; each is imported when it is requested."""
-
-_INPUT_SETTINGS = ("held", "mean", "compensation", "sub_steps")
-"""Settings of a polynomial that --inputs takes behind its name."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -37,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("system", metavar="SYSTEM", help=system)
     _add_times(parser)
     _add_algorithm(parser)
-    event_settings.add_arguments(parser)
+    _add_events(parser)
     _add_loops(parser)
     _add_starts(parser)
     _add_results(parser)
@@ -61,7 +54,7 @@ def _add_times(parser: ArgumentParser) -> None:
 
 def _add_algorithm(parser: ArgumentParser) -> None:
     add = group(parser, "Algorithm").add_argument
-    names = ", ".join(_OFFERED)
+    names = ", ".join(ALGORITHM_NAMES)
     add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
     inputs = (
         f"inputs over a step: {', '.join(KINDS)}, or POINTS,DERIVATIVES; with settings as KIND:KEY=VALUE; for some inputs "
@@ -90,6 +83,18 @@ def _add_algorithm(parser: ArgumentParser) -> None:
         "(solver); with settings as in K:tolerance=1e-6,corrections=3 or solver:relative=1e-6,bounded=3"
     )
     add("--sweeps", metavar="K", help=sweeps)
+
+
+def _add_events(parser: ArgumentParser) -> None:
+    add = group(parser, "Events").add_argument
+    clocks = f"how events are found: {', '.join(EVENT_CLOCKS)}; with settings: predictive:near=1e-4"
+    add("--event-clock", metavar="NAME", help=clocks)
+    mode = (
+        "use Event Mode of FMI 3.0, or do not (default: as the system and the event clock need it)"
+    )
+    add("--event-mode", action=BooleanOptionalAction, help=mode)
+    spelled = "--event-mode-used"  # as the standard does
+    add(spelled, dest="event_mode", action=BooleanOptionalAction, default=None, help=SUPPRESS)
 
 
 def _add_loops(parser: ArgumentParser) -> None:
@@ -166,22 +171,17 @@ def simulation(arguments: Namespace) -> Simulation:
     """
     return Simulation(
         arguments.system,
-        algorithm=_refreshed(
-            event_settings.swept(
-                event_settings.divided(_algorithm(arguments), arguments.sub_steps), arguments.sweeps
-            ),
-            arguments,
-        ),
-        inputs=_inputs(arguments.inputs)[1],
+        algorithm=chosen_algorithm(arguments),
+        inputs=single_inputs(arguments.inputs),
         sequence=_sequence(arguments.sequence),
         bond_tolerance=arguments.bond_tolerance,
         accuracy=arguments.accuracy,
         start_time=arguments.start_time,
         stop_time=arguments.stop_time,
         step_size=_step_size(arguments),
-        event_clock=event_settings.event_clock(arguments),
+        event_clock=_event_clock(arguments.event_clock),
         event_mode=arguments.event_mode,
-        loops=_loops(arguments.loops),
+        loops=arguments.loops,
         loop_solver=_loop_solver(arguments.loop_tolerance),
         strict=arguments.strict,
         start_values=dict(arguments.start_value),
@@ -194,58 +194,9 @@ def simulation(arguments: Namespace) -> Simulation:
         allow_lossy_conversions=arguments.allow_lossy_conversions,
         allow_nan=arguments.allow_nan,
         fmi_logging=arguments.fmi_logging,
-        backend=_backend(arguments.backend),
+        backend=arguments.backend,
         threads=arguments.threads,
     )
-
-
-def _algorithm(arguments: Namespace) -> Algorithm | None:
-    """The algorithm of that name; case and hyphens do not count. Its settings are its fields. None if nothing is said."""
-    name = arguments.algorithm
-    settings = _algorithm_settings(arguments)
-    if name is None and not settings:
-        return None
-    known = {plain_name(a): a for a in _OFFERED}
-    usual = GaussSeidel if settings.keys() & {"mode", "levels", "most_levels"} else Jacobi
-    found = usual.__name__ if name is None else known.get(plain_name(name))
-    if found is None:
-        raise OptionError(
-            f"There is no algorithm '{name}'.{did_you_mean(name or '', _OFFERED)} There are {', '.join(_OFFERED)}."
-        )
-    kind: type[Algorithm] = getattr(algorithms, found)
-    taken = {f.name: f.name for f in fields(kind)}  # type: ignore[arg-type]
-    if "extrapolation" in taken:
-        taken["inputs"] = "extrapolation"
-    for setting in settings:
-        if setting not in taken:
-            raise OptionError(
-                f"Algorithm {found} has no setting --{setting.replace('_', '-')}. Leave it out."
-            )
-    return kind(**{taken[setting]: value for setting, value in settings.items()})
-
-
-def _refreshed(algorithm: Algorithm | None, arguments: Namespace) -> Algorithm | None:
-    """The algorithm, with outputs refreshed if that is requested; None if it is left to the settings."""
-    if not (arguments.refresh or arguments.refresh_linearized):
-        return algorithm
-    from fmimaster.algorithms import Refreshed  # few runs need it
-
-    return Refreshed(algorithm or Jacobi(), arguments.refresh_linearized)
-
-
-def _algorithm_settings(arguments: Namespace) -> dict[str, Any]:
-    """The settings of the algorithm that are given, by the names of their options."""
-    found: dict[str, Any] = {}
-    for_all, _ = _inputs(arguments.inputs)
-    if for_all is not None:
-        found["inputs"] = for_all
-    if arguments.mode is not None:
-        found["mode"] = _mode(arguments.mode)
-    if arguments.levels:
-        found["levels"] = True
-    if arguments.most_levels is not None:
-        found["most_levels"] = arguments.most_levels
-    return found
 
 
 def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
@@ -262,22 +213,11 @@ def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
         return MultiRate(size, dict(arguments.component_step_size))
     if arguments.step_rule is None:
         return size
-    name, _, settings = arguments.step_rule.partition(":")
-    defaults = step_rules.settings(step_rules.named(name))
-    given = event_settings.settings_of("--step-rule", name, defaults, settings)
-    return step_rules.made(name, size, given)
+    return step_rule(arguments.step_rule, "--step-rule", size=size)
 
 
-def _mode(text: str) -> Mode:
-    name, _, settings = text.partition(":")
-    if name not in MODES:
-        raise OptionError(
-            f"There is no mode '{name}'.{did_you_mean(name, MODES)} There are {', '.join(MODES)}."
-        )
-    kind = type(MODES[name])
-    return kind(
-        **event_settings.settings_of("--mode", name, event_settings.defaults_of(kind), settings)
-    )
+def _event_clock(text: str | None) -> EventClock | None:
+    return None if text is None else event_clock(text, "--event-clock")
 
 
 def _loop_solver(tolerance: float) -> LoopSolver:
@@ -294,56 +234,6 @@ def _sequence(text: str | None) -> str | tuple[str, ...] | None:
     return names if len(names) > 1 else text
 
 
-def _inputs(texts: Sequence[str]) -> tuple[Polynomial | None, dict[str, Polynomial]]:
-    """The polynomial for all inputs, and those for single ones by name or glob."""
-    for_all: list[Polynomial] = []
-    single: dict[str, Polynomial] = {}
-    for text in texts:
-        kind, name = text, ""
-        if "=" in text.partition(":")[0]:
-            name, _, kind = text.partition("=")
-        if not name and for_all:
-            raise OptionError(
-                f"--inputs {text}: there is one kind for all inputs already. Give one kind, and INPUT=KIND for others."
-            )
-        if name in single:
-            raise OptionError(f"--inputs {text}: '{name}' is given twice. Give it once.")
-        if name:
-            single[name] = _polynomial(kind)
-        else:
-            for_all.append(_polynomial(kind))
-    return next(iter(for_all), None), single
-
-
-def _polynomial(text: str) -> Polynomial:
-    name, _, settings = text.partition(":")
-    points, _, derivatives = name.partition(",")
-    if points.strip().isdecimal() and derivatives.strip().isdecimal():
-        kind = Polynomial(int(points), int(derivatives))
-    elif name in KINDS:
-        kind = KINDS[name]
-    else:
-        raise OptionError(
-            f"--inputs {text}: expected {', '.join(KINDS)}, or POINTS,DERIVATIVES as in 2,1.{did_you_mean(name, KINDS)}"
-        )
-    defaults = {key: getattr(kind, key) for key in _INPUT_SETTINGS}
-    return replace(kind, **event_settings.settings_of("--inputs", name, defaults, settings))
-
-
-def polynomial_words(polynomial: Polynomial) -> str:
-    """A polynomial as --inputs takes it."""
-    named = (name for name, known in KINDS.items() if known == polynomial)
-    plain = Polynomial(*polynomial.numbers)
-    given = ((key, getattr(polynomial, key)) for key in _INPUT_SETTINGS)
-    changed = [f"{key}={_plain(value)}" for key, value in given if value != getattr(plain, key)]
-    numbers = f"{polynomial.points},{polynomial.derivatives}"
-    return next(named, ":".join([numbers, *([",".join(changed)] if changed else [])]))
-
-
-def _plain(value: object) -> str:
-    return str(value).lower()
-
-
 def _tolerance(text: str | None) -> float | Literal["none"] | None:
     if text is None:
         return None
@@ -354,24 +244,4 @@ def _tolerance(text: str | None) -> float | Literal["none"] | None:
     except ValueError:
         raise OptionError(
             f"--tolerance {text}: expected a positive number, or {NO_TOLERANCE}."
-        ) from None
-
-
-def _loops(name: str) -> Loops:
-    try:
-        return Loops(name)
-    except ValueError:
-        known = [e.value for e in Loops]
-        raise OptionError(
-            f"--loops {name}: expected {', '.join(known)}.{did_you_mean(name, known)}"
-        ) from None
-
-
-def _backend(name: str) -> Backend:
-    try:
-        return Backend(name)
-    except ValueError:
-        known = [e.value for e in Backend]
-        raise OptionError(
-            f"There is no backend '{name}'.{did_you_mean(name, known)} Expected {', '.join(known)}."
         ) from None

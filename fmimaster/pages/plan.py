@@ -54,7 +54,7 @@ def plan_facts(settings: Settings, prepared: Prepared, *, programs: bool = False
         Whether the instructions of the programs are part of it, and their numbers in reasons.
     """
     plan, schedule = prepared.plan, prepared.schedule
-    clock = settings.event_clock
+    clock = settings.event_clock_used
     fires = clock is not None and clock.fires
     late, rule = delays(prepared.programs.attempt, plan), schedule.rule
     step_loops = plan_loops.step_loops(prepared.programs.attempt, plan)

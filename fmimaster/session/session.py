@@ -80,7 +80,7 @@ class Session:
         self._threads = settings.threads
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
-        executor = choose_executor(plan, settings.backend)
+        executor = choose_executor(plan, settings.backend_used)
         self.instances = instances = self._instantiated(loader, executor)
         with left_for_later():
             self.executor: Executor = executor(
@@ -108,7 +108,7 @@ class Session:
             rule,
             base,
             self.state,
-            settings.event_clock,
+            settings.event_clock_used,
             algorithm.choose if self.programs.chooses else None,
         )
         self.stepper = Stepper(loop)

@@ -10,7 +10,7 @@ import pytest
 from command_line import Outcome
 
 from fmimaster import Polynomial, reference_path
-from fmimaster.commands.settings import polynomial_words
+from fmimaster.named.polynomials import polynomial_text
 
 Run = Callable[..., Outcome]
 
@@ -86,5 +86,5 @@ def test_inputs_that_cannot_be_understood_are_refused(
 def test_a_polynomial_is_said_as_it_is_taken(
     run: Run, car: Path, polynomial: Polynomial, words: str
 ) -> None:
-    assert polynomial_words(polynomial) == words
+    assert polynomial_text(polynomial) == words
     assert run("plan", car, "--inputs", words).status == 0

@@ -15,16 +15,10 @@ from fmimaster.commands.parser import GROUPS
 Run = Callable[..., Outcome]
 
 
-@pytest.fixture(params=[80, 100])
-def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The width of the terminal."""
-    monkeypatch.setenv("COLUMNS", str(request.param))
-    return int(request.param)
-
-
+@pytest.mark.parametrize("columns", [80, 100])
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=" ".join)
-def test_help_fits_the_terminal(run: Run, columns: int, command: list[str]) -> None:
-    outcome = run(*command, "--help")
+def test_help_fits_the_terminal(run: Run, command: list[str], columns: int) -> None:
+    outcome = run(*command, "--help", columns=columns)
     assert outcome.status == 0
     assert max(map(len, outcome.out.splitlines())) <= columns
 

@@ -224,7 +224,7 @@ def test_the_algorithm_makes_a_difference(run: Run, two_mass: Path) -> None:
 def test_an_executor_that_is_not_there_is_told(run: Run, dahlquist: Path) -> None:
     message = run("simulate", dahlquist, "--backend", "refrence").error
     assert "There is no backend 'refrence'. Did you mean 'reference'?" in message
-    assert "Expected fastest, native, reference." in message
+    assert "There are fastest, native, reference." in message
 
 
 def test_all_executors_write_the_same_bytes(run: Run, two_mass: Path, tmp_path: Path) -> None:

@@ -144,10 +144,10 @@ def test_event_mode_can_be_asked_for_or_declined(options: list[str], mode: bool 
         (["--step-rule", "rampe", "--step-size", "1"], "Did you mean 'ramp'?"),
         (["--sweeps", "0"], "expected 1 or more"),
         (["--sweeps", "solver:relatve=1"], "no setting 'relatve'. Did you mean 'relative'?"),
-        (["--sweeps", "2:corrections=few"], "corrections is 'few', expected a number"),
-        (["--sweeps", "2:corrections=-1"], "corrections=-1, expected 0 or more"),
+        (["--sweeps", "2:corrections=few"], "corrections=few: expected a whole number, such as 3"),
+        (["--sweeps", "2:corrections=-1"], "corrections=-1: expected a whole number"),
         (["--sweeps", "2:tolerance=-1"], "tolerance=-1.0, expected a positive number"),
-        (["--loops", "reel"], "expected real, all, none. Did you mean 'real'?"),
+        (["--loops", "reel"], "Did you mean 'real'? There are real, all, none."),
     ],
 )
 def test_nonsense_is_told(run: Run, two_mass: Path, options: list[str], message: str) -> None:

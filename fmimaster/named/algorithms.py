@@ -1,0 +1,69 @@
+"""Algorithms as text: ``"Jacobi"``, ``"gauss-seidel:mode=lin,levels=true"``."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import fmimaster.algorithms as algorithms  # "from fmimaster" would import all of the API
+from fmimaster.algorithms import ALGORITHMS, MODES, Algorithm, Mode
+from fmimaster.named.polynomials import polynomial
+from fmimaster.named.text import among, defaults_of, settings_of
+
+ALGORITHM_NAMES = (*(a.__name__ for a in ALGORITHMS), "Sequential", "AutomaticSequence")
+"""Each is imported when it is named."""
+
+_NO_SETTINGS = {"stale"}
+"""Fields that no text can hold."""
+
+
+def algorithm_kind(name: str) -> type[Algorithm]:
+    """The algorithm of that name.
+
+    Raises
+    ------
+    OptionError
+    """
+    kind: type[Algorithm] = getattr(algorithms, among("algorithm", name, ALGORITHM_NAMES))
+    return kind
+
+
+def algorithm(text: str, where: str = "algorithm") -> Algorithm:
+    """The algorithm of that name, with settings that are its fields; inputs and mode by their names.
+
+    Raises
+    ------
+    OptionError
+
+    Examples
+    --------
+    >>> algorithm("GaussSeidel:levels=true").levels
+    True
+    """
+    name, _, settings = text.partition(":")
+    kind = algorithm_kind(name)
+    kept: dict[str, Any] = {
+        f.name: f.default
+        for f in fields(kind)  # type: ignore[arg-type]
+        if f.name not in _NO_SETTINGS
+    }
+    if kept.get("most_levels", 0) is None:
+        kept["most_levels"] = 1  # a whole number
+    parsers = {
+        "inputs": polynomial,
+        "extrapolation": polynomial,
+        "mode": mode,
+    }
+    return kind(**settings_of(where, name, kept, settings, parsers))
+
+
+def mode(text: str, where: str = "mode") -> Mode:
+    """The mode of Gauss-Seidel of that name, with settings that are its fields.
+
+    Raises
+    ------
+    OptionError
+    """
+    name, _, settings = text.partition(":")
+    kind = type(MODES[among("mode", name, MODES)])
+    return kind(**settings_of(where, name, defaults_of(kind), settings))

@@ -1,0 +1,88 @@
+"""Step-size rules as text: ``"ramp"``, ``"ecco:size=0.01,smallest=1e-4"``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from importlib import import_module
+from operator import attrgetter
+from typing import Any
+
+from fmimaster.control.step_rule import StepRule
+from fmimaster.errors import OptionError
+from fmimaster.named.text import among, settings_of
+
+STEP_RULES: Mapping[str, tuple[str, str]] = {
+    "grid": ("step_rule", "FixedStep"),
+    "free": ("ramp", "FreeStep"),
+    "ramp": ("ramp", "Ramp"),
+    "locate": ("locate", "Locate"),
+    "ecco": ("pid", "PID.ecco"),
+    "predictor-corrector": ("pid", "PID.predictor_corrector"),
+    "embedded-orders": ("pid", "PID.embedded_orders"),
+    "step-doubling": ("pid", "PID.step_doubling"),
+}
+"""Name → the module of ``fmimaster.control`` that is imported for it, and what makes the rule with its defaults."""
+
+_NO_SETTINGS = {"size", "estimators", "degree"}
+"""Fields of rules that the step size, the name of the rule, or the inputs decide."""
+_NUMBER_WORD = re.compile(r"(inf|infinity|nan)", re.IGNORECASE)
+"""Words that Python takes for numbers."""
+
+
+def is_rule(text: str) -> bool:
+    """Whether a step size as text names a rule; a number does not begin with a letter."""
+    return text[:1].isalpha() and not _NUMBER_WORD.fullmatch(text)
+
+
+def named(name: str) -> StepRule[Any]:
+    """The rule of that name with its defaults.
+
+    Raises
+    ------
+    OptionError
+        If there is none.
+    """
+    module, maker = STEP_RULES[among("step rule", name, STEP_RULES)]
+    rule: StepRule[Any] = attrgetter(maker)(import_module(f"fmimaster.control.{module}"))()
+    return rule
+
+
+def step_rule(text: str, where: str = "step_size", *, size: str | None = None) -> StepRule[Any]:
+    """The rule of that name, with settings that are its fields and those of its estimators.
+
+    Parameters
+    ----------
+    size : number or fraction as text, in s
+        The step size; else the setting ``size`` of the text.
+
+    Raises
+    ------
+    OptionError
+    """
+    name, _, settings = text.partition(":")
+    rule = named(name)
+    own, defaults = {f.name for f in fields(rule)}, {"size": "", **_defaults(rule)}
+    given = settings_of(where, name, defaults, settings)
+    if size is not None and "size" in given:
+        raise OptionError(
+            f"{where} {text}: there is a step size {size} s already. Leave size={given['size']} out."
+        )
+    estimators = tuple(
+        replace(e, **{f.name: given[f.name] for f in fields(e) if f.name in given})  # type: ignore[type-var, arg-type]
+        for e in rule.estimators
+    )
+    found = {"size": size, **{key: value for key, value in given.items() if key in own}}
+    found |= {"estimators": estimators} if estimators else {}
+    return replace(rule, **found)
+
+
+def _defaults(rule: StepRule[Any]) -> dict[str, Any]:
+    """The settings of a rule with their defaults: its fields, and those of its estimators."""
+    return {
+        f.name: getattr(of, f.name)
+        for of in (rule, *rule.estimators)
+        for f in fields(of)  # type: ignore[arg-type]
+        if f.name not in _NO_SETTINGS
+    }

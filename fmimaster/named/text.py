@@ -1,0 +1,110 @@
+"""Names and ``KEY=VALUE`` settings in a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from enum import Enum
+from typing import Any, TypeVar
+
+from fmimaster.errors import OptionError, did_you_mean
+
+_Choice = TypeVar("_Choice", bound=Enum)
+
+
+def plain_name(name: str) -> str:
+    """A name without what does not count in names."""
+    return name.strip().lower().replace("-", "").replace("_", "")
+
+
+def option_name(kind: str) -> str:
+    """``LookAhead`` → ``look-ahead``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind).lower()
+
+
+def among(what: str, name: str, known: Iterable[str]) -> str:
+    """The known name that is meant.
+
+    Raises
+    ------
+    OptionError
+        If there is none; ``what`` is "algorithm" in "There is no algorithm 'Jakobi'".
+    """
+    names = list(known)
+    for one in names:
+        if plain_name(one) == plain_name(name):
+            return one
+    raise OptionError(
+        f"There is no {what} '{name}'.{did_you_mean(name, names)} There are {', '.join(names)}."
+    )
+
+
+def choice(kind: type[_Choice], what: str, text: str) -> _Choice:
+    """The member of an enumeration that has this value.
+
+    Raises
+    ------
+    OptionError
+    """
+    return kind(among(what, text, [member.value for member in kind]))
+
+
+def defaults_of(kind: type) -> dict[str, Any]:
+    """The settings of a kind of objects with their defaults: its fields, but for the step size, which is an option."""
+    return {f.name: f.default for f in fields(kind) if f.name != "size"}
+
+
+def settings_of(
+    where: str,
+    name: str,
+    defaults: Mapping[str, Any],
+    text: str,
+    parsers: Mapping[str, Callable[[str], Any]] | None = None,
+) -> dict[str, Any]:
+    """Settings ``KEY=VALUE`` between commas, of what has these settings with these defaults.
+
+    Parameters
+    ----------
+    where
+        The option or setting, for messages: ``"--event-clock"`` or ``"event_clock"``.
+    name
+        What has the settings.
+    parsers
+        Key → what makes its value from a text, where that is no number, no truth value and no plain text.
+
+    Raises
+    ------
+    OptionError
+    """
+    found: dict[str, Any] = {}
+    for pair in filter(None, text.split(",")):
+        key, _, value = pair.partition("=")
+        field = key.strip().replace("-", "_")
+        if field not in defaults:
+            raise OptionError(
+                f"{where} {name} has no setting '{key}'.{did_you_mean(field, defaults)} "
+                + (f"Its settings are {', '.join(defaults)}." if defaults else "It has none.")
+            )
+        parse = (parsers or {}).get(field)
+        what, value = f"{where} {name}:{key}", value.strip()
+        found[field] = parse(value) if parse else _value(what, value, defaults[field])
+    return found
+
+
+def _value(what: str, text: str, default: object) -> float | bool | str:
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise OptionError(f"{what}={text}: expected true or false.")
+        return text.lower() == "true"
+    if isinstance(default, int):
+        if not text.isdecimal():
+            raise OptionError(f"{what}={text}: expected a whole number, such as {default}.")
+        return int(text)
+    if default is not None and not isinstance(default, float):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        example = "" if default is None else f", such as {default:g}"
+        raise OptionError(f"{what}={text}: expected a number{example}.") from None

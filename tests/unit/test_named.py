@@ -1,0 +1,148 @@
+"""Settings as text: names, and names with settings, in Python as on the command line."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fmimaster import (
+    FIRST_ORDER,
+    LINE,
+    LINEAR,
+    NEPCE,
+    PID,
+    AutomaticSequence,
+    Backend,
+    Check,
+    FixedStep,
+    FreeStep,
+    GaussSeidel,
+    Jacobi,
+    Linear,
+    LookAhead,
+    Loops,
+    OptionError,
+    Polynomial,
+    Predictive,
+    Ramp,
+    Sequential,
+    Simulation,
+)
+from fmimaster.cli import _parser
+from fmimaster.commands import settings
+from fmimaster.named.polynomials import polynomial, polynomial_text
+from fmimaster.program.polynomial import KINDS
+
+
+@pytest.mark.parametrize(
+    ("text", "algorithm"),
+    [
+        ("Jacobi", Jacobi()),
+        ("gauss-seidel", GaussSeidel()),
+        ("gauss_seidel:levels=true,most-levels=3", GaussSeidel(levels=True, most_levels=3)),
+        ("GaussSeidel:mode=lin", GaussSeidel(mode=LINEAR)),
+        ("GaussSeidel:mode=lin:sub-steps=10", GaussSeidel(mode=Linear(10))),
+        ("jacobi:inputs=first-order", Jacobi(FIRST_ORDER)),
+        ("automatic-sequence", AutomaticSequence()),
+        ("Sequential", Sequential()),
+    ],
+)
+def test_an_algorithm_by_its_name_and_settings(text: str, algorithm: Any) -> None:
+    found = Simulation("a.fmu", algorithm=text)
+    assert found.algorithm == algorithm
+    assert found == Simulation("a.fmu", algorithm=algorithm)
+
+
+@pytest.mark.parametrize(
+    ("text", "clock"),
+    [
+        ("look-ahead", LookAhead()),
+        ("LookAhead", LookAhead()),
+        ("predictive:near=1e-4", Predictive(near=1e-4)),
+        ("check", Check()),
+    ],
+)
+def test_an_event_clock_by_its_name_and_settings(text: str, clock: Any) -> None:
+    assert Simulation("a.fmu", event_clock=text).event_clock == clock
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("grid:size=1/60", FixedStep("1/60")),
+        ("free", FreeStep()),
+        ("ramp", Ramp()),
+        ("ecco:size=0.01,smallest=1e-4", replace(PID.ecco("0.01"), smallest=1e-4)),
+        ("Predictor_Corrector", PID.predictor_corrector()),
+    ],
+)
+def test_a_step_rule_by_its_name_and_settings(text: str, rule: Any) -> None:
+    assert Simulation("a.fmu", step_size=text).step_size == rule
+
+
+@pytest.mark.parametrize("size", ["0.01", "1/60", "1e-3", ".5", 0.5, 1])
+def test_a_number_as_text_stays_a_step_size(size: Any) -> None:
+    assert Simulation("a.fmu", step_size=size).step_size == size
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_inputs_by_their_names(name: str) -> None:
+    assert polynomial(polynomial_text(polynomial(name.upper()))) == KINDS[name]
+
+
+def test_inputs_of_single_connections_mix_texts_and_objects() -> None:
+    given: dict[str, Polynomial | str] = {"a.u": "linear", "b.*": NEPCE, "c.u": "2,1:mean=true"}
+    found = Simulation("a.ssp", inputs=given)
+    wanted = {"a.u": LINE, "b.*": NEPCE, "c.u": replace(Polynomial(2, 1), mean=True)}
+    assert found.inputs == wanted
+    assert given["a.u"] == "linear"
+
+
+def test_choices_by_their_values() -> None:
+    found = Simulation("a.fmu", loops="all", backend="Reference")
+    assert (found.loops, found.backend) == (Loops.ALL, Backend.REFERENCE)
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"algorithm": "Jakobi"}, "There is no algorithm 'Jakobi'. Did you mean 'Jacobi'?"),
+        ({"algorithm": "jacobi:mode=lin"}, "algorithm jacobi has no setting 'mode'"),
+        ({"algorithm": "GaussSeidel:mode=line"}, "There is no mode 'line'. Did you mean 'lin'?"),
+        ({"event_clock": "lookahed"}, "There is no event clock 'lookahed'."),
+        ({"event_clock": "ramp"}, "'ramp' is a step rule: step_size ramp."),
+        ({"event_clock": "predictive:far=1"}, "event_clock predictive has no setting 'far'"),
+        ({"step_size": "eco"}, "There is no step rule 'eco'. Did you mean 'ecco'?"),
+        ({"step_size": "ecco:smallest=x"}, "step_size ecco:smallest=x: expected a number."),
+        ({"loops": "real-ones"}, "There is no choice of loops 'real-ones'. Did you mean 'real'?"),
+        ({"backend": "fast"}, "There is no backend 'fast'. Did you mean 'fastest'?"),
+        ({"inputs": {"a.u": "linea"}}, "Did you mean 'linear'?"),
+        ({"inputs": "linear"}, "algorithm='Jacobi:inputs=linear'"),
+    ],
+)
+def test_what_names_nothing_is_refused_with_what_is_near(
+    given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(OptionError) as error:
+        Simulation("a.fmu", **given)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "setting"),
+    [
+        ("--algorithm", "GaussSeidel:mode=lin", "algorithm"),
+        ("--event-clock", "predictive:near=1e-4", "event_clock"),
+        ("--step-rule", "ecco:size=0.01", "step_size"),
+        ("--loops", "all", "loops"),
+        ("--backend", "reference", "backend"),
+    ],
+)
+def test_the_command_line_takes_the_same_texts(option: str, text: str, setting: str) -> None:
+    parsed = _parser().parse_args(["simulate", "a.fmu", option, text])
+    in_python = Simulation("a.fmu", **{setting: text})  # type: ignore[arg-type]
+    assert getattr(settings.simulation(parsed), setting) == getattr(in_python, setting)
