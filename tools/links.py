@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from lxml import html
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("benchmarks", "changelog.d", "conformance", "fmus", "tests")
+FOLDERS = ("benchmarks", "conformance", "fmus", "tests")
 """With Markdown files that are read in the repository."""
 
 _FETCHED = "//img/@src | //script/@src | //link[not(@rel='canonical')]/@href | //iframe/@src"
