@@ -142,7 +142,7 @@ def _simulation(of: Run, system: RandomSystem, systems: Path | None) -> Simulati
         stop_time=system.stop_time,
         event_clock=clock,
         start_values={**system.start_values, **held},
-        fmi_logging=True,
+        debug_logging=True,
     )
 
 

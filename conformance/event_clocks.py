@@ -245,7 +245,7 @@ def examine(line: Line, guest: Guest, is_beside: bool) -> Line:
             results = fmimaster.simulate(
                 system_of(guest, is_beside),
                 stop_time=model.stop,
-                fmi_logging=is_beside,
+                debug_logging=is_beside,
                 **CLOCKS[line.clock](first, line.step_size),
             )
         except fmimaster.SimulationError as error:

@@ -161,7 +161,7 @@ def _parser() -> Parser:
     )
     version = "show program's version number and exit"
     parser.add_argument("--version", action=_Version, nargs=0, help=version)
-    parser.set_defaults(debug=False, verbose=False, quiet=False, log_file=None, fmi_logging=False)
+    parser.set_defaults(debug=False, verbose=False, quiet=False, log_file=None, debug_logging=False)
     commands = parser.add_subparsers(
         title="Commands", dest="command", metavar="COMMAND", parser_class=CommandParser
     )
@@ -195,7 +195,7 @@ def _logging(arguments: Namespace) -> Iterator[None]:
     """Send the log to the standard error and, if requested, to a file, while a command runs."""
     log = logging.getLogger("fmimaster")
     level, propagate = log.level, log.propagate
-    shown = logging.INFO if arguments.verbose or arguments.fmi_logging else logging.WARNING
+    shown = logging.INFO if arguments.verbose or arguments.debug_logging else logging.WARNING
     handlers: list[logging.Handler] = [_StandardError()]
     handlers[0].setFormatter(_Format())
     handlers[0].setLevel(shown)

@@ -30,7 +30,7 @@ from fmimaster.run.choice import Backend
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import PowerBond, SystemDescription
 
-RENAMED = {"input_file": "input"}
+RENAMED = {"input_file": "input", "fmi_logging": "debug_logging"}
 """Names that settings had before, and those that they have now."""
 
 Self = TypeVar("Self", bound="Settings")
@@ -109,7 +109,7 @@ class Settings:
         Whether outputs may be NaN or infinite.
     extrapolation_errors : bool
         Whether the error of each input over each step is recorded, as ``"component.input.extrapolation_error"``.
-    fmi_logging : bool
+    debug_logging : bool
         Whether all logging of the FMUs is switched on.
     backend : Backend, or ``"fastest"``, ``"native"``, ``"reference"``
         The kernel in C or the interpreter in Python; they give the same bits.
@@ -144,7 +144,7 @@ class Settings:
     tolerance: float | Literal["none"] | None = None
     allow_lossy_conversions: bool = False
     allow_nan: bool = False
-    fmi_logging: bool = False
+    debug_logging: bool = False
     backend: Backend | str = Backend.FASTEST
     threads: int = 1
 

@@ -32,11 +32,12 @@ GROUPS: Mapping[str, str] = {
 }
 """Title of a group of options → an example with some of them."""
 
-RENAMED: Mapping[str, str] = {
-    "--relative-tolerance": "--tolerance",
-    "--result-file": "--output-file",
+RENAMED: Mapping[str, tuple[str, ...]] = {
+    "--fmi-logging": ("--debug-logging", "--log-fmi-calls"),  # our own one before, and FMPy's
+    "--relative-tolerance": ("--tolerance",),
+    "--result-file": ("--output-file",),
 }
-"""Option that had, or has in other tools, another name → its name."""
+"""Option that had, or has in other tools, another name → its name; several, if it has meant different things."""
 
 _KINDS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
 
@@ -165,9 +166,9 @@ class CommandParser(Parser):
 def _near_options(name: str, known: Iterable[str]) -> str:
     """A sentence with the options that may be meant, with a leading blank: by other names, by beginnings, by letters."""
     usual = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).replace("_", "-").lower()
-    usual = RENAMED.get(usual, usual)
+    meant = RENAMED.get(usual, (usual,))
     options = list(known)
-    same = [option for option in options if option == usual]
+    same = [option for option in meant if option in options]
     begin = [option for option in options if option.startswith(usual)]
     return suggested(same or begin[:3]) or did_you_mean(usual, options)
 

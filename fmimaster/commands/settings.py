@@ -155,9 +155,9 @@ def _add_execution(parser: ArgumentParser) -> None:
     lossy = "let connections convert between types where a value can be lost"
     add("--allow-lossy-conversions", action="store_true", help=lossy)
     add("--allow-nan", action="store_true", help="let outputs be NaN or infinite")
-    logging = "switch on all logging of the FMUs, and show it"
+    logging = "switch on the debug messages of the FMUs, and show them"
     group(parser, "Messages and logs").add_argument(
-        "--fmi-logging", action="store_true", help=logging
+        "--debug-logging", action="store_true", help=logging
     )
 
 
@@ -193,7 +193,7 @@ def simulation(arguments: Namespace) -> Simulation:
         tolerance=_tolerance(arguments.tolerance),
         allow_lossy_conversions=arguments.allow_lossy_conversions,
         allow_nan=arguments.allow_nan,
-        fmi_logging=arguments.fmi_logging,
+        debug_logging=arguments.debug_logging,
         backend=arguments.backend,
         threads=arguments.threads,
     )

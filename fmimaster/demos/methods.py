@@ -125,7 +125,7 @@ def run_method(method: Method, version: str = "mixed") -> MethodRun:
         step_size=method.size,
         stop_time=BENCHMARKS[method.benchmark].stop_time,
         event_clock=method.clock,
-        fmi_logging=True,
+        debug_logging=True,
     )
     with executions() as executed:
         results = simulation.run()

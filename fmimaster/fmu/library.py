@@ -44,7 +44,7 @@ _MACHINES = {
 NOT_NEEDED = ("documentation/", "sources/")
 """Folders of an FMU that a simulation does not need; not unpacking them halves the time of loading a small FMU."""
 
-_NO_MESSAGE = "The FMU gave no message; with fmi_logging (--fmi-logging) it may give one."
+_NO_MESSAGE = "The FMU gave no message; with debug_logging (--debug-logging) it may give one."
 
 Kind = tuple[Callable[..., Any], Callable[..., Instance]]
 """fmpy's class, which loads the library; the class of instances."""

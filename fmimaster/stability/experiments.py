@@ -62,7 +62,7 @@ class Experiments:
 
     def __init__(self, settings: Settings, at: float | None = None) -> None:
         self._settings, self._at = settings, at
-        self._loader = Loader(logging_on=settings.fmi_logging)
+        self._loader = Loader(logging_on=settings.debug_logging)
         try:
             self.prepared = prepare(settings, self._loader)
             self._refuse_nonlinear()

@@ -37,7 +37,7 @@ def test_all_events_of_random_systems_are_found(
         stop_time=system.stop_time,
         event_clock=clock,
         start_values=system.start_values,
-        fmi_logging=True,
+        debug_logging=True,
     )
     with executions() as executed:
         results = simulation.run()

@@ -189,7 +189,7 @@ def test_a_log_file_that_cannot_be_written_is_told(run: Run, tmp_path: Path) -> 
 def test_warnings_of_fmus_are_shown(run: Run) -> None:
     fmu = reference("fmi3/Faulty.fmu")
     outcome = run(
-        "simulate", fmu, "--start-value", "fault", "1", "--stop-time", "0.1", "--fmi-logging"
+        "simulate", fmu, "--start-value", "fault", "1", "--stop-time", "0.1", "--debug-logging"
     )
     assert outcome.status == 0
     assert "fmimaster: warning: Faulty [Warning] " in outcome.err

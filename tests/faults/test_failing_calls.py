@@ -372,7 +372,7 @@ def test_warnings_and_printed_lines_change_no_value(
 def test_warnings_are_logged_if_all_messages_are_asked_for(
     version: str, backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
-    faulty(version, WARNS, backend=backend, fmi_logging=True).run()
+    faulty(version, WARNS, backend=backend, debug_logging=True).run()
     told = [r for r in caplog.records if "told to return Warning" in r.getMessage()]
     assert len(told) == 5
     assert {(r.name, r.levelname) for r in told} == {("fmimaster", "WARNING")}

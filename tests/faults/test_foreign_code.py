@@ -92,7 +92,9 @@ def test_a_refusal_without_a_message_is_told_in_our_words(
 ) -> None:
     fmu = misbehaving(tmp_path, version, Act("Instantiate", "return", 3))
     message = run("simulate", fmu).error
-    assert "The FMU gave no message; with fmi_logging (--fmi-logging) it may give one." in message
+    assert (
+        "The FMU gave no message; with debug_logging (--debug-logging) it may give one." in message
+    )
     assert "Message of the FMU" not in message
     assert ".." not in message.replace(str(tmp_path), "")
 

@@ -16,7 +16,7 @@ def test_messages_come_also_after_somebody_else_has_received_those_of_fmpy(
     def logged() -> int:
         caplog.clear()
         with caplog.at_level("INFO", "fmimaster"):
-            simulate(fmu, stop_time=1, step_size=0.1, fmi_logging=True)
+            simulate(fmu, stop_time=1, step_size=0.1, debug_logging=True)
         return sum("collision" in r.message or "ceiling" in r.message for r in caplog.records)
 
     fmu = reference_path("fmi2/TwoMassUpper.fmu")
