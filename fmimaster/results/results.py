@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
 from fmimaster.errors import OptionError
+from fmimaster.results.comparison import TOLERANCE, Comparison, compare
 from fmimaster.results.csv import read_csv, write_csv
 from fmimaster.results.statistics import BondStatistics
 from fmimaster.results.table import Table
@@ -52,6 +53,33 @@ class Results(Table):
         """Read a CSV file by the rules of FMI, and events and steps from the file beside it."""
         table = read_csv(path)
         return Results(**{field.name: getattr(table, field.name) for field in fields(table)})
+
+    def compare(
+        self, reference: Table | str | os.PathLike[str], *, tolerance: float = TOLERANCE
+    ) -> Comparison:
+        """Compare with a reference: how far columns of the same names are apart, as numbers and as text.
+
+        Parameters
+        ----------
+        reference
+            Results, or a file that :meth:`read` reads. It is interpolated to the times of the results.
+        tolerance
+            Largest permitted root mean square of a deviation, as a part of the range of the reference.
+
+        Returns
+        -------
+        Comparison
+            Its ``is_within`` says whether all columns are within the tolerance; ``print`` it for a table.
+
+        Raises
+        ------
+        OptionError
+            If there is no common column with numbers, no common time, or a unit differs.
+        FileError
+            If the file cannot be read.
+        """
+        other = reference if isinstance(reference, Table) else Results.read(reference)
+        return compare(self, other, tolerance)
 
     @overload
     def plot(

@@ -1,0 +1,190 @@
+"""Results beside those of another run, of another tool, or a measurement: how far each column is from the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import OptionError
+from fmimaster.results.panels import numbers, units_of
+from fmimaster.results.table import Table
+from fmimaster.text import aligned, count, named
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 0.01
+"""Largest permitted deviation, as a part of the range of the reference: a difference that a figure shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """How far a column is from the reference.
+
+    Attributes
+    ----------
+    name, unit : str
+        Of the column.
+    range : float
+        Largest minus smallest value of the reference, in the unit; of a constant its absolute value.
+    rms : float
+        Root mean square of the deviation over time, in the unit; infinite if one of the two is NaN somewhere.
+    largest : float
+        The largest absolute deviation, in the unit.
+    time : float
+        When it occurs, in s.
+    """
+
+    name: str
+    unit: str
+    range: float
+    rms: float
+    largest: float
+    time: float
+
+    @property
+    def relative(self) -> float:
+        """The root mean square as a part of the range; infinite if only the reference is 0 always."""
+        if self.rms == 0.0:
+            return 0.0
+        return self.rms / self.range if self.range > 0.0 else inf
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The deviations of all columns that results and reference have in common; as text, a table of them.
+
+    Attributes
+    ----------
+    deviations : tuple of Deviation
+        The largest part of its range first.
+    tolerance : float
+        The largest permitted :attr:`Deviation.relative`.
+    start_time, stop_time : float
+        The first and the last time of the results that the reference covers, in s.
+    missing : tuple of str
+        Columns of the reference that the results do not have.
+    """
+
+    deviations: tuple[Deviation, ...]
+    tolerance: float
+    start_time: float
+    stop_time: float
+    missing: tuple[str, ...]
+
+    @property
+    def is_within(self) -> bool:
+        """Whether no column deviates by more than the tolerance."""
+        return not self.beyond
+
+    @property
+    def beyond(self) -> tuple[Deviation, ...]:
+        """Columns that deviate by more than the tolerance."""
+        return tuple(d for d in self.deviations if not d.relative <= self.tolerance)
+
+    def __str__(self) -> str:
+        head = ("variable", "unit", "RMS deviation", "of the range", "largest", "at t", "")
+        return "\n".join([*aligned([head, *map(self._row, self.deviations)], ""), *self._end()])
+
+    def _row(self, d: Deviation) -> tuple[str, ...]:
+        verdict = "" if d.relative <= self.tolerance else "beyond the tolerance"
+        numbers = (f"{d.rms:.3g}", f"{d.relative:.3%}", f"{d.largest:.3g}", f"{d.time:.6g} s")
+        return d.name, d.unit, *numbers, verdict
+
+    def _end(self) -> Iterator[str]:
+        span = f"from t = {self.start_time:g} s to {self.stop_time:g} s"
+        of = count(len(self.deviations), "variable")
+        wrong = f"{len(self.beyond)} of {of} beyond" if self.beyond else f"{of} within"
+        yield f"compared with the reference {span}: {wrong} the tolerance of {self.tolerance:.3%}"
+        if self.missing:
+            yield f"not compared, because the results lack them: {named(self.missing)}"
+
+
+def compare(results: Table, reference: Table, tolerance: float = TOLERANCE) -> Comparison:
+    """Compare columns of the same names at the rows of the results that lie in the time of the reference.
+
+    Between its rows the reference is interpolated linearly; integers and Booleans are held. Where it has several rows
+    at one time, all values between theirs count as equal to it.
+
+    Parameters
+    ----------
+    tolerance
+        Largest permitted root mean square of a deviation, as a part of the range of the reference.
+
+    Raises
+    ------
+    OptionError
+        If there is no common column with numbers, no common time, or a unit differs.
+    """
+    if not tolerance >= 0.0:
+        raise OptionError(
+            f"The tolerance of a comparison is {tolerance:g}; expected 0 or a positive number, such as {TOLERANCE}."
+        )
+    results, reference = results.expand(), reference.expand()
+    units = units_of([reference, results])
+    known = [name for name in reference.names if reference[name].dtype.kind != "O"]
+    common = [name for name in known if name in results and results[name].dtype.kind != "O"]
+    if not common:
+        raise OptionError(
+            f"The results have none of the columns of the reference: {named(reference.names)}. "
+            f"The results have {named(results.names)}."
+        )
+    first, last = reference.time[[0, -1]] if reference.rows else (0.0, -1.0)
+    rows = np.flatnonzero((results.time >= first) & (results.time <= last))
+    if not len(rows):
+        raise OptionError(
+            "No row of the results lies in the time of the reference, "
+            + (f"t = {first:g} s to {last:g} s." if reference.rows else "which has no rows.")
+        )
+    time = results.time[rows]
+    found = [
+        _deviation(name, units.get(name, ""), time, numbers(results[name])[rows], reference)
+        for name in common
+    ]
+    return Comparison(
+        tuple(sorted(found, key=lambda d: (-d.relative, d.name))),
+        tolerance,
+        float(time[0]),
+        float(time[-1]),
+        tuple(name for name in reference.names if name not in common),
+    )
+
+
+def _deviation(name: str, unit: str, time: Array, values: Array, reference: Table) -> Deviation:
+    there = numbers(reference[name])
+    with np.errstate(invalid="ignore"):  # infinite values
+        low, high = _at(time, reference.time, there, reference[name].dtype.kind != "f")
+        apart = np.maximum(np.maximum(low - values, values - high), 0.0)
+    apart[np.isnan(apart)] = inf
+    apart[(np.isnan(low) & np.isnan(values)) | (low == values) | (high == values)] = 0.0
+    worst = int(apart.argmax())
+    finite = there[np.isfinite(there)]
+    scale = float(np.ptp(finite) or np.abs(finite[0])) if len(finite) else 0.0
+    return Deviation(name, unit, scale, _rms(time, apart), float(apart[worst]), float(time[worst]))
+
+
+def _at(time: Array, known: Array, values: Array, held: bool) -> tuple[Array, Array]:
+    """The smallest and the largest value at each time; they differ where there are several rows."""
+    first = np.searchsorted(known, time, "left")
+    last = np.searchsorted(known, time, "right") - 1
+    is_row = known[first] == time
+    before, after = last, np.minimum(last + 1, len(known) - 1)
+    width = np.where(is_row, 1.0, known[after] - known[before])
+    part = np.where(is_row | held, 0.0, (time - known[before]) / width)
+    there = np.where(
+        part > 0.0, values[before] + part * (values[after] - values[before]), values[before]
+    )
+    at_first = np.where(is_row, values[first], there)
+    at_last = np.where(is_row, values[last], there)
+    return np.minimum(at_first, at_last), np.maximum(at_first, at_last)
+
+
+def _rms(time: Array, values: Array) -> float:
+    """Root mean square over time, by the trapezoidal rule; the largest value if there is one time only."""
+    h = np.diff(time)
+    if not np.sum(h) > 0.0 or not np.isfinite(values).all():
+        return float(values.max())
+    return float(np.sqrt(np.sum((values[1:] ** 2 + values[:-1] ** 2) / 2.0 * h) / np.sum(h)))
