@@ -4,7 +4,7 @@
  status    meaning
 ========  ==========================================================
  0         done
- 1         ``validate`` has found errors
+ 1         ``validate`` has found errors, or results are beyond the tolerance of ``--reference-file``
  2         the request cannot be carried out; the message gives the reason
  3         a defect of fmimaster; ``--debug`` shows where
  130       interrupted by Ctrl-C, SIGTERM or SIGHUP

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +47,26 @@ def each_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if request.param is Backend.FASTEST and native_executor() is None:
         pytest.skip("the kernel is not built")
     monkeypatch.setattr(Bench, "backend", request.param)
+
+
+@pytest.fixture
+def pyplot() -> Iterator[Any]:
+    """matplotlib.pyplot as a user imports it; other tests do not find it: it keeps figures."""
+    pyplot = import_module("matplotlib.pyplot")
+    yield pyplot
+    pyplot.close("all")
+    del sys.modules["matplotlib.pyplot"]
+
+
+@pytest.fixture
+def windows(pyplot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a file for each figure that was shown in a window."""
+    folder = tmp_path / "windows"
+    folder.mkdir()
+    monkeypatch.setenv("SHOWN_FIGURES", str(folder))
+    pyplot.switch_backend("module://showing_backend")
+    yield folder
+    pyplot.switch_backend("agg")
 
 
 @pytest.fixture

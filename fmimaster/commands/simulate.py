@@ -13,10 +13,14 @@ from fmimaster.commands.parser import group
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, standard_output, tell, write
 from fmimaster.errors import OptionError, SimulationError
+from fmimaster.results.comparison import TOLERANCE
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
 from fmimaster.results.results import Results
 from fmimaster.text import count
+
+_BEYOND = 1
+"""Exit status if the results are not within the tolerance of the reference."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -25,6 +29,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     add = group(parser, "Results").add_argument
     add("--output-file", metavar="FILE", help="CSV file for the results; - for the standard output")
     add("--plot", metavar="FILE", help="figure of the results: .png, .pdf or .svg")
+    add("--show-plot", action="store_true", help="show a figure of the results in a window")
+    compared = (
+        "results to compare with, by names of columns: prints how far each is apart, and draws them below the results; "
+        "exit status 1 if one is beyond the tolerance"
+    )
+    add("--reference-file", metavar="FILE", help=compared)
+    tolerance = (
+        "largest RMS deviation from the reference, as a part of the range of the reference "
+        f"({TOLERANCE} if left out)"
+    )
+    add("--reference-tolerance", type=float, default=TOLERANCE, metavar="TOL", help=tolerance)
     check = "simulate again with steps half as long, and print how far the outputs are apart"
     group(parser, "Accuracy").add_argument("--check-step", action="store_true", help=check)
     group(parser, "Messages and logs").add_argument(
@@ -34,14 +49,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Simulate; without a file for the results, print their range."""
-    if arguments.plot:
-        from fmimaster.results.plot import check_format  # matplotlib is slow to import
-
-        check_format(arguments.plot)
+    _check_figures(arguments)
     # now: the standard output is the FMUs' while they run
     arguments.to_standard_output = _is_standard_output(arguments)
     outputs = {"--output-file": arguments.output_file, "--plot": arguments.plot}
-    check_outputs(outputs, [arguments.system, arguments.input_file])
+    check_outputs(outputs, [arguments.system, arguments.input_file, arguments.reference_file])
+    file = arguments.reference_file
+    arguments.reference = None if file is None else Results.read(file)
     simulation = settings.simulation(arguments)
     if arguments.check_step and arguments.output_interval:
         raise OptionError(
@@ -62,18 +76,42 @@ def run(arguments: Namespace) -> int:
         if error.results is not None:
             tell(check_step.largest_stable_step(simulation, error.results))
         raise
-    if not arguments.output_file and not arguments.plot:
+    if not (arguments.output_file or arguments.plot or arguments.reference or arguments.show_plot):
         write(ranges(results))
     tell(check_step.largest_stable_step(simulation, results))
     if arguments.check_step:
         tell(check_step.differences(simulation, results))
-    return 0
+    status = 0 if arguments.reference is None else _compare(results, arguments)
+    if arguments.show_plot and results.rows:
+        results.plot(show=True, reference=arguments.reference)
+    return status
+
+
+def _check_figures(arguments: Namespace) -> None:
+    """Refuse a file for the figure that cannot be written, and a window that cannot be opened."""
+    if arguments.plot:
+        from fmimaster.results.plot import check_format  # matplotlib is slow to import
+
+        check_format(arguments.plot)
+    if arguments.show_plot:
+        from fmimaster.results.notebook import check_window
+
+        check_window()
+
+
+def _compare(results: Results, arguments: Namespace) -> int:
+    """Print how far the results are from the reference; returns the exit status."""
+    comparison = results.compare(arguments.reference, tolerance=arguments.reference_tolerance)
+    put = tell if arguments.to_standard_output else write
+    put(str(comparison).splitlines())
+    return 0 if comparison.is_within else _BEYOND
 
 
 def _streams(arguments: Namespace) -> bool:
     """Whether rows go to the file during the run: if nothing else needs them, and the file is not the standard output,
     which FMUs may write to until the end."""
-    needed = arguments.to_standard_output or arguments.plot or arguments.check_step
+    drawn = arguments.plot or arguments.show_plot
+    needed = arguments.to_standard_output or drawn or arguments.check_step or arguments.reference
     return bool(arguments.output_file) and not needed
 
 
@@ -104,8 +142,8 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
                 f"events and causes of steps written to {facts_path(arguments.output_file)}"
             )
     if arguments.plot and results.rows:
-        from fmimaster.results.plot import save_figure
+        from fmimaster.results.plot import plot_results, save_figure
 
-        save_figure(results.plot(), arguments.plot)
+        save_figure(plot_results(results, reference=arguments.reference), arguments.plot)
         told.append(f"figure written to {arguments.plot}")
     return told

@@ -91,14 +91,14 @@ class Comparison:
 
     def _row(self, d: Deviation) -> tuple[str, ...]:
         verdict = "" if d.relative <= self.tolerance else "beyond the tolerance"
-        numbers = (f"{d.rms:.3g}", f"{d.relative:.3%}", f"{d.largest:.3g}", f"{d.time:.6g} s")
+        numbers = (f"{d.rms:.3g}", _percent(d.relative), f"{d.largest:.3g}", f"{d.time:.6g} s")
         return d.name, d.unit, *numbers, verdict
 
     def _end(self) -> Iterator[str]:
         span = f"from t = {self.start_time:g} s to {self.stop_time:g} s"
         of = count(len(self.deviations), "variable")
         wrong = f"{len(self.beyond)} of {of} beyond" if self.beyond else f"{of} within"
-        yield f"compared with the reference {span}: {wrong} the tolerance of {self.tolerance:.3%}"
+        yield f"compared with the reference {span}: {wrong} the tolerance of {_percent(self.tolerance)}"
         if self.missing:
             yield f"not compared, because the results lack them: {named(self.missing)}"
 
@@ -151,6 +151,10 @@ def compare(results: Table, reference: Table, tolerance: float = TOLERANCE) -> C
         float(time[-1]),
         tuple(name for name in reference.names if name not in common),
     )
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.3g} %"
 
 
 def _deviation(name: str, unit: str, time: Array, values: Array, reference: Table) -> Deviation:

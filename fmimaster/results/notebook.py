@@ -12,6 +12,8 @@ from typing import Any
 from matplotlib import get_backend
 from matplotlib.figure import Figure, SubFigure
 
+from fmimaster.errors import OptionError
+
 _DOTS_PER_INCH = 110
 """Resolution in a notebook: a figure is about as wide as the text."""
 
@@ -44,9 +46,28 @@ def show_figure(figure: Figure | SubFigure) -> None:
     if figure.canvas.manager is None:
         import_module("IPython.display").display(figure)
     else:
-        from matplotlib import pyplot
+        import_module("matplotlib.pyplot").show()
 
-        pyplot.show()
+
+def check_window() -> None:
+    """Refuse to show figures where matplotlib has no windows.
+
+    Raises
+    ------
+    OptionError
+        If its backend only writes files, as that of a machine without a screen.
+    """
+    import matplotlib.pyplot  # noqa: F401 (it chooses the backend)
+
+    registry: Any = import_module("matplotlib.backends.registry")
+    backend = get_backend()
+    if backend.lower() in registry.backend_registry.list_builtin(
+        registry.BackendFilter.NON_INTERACTIVE
+    ):
+        raise OptionError(
+            f"There is no window for a figure: matplotlib uses its backend '{backend}', because there is no screen, no "
+            "library for windows such as PyQt6 or Tk, or MPLBACKEND is set. Write the figure to a file."
+        )
 
 
 def _in_notebook() -> bool:

@@ -107,15 +107,13 @@ def plot_results(
         if reference is not None:
             _draw(axes, panel, reference, [_REFERENCE] * len(panel.names))
         if len(tables) == 1:
-            styles_of_lines = _in_turns(panel, tables[0])
-            _draw(axes, panel, tables[0], styles_of_lines)
+            _draw(axes, panel, tables[0], _in_turns(panel, tables[0]))
         else:
-            styles_of_lines = [_LINE] * len(panel.names)
             for table, style in zip(tables, styles, strict=True):
                 _draw(axes, panel, table, [style] * len(panel.names))
         if communication_points:
             _draw_ticks(axes, tables)
-        _add_legend(axes, panel, styles_of_lines)
+        _add_legend(axes, panel)
     key = _key(labels, styles, communication_points, reference is not None, events)
     _add_key(figure, key, left_out)
     return figure
@@ -278,12 +276,10 @@ def _draw_ticks(axes: Axes, tables: Sequence[Table]) -> None:
         )
 
 
-def _add_legend(axes: Axes, panel: Panel, styles: Sequence[Mapping[str, Any]]) -> None:
+def _add_legend(axes: Axes, panel: Panel) -> None:
     """Names beside the axes, where they cover no data."""
-    lines = [
-        Line2D([], [], color=colour, **style)
-        for _, colour, style in zip(panel.names, _COLOURS, styles, strict=False)
-    ]
+    colours = zip(panel.names, _COLOURS, strict=False)
+    lines = [Line2D([], [], color=colour, **_LINE) for _, colour in colours]
     axes.legend(
         lines,
         [_plain(_wrapped(name)) for name in panel.names],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Outcome, reference
@@ -70,6 +71,28 @@ def test_a_variable_that_is_not_there_is_suggested(run: Run, table: Path) -> Non
 
 def test_a_table_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
     assert "does not exist" in run("plot", tmp_path / "a.csv").error
+
+
+def test_a_figure_is_shown_in_a_window_instead_of_written(
+    run: Run, table: Path, windows: Path
+) -> None:
+    assert run("plot", table, "--show-plot").out == ""
+    assert [p.name for p in windows.iterdir()] == ["1.png"]
+    assert not table.with_suffix(".png").exists()
+
+
+def test_a_figure_is_shown_and_written(run: Run, table: Path, windows: Path) -> None:
+    figure = table.with_name("shown.pdf")
+    run("plot", table, "--show-plot", "--output-file", figure)
+    assert figure.exists()
+    assert [p.name for p in windows.iterdir()] == ["1.png"]
+
+
+def test_without_a_screen_there_is_no_window(run: Run, table: Path, pyplot: Any) -> None:
+    pyplot.switch_backend("agg")
+    message = run("plot", table, "--show-plot").error
+    assert message.startswith("There is no window for a figure: matplotlib uses its backend 'agg'")
+    assert message.endswith("Write the figure to a file.\n")
 
 
 # Demo -----------------------------------------------------------------------------------------------------------------

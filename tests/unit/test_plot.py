@@ -1,8 +1,7 @@
 """Figures of results: what is drawn where, read from the artists; how it looks is judged by eye."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -355,15 +354,6 @@ def test_a_long_name_goes_on_in_another_line_of_the_legend() -> None:
 # Axes of the caller, notebooks and pyplot -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def pyplot() -> Iterator[Any]:
-    """As a user imports it; other tests do not find it."""
-    pyplot = import_module("matplotlib.pyplot")
-    yield pyplot
-    pyplot.close("all")
-    del sys.modules["matplotlib.pyplot"]
-
-
 def test_lines_go_into_the_axes_of_the_caller(masses: Results, pyplot: Any) -> None:
     _, axes = pyplot.subplots()
     assert masses.plot("*.v", ax=axes) is axes
@@ -392,16 +382,10 @@ def test_a_figure_for_a_file_is_not_kept_by_pyplot(masses: Results, pyplot: Any)
     assert pyplot.get_fignums() == []
 
 
-def test_show_opens_the_window_of_the_backend(
-    masses: Results, pyplot: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SHOWN_FIGURES", str(tmp_path))
-    pyplot.switch_backend("module://showing_backend")
-    figure = masses.plot("upper.x", show=True)
+def test_show_opens_a_window(masses: Results, pyplot: Any, windows: Path) -> None:
+    assert isinstance(masses.plot("upper.x", show=True), Figure)
     masses.plot("upper.v", ax=pyplot.subplots()[1], show=True)
-    pyplot.switch_backend("agg")
-    assert isinstance(figure, Figure)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["1.png", "2.png"]
+    assert sorted(p.name for p in windows.iterdir()) == ["1.png", "2.png"]
 
 
 # Events ---------------------------------------------------------------------------------------------------------------
