@@ -87,6 +87,7 @@ from fmimaster.program.polynomial import (
     Polynomial,
 )
 from fmimaster.reference_files import reference_path
+from fmimaster.results.comparison import Comparison, Deviation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
 from fmimaster.simulation import Simulation, simulate
@@ -122,11 +123,13 @@ __all__ = [
     "CallError",
     "Cause",
     "Check",
+    "Comparison",
     "ConstraintEnd",
     "ConstraintError",
     "ConvergenceError",
     "Count",
     "DescriptionError",
+    "Deviation",
     "EarlyReturn",
     "EmbeddedOrders",
     "Emitter",
