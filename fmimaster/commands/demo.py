@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fmimaster.commands.running import simulate_and_keep
-from fmimaster.commands.text import tell, write
+from fmimaster.commands.text import note, write
 from fmimaster.demos import DEMOS, Demo, demo
 from fmimaster.errors import FileError, OptionError, did_you_mean
 from fmimaster.given_path import given_path
@@ -46,7 +46,7 @@ def run(arguments: Namespace) -> int:
             f"Folder '{folder}' cannot be made: {error.strerror}. Choose another."
         ) from error
     write([f"{chosen.title}.", chosen.text])
-    chosen.show(_Terminal(folder, version, not arguments.no_progress))
+    chosen.show(_Terminal(folder, version, arguments))
     return 0
 
 
@@ -68,13 +68,14 @@ class _Terminal:
 
     folder: Path
     version: str
-    show_progress: bool
+    arguments: Namespace
 
     def simulate(self, simulation: Simulation, keep: Callable[[Results], list[str]]) -> None:
-        simulate_and_keep(simulation, keep, show_progress=self.show_progress)
+        show, quiet = not self.arguments.no_progress, self.arguments.quiet
+        simulate_and_keep(simulation, keep, show_progress=show, quiet=quiet)
 
     def print(self, rows: Sequence[tuple[str, ...]]) -> None:
         write(["", *aligned(rows, indent=""), ""])
 
     def tell(self, lines: Sequence[str]) -> None:
-        tell(lines)
+        note(self.arguments, lines)

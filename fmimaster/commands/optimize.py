@@ -12,7 +12,7 @@ from fmimaster.algorithms import LINEAR
 from fmimaster.commands import settings
 from fmimaster.commands.optimize_page import facts, page
 from fmimaster.commands.running import check_outputs
-from fmimaster.commands.text import tell, write, write_json
+from fmimaster.commands.text import note, tell, write, write_json
 from fmimaster.errors import FmimasterError, OptionError
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
@@ -64,10 +64,10 @@ def run(arguments: Namespace) -> int:
         settings.simulation(arguments),
         method,
         folder=None if arguments.keep_runs is None else given_path(arguments.keep_runs),
-        tell=_ignore if arguments.no_progress else told(),
+        tell=_ignore if arguments.no_progress or arguments.quiet else told(),
     )
     if isinstance(method, Signature) and not arguments.no_progress:
-        tell([f"at most {count(method.trials(search.groups.arcs), 'simulation')}"])
+        note(arguments, [f"at most {count(method.trials(search.groups.arcs), 'simulation')}"])
     found = searched(search, search.run)
     if arguments.json:
         write_json(facts(found, search))
@@ -76,12 +76,15 @@ def run(arguments: Namespace) -> int:
     if arguments.write:
         text = write_sequence(found.components)
         copy = copy_with_annotation(arguments.system, arguments.write, ANNOTATION, text)
-        tell([f"the sequence is in an annotation of {copy}"])
+        note(arguments, [f"the sequence is in an annotation of {copy}"])
         folder = search.prepared.description.source
         if copy.suffix.lower() == ".ssd" and folder is not None:
             folder = folder if folder.is_dir() else folder.parent
             if copy.absolute().parent != folder.absolute():
-                tell([f"it names its components relative to its folder: move it to {folder}"])
+                note(
+                    arguments,
+                    [f"it names its components relative to its folder: move it to {folder}"],
+                )
     return 0
 
 

@@ -175,9 +175,11 @@ def _near_options(name: str, known: Iterable[str]) -> str:
 
 def _add_common_arguments(parser: ArgumentParser) -> None:
     """The options of all commands."""
-    add = group(parser, "Messages and logs").add_argument
-    add("--verbose", action="store_true", help="show all log messages, and what FMUs print")
-    add("--quiet", action="store_true", help="print results, warnings and errors only")
+    messages = group(parser, "Messages and logs")
+    add = messages.add_argument
+    amount = messages.add_mutually_exclusive_group().add_argument
+    amount("--verbose", action="store_true", help="show all log messages, and what FMUs print")
+    amount("--quiet", action="store_true", help="print results, warnings and errors only")
     add("--log-file", metavar="FILE", help="write all log messages to a file")
     add("--debug", action="store_true", help="show a traceback with an error")
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from fmimaster.commands import compare, settings
-from fmimaster.commands.text import tell, write, write_json
+from fmimaster.commands.text import note, write, write_json
 from fmimaster.given_path import given_path
 from fmimaster.pages.plan import page
 
@@ -35,7 +34,7 @@ def run(arguments: Namespace) -> int:
     if arguments.compare:
         facts["comparison"] = compare.comparison(simulation)
         lines += compare.page(facts["comparison"])
-    keep = None if arguments.figure is None else _figure(facts, given_path(arguments.figure))
+    keep = None if arguments.figure is None else _figure(arguments, facts)
     if arguments.json:
         write_json(facts)
     else:
@@ -45,16 +44,17 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _figure(facts: dict[str, Any], path: Path) -> Callable[[], None]:
+def _figure(arguments: Namespace, facts: dict[str, Any]) -> Callable[[], None]:
     """Draw the plan; what is returned writes the figure."""
     from fmimaster.commands.plan_figure import plan_figure  # matplotlib is slow to import
     from fmimaster.results.plot import check_format, save_figure
 
+    path = given_path(arguments.figure)
     check_format(path)
     figure = plan_figure(facts)
 
     def keep() -> None:
         save_figure(figure, path)
-        tell([f"figure written to {path}"])
+        note(arguments, [f"figure written to {path}"])
 
     return keep

@@ -26,6 +26,7 @@ def simulate_and_keep(
     keep: Callable[[Results], list[str]],
     *,
     show_progress: bool,
+    quiet: bool = False,
     output_file: str | None = None,
 ) -> Results:
     """Simulate, pass the rows to ``keep``, and print the statistics of the run.
@@ -36,6 +37,8 @@ def simulate_and_keep(
         Writes the rows, also those of a run that failed; returns lines to print.
     show_progress : bool
         Whether a bar may be shown; it is if the standard error is a terminal.
+    quiet : bool
+        Whether only warnings are printed.
     output_file
         CSV file that is written during the run; ``keep`` gets the last block of rows only.
 
@@ -48,15 +51,19 @@ def simulate_and_keep(
     try:
         with (
             fmu_output_to_log(_only_component(simulation)),
-            _progress(reached, show_progress) as progress,
+            _progress(reached, show_progress and not quiet) as progress,
         ):
             results = simulation.run(progress, output_file=output_file)
     except SimulationError as error:
         if error.results is not None and error.results.names:
-            tell(keep(error.results))
+            told = keep(error.results)
+            tell([] if quiet else told)
         raise
     told = keep(results)
-    tell([*_summary(results, reached), *told])
+    if quiet:
+        tell(f"warning: {warning}" for warning in results.statistics.warnings)
+    else:
+        tell([*_summary(results, reached), *told])
     return results
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 from fmimaster.causes import needs_explanation
 from fmimaster.commands import check_step, settings
 from fmimaster.commands.parser import group
+from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
-from fmimaster.commands.text import Shown, standard_output, tell, write
+from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
 from fmimaster.errors import OptionError, SimulationError
-from fmimaster.results.comparison import TOLERANCE
+from fmimaster.results.comparison import TOLERANCE, Comparison
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
 from fmimaster.results.results import Results
+from fmimaster.simulation import Simulation
 from fmimaster.text import count
 
 _BEYOND = 1
@@ -40,6 +42,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         f"({TOLERANCE} if left out)"
     )
     add("--reference-tolerance", type=float, default=TOLERANCE, metavar="TOL", help=tolerance)
+    ranges = "print variables with their ranges, files, statistics, warnings and notes as JSON"
+    add("--json", action="store_true", help=ranges)
     check = "simulate again with steps half as long, and print how far the outputs are apart"
     group(parser, "Accuracy").add_argument("--check-step", action="store_true", help=check)
     group(parser, "Messages and logs").add_argument(
@@ -57,6 +61,43 @@ def run(arguments: Namespace) -> int:
     file = arguments.reference_file
     arguments.reference = None if file is None else Results.read(file)
     simulation = settings.simulation(arguments)
+    _refuse(arguments, simulation)
+    try:
+        results = simulate_and_keep(
+            simulation,
+            lambda rows: _keep(rows, arguments),
+            show_progress=not arguments.no_progress,
+            quiet=arguments.quiet,
+            output_file=arguments.output_file if _streams(arguments) else None,
+        )
+    except SimulationError as error:
+        if error.results is not None:
+            note(arguments, check_step.largest_stable_step(simulation, error.results))
+            if arguments.json:
+                write_json(_facts(arguments, error.results, error))
+        raise
+    comparison = _comparison(results, arguments)
+    if arguments.json:
+        write_json(_facts(arguments, results, comparison=comparison))
+    elif not (arguments.output_file or arguments.plot or comparison or arguments.show_plot):
+        write(ranges(results))
+    note(arguments, check_step.largest_stable_step(simulation, results))
+    if arguments.check_step:
+        tell(check_step.differences(simulation, results))
+    if comparison is not None and not arguments.json:
+        put = tell if arguments.to_standard_output else write
+        put(str(comparison).splitlines())
+    if arguments.show_plot and results.rows:
+        results.plot(show=True, reference=arguments.reference)
+    return 0 if comparison is None or comparison.is_within else _BEYOND
+
+
+def _refuse(arguments: Namespace, simulation: Simulation) -> None:
+    """Raise if options exclude each other."""
+    if arguments.json and arguments.to_standard_output:
+        raise OptionError(
+            "--json and --output-file - both write to the standard output. Write the results to a file."
+        )
     if arguments.check_step and arguments.output_interval:
         raise OptionError(
             "--check-step compares the rows of all communication points. Leave --output-interval out."
@@ -65,26 +106,6 @@ def run(arguments: Namespace) -> int:
         raise OptionError(
             "With --accuracy the steps are halved already, and a note has the error. Leave --check-step out."
         )
-    try:
-        results = simulate_and_keep(
-            simulation,
-            lambda rows: _keep(rows, arguments),
-            show_progress=not arguments.no_progress,
-            output_file=arguments.output_file if _streams(arguments) else None,
-        )
-    except SimulationError as error:
-        if error.results is not None:
-            tell(check_step.largest_stable_step(simulation, error.results))
-        raise
-    if not (arguments.output_file or arguments.plot or arguments.reference or arguments.show_plot):
-        write(ranges(results))
-    tell(check_step.largest_stable_step(simulation, results))
-    if arguments.check_step:
-        tell(check_step.differences(simulation, results))
-    status = 0 if arguments.reference is None else _compare(results, arguments)
-    if arguments.show_plot and results.rows:
-        results.plot(show=True, reference=arguments.reference)
-    return status
 
 
 def _check_figures(arguments: Namespace) -> None:
@@ -99,19 +120,30 @@ def _check_figures(arguments: Namespace) -> None:
         check_window()
 
 
-def _compare(results: Results, arguments: Namespace) -> int:
-    """Print how far the results are from the reference; returns the exit status."""
-    comparison = results.compare(arguments.reference, tolerance=arguments.reference_tolerance)
-    put = tell if arguments.to_standard_output else write
-    put(str(comparison).splitlines())
-    return 0 if comparison.is_within else _BEYOND
+def _comparison(results: Results, arguments: Namespace) -> Comparison | None:
+    """How far the results are from the reference, if there is one."""
+    if arguments.reference is None:
+        return None
+    return results.compare(arguments.reference, tolerance=arguments.reference_tolerance)
+
+
+def _facts(
+    arguments: Namespace,
+    results: Results,
+    error: SimulationError | None = None,
+    comparison: Comparison | None = None,
+) -> dict[str, Any]:
+    files = {"results": arguments.output_file, "figure": arguments.plot}
+    written = {what: path if results.rows else None for what, path in files.items()}
+    return run_facts(arguments.system, results, written, comparison, error)
 
 
 def _streams(arguments: Namespace) -> bool:
     """Whether rows go to the file during the run: if nothing else needs them, and the file is not the standard output,
     which FMUs may write to until the end."""
     drawn = arguments.plot or arguments.show_plot
-    needed = arguments.to_standard_output or drawn or arguments.check_step or arguments.reference
+    shown = arguments.to_standard_output or arguments.json or arguments.reference
+    needed = drawn or shown or arguments.check_step
     return bool(arguments.output_file) and not needed
 
 

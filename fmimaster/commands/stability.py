@@ -11,7 +11,7 @@ from pathlib import Path
 from fmimaster.algorithms import Algorithm, GaussSeidel, Jacobi, Refreshed, Waveform
 from fmimaster.commands import settings
 from fmimaster.commands.running import check_outputs
-from fmimaster.commands.text import tell, write
+from fmimaster.commands.text import note, write
 from fmimaster.errors import FmimasterError
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
@@ -77,7 +77,7 @@ def run(arguments: Namespace) -> int:
         lines += section("With other algorithms", aligned(rows))
     write(lines)
     if figure is not None:
-        tell([f"figure written to {figure}"])
+        note(arguments, [f"figure written to {figure}"])
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -53,6 +54,12 @@ def tell(lines: Iterable[str]) -> None:
         sys.stderr.flush()
     except OSError:
         _give_up(sys.stderr)
+
+
+def note(arguments: Namespace, lines: Iterable[str]) -> None:
+    """What is neither data nor a warning, to the standard error; nothing with ``--quiet``."""
+    if not arguments.quiet:
+        tell(lines)
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from command_line import Outcome, reference
@@ -109,3 +111,63 @@ def test_what_is_not_known_is_refused_with_what_is_near(
     assert said in outcome.error
     assert outcome.error.count("\n") == 1
     assert "--help'.\n" in outcome.error
+
+
+# How much is printed --------------------------------------------------------------------------------------------------
+
+
+def test_a_quiet_run_prints_its_results_only(run: Run, tmp_path: Path) -> None:
+    fmu, table = reference("fmi3/Dahlquist.fmu"), tmp_path / "a.csv"
+    loud, quiet = run("simulate", fmu), run("simulate", fmu, "--quiet")
+    assert loud.err
+    assert (quiet.status, quiet.out, quiet.err) == (0, loud.out, "")
+    written = run("simulate", fmu, "--quiet", "--output-file", table, "--check-step")
+    assert table.exists()
+    assert "100 steps" not in written.err
+
+
+def test_a_quiet_run_still_warns_and_fails_aloud(run: Run) -> None:
+    growing = (reference("fmi3/Dahlquist.fmu"), "--start-value", "k=-1", "--step-size", "0.01")
+    loud, quiet = run("simulate", *growing), run("simulate", *growing, "--quiet")
+    warnings = [line for line in loud.err.splitlines() if line.startswith("warning: ")]
+    assert "grows from t = 0 s to the end of the run" in warnings[0]
+    assert quiet.err.splitlines() == warnings
+    assert "does not exist" in run("simulate", "no.fmu", "--quiet").error
+
+
+def test_quiet_and_verbose_exclude_each_other(run: Run) -> None:
+    assert "--quiet: not allowed with" in run("info", "a.fmu", "--verbose", "--quiet").error
+
+
+# JSON -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_as_json(run: Run, tmp_path: Path) -> None:
+    fmu, table = reference("fmi3/Dahlquist.fmu"), tmp_path / "a.csv"
+    outcome = run("simulate", fmu, "--stop-time", "1", "--json", "--output-file", table)
+    facts = json.loads(outcome.out)
+    assert (facts["startTime"], facts["endTime"], facts["rows"]) == (0.0, 1.0, 11)
+    assert facts["files"] == {"results": str(table), "figure": None}
+    assert facts["error"] is None
+    assert facts["statistics"]["steps"] == 10
+    assert facts["statistics"]["instances"][0]["calls"] == 10
+    rows = table.read_text().splitlines()
+    for k, variable in enumerate(facts["variables"], start=1):
+        column = [float(row.split(",")[k]) for row in rows[1:]]
+        ends = [variable[key] for key in ("first", "last", "smallest", "largest")]
+        assert ends == [column[0], column[-1], min(column), max(column)]
+
+
+def test_a_failed_run_as_json_has_its_error_and_its_rows(run: Run) -> None:
+    values = ("--start-value", "fault=3", "--start-value", "faultTime=0.5", "--stop-time", "1")
+    outcome = run("simulate", reference("fmi3/Faulty.fmu"), *values, "--json")
+    facts = json.loads(outcome.out)
+    assert outcome.status == 2
+    assert facts["error"]["kind"] == "CallError"
+    assert facts["error"]["message"] in outcome.err
+    assert facts["rows"] > 1
+
+
+def test_json_and_results_do_not_share_the_standard_output(run: Run) -> None:
+    message = run("simulate", "a.fmu", "--json", "--output-file", "-").error
+    assert "--json and --output-file - both write to the standard output" in message

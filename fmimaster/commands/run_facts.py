@@ -1,0 +1,99 @@
+"""A run as plain data, for ``simulate --json``: the keys are part of the interface, docs/command-line.md lists them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from fmimaster.errors import SimulationError
+from fmimaster.results.comparison import Comparison
+from fmimaster.results.results import Results
+
+
+def run_facts(
+    system: str,
+    results: Results,
+    files: Mapping[str, str | None],
+    comparison: Comparison | None = None,
+    error: SimulationError | None = None,
+) -> dict[str, Any]:
+    """The system, the ranges of the variables, the files, the statistics, a comparison, and the error.
+
+    Parameters
+    ----------
+    files
+        What was written → path.
+    comparison
+        With a reference, if there was one.
+    error
+        What ended the run.
+    """
+    times = results["time"]
+    statistics = results.statistics
+    return {
+        "system": system,
+        "startTime": float(times[0]) if len(times) else None,
+        "endTime": float(times[-1]) if len(times) else None,
+        "rows": results.rows,
+        "variables": _variables(results),
+        "files": dict(files),
+        "statistics": {
+            _key(f.name): _plain(getattr(statistics, f.name))
+            for f in fields(statistics)
+            if f.name not in ("warnings", "notes", "rows")
+        },
+        "comparison": _compared(comparison),
+        "warnings": list(statistics.warnings),
+        "notes": list(statistics.notes),
+        "error": None
+        if error is None
+        else {"kind": type(error).__name__, "message": str(error), "time": _plain(error.time)},
+    }
+
+
+def _compared(comparison: Comparison | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    return {"isWithin": comparison.is_within, **_plain(comparison)}
+
+
+def _variables(results: Results) -> list[dict[str, Any]]:
+    """Each column with its unit, and its values at the start and the end, the smallest and the largest."""
+    table = results.expand()
+    found = []
+    for name, values in table.columns.items():
+        ordered = len(values) and values.dtype.kind != "O"
+        found.append(
+            {
+                "name": name,
+                "unit": table.units.get(name),
+                "first": _plain(values[0]) if len(values) else None,
+                "last": _plain(values[-1]) if len(values) else None,
+                "smallest": _plain(np.min(values)) if ordered else None,
+                "largest": _plain(np.max(values)) if ordered else None,
+            }
+        )
+    return found
+
+
+def _key(name: str) -> str:
+    """``start_seconds`` → ``startSeconds``."""
+    return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; what JSON has no number for is null."""
+    if is_dataclass(value):
+        return {_key(f.name): _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bytes):
+        return value.hex()
+    return None if isinstance(value, float) and not isfinite(value) else value
