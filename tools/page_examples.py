@@ -1,13 +1,14 @@
-"""Writes the Python code of the README and of the documentation into files, for a type checker.
+"""Writes the Python code of the README, the pages and the notebooks into files, for a type checker.
 
     python tools/page_examples.py FOLDER
 
 Each page gets a folder. A file of the page's name in it has all ``python`` blocks of the page, at the lines where the page
-has them. A Python block with ``title="name.py"`` is a file of that name beside it.
+has them. A Python block with ``title="name.py"`` is a file of that name beside it. So does each notebook, with the code of its cells.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
 
 _BLOCK = re.compile(
     r"^```python(?: title=\"(?P<title>[^\"]+)\")?[^\n]*\n(?P<text>.*?)^```$", re.M | re.S
@@ -37,12 +39,19 @@ def files(page: Path) -> Iterator[tuple[str, str]]:
         yield f"{page.stem.lower().replace('-', '_')}.py", "\n".join(lines) + "\n"
 
 
+def cells(notebook: Path) -> Iterator[tuple[str, str]]:
+    """Name and content of the file of a notebook: all its code."""
+    document = json.loads(notebook.read_text(encoding="utf-8"))
+    code = ["".join(cell["source"]) for cell in document["cells"] if cell["cell_type"] == "code"]
+    yield f"{notebook.stem}.py", "\n\n".join(code) + "\n"
+
+
 def main() -> None:
     """Write the files of all pages."""
     target = Path(sys.argv[1])
-    for page in PAGES:
+    for page in [*PAGES, *NOTEBOOKS]:
         folder = target / page.relative_to(ROOT).with_suffix("")
-        for name, text in files(page):
+        for name, text in cells(page) if page in NOTEBOOKS else files(page):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
 
