@@ -161,7 +161,7 @@ def _parser() -> Parser:
     )
     version = "show program's version number and exit"
     parser.add_argument("--version", action=_Version, nargs=0, help=version)
-    parser.set_defaults(debug=False, verbose=False, quiet=False, log_file=None, debug_logging=False)
+    parser.set_defaults(debug=False, verbose=False, quiet=False, log_file=None)
     commands = parser.add_subparsers(
         title="Commands", dest="command", metavar="COMMAND", parser_class=CommandParser
     )
@@ -195,7 +195,7 @@ def _logging(arguments: Namespace) -> Iterator[None]:
     """Send the log to the standard error and, if requested, to a file, while a command runs."""
     log = logging.getLogger("fmimaster")
     level, propagate = log.level, log.propagate
-    shown = logging.INFO if arguments.verbose or arguments.debug_logging else logging.WARNING
+    shown = logging.INFO if _shows_log(arguments) else logging.WARNING
     handlers: list[logging.Handler] = [_StandardError()]
     handlers[0].setFormatter(_Format())
     handlers[0].setLevel(shown)
@@ -216,6 +216,13 @@ def _logging(arguments: Namespace) -> Iterator[None]:
     for handler in handlers:
         if isinstance(handler, _LogFile):
             handler.report()
+
+
+def _shows_log(arguments: Namespace) -> bool:
+    """Whether all of the log is shown: the messages and the calls of FMUs are a part of it."""
+    given = vars(arguments)
+    calls = given.get("log_fmi_calls") and given.get("fmi_log_file") is None
+    return bool(arguments.verbose or given.get("debug_logging") or calls)
 
 
 class _Format(logging.Formatter):

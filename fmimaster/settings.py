@@ -110,7 +110,13 @@ class Settings:
     extrapolation_errors : bool
         Whether the error of each input over each step is recorded, as ``"component.input.extrapolation_error"``.
     debug_logging : bool
-        Whether all logging of the FMUs is switched on.
+        Whether the debug messages of the FMUs are switched on. They go to the log: ``logging.getLogger("fmimaster")``.
+    log_fmi_calls : bool
+        Whether each FMI call is logged, with time, arguments, status and answers. FMUs are then called in Python, one after
+        the other; the results are the same.
+    fmi_log_file : path
+        The file to which FMI calls are written, with the messages of the FMUs in between. If it is left out, calls are
+        messages of level INFO in the log of fmimaster. With a file ``log_fmi_calls`` may be left out.
     backend : Backend, or ``"fastest"``, ``"native"``, ``"reference"``
         The kernel in C or the interpreter in Python; they give the same bits.
     threads : int
@@ -145,6 +151,8 @@ class Settings:
     allow_lossy_conversions: bool = False
     allow_nan: bool = False
     debug_logging: bool = False
+    log_fmi_calls: bool = False
+    fmi_log_file: str | os.PathLike[str] | None = None
     backend: Backend | str = Backend.FASTEST
     threads: int = 1
 
@@ -216,6 +224,11 @@ class Settings:
                 k: polynomial(v) if isinstance(v, str) else v for k, v in self.inputs.items()
             }
             object.__setattr__(self, "inputs", read_inputs)
+
+    @property
+    def logs_calls(self) -> bool:
+        """Whether FMI calls are logged, to a file or not."""
+        return self.log_fmi_calls or self.fmi_log_file is not None
 
     @property
     def algorithm_used(self) -> Algorithm:

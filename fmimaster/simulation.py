@@ -209,7 +209,11 @@ class Simulation(Settings):
         output_file: str | os.PathLike[str] | TextIO | None,
     ) -> tuple[Results, tuple[str, ...]]:
         """Run, and keep in the files what there is in the end; with what makes it less accurate than it should be."""
-        loader = Loader(logging_on=self.debug_logging)
+        loader = Loader(
+            logging_on=self.debug_logging,
+            logs_calls=self.logs_calls,
+            call_log_file=self.fmi_log_file,
+        )
         try:
             prepared = prepare(self, loader)
             if self.strict and prepared.accuracy_warnings:

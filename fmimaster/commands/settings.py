@@ -156,9 +156,12 @@ def _add_execution(parser: ArgumentParser) -> None:
     add("--allow-lossy-conversions", action="store_true", help=lossy)
     add("--allow-nan", action="store_true", help="let outputs be NaN or infinite")
     logging = "switch on the debug messages of the FMUs, and show them"
-    group(parser, "Messages and logs").add_argument(
-        "--debug-logging", action="store_true", help=logging
-    )
+    add = group(parser, "Messages and logs").add_argument
+    add("--debug-logging", action="store_true", help=logging)
+    calls = "log each FMI call with its arguments and status, and show it"
+    add("--log-fmi-calls", action="store_true", help=calls)
+    file = "write the log of FMI calls to a file, with the messages of the FMUs"
+    add("--fmi-log-file", metavar="FILE", help=file)
 
 
 def simulation(arguments: Namespace) -> Simulation:
@@ -194,6 +197,8 @@ def simulation(arguments: Namespace) -> Simulation:
         allow_lossy_conversions=arguments.allow_lossy_conversions,
         allow_nan=arguments.allow_nan,
         debug_logging=arguments.debug_logging,
+        log_fmi_calls=arguments.log_fmi_calls,
+        fmi_log_file=arguments.fmi_log_file,
         backend=arguments.backend,
         threads=arguments.threads,
     )

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
-from fmimaster.fmu.instance import Binding, Instance, KernelInterface, Signal, Transfer
+from fmimaster.fmu.call_log import CallLog
+from fmimaster.fmu.instance import IN_PYTHON, Binding, Instance, KernelInterface, Signal, Transfer
 from fmimaster.fmu.status import DISCARD, ERROR, FATAL, OK, SUCCESS, objection, status_name, word_of
 from fmimaster.system.model import DataType, Model
 from fmimaster.visible import visible
@@ -35,6 +36,8 @@ class MessageLog:
     def __init__(self, instance: str) -> None:
         self.instance = instance
         self.last: deque[str] = deque(maxlen=_KEPT_MESSAGES)
+        self.call_log: CallLog | None = None
+        """What takes them besides, in between the calls."""
         self.is_abandoned = False
         """Whether nobody waits for the FMU any more. If it goes on to send messages, it is kept waiting."""
 
@@ -44,6 +47,8 @@ class MessageLog:
             threading.Event().wait()
         text = visible((message or b"").decode("utf-8", "replace").rstrip())
         self.last.append(text)
+        if self.call_log is not None:
+            self.call_log.add(self.instance, f"[{word_of(status)}] {text}")
         level = logging.INFO if status == OK else logging.WARNING
         log.log(level, "%s [%s] %s", self.instance, word_of(status), text)
 
@@ -57,17 +62,26 @@ class BinaryInstance(Instance):
         fmpy's object with a loaded library; instantiated by the subclass.
     prefix : str
         Of the names of FMI functions: ``"fmi2"`` or ``"fmi3"``.
+    call_log : CallLog or None
+        What takes each call.
     """
 
     interface: ClassVar[KernelInterface]
 
     def __init__(
-        self, fmu: Any, model: Model, name: str, prefix: str, messages: MessageLog
+        self,
+        fmu: Any,
+        model: Model,
+        name: str,
+        prefix: str,
+        messages: MessageLog,
+        call_log: CallLog | None = None,
     ) -> None:
         super().__init__(name, model)
         self.fmu = fmu
         self.prefix = prefix
         self.messages = messages
+        self._call_log = call_log
         self.component = ctypes.c_void_p(_address(fmu.component))
         self._places: dict[int, ctypes.c_void_p] = {}
         self.lent_places: Callable[[], list[int]] = list
@@ -82,7 +96,9 @@ class BinaryInstance(Instance):
 
     @property
     def binding(self) -> Binding:
-        """How the kernel calls it."""
+        """How the kernel calls it: in Python, if its calls are logged."""
+        if self._call_log is not None:
+            return IN_PYTHON
         return Binding(
             self.interface,
             self.library,
@@ -116,7 +132,13 @@ class BinaryInstance(Instance):
             function.argtypes = types or None
             function.restype = None if name == "FreeInstance" else ctypes.c_int
             known[key] = function
-        return function  # type: ignore[no-any-return]
+        if self._call_log is None:
+            return function  # type: ignore[no-any-return]
+        standard = self.fmu._functions[self.prefix + name]
+        signature = standard.argnames, standard.argtypes
+        return self._call_log.logged(
+            function, self.prefix + name, signature, self.name, lambda: self.clock()
+        )
 
     def address(self, name: str) -> int:
         """Address of an FMI function by its name without prefix; 0 if the library lacks it."""

@@ -46,7 +46,7 @@ class Fmi2Instance(BinaryInstance):
     ) -> None:
         fmu.must_have("fmi2Instantiate")
         fmu.instantiate(callbacks=_callbacks(name, messages), loggingOn=options.logging_on)
-        super().__init__(fmu, model, name, "fmi2", messages)
+        super().__init__(fmu, model, name, "fmi2", messages, options.call_log)
         if not options.logging_on:
             self.ask_for_failures(ctypes.c_int(1))
 

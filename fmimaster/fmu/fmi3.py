@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fmimaster.errors import CallError
 from fmimaster.fmu.binary import BinaryInstance, MessageLog
 from fmimaster.fmu.instance import (
+    IN_PYTHON,
     Binding,
     InstanceOptions,
     KernelInterface,
@@ -60,7 +61,7 @@ class Fmi3Instance(BinaryInstance):
         self._initialized = False
         self._intermediate = _intermediate_inputs(model) if options.polynomial_inputs else ()
         self._instantiate(fmu, model, name, messages, options)
-        super().__init__(fmu, model, name, "fmi3", messages)
+        super().__init__(fmu, model, name, "fmi3", messages, options.call_log)
         if not options.logging_on:
             self.ask_for_failures(ctypes.c_bool(True))
 
@@ -104,8 +105,11 @@ class Fmi3Instance(BinaryInstance):
     @property
     def binding(self) -> Binding:
         """How the kernel calls it."""
+        binding = super().binding
+        if binding is IN_PYTHON:
+            return binding
         return replace(
-            super().binding,
+            binding,
             intermediate=self._intermediate,
             update_callback=self._update_callback,
         )

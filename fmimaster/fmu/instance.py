@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import CallError
+from fmimaster.fmu.call_log import CallLog
 from fmimaster.system.model import DataType, Model
 
 Transfer = Callable[[], None]
@@ -53,6 +54,8 @@ class InstanceOptions:
     """Whether it may end a step at an event; FMI 3.0 only."""
     update_callback: UpdateCallback | None = None
     """What it calls in Intermediate Update Mode; None: a method in Python."""
+    call_log: CallLog | None = None
+    """What takes each of its FMI calls, which are made in Python then; None for no log."""
 
 
 @dataclass(frozen=True, slots=True)

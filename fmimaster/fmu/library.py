@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from copy import copy
+from functools import partial
 from os import chdir
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,9 @@ class FmuFile:
         fmu.instanceName = name
         messages = MessageLog(name)
         self._logs.append(messages)
+        if (calls := options.call_log) is not None:
+            messages.call_log = calls
+            fmu.fmiCallLogger = partial(calls.add, name)  # by fmpy, for the call that instantiates
         try:
             instance = self._kind()[1](fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -9,12 +10,15 @@ from types import TracebackType
 import numpy as np
 
 from fmimaster.errors import FileError
+from fmimaster.fmu.call_log import CallLog
 from fmimaster.fmu.constraint import ConstraintInstance
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.python_instance import PythonInstance
 from fmimaster.fmu.table import Table, TableInstance
+from fmimaster.given_path import given_path
 from fmimaster.results.csv import read_csv
+from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.system.constraints import constraint_model
 from fmimaster.system.description import Component, Source
 from fmimaster.system.model import Interface, Model
@@ -27,12 +31,27 @@ class Loader:
     ----------
     logging_on : bool
         Whether FMUs log all that they can; else errors only.
+    logs_calls : bool
+        Whether each FMI call is logged.
+    call_log_file : path, optional
+        Where that is; the log of fmimaster if it is left out.
     whole : bool
         Whether FMUs are unpacked with the folders that a simulation does not need, and their parsed descriptions kept.
     """
 
-    def __init__(self, *, logging_on: bool = False, whole: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        logging_on: bool = False,
+        logs_calls: bool = False,
+        call_log_file: str | os.PathLike[str] | None = None,
+        whole: bool = False,
+    ) -> None:
         self._logging_on = logging_on
+        self._logs_calls = logs_calls
+        # FMUs may change the working directory
+        self._call_log_file = call_log_file and given_path(call_log_file).absolute()
+        self._call_log: CallLog | None = None
         self._whole = whole
         self._fmus: dict[tuple[Source, Interface], FmuFile] = {}
         self._tables: dict[Component, Table] = {}
@@ -90,9 +109,19 @@ class Loader:
         if self._is_table(component):
             return TableInstance(self.table(component), name)
         fmu = self.file(component.source, component.interface)
+        if self._logs_calls:
+            if self._call_log is None:
+                self._call_log = self._new_call_log()
+            # an FMU that is called in Python gets callbacks in Python
+            options = replace(options, call_log=self._call_log, update_callback=None)
         return fmu.instantiate(
             name, replace(options, logging_on=True) if self._logging_on else options
         )
+
+    def _new_call_log(self) -> CallLog:
+        if self._call_log_file:
+            refuse_to_overwrite(self._call_log_file, [source.path for source, _ in self._fmus])
+        return CallLog(self._call_log_file or None)
 
     def file(self, source: Source, interface: Interface = Interface.CO_SIMULATION) -> FmuFile:
         """The FMU file at a source, unpacked, for use by this interface."""
@@ -117,6 +146,8 @@ class Loader:
         for fmu in self._fmus.values():
             fmu.close()
         self._fmus.clear()
+        if self._call_log is not None:
+            self._call_log.close()
 
     def abandon(self) -> None:
         """Delete what was unpacked, although an FMU is still being called and cannot be freed."""

@@ -259,5 +259,14 @@ def _facts(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
     }
 
 
-_NOT_COMPARED = ("system", "sequence", "output_interval", "threads", "backend", "debug_logging")
+_NOT_COMPARED = (
+    "system",
+    "sequence",
+    "output_interval",
+    "threads",
+    "backend",
+    "debug_logging",
+    "log_fmi_calls",
+    "fmi_log_file",
+)
 """Settings that do not change the rows of a run, or are compared in another way."""

@@ -87,7 +87,7 @@ class Session:
                 plan,
                 instances,
                 Experiment(self.start.seconds, self.stop.seconds),
-                n_threads=settings.threads,
+                n_threads=1 if settings.logs_calls else settings.threads,
                 n_places=self.programs.n_places,
                 n_buffers=self.programs.n_buffers,
                 history=self.programs.history,

@@ -1,0 +1,218 @@
+"""A log of every FMI call: time, instance, function, arguments, status and what was returned."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from fmimaster.errors import FileError
+from fmimaster.fmu.status import status_name
+
+log = logging.getLogger("fmimaster")
+
+_RETURNED = frozenset(
+    [
+        "discreteStatesNeedUpdate",
+        "dvUnknown",
+        "earlyReturn",
+        "eventHandlingNeeded",
+        "lastSuccessfulTime",
+        "nextEventTime",
+        "nextEventTimeDefined",
+        "nominalsOfContinuousStatesChanged",
+        "sensitivity",
+        "terminateSimulation",
+        "valuesOfContinuousStatesChanged",
+    ]
+)
+"""Arguments that the FMU writes."""
+_RETURNED_BY_GET = frozenset(["FMUState", "FMUstate", "value", "valueSizes", "values"])
+"""The same, where the name of the function begins with Get."""
+
+
+class CallLog:
+    """Takes the calls of all instances of a run, and the messages that FMUs log in between.
+
+    In a file, a call is written with its arguments before it is made: if the process crashes, the last line shows where.
+
+    Parameters
+    ----------
+    path : Path or None
+        A file, which is overwritten; None for the log of fmimaster.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be written.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._stream: TextIO | None = None
+        self._calls: list[tuple[str, str]] = []
+        """Those that have not returned, each with its arguments: an FMU can call back."""
+        self._is_open = False
+        """Whether the last line has no end yet."""
+        self._failure: FileError | None = None
+        self._path = path
+        if path is not None:
+            try:
+                self._stream = path.open("w", encoding="utf-8")
+            except OSError as error:
+                raise self._told(error) from error
+
+    def _told(self, error: OSError) -> FileError:
+        return FileError(
+            f"The log of FMI calls '{self._path}' cannot be written: {error.strerror or error}."
+        )
+
+    def begin(self, time: float | None, instance: str, name: str, arguments: str) -> None:
+        """A call that is made now."""
+        call = f"{_time(time)}{instance}: {name}"
+        if self._stream is not None:
+            self._write(self._new_line(f"{call}({arguments})"))
+            self._is_open = True
+        self._calls.append((call, arguments))
+
+    def end(self, answer: str) -> None:
+        """What the last call has returned."""
+        call, arguments = self._calls.pop()
+        if self._stream is None:
+            log.info("FMI call: %s(%s) -> %s", call, arguments, answer)
+            return
+        # behind calls and messages of the FMU in between, the line names the call again
+        begin = "" if self._is_open else self._new_line(call)
+        self._write(f"{begin} -> {answer}\n")
+        self._is_open = False
+
+    def add(self, instance: str, text: str) -> None:
+        """A line that is no call of ours: a message of an FMU, or a call that is made already."""
+        if self._stream is None:
+            log.info("FMI call: %s: %s", instance, text)
+            return
+        self._write(self._new_line(f"{instance}: {text}\n"))
+        self._is_open = False
+
+    def _new_line(self, text: str) -> str:
+        """A text on a line of its own, indented within the calls that have not returned."""
+        return ("\n" if self._is_open else "") + "  " * len(self._calls) + text
+
+    def _write(self, text: str) -> None:
+        if self._failure is not None or self._stream is None or self._stream.closed:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError as error:  # the run goes on without the log
+            self._failure = self._told(error)
+            log.warning("%s", self._failure)
+
+    def close(self) -> None:
+        """Close the file. Never raises."""
+        if self._stream is not None:
+            try:
+                self._stream.close()
+            except OSError as error:
+                log.warning("%s", self._told(error))
+
+    def logged(
+        self,
+        function: Callable[..., int],
+        name: str,
+        signature: tuple[Sequence[str], Sequence[Any]],
+        instance: str,
+        clock: Callable[[], float | None],
+    ) -> Callable[..., int]:
+        """A function that calls another one, and logs that.
+
+        Parameters
+        ----------
+        function
+            Its first argument is the instance.
+        name
+            Its name in the standard.
+        signature
+            Names and ctypes of its arguments, with the instance.
+        """
+        names, kinds = (list(part)[1:] for part in signature)
+        also = _RETURNED_BY_GET if name[4:].startswith("Get") else frozenset()
+        is_returned = [n in _RETURNED or n in also for n in names]
+
+        def call(component: Any, *arguments: Any) -> int:
+            def shown(of_answer: bool) -> Iterator[str]:
+                for k, argument_name in enumerate(names[: len(arguments)]):
+                    if is_returned[k] is of_answer:
+                        yield f"{argument_name}={_shown(names, kinds, arguments, k)}"
+
+            self.begin(clock(), instance, name, ", ".join(shown(False)))
+            answer = "did not return"
+            try:
+                status = function(component, *arguments)
+                is_void = status is None  # FreeInstance
+                answer = "returned" if is_void else status_name(name[:4], status)
+                answer = ", ".join([answer, *shown(True)])
+                return status
+            finally:
+                self.end(answer)
+
+        return call
+
+
+def _time(time: float | None) -> str:
+    return "" if time is None else f"t={time!r} "
+
+
+# Arguments ------------------------------------------------------------------------------------------------------------
+
+
+def _shown(names: Sequence[str], kinds: Sequence[Any], arguments: Sequence[Any], k: int) -> str:
+    """One argument as text."""
+    kind, argument = kinds[k], getattr(arguments[k], "_obj", arguments[k])  # of byref
+    if kind is ctypes.c_void_p or (isinstance(argument, ctypes.c_void_p) and _is_address(kind)):
+        return hex(getattr(argument, "value", argument) or 0)
+    if not hasattr(kind, "_type_") or isinstance(kind._type_, str):
+        value = getattr(argument, "value", argument)
+        return _text(value)
+    count = _count(names, kinds, arguments, k)
+    if _is_address(kind._type_) or kind._type_ is ctypes.POINTER(ctypes.c_ubyte):
+        sizes = arguments[k - 1][:count]  # the sizes of binaries come before them
+        parts = zip(list(argument)[:count], sizes, strict=True)
+        return _list((ctypes.string_at(p, n) if n else b"").hex() for p, n in parts)
+    if count is None:  # one value
+        if isinstance(argument, ctypes._Pointer):
+            argument = argument.contents
+        return _text(getattr(argument, "value", argument))
+    if argument is None:
+        return "NULL"
+    if isinstance(argument, ctypes.c_void_p):
+        argument = ctypes.cast(argument, kind)
+    return _list(_text(argument[i]) for i in range(count))
+
+
+def _is_address(kind: Any) -> bool:
+    """Whether it is a pointer to an address, as of an FMU state."""
+    return kind is ctypes.c_void_p or getattr(kind, "_type_", None) is ctypes.c_void_p
+
+
+def _count(
+    names: Sequence[str], kinds: Sequence[Any], arguments: Sequence[Any], k: int
+) -> int | None:
+    """How many values an argument points to; None for a single one, which has no count."""
+    counts = [i for i, kind in enumerate(kinds[: len(arguments)]) if kind is ctypes.c_size_t]
+    if not counts:
+        return None
+    after = [i for i in counts if i > k]
+    found = after[0] if after else counts[-1]
+    if names[k] == "dvUnknown":  # FMI 2.0: its count is that of the unknowns, and stands first
+        found = counts[0]
+    return int(getattr(arguments[found], "value", arguments[found]))
+
+
+def _text(value: Any) -> str:
+    return repr(value.decode("utf-8", "replace")) if isinstance(value, bytes) else repr(value)
+
+
+def _list(values: Iterator[str]) -> str:
+    return f"[{', '.join(values)}]"

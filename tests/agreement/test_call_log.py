@@ -1,0 +1,162 @@
+"""The log of FMI calls has each call that the libraries of the FMUs get, with its arguments and answers."""
+
+from __future__ import annotations
+
+import logging
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fmimaster.kernel._kernel", reason="the kernel is not built")
+
+from call_trace import traced
+
+from fmimaster import (
+    FIRST_ORDER,
+    Backend,
+    CallError,
+    EarlyReturn,
+    FileError,
+    GaussSeidel,
+    Jacobi,
+    Simulation,
+    SystemBuilder,
+    Waveform,
+    reference_path,
+)
+
+_CALL = re.compile(r"(?:t=(\S+) )?(\w+): (fmi\d\w+)(?:\((.*?)\))?(?: -> (\w+)(.*))?")
+"""A call; its answer is in another line, without arguments, if the FMU has called back."""
+_NOT_TRACED = ("Instantiate", "SetDebugLogging", "FreeInstance", "FreeFMU")
+
+
+def system(version: str) -> Path:
+    return reference_path(f"systems/two-mass-b1-{version}.ssp")
+
+
+def calls(file: Path) -> list[tuple[str, ...]]:
+    """Time, instance, function, arguments, status and answers of each call, without those that a trace has not."""
+    found = []
+    for line in file.read_text().splitlines():
+        match = _CALL.fullmatch(line.strip())
+        assert match, line
+        if match[4] is not None and not match[3][4:].startswith(_NOT_TRACED):
+            found.append(match.groups(""))
+    return found
+
+
+CASES: dict[str, tuple[Path, dict[str, Any]]] = {
+    "jacobi": (system("fmi2"), {}),
+    "event mode and early returns": (system("fmi3"), {"event_clock": EarlyReturn()}),
+    "states": (system("mixed"), {"algorithm": Waveform(GaussSeidel())}),
+    "intermediate updates": (
+        reference_path("systems/quarter-car-a-fmi3.ssp"),
+        {"algorithm": Jacobi(FIRST_ORDER)},
+    ),
+}
+
+
+@pytest.mark.parametrize("backend", [Backend.REFERENCE, Backend.NATIVE], ids=lambda b: b.value)
+@pytest.mark.parametrize("case", CASES)
+def test_the_log_has_every_call_and_changes_no_bit(
+    tmp_path: Path, case: str, backend: Backend
+) -> None:
+    path, special = CASES[case]
+    settings: dict[str, Any] = {"stop_time": 0.25, "step_size": 0.01, **special}
+    with traced() as trace:
+        plain = Simulation(path, backend=Backend.NATIVE, **settings).run()
+    log = tmp_path / "calls.log"
+    logged = Simulation(path, backend=backend, fmi_log_file=log, **settings).run()
+    found = calls(log)
+    assert [(c[1], c[2]) for c in found] == [c[:2] for c in trace.calls if "FreeFMU" not in c[1]]
+    assert all(np.array_equal(plain[n], logged[n]) for n in ("time", *plain.names))
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_arguments_and_answers_are_those_of_the_calls(tmp_path: Path, version: str) -> None:
+    settings: dict[str, Any] = {"stop_time": 0.02, "step_size": 0.01}
+    with traced() as trace:
+        Simulation(system(version), **settings).run()
+    log = tmp_path / "calls.log"
+    Simulation(system(version), fmi_log_file=log, **settings).run()
+    for (time, _, name, arguments, status, answers), expected in zip(
+        calls(log), trace.calls, strict=True
+    ):
+        assert status == f"{version}OK"
+        if name.endswith("DoStep"):
+            begin, size = expected[2:4]
+            assert time == repr(begin)
+            assert (
+                f"currentCommunicationPoint={begin!r}, communicationStepSize={size!r}" in arguments
+            )
+        if name[4:] in ("GetFloat64", "GetReal", "SetFloat64", "SetReal"):
+            where = answers if name[4:].startswith("Get") else arguments
+            [values] = re.findall(r"values?=\[(.*?)\]", where)
+            numbers = [float(v) for v in values.split(", ")]
+            assert struct.pack(f"{len(numbers)}d", *numbers) == expected[4]
+            assert f"=[{', '.join(map(str, expected[2]))}]" in arguments
+
+
+def test_arrays_texts_and_binaries_are_shown(tmp_path: Path) -> None:
+    builder = SystemBuilder()
+    builder.add("unit", reference_path("fmi3/Feedthrough.fmu"))
+    for name, value in (
+        ("String_input", "a, b"),
+        ("Binary_input", b"\x01\xff"),
+        ("Boolean_input", True),
+    ):
+        builder.set(f"unit.{name}", value)
+    builder.set("unit.Float64_vector_input", [1, 2, 3])
+    log = tmp_path / "calls.log"
+    Simulation(builder, stop_time=0.1, step_size=0.1, fmi_log_file=log).run()
+    text = log.read_text()
+    assert re.search(r"fmi3SetString\(.*values=\['a, b'\]", text)
+    assert re.search(r"fmi3SetBinary\(.*valueSizes=\[2\], values=\[01ff\]", text)
+    assert re.search(r"fmi3SetBoolean\(.*values=\[True\]", text)
+    assert re.search(r"fmi3SetFloat64\(.*values=\[1\.0, 2\.0, 3\.0\]", text)
+    assert re.search(r"fmi3GetBinary\(.*\) -> fmi3OK, valueSizes=\[2\], values=\[01ff\]", text)
+
+
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_a_failing_call_is_there_with_its_status_and_message(tmp_path: Path, version: str) -> None:
+    log = tmp_path / "calls.log"
+    with pytest.raises(CallError):
+        Simulation(
+            reference_path(f"{version}/Faulty.fmu"),
+            stop_time=1,
+            step_size=0.1,
+            start_values={"fault": 4, "faultTime": 0.5},
+            fmi_log_file=log,
+        ).run()
+    lines = log.read_text().splitlines()
+    call, message, answer = lines[-3:]
+    assert call.startswith(f"t=0.5 Faulty: {version}DoStep(currentCommunicationPoint=0.5, ")
+    assert message == "  Faulty: [Fatal] Faulty: told to return Fatal at t = 0.5 s."
+    assert answer.startswith(f"t=0.5 Faulty: {version}DoStep -> {version}Fatal")
+
+
+def test_without_a_file_calls_go_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "fmimaster"):
+        Simulation(
+            reference_path("fmi3/Dahlquist.fmu"), stop_time=0.1, step_size=0.1, log_fmi_calls=True
+        ).run()
+    steps = [m for m in caplog.messages if "fmi3DoStep" in m]
+    assert len(steps) == 1
+    assert steps[0].startswith(
+        "FMI call: t=0.0 Dahlquist: fmi3DoStep(currentCommunicationPoint=0.0,"
+    )
+
+
+def test_the_log_does_not_overwrite_the_fmu_and_names_a_file_that_cannot_be_written(
+    tmp_path: Path,
+) -> None:
+    fmu = tmp_path / "Dahlquist.fmu"
+    fmu.write_bytes(reference_path("fmi3/Dahlquist.fmu").read_bytes())
+    for file in (fmu, tmp_path / "missing" / "calls.log"):
+        with pytest.raises(FileError, match=re.escape(str(file))):
+            Simulation(fmu, stop_time=0.1, step_size=0.1, fmi_log_file=file).run()
+    assert fmu.stat().st_size == reference_path("fmi3/Dahlquist.fmu").stat().st_size
