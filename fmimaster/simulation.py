@@ -212,7 +212,7 @@ class Simulation(Settings):
         loader = Loader(
             logging_on=self.debug_logging,
             logs_calls=self.logs_calls,
-            call_log_file=self.fmi_log_file,
+            call_log_file=None if self.fmi_log_file is None else given_path(self.fmi_log_file),
         )
         try:
             prepared = prepare(self, loader)

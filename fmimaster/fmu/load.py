@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 
 import numpy as np
@@ -16,12 +16,18 @@ from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.library import FmuFile
 from fmimaster.fmu.python_instance import PythonInstance
 from fmimaster.fmu.table import Table, TableInstance
-from fmimaster.given_path import given_path
 from fmimaster.results.csv import read_csv
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.system.constraints import constraint_model
-from fmimaster.system.description import Component, Source
+from fmimaster.system.description import Component, Connector, Source
 from fmimaster.system.model import Interface, Model
+
+_TableKey = tuple[str, Source, tuple[Connector, ...]]
+
+
+def _table_key(component: Component) -> _TableKey:
+    """What tells tables apart; start values, which may be lists, belong to FMUs."""
+    return component.name, component.source, component.connectors
 
 
 class Loader:
@@ -44,17 +50,17 @@ class Loader:
         *,
         logging_on: bool = False,
         logs_calls: bool = False,
-        call_log_file: str | os.PathLike[str] | None = None,
+        call_log_file: Path | None = None,
         whole: bool = False,
     ) -> None:
         self._logging_on = logging_on
         self._logs_calls = logs_calls
         # FMUs may change the working directory
-        self._call_log_file = call_log_file and given_path(call_log_file).absolute()
+        self._call_log_file = call_log_file and call_log_file.absolute()
         self._call_log: CallLog | None = None
         self._whole = whole
         self._fmus: dict[tuple[Source, Interface], FmuFile] = {}
-        self._tables: dict[Component, Table] = {}
+        self._tables: dict[_TableKey, Table] = {}
         self._in_python: list[PythonInstance] = []
 
     def model(self, component: Component) -> Model:
@@ -75,7 +81,8 @@ class Loader:
 
     def table(self, component: Component) -> Table:
         """The table of a component whose source is one."""
-        if component not in self._tables:
+        key = _table_key(component)
+        if key not in self._tables:
             types = {c.name: c.type for c in component.connectors if c.type is not None}
             if component.source.member:
                 raise FileError(
@@ -87,16 +94,16 @@ class Loader:
                 raise FileError(
                     f"'{component.source}': column '{empty}' has an empty cell. Give a number in each row."
                 )
-            self._tables[component] = Table(component.name, rows.time, rows.columns, types)
-        return self._tables[component]
+            self._tables[key] = Table(component.name, rows.time, rows.columns, types)
+        return self._tables[key]
 
     def use_table(self, component: Component, table: Table) -> None:
         """Use this table for a component from now on; its source is not read."""
-        self._tables[component] = table
+        self._tables[_table_key(component)] = table
 
     def move_rows(self, component: Component, points: Mapping[float, float]) -> None:
         """Use the table of a component with its rows at other times from now on: see :meth:`Table.moved`."""
-        self._tables[component] = self.table(component).moved(points)
+        self._tables[_table_key(component)] = self.table(component).moved(points)
 
     def instantiate(self, component: Component, name: str, options: InstanceOptions) -> Instance:
         """A new instance of a component, by this full name: see :meth:`FmuFile.instantiate`."""
@@ -121,7 +128,7 @@ class Loader:
     def _new_call_log(self) -> CallLog:
         if self._call_log_file:
             refuse_to_overwrite(self._call_log_file, [source.path for source, _ in self._fmus])
-        return CallLog(self._call_log_file or None)
+        return CallLog(self._call_log_file)
 
     def file(self, source: Source, interface: Interface = Interface.CO_SIMULATION) -> FmuFile:
         """The FMU file at a source, unpacked, for use by this interface."""
@@ -134,9 +141,8 @@ class Loader:
 
     def _is_table(self, component: Component) -> bool:
         source = component.source
-        return component in self._tables or (source.member or source.path.name).lower().endswith(
-            ".csv"
-        )
+        is_csv = (source.member or source.path.name).lower().endswith(".csv")
+        return is_csv or _table_key(component) in self._tables
 
     def close(self) -> None:
         """Free all instances, unload all libraries, delete what was unpacked. Never raises."""

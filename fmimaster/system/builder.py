@@ -94,6 +94,11 @@ class SystemBuilder:
             raise DescriptionError(
                 f"Component '{name}' is the class {source.__name__}. Expected an object: {source.__name__}()."
             )
+        elif callable(source):
+            raise DescriptionError(
+                f"Component '{name}' is a function. Expected the path of an FMU, or a component in Python: "
+                "PythonComponent(inputs={...}, outputs={...}, step=function)."
+            )
         else:
             self._take(Component(name, Source(given_path(source))))
         for variable, value in (start_values or {}).items():

@@ -111,6 +111,8 @@ def test_arrays_texts_and_binaries_are_shown(tmp_path: Path) -> None:
     ):
         builder.set(f"unit.{name}", value)
     builder.set("unit.Float64_vector_input", [1, 2, 3])
+    builder.add("other", reference_path("fmi3/Feedthrough.fmu"))
+    builder.connect("unit.Binary_output", "other.Binary_input")
     log = tmp_path / "calls.log"
     Simulation(builder, stop_time=0.1, step_size=0.1, fmi_log_file=log).run()
     text = log.read_text()

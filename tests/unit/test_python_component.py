@@ -394,6 +394,11 @@ def test_a_class_in_the_place_of_an_object_is_refused() -> None:
         SystemBuilder().add("unit", Mass)  # type: ignore[arg-type]
 
 
+def test_a_function_in_the_place_of_a_component_is_refused_with_an_example() -> None:
+    with pytest.raises(DescriptionError, match=r"is a function.*step=function"):
+        SystemBuilder().add("unit", spring_force)  # type: ignore[arg-type]
+
+
 def test_what_cannot_be_copied_is_refused_with_the_reason() -> None:
     component = Mass()
     component.file = (_ for _ in ())
