@@ -174,6 +174,7 @@ def make_plan(
             *([] if chosen else [NOTHING_RECORDED]),
         ),
         warnings=(
+            *system.warnings,
             *clock_warnings(described, system.links, triggers),
             *(warning for bond in system.power_bonds for warning in bond.warnings),
         ),

@@ -166,7 +166,7 @@ class Statistics:
         """
         happened = f", {self.events} event{'' if self.events == 1 else 's'}" if self.events else ""
         factor = self.real_time_factor
-        speed = "" if factor is None else f", real-time factor {factor:.3g}"
+        speed = "" if factor is None else f", real-time factor {float(f'{factor:.3g}'):g}"
         tried = f"{self.attempts} attempts, {self.rejections} rejections"
         lines = [f"{self.steps} steps{happened} in {self.seconds:.3g} s{speed} ({tried})"]
         if self.instances:
@@ -209,6 +209,11 @@ class Statistics:
         """Wall time in s of the run that is neither in DoStep nor spent on rows."""
         in_steps = sum(one.seconds for one in self.instances)
         return self.seconds - in_steps - self.recording_seconds - self.writing_seconds
+
+
+def _rounded(value: float) -> str:
+    """Three digits, and no exponent where there need not be one: ``"2810"``."""
+    return f"{float(f'{value:.3g}'):g}"
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fmimaster.system.description import Component, Connector, SystemDescription
+from fmimaster.system.misspelt import meant
 from fmimaster.system.model import Causality, Model, Unit, Variable
 from fmimaster.system.notes import Notes
 from fmimaster.system.units import describe
@@ -33,7 +34,11 @@ def _of_component(name: str, component: Component, model: Model, notes: Notes) -
         text = f"'{name}.{connector.name}'"
         variable = model.variable(connector.name)
         if variable is None:
-            notes.add("connectors are no variables of their FMU, and are left aside", text)
+            near = meant(connector.name, (v.name for v in model.variables))
+            notes.add(
+                "connectors are not variables of their FMU and are ignored",
+                text if near is None else f"{text} (did you mean '{near}'?)",
+            )
             continue
         for what, described, real in _compared(connector, variable):
             notes.add(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_MOST = 8
+MOST_LISTED = 8
 """Entries that a line names; the others are counted."""
 
 
@@ -43,7 +43,7 @@ def _line(what: str, found: list[tuple[str, str]]) -> str:
     return f"{place}{what}{': ' if entries else ''}{listed(entries)}."
 
 
-def listed(names: Iterable[str], most: int = _MOST) -> str:
+def listed(names: Iterable[str], most: int = MOST_LISTED) -> str:
     """Names in a row; of many, the first ones and how many there are besides."""
     every = list(names)
     return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")

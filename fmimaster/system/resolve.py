@@ -98,6 +98,8 @@ class ResolvedSystem:
     """Calculated parameters that parameters of others take at the start."""
     power_bonds: tuple[ResolvedPowerBond, ...] = ()
     """Sorted by name."""
+    warnings: tuple[str, ...] = ()
+    """What is probably a mistake in the description."""
 
     def with_bond_tolerance(self, tolerance: float | None) -> ResolvedSystem:
         """With this relative tolerance of all power bonds that have an energy scale; None leaves theirs."""
@@ -140,14 +142,14 @@ def resolve(
         raise DescriptionError(f"System '{description.system.name}' has no components. Add one.")
     parts = dict(description.components())
     models = {name: _with_declared_units(model, parts[name]) for name, model in models.items()}
-    notes = Notes()
+    notes, warnings = Notes(), Notes()
     check_time_units(models, notes)
     wiring = Wiring(description.system, models, notes)
     models = with_units_of_ends(
         description, models, wiring, Conversions(wiring, models, Notes()).unit
     )
     conversions = Conversions(wiring, models, notes)
-    given = start_values(description, models, wiring, conversions, overrides or {}, notes)
+    given = start_values(description, models, wiring, conversions, overrides or {}, notes, warnings)
     components = []
     for name, component in parts.items():
         model, values = apply(name, models[name], given[name])
@@ -173,6 +175,7 @@ def resolve(
         shared_events,
         parameter_links,
         bonds,
+        warnings.lines(),
     )
 
 

@@ -14,6 +14,7 @@ from fmimaster.system.archive import open_archive, read_file
 from fmimaster.system.description import Source, Transformation
 from fmimaster.system.model import Unit
 from fmimaster.system.notes import Notes
+from fmimaster.system.ssp_names import refuse_misspelt
 from fmimaster.system.ssp_schemas import schema_findings
 from fmimaster.system.unit_definitions import read_units
 from fmimaster.system.xml import (
@@ -122,6 +123,7 @@ class Document:
             self.notes.add(note.rstrip("."))
         if local_name(root) != expected:
             raise FileError(f"{where}: the root is '{local_name(root)}', expected '{expected}'.")
+        refuse_misspelt(root)
         for line, message in schema_findings(root):
             self.warnings.add(f"{message} (schema of SSP)", where=f"{where}, line {line}")
         return root

@@ -5,21 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from fmimaster.errors import FileError
+from fmimaster.errors import DescriptionError, FileError, did_you_mean
+from fmimaster.system import ssp_constraints, ssp_events, ssp_power_bonds, ssp_sequence
 from fmimaster.system.description import Experiment
+from fmimaster.system.misspelt import meant
 from fmimaster.system.ssp_document import Document
 from fmimaster.system.xml import Element, child, children, local_name, location, value_of
 
 _OURS = "org.fmimaster"
+_SIMULATION = "Simulation"
+_SETTINGS = ("stepSize", "tolerance")
+"""Attributes of the element in our annotation."""
+_ANNOTATIONS = (
+    _OURS,
+    ssp_constraints.ANNOTATION,
+    ssp_events.ANNOTATION,
+    ssp_power_bonds.ANNOTATION,
+    ssp_sequence.ANNOTATION,
+)
+"""Types of all annotations of ours."""
 _STEP_SIZES = (
-    (_OURS, "Simulation", "stepSize"),
+    (_OURS, _SIMULATION, "stepSize"),
     ("com.opensimulationplatform", "FixedStepAlgorithm", "baseStepSize"),
     ("org.openmodelica", "FixedStepMaster", "stepSize"),
 )
 """Where tools write the step size: type of annotation, element in it, attribute.
 
 The first that is there is used."""
-_TOLERANCES = ((_OURS, "Simulation", "tolerance"),)
+_TOLERANCES = ((_OURS, _SIMULATION, "tolerance"),)
 
 
 def read_experiment(document: Document) -> Experiment:
@@ -33,12 +46,15 @@ def read_experiment(document: Document) -> Experiment:
     tolerance, used = _first(document, _TOLERANCES)
     step_size, also_used = _first(document, _STEP_SIZES)
     for element in root.iter():
+        if local_name(element) != "Annotation":
+            continue
         is_read = element in (used, also_used) or any(
             element is a for a in document.read_annotations
         )
-        if local_name(element) == "Annotation" and not is_read:
-            kind = element.get("type") or ""
-            document.note(element, f"annotations of type '{kind}' are left aside")
+        kind = element.get("type") or ""
+        _refuse_misspelt(element, kind)
+        if not is_read:
+            document.note(element, f"annotations of type '{kind}' are ignored")
     if default is None:
         return Experiment(step_size=step_size, tolerance=tolerance)
     return Experiment(
@@ -47,6 +63,37 @@ def read_experiment(document: Document) -> Experiment:
         step_size=step_size,
         tolerance=tolerance,
     )
+
+
+def _refuse_misspelt(annotation: Element, kind: str) -> None:
+    """Refuse what is misspelt in an annotation of ours, and one that is nearly of ours.
+
+    Raises
+    ------
+    DescriptionError
+    """
+    if kind == _OURS:
+        for element in annotation:
+            _check_settings(element)
+    elif kind not in _ANNOTATIONS and (near := meant(kind, _ANNOTATIONS)) is not None:
+        raise DescriptionError(
+            f"{location(annotation)}: type '{kind}' of an Annotation is not known. Did you mean '{near}'?"
+        )
+
+
+def _check_settings(element: Element) -> None:
+    name = local_name(element)
+    if name != _SIMULATION:
+        raise DescriptionError(
+            f"{location(element)}: element '{name}' of an annotation of type '{_OURS}' is not known. Expected "
+            f"{_SIMULATION}."
+        )
+    for attribute in element.attrib:
+        if attribute not in _SETTINGS:
+            raise DescriptionError(
+                f"{location(element)}: attribute '{attribute}' of {name} is not known."
+                f"{did_you_mean(attribute, _SETTINGS)} Expected {' or '.join(_SETTINGS)}."
+            )
 
 
 def _first(

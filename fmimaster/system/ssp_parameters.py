@@ -8,6 +8,7 @@ from typing import Any
 
 from fmimaster.errors import DescriptionError, FileError
 from fmimaster.system.description import Parameter, Source
+from fmimaster.system.misspelt import meant
 from fmimaster.system.model import Unit
 from fmimaster.system.ssp_document import Document, read_transformation, read_unit
 from fmimaster.system.xml import (
@@ -163,7 +164,7 @@ def _mapped(
             continue
         source, target = text_of(entry, "source"), text_of(entry, "target")
         if source not in parameters:
-            document.note(entry, "mapped parameters are not in the parameter set", source)
+            _note_unknown_source(entry, source, parameters, document)
             continue
         if target in targets:
             document.note(
@@ -181,3 +182,18 @@ def _mapped(
     for name in parameters:
         if name not in used:
             document.note(mapping, "parameters without a mapping are not applied", name)
+
+
+def _note_unknown_source(
+    entry: Element, source: str, parameters: Mapping[str, Parameter], document: Document
+) -> None:
+    """A mapping may be made for a larger set; a name that is nearly one of the set is a mistake."""
+    near = meant(source, parameters)
+    if near is None:
+        document.note(entry, "mapped parameters are not in the parameter set", source)
+        return
+    document.warnings.add(
+        "mapped parameters are not in the parameter set and are ignored. Correct the spelling",
+        f"'{source}' (did you mean '{near}'?)",
+        location(entry),
+    )

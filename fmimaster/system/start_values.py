@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from fmimaster.errors import DescriptionError, did_you_mean
 from fmimaster.system.conversions import Conversions, check_finite
 from fmimaster.system.description import Parameter, System, SystemDescription
+from fmimaster.system.misspelt import meant
 from fmimaster.system.model import MOST_ELEMENTS, Causality, Initial, Model, Variability, Variable
-from fmimaster.system.notes import Notes
+from fmimaster.system.notes import MOST_LISTED, Notes
 from fmimaster.system.units import convert_units
 from fmimaster.system.values import parse_value
 from fmimaster.system.wiring import Wiring
@@ -25,6 +26,7 @@ def start_values(
     conversions: Conversions,
     given: Mapping[str, Any],
     notes: Notes,
+    warnings: Notes,
 ) -> dict[str, dict[str, Parameter]]:
     """Component → variable → its start value and where it is from; those of the user override those of the description.
 
@@ -41,18 +43,18 @@ def start_values(
     Raises
     ------
     DescriptionError
-        If a name of the user's is neither. One of the description is left aside, with a note: parameter sets may be
-        larger than the system.
+        If a name of the user's is neither. One of the description is ignored, since parameter sets may be larger than the
+        system: with a warning if it is probably misspelt, else with a note.
     """
+    unknown: list[Parameter] = []
     found: dict[str, dict[str, Parameter]] = {name: {} for name in models}
     for parameter in _described(description.system, ""):
         ends = [*_variables(parameter, models), *_fed(parameter, wiring, conversions)]
         if not ends:
-            notes.add(
-                "parameters fit nothing in the system, and are left aside", f"'{parameter.name}'"
-            )
+            unknown.append(parameter)
         for component, start in ends:
             found[component][start.name] = start
+    _report_unknown(unknown, found, models, notes, warnings)
     only = next(iter(models)) if len(models) == 1 else None
     for name, value in given.items():
         full = f"{only}.{name}" if only and models[only].variable(name) else name
@@ -62,6 +64,41 @@ def start_values(
         for component, start in ends:
             found[component][start.name] = start
     return found
+
+
+def _report_unknown(
+    unknown: Sequence[Parameter],
+    found: Mapping[str, Mapping[str, Parameter]],
+    models: Mapping[str, Model],
+    notes: Notes,
+    warnings: Notes,
+) -> None:
+    """Parameters that fit nothing: near names are looked for as far as they are listed, since that takes time."""
+    for k, parameter in enumerate(unknown):
+        near = _meant(parameter.name, found, models) if k < MOST_LISTED else None
+        if near is None:
+            notes.add("parameters fit nothing in the system and are ignored", f"'{parameter.name}'")
+        else:
+            warnings.add(
+                "parameters fit nothing in the system and are ignored. Correct the spelling",
+                f"'{parameter.name}' (did you mean '{near}'?)",
+                parameter.where,
+            )
+
+
+def _meant(
+    name: str, found: Mapping[str, Mapping[str, Parameter]], models: Mapping[str, Model]
+) -> str | None:
+    """The variable that a misspelt name means; none that has a value already, as in sets with 'mass1', 'mass2'."""
+    for component, model in models.items():
+        if name.startswith(f"{component}."):
+            free = (v.name for v in model.variables if v.name not in found[component])
+            near = meant(name[len(component) + 1 :], free)
+            return None if near is None else f"{component}.{near}"
+    component, dot, variable = name.partition(".")
+    near = meant(component, models) if dot else None
+    fits = near is not None and models[near].variable(variable) is not None
+    return f"{near}.{variable}" if fits else None
 
 
 def _variables(

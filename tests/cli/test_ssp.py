@@ -131,8 +131,8 @@ def test_a_second_name_of_a_fed_input_takes_no_column(run: Run, tmp_path: Path) 
 
 def test_findings_of_the_schema_are_in_plan_info_and_validate(run: Run, tmp_path: Path) -> None:
     dahlquist(tmp_path, "a")
-    path = write(tmp_path, elements(component("a", "<ssd:Conectors/>")))
-    said = "line 4: Element 'Conectors': This element is not expected"
+    path = write(tmp_path, elements(component("a", "<ssd:Ports/>")))
+    said = "line 4: Element 'Ports': This element is not expected"
     assert said in run("plan", path, "--stop-time", 1).out
     assert said in run("info", path).out
     assert said in json.loads(run("info", path, "--json").out)["warnings"][0]

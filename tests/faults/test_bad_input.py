@@ -470,7 +470,7 @@ def test_an_unknown_parameter_of_a_system_is_suggested(
     assert "component 'upper' has no variable 'M1'. Did you mean 'm1'?" in message
 
 
-def test_an_unknown_parameter_in_a_system_description_is_noted(
+def test_a_misspelt_parameter_in_a_system_description_is_a_warning(
     run: Run, upper: Path, tmp_path: Path
 ) -> None:
     parameters = """<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues>
@@ -480,7 +480,8 @@ def test_an_unknown_parameter_in_a_system_description_is_noted(
     </ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>"""
     outcome = run("simulate", system(tmp_path, {"upper": upper}, parameters=parameters))
     assert outcome.status == 0
-    assert "parameters fit nothing in the system, and are left aside: 'upper.m11'" in outcome.err
+    expected = "parameters fit nothing in the system and are ignored. Correct the spelling: 'upper.m11' (did you mean"
+    assert f"{expected} 'upper.m1'?)" in outcome.err
 
 
 @pytest.mark.parametrize(

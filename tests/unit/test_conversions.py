@@ -213,7 +213,7 @@ def test_a_parameter_of_an_output_connector_is_no_start_value_of_what_it_feeds()
     )
     found = resolve(SystemDescription(root), {"b": b, "s.a": a})
     assert [dict(c.start_values) for c in found.components] == [{}, {}]
-    assert found.notes == ("parameters fit nothing in the system, and are left aside: 's.w'.",)
+    assert found.notes == ("parameters fit nothing in the system and are ignored: 's.w'.",)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_connectors_that_contradict_their_fmu_are_notes_of_one_line_for_each_kin
         + ", ".join(f"'a.y{k}' (Int32; the FMU: Float64)" for k in range(2, 10))
         + " and 10 more.",
         said.format("kind") + "'a.u' (parameter; the FMU: input).",
-        "connectors are no variables of their FMU, and are left aside: 'a.z'.",
+        "connectors are not variables of their FMU and are ignored: 'a.z'.",
     )
 
 

@@ -716,14 +716,14 @@ def test_the_step_size_of_a_nested_system_is_not_that_of_the_whole(tmp_path: Pat
     nested = f'<ssd:System name="n">{annotated(OMS)}</ssd:System>'
     description = read(tmp_path, ssd(elements(nested)))
     assert description.experiment.step_size is None
-    assert "annotations of type 'org.openmodelica' are left aside" in description.notes[0]
+    assert "annotations of type 'org.openmodelica' are ignored" in description.notes[0]
 
 
 def test_foreign_annotations_get_one_note_for_each_type(tmp_path: Path) -> None:
     parts = [component(name, annotated(FOREIGN)) for name in "abc"]
     notes = read(tmp_path, ssd(elements(*parts))).notes
     assert len(notes) == 1
-    assert "line 4 and 2 more places: annotations of type 'com.example' are left aside" in notes[0]
+    assert "line 4 and 2 more places: annotations of type 'com.example' are ignored" in notes[0]
 
 
 @pytest.mark.parametrize("step_size", ["0", "-1", "nan", "inf"])

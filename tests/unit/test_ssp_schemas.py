@@ -32,33 +32,33 @@ def warnings(folder: Path, text: str) -> list[str]:
     return [w.partition("s.ssd, ")[2] for w in read(folder, text).warnings]
 
 
-def test_a_misspelt_element_is_a_warning_with_its_line(tmp_path: Path) -> None:
-    text = ssd(elements(component("a", "<ssd:Conectors/>")))
+def test_an_unknown_element_is_a_warning_with_its_line(tmp_path: Path) -> None:
+    text = ssd(elements(component("a", "<ssd:Ports/>")))
     assert warnings(tmp_path, text) == [
-        "line 4: Element 'Conectors': This element is not expected. Expected is one of ( Connectors, ElementGeometry, "
+        "line 4: Element 'Ports': This element is not expected. Expected is one of ( Connectors, ElementGeometry, "
         "ParameterBindings, Annotations ) (schema of SSP)."
     ]
 
 
-def test_a_misspelt_attribute_is_a_warning(tmp_path: Path) -> None:
-    text = ssd(elements("\n" + component("a", more='implementatoin="any"')))
+def test_an_unknown_attribute_is_a_warning(tmp_path: Path) -> None:
+    text = ssd(elements("\n" + component("a", more='interface="any"')))
     assert warnings(tmp_path, text) == [
-        "line 5: Element 'Component', attribute 'implementatoin': The attribute 'implementatoin' is not allowed "
+        "line 5: Element 'Component', attribute 'interface': The attribute 'interface' is not allowed "
         "(schema of SSP)."
     ]
 
 
 def test_parameter_sets_and_mappings_inside_of_a_description_are_checked(tmp_path: Path) -> None:
-    mapping = inline_mapping('<ssm:MappingEntri source="x" target="y"/>')
-    content = values(parameter("x", "1", more='unti="m"'))
+    mapping = inline_mapping('<ssm:Route source="x" target="y"/>')
+    content = values(parameter("x", "1", more='quantity="m"'))
     found = warnings(tmp_path, ssd(bindings(binding(content, mapping=mapping))))
-    assert ["unti" in found[0], "MappingEntri" in found[1], len(found)] == [True, True, 2]
+    assert ["quantity" in found[0], "Route" in found[1], len(found)] == [True, True, 2]
 
 
 def test_files_of_parameters_and_mappings_are_checked(tmp_path: Path) -> None:
-    (tmp_path / "v.ssv").write_text(values(parameter("x", "1", more='unti="m"')))
+    (tmp_path / "v.ssv").write_text(values(parameter("x", "1", more='quantity="m"')))
     (tmp_path / "m.ssm").write_text(
-        f'<ssm:ParameterMapping version="1.0" {NAMESPACES}>\n<ssm:Entry/></ssm:ParameterMapping>'
+        f'<ssm:ParameterMapping version="1.0" {NAMESPACES}>\n<ssm:Route/></ssm:ParameterMapping>'
     )
     inside = '<ssd:ParameterMapping source="m.ssm"/>'
     text = ssd(bindings(f'<ssd:ParameterBinding source="v.ssv">{inside}</ssd:ParameterBinding>'))
@@ -101,20 +101,17 @@ def test_what_version_2_adds_is_no_finding(tmp_path: Path) -> None:
     whole = ssd(bindings(binding(values(*parameters))) + elements(component("a", inside)), after)
     newer = as_version_2(whole)
     assert warnings(tmp_path, newer) == []
-    wrong = newer.replace("systemInnerY", "systemInerY")
-    assert (
-        "line 6: Element 'ConnectorGeometry', attribute 'systemInerY'"
-        in warnings(tmp_path, wrong)[0]
-    )
+    wrong = newer.replace("systemInnerY", "z")
+    assert "line 6: Element 'ConnectorGeometry', attribute 'z'" in warnings(tmp_path, wrong)[0]
 
 
 def test_prefixes_that_are_not_declared_are_taken_as_usual(tmp_path: Path) -> None:
     (tmp_path / "v.ssv").write_text(
-        '<ssv:ParameterSet version="1.0" name="v">\n<ssv:Parameterss/>\n</ssv:ParameterSet>'
+        '<ssv:ParameterSet version="1.0" name="v">\n<ssv:Figures/>\n</ssv:ParameterSet>'
     )
     text = ssd(bindings('<ssd:ParameterBinding source="v.ssv"/>'))
     (found,) = read(tmp_path, text).warnings
-    assert "v.ssv, line 2: Element 'Parameterss': This element is not expected" in found
+    assert "v.ssv, line 2: Element 'Figures': This element is not expected" in found
 
 
 def test_foreign_annotations_are_no_finding(tmp_path: Path) -> None:
@@ -130,13 +127,13 @@ def test_our_own_systems_follow_the_schema(name: str) -> None:
 
 def test_a_system_with_findings_runs_and_tells_them(tmp_path: Path) -> None:
     fmu = reference_path("fmi3/Dahlquist.fmu")
-    text = ssd(elements(component("a", source=str(fmu), more='nmae="b"')))
+    text = ssd(elements(component("a", source=str(fmu), more='label="b"')))
     (tmp_path / "s.ssd").write_text(text)
     results = simulate(tmp_path / "s.ssd", stop_time=1, step_size=0.5)
     (warning,) = results.statistics.warnings
-    assert "s.ssd, line 4: Element 'Component', attribute 'nmae'" in warning
+    assert "s.ssd, line 4: Element 'Component', attribute 'label'" in warning
     found = [f for f in validate(tmp_path / "s.ssd") if f.severity is Severity.WARNING]
-    assert [f.what for f in found if "nmae" in f.what] == [warning]
+    assert [f.what for f in found if "label" in f.what] == [warning]
 
 
 def test_a_run_without_a_description_reads_no_schema() -> None:

@@ -61,7 +61,7 @@ def test_a_parameter_that_leads_nowhere_is_a_note() -> None:
     r = simulate(nested(Parameter("rat", 1.0), Parameter("d.kk", 2.0), Parameter("rate", 1.0)))
     (note,) = [n for n in r.statistics.notes if "fit nothing" in n]
     assert note == (
-        "parameters fit nothing in the system, and are left aside: 'inside.rat', 'inside.d.kk'."
+        "parameters fit nothing in the system and are ignored: 'inside.rat', 'inside.d.kk'."
     )
 
 
