@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
+import fmimaster
 from fmimaster.commands import COMMANDS
 from fmimaster.commands.parser import REFUSED, CommandParser, Parser
 from fmimaster.commands.text import tell
@@ -151,7 +152,7 @@ class _Version(Action):
     """Prints the version, which is looked up only then."""
 
     def __call__(self, parser: ArgumentParser, *_: object) -> NoReturn:
-        parser._print_message(f"fmimaster {_version()}\n", sys.stdout)
+        parser._print_message(f"fmimaster {fmimaster.__version__}\n", sys.stdout)
         parser.exit()
 
 
@@ -169,15 +170,6 @@ def _parser() -> Parser:
         summary = words[0].lower() + words[1:].partition(".")[0]
         commands.add_parser(name, help=summary, description=words, command=name)
     return parser
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # slow to import
-
-    try:
-        return version("fmimaster")
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 # Log ------------------------------------------------------------------------------------------------------------------

@@ -43,12 +43,13 @@ from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
 from fmimaster.system.resolve import ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
+from fmimaster.text import count
 
 if TYPE_CHECKING:
     from fmimaster.accuracy.choice import Choice
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prepared:
     """A simulation before any FMU is instantiated."""
 
@@ -64,6 +65,13 @@ class Prepared:
     choice: Choice | None = None
     """The controller and the inputs for an accuracy, if one is given; the schedule and the programs are those of its first
     run."""
+
+    def __repr__(self) -> str:
+        start, stop = float(self.schedule.start), float(self.schedule.stop)
+        size = f"{float(self.schedule.rule.exact_size):g}"
+        instances = count(len(self.plan.instances), "instance")
+        times = f"t = {start:g} s to {stop:g} s, steps of at most {size} s"
+        return f"<Prepared {self.description.system.name!r}: {instances}, {times}>"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import partial
 from math import inf
 from numbers import Real
@@ -14,7 +14,7 @@ from fmimaster.algorithms import Algorithm, Jacobi
 from fmimaster.control.event_clock import EventClock
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.control.step_rule import StepRule, Time
-from fmimaster.errors import OptionError
+from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.input_signals import Input, InputSignals
 from fmimaster.named.algorithms import algorithm
 from fmimaster.named.event_clocks import event_clock
@@ -29,14 +29,27 @@ from fmimaster.program.polynomial import ADAPTIVE, Polynomial
 from fmimaster.run.choice import Backend
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import PowerBond, SystemDescription
+from fmimaster.text import clipped, in_short
 
 RENAMED = {"input_file": "input", "fmi_logging": "debug_logging"}
 """Names that settings had before, and those that they have now."""
 
+NAMES_IN_FMPY = {
+    "relative_tolerance": "tolerance",
+    "output": "output_variables",
+    "use_event_mode": "event_mode",
+    "fmi_call_logger": "log_fmi_calls",
+    "fmu_state": "initial_fmu_state",
+}
+"""Arguments of ``fmpy.simulate_fmu`` → settings that do the same."""
+
+_MOST_LETTERS = 60
+"""Of the value of a setting in a repr."""
+
 Self = TypeVar("Self", bound="Settings")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Settings:
     """What a simulation is made from: a system, and how to simulate it.
 
@@ -157,12 +170,29 @@ class Settings:
     threads: int = 1
 
     def __new__(cls: type[Self], *arguments: Any, **settings: Any) -> Self:
-        """Refuse settings by an old name; the dataclass has all others in its ``__init__``."""
+        """Refuse settings that do not exist, with the name that is meant; ``__init__`` takes all others."""
         del arguments
-        for old, new in RENAMED.items():
-            if old in settings:
-                raise OptionError(f"There is no setting '{old}'. Its name is '{new}' now.")
+        known = [f.name for f in fields(cls)]
+        for name in settings.keys() - known:
+            if name in RENAMED:
+                raise OptionError(
+                    f"There is no setting '{name}'. Its name is '{RENAMED[name]}' now."
+                )
+            meant = did_you_mean(NAMES_IN_FMPY.get(name, name), known)
+            raise OptionError(
+                f"There is no setting '{name}'.{meant} help({cls.__name__}) lists all."
+            )
         return super().__new__(cls)
+
+    def __repr__(self) -> str:
+        system = self.system if isinstance(self.system, SystemDescription) else str(self.system)
+        given = [repr(system)]
+        for f in fields(self)[1:]:
+            value = getattr(self, f.name)
+            usual = f.default if f.default_factory is MISSING else f.default_factory()
+            if value != usual:
+                given.append(f"{f.name}={clipped(in_short(value), _MOST_LETTERS)}")
+        return f"{type(self).__name__}({', '.join(given)})"
 
     def __post_init__(self) -> None:
         self._read_texts()
@@ -211,10 +241,13 @@ class Settings:
         _expect_names(self.steady_states, "steady_states", "names of states: component.state")
 
     def _read_texts(self) -> None:
-        """Let objects take the place of texts that name them."""
+        """Let objects take the place of texts that name them, and a sequence that of a single name."""
         for name, read in _READERS.items():
             if isinstance(text := getattr(self, name), str):
                 object.__setattr__(self, name, read(text))
+        for name in ("output_variables", "steady_states"):
+            if isinstance(one := getattr(self, name), str):
+                object.__setattr__(self, name, (one,))
         if isinstance(self.step_size, str) and is_rule(self.step_size):
             object.__setattr__(self, "step_size", step_rule(self.step_size))
         if isinstance(self.inputs, Mapping) and any(
@@ -280,5 +313,9 @@ def _expect_positive(value: object, name: str, what: str) -> None:
 
 
 def _expect(value: object, kind: type, name: str, what: str, examples: str) -> None:
+    if isinstance(value, type) and issubclass(value, kind):
+        raise OptionError(
+            f"{name}: {value.__name__} is a class. Give an object: {value.__name__}()."
+        )
     if not isinstance(value, kind):
         raise OptionError(f"{name}: {value!r} is not {what}. Give an object such as {examples}.")

@@ -40,7 +40,7 @@ _Judge = Callable[[tuple[str, ...], Results], None]
 """Gets what makes results less accurate than they should be, and the results."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Simulation(Settings):
     """A system and how to simulate it. The settings are those of :class:`fmimaster.settings.Settings`.
 

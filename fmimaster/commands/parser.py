@@ -39,6 +39,16 @@ RENAMED: Mapping[str, tuple[str, ...]] = {
 }
 """Option that had, or has in other tools, another name → its name; several, if it has meant different things."""
 
+HINTS: Mapping[str, str] = {
+    "--start-values": "Write --start-value NAME=VALUE for each.",
+    "--output-variables": "Write --output-variable GLOB for each.",
+    "--validate": "'fmimaster validate' is a command.",
+    "--timeout": "A run has no time limit. Ctrl-C ends it, and its rows are kept.",
+    "--solver": "FMUs are used for Co-Simulation, with their own solvers.",
+    "--interface-type": "FMUs are used for Co-Simulation always.",
+}
+"""Option of another tool that has no equal → what to do instead."""
+
 _KINDS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
 
 _WIDEST = 100
@@ -134,7 +144,7 @@ class CommandParser(Parser):
         given = list(self._pairs(list(args)))
         parsed, rest = ArgumentParser.parse_known_args(self, given, namespace)
         if rest:
-            self.error(self._unknown(rest))
+            self.error(self._unknown(rest, given))
         return parsed, rest
 
     def _pairs(self, arguments: list[str]) -> Iterator[str]:
@@ -154,21 +164,30 @@ class CommandParser(Parser):
                 self.error(f"{name}: expected {one}={two} or {one} {two}")
             yield from (name, *map(str, pair))
 
-    def _unknown(self, rest: Sequence[str]) -> str:
+    def _unknown(self, rest: Sequence[str], given: Sequence[str]) -> str:
         name = next((r for r in rest if r.startswith("-")), None)
         if name is None:
-            return f"'{self._command}' takes no further argument '{rest[0]}'"
+            repeated = self._repeated(rest[0], given)
+            hint = f". To give several values, repeat the option: {repeated}" if repeated else ""
+            return f"'{self._command}' takes no further argument '{rest[0]}'{hint}"
         name = name.partition("=")[0]
         known = [option for option in self._option_string_actions if option.startswith("--")]
         return f"'{self._command}' has no option '{name}'.{_near_options(name, known)}"
+
+    def _repeated(self, value: str, given: Sequence[str]) -> str:
+        """The option in front of a value that is too many, if it can be repeated; else nothing."""
+        before = [word for word in given[: given.index(value)] if word.startswith("--")]
+        action = self._option_string_actions.get(before[-1]) if before else None
+        return before[-1] if action is not None and isinstance(action.default, list) else ""
 
 
 def _near_options(name: str, known: Iterable[str]) -> str:
     """A sentence with the options that may be meant, with a leading blank: by other names, by beginnings, by letters."""
     usual = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).replace("_", "-").lower()
-    meant = RENAMED.get(usual, (usual,))
+    if usual in HINTS:
+        return f" {HINTS[usual]}"
     options = list(known)
-    same = [option for option in meant if option in options]
+    same = [option for option in RENAMED.get(usual, (usual,)) if option in options]
     begin = [option for option in options if option.startswith(usual)]
     return suggested(same or begin[:3]) or did_you_mean(usual, options)
 

@@ -19,6 +19,7 @@ from fmimaster.plan.steady import SteadyState
 from fmimaster.plan.tolerance import Tolerance
 from fmimaster.system.description import Source
 from fmimaster.system.model import DataType, Model
+from fmimaster.text import count
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,11 @@ class Instances(tuple[InstancePlan, ...]):
         return any(i.may_return_early for i in self)
 
 
-@dataclass(frozen=True)
+MOST_NAMES = 4
+"""Instances that the repr of a plan names."""
+
+
+@dataclass(frozen=True, repr=False)
 class Plan:
     """One system, ready to be computed."""
 
@@ -116,6 +121,15 @@ class Plan:
     """Sorted by name."""
     step_groups: tuple[tuple[int, ...], ...] = ()
     """Instances that are solved together in Step Mode, because they share algebraic loops; in the order of a sweep."""
+
+    def __repr__(self) -> str:
+        names = ", ".join(i.name for i in self.instances[:MOST_NAMES])
+        more = ", ..." if len(self.instances) > MOST_NAMES else ""
+        instances, links = (
+            count(len(self.instances), "instance"),
+            count(len(self.links), "connection"),
+        )
+        return f"<Plan of {instances} ({names}{more}), {links}>"
 
     @property
     def initial_loops(self) -> tuple[AlgebraicLoop, ...]:

@@ -30,6 +30,7 @@ from fmimaster.system.description import (
     Transformation,
 )
 from fmimaster.system.python_component import PythonComponent
+from fmimaster.text import count
 
 _IN_PYTHON = Source(Path("(Python)"))
 
@@ -62,6 +63,11 @@ class SystemBuilder:
         self._connections: list[Connection] = []
         self._shared_events: dict[str, SharedEvent] = {}
         self._power_bonds: dict[str, PowerBond] = {}
+
+    def __repr__(self) -> str:
+        components = count(len(self._components), "component")
+        connections = count(len(self._connections), "connection")
+        return f"<SystemBuilder {self.name!r}: {components}, {connections}>"
 
     def add(
         self,

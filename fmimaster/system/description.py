@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from fmimaster.errors import DescriptionError
 from fmimaster.system.model import Causality, DataType, Interface, Unit
 from fmimaster.system.python_component import PythonComponent
+from fmimaster.text import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,7 @@ class Experiment:
     tolerance: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SystemDescription:
     """One system, ready to be planned."""
 
@@ -301,6 +302,11 @@ class SystemDescription:
 
     sequence: tuple[str, ...] = ()
     """Full names of the components in the order in which they are stepped; empty if the description leaves it open."""
+
+    def __repr__(self) -> str:
+        components = count(sum(1 for _ in self.components()), "component")
+        where = "" if self.source is None else f", from {str(self.source)!r}"
+        return f"<SystemDescription {self.system.name!r}: {components}{where}>"
 
     def components(self) -> Iterator[tuple[str, Component]]:
         """All components with their full names (``"vehicle.engine"``; the root system's name is left out)."""

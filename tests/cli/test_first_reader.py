@@ -81,10 +81,10 @@ def test_a_full_disk_is_told(run: Run, dahlquist: Path) -> None:
         ({"output_interval": "a"}, "output_interval: 'a', expected a positive number"),
         ({"tolerance": -1}, "tolerance: -1, expected a positive number"),
         ({"start_values": [("k", 1)]}, "expected a mapping of names to values"),
-        ({"output_variables": "x"}, "expected a sequence of names or globs"),
-        ({"algorithm": Jacobi}, "Give an object such as Jacobi"),
+        ({"output_variables": 3}, "expected a sequence of names or globs"),
+        ({"algorithm": Jacobi}, "Jacobi is a class. Give an object: Jacobi"),
         ({"threads": -1}, "threads: -1"),
-        ({"backend": "reference"}, "backend: 'reference', expected one of"),
+        ({"backend": 3}, "backend: 3, expected one of"),
     ],
 )
 def test_options_are_checked_when_they_are_made(settings: dict[str, object], expected: str) -> None:

@@ -29,8 +29,8 @@ ALLOWED: dict[str, set[str]] = {
         "text",
         "kernel",
     },  # numbers as text in C
-    "system": {"errors", "given_path"},
-    "plan": {"errors", "system"},
+    "system": {"errors", "given_path", "text"},
+    "plan": {"errors", "system", "text"},
     "program": {"errors", "system", "plan"},
     "control": {"errors", "causes", "system", "plan", "program"},
     "algorithms": {"errors", "causes", "system", "plan", "program", "control"},

@@ -107,6 +107,11 @@ def test_choices_by_their_values() -> None:
     assert pickle.loads(pickle.dumps(found)) == found
 
 
+def test_one_name_is_a_sequence_of_one() -> None:
+    found = Simulation("a.fmu", output_variables="*.x", steady_states="a.x")
+    assert (found.output_variables, found.steady_states) == (("*.x",), ("a.x",))
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -121,6 +126,9 @@ def test_choices_by_their_values() -> None:
         ({"loops": "real-ones"}, "There is no choice of loops 'real-ones'. Did you mean 'real'?"),
         ({"backend": "fast"}, "There is no backend 'fast'. Did you mean 'fastest'?"),
         ({"inputs": {"a.u": "linea"}}, "Did you mean 'linear'?"),
+        ({"algorithm": Jacobi}, "algorithm: Jacobi is a class. Give an object: Jacobi()."),
+        ({"stoptime": 1}, "There is no setting 'stoptime'. Did you mean 'stop_time'"),
+        ({"relative_tolerance": 1e-4}, "Did you mean 'tolerance'?"),
         ({"inputs": "linear"}, "algorithm='Jacobi:inputs=linear'"),
     ],
 )

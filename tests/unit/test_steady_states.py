@@ -106,7 +106,7 @@ def test_a_state_that_has_no_steady_value_is_an_error(simulate: Simulate) -> Non
     [
         (["a.y"], "'a.y' is not a state with a time derivative"),
         (["a.z"], "'a.z' is not a state with a time derivative"),
-        ("a.x", "expected a sequence of names of states"),
+        (3, "expected a sequence of names of states"),
     ],
 )
 def test_names_that_are_no_states_are_refused(simulate: Simulate, names: Any, message: str) -> None:
