@@ -92,7 +92,7 @@ def bounce(unit: str, hours: float, version: int, folder: str) -> Path:
 
 def times_of_events(path: Path) -> np.ndarray:
     """[s] From the file beside the rows."""
-    facts = json.loads(path.with_suffix(".events.json").read_text(encoding="utf-8"))
+    facts = json.loads(path.with_name(path.name + ".json").read_text(encoding="utf-8"))
     return np.array([event["time"] for event in facts["events"]])
 
 

@@ -22,10 +22,11 @@ from fmimaster.errors import (
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.preparation import Prepared, prepare
-from fmimaster.results.csv import CsvWriter, write_csv
-from fmimaster.results.facts import facts_path, finish_facts, may_have_facts
+from fmimaster.results.facts import finish_facts
 from fmimaster.results.facts_writer import FactsWriter
+from fmimaster.results.files import check_results_file, facts_writer, row_writer, write_table
 from fmimaster.results.results import Results
+from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.session import Attendance, Progress, Signals, silent
 from fmimaster.settings import Settings
@@ -108,10 +109,11 @@ class Simulation(Settings):
             Called some ten times a second with start, present and stop time in s, in the calling thread; FMUs are called
             in another one meanwhile.
         output_file : path or text stream
-            A CSV file to which the rows are written during the run; they are not kept then, but the last block of
-            them, so that a run of any length needs little memory. Likewise the file of events and causes of steps beside
-            it has all of them, and the results the last 1000 events and 10 000 entries of steps. Beside a text stream
-            there is no such file, and they are kept.
+            A file to which the rows are written during the run, in the format of its suffix (``.csv``, ``.parquet``,
+            ``.h5``, ``.mat``; a text stream gets CSV). They are not kept then, but the last block of them, so that a run of
+            any length needs little memory. Likewise the file has all events and causes of steps (beside ``NAME.csv`` in
+            ``NAME.csv.json``), and the results the last 1000 events and 10 000 entries of steps. For a text stream they
+            are kept.
 
         Warns
         -----
@@ -128,6 +130,8 @@ class Simulation(Settings):
         AccuracyError
             In place of the warning, with ``strict``: before anything is simulated, if it is known then.
         """
+        if isinstance(output_file, str | os.PathLike):
+            check_results_file(output_file)
         if self.accuracy is not None:
             return self._accurate(progress, output_file)
         return self._simulated(progress, output_file, self._judged)
@@ -222,10 +226,10 @@ class Simulation(Settings):
                 # FMUs may change the working directory
                 output_file = given_path(output_file).absolute()
                 refuse_to_overwrite(output_file, self._read(prepared))
-            writer = None if output_file is None else CsvWriter(output_file)
-            facts = None
-            if isinstance(output_file, Path) and may_have_facts(output_file):
-                facts = FactsWriter(facts_path(output_file))
+            writer = facts = None
+            if output_file is not None:
+                writer = row_writer(output_file)
+                facts = facts_writer(output_file, writer)
         except BaseException:
             loader.close()
             raise
@@ -282,7 +286,7 @@ class Simulation(Settings):
             raise Interrupted("Interrupted between two simulations.") from None
         finally:
             if output_file is not None and results is not None and results.rows:
-                write_csv(results, output_file)
+                write_table(results, output_file)
         missed = () if reached.is_enough else (in_words(reached),)
         self._judged((*found, *missed), reached.results)
         return reached.results
@@ -296,7 +300,7 @@ class Simulation(Settings):
 
 @contextmanager
 def _facts_written(
-    run: Attendance, writer: CsvWriter | None, facts: FactsWriter | None
+    run: Attendance, writer: RowWriter | None, facts: FactsWriter | None
 ) -> Iterator[None]:
     """Complete the facts beside the file in the end. What ends the run counts more than facts that cannot be written."""
 
@@ -306,7 +310,7 @@ def _facts_written(
         if writer is None or not writer.has_written:
             facts.discard()
         else:
-            finish_facts(facts, *run.session.new_facts)
+            finish_facts(facts, *run.session.new_facts, run.session.results())
 
     try:
         yield

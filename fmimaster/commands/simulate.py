@@ -7,7 +7,6 @@ from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from typing import Any, TextIO, cast
 
-from fmimaster.causes import needs_explanation
 from fmimaster.commands import check_step, settings
 from fmimaster.commands.parser import group
 from fmimaster.commands.run_facts import run_facts
@@ -17,6 +16,7 @@ from fmimaster.errors import OptionError, SimulationError
 from fmimaster.results.comparison import TOLERANCE, Comparison
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
+from fmimaster.results.files import check_results_file, write_table
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 from fmimaster.text import count
@@ -29,7 +29,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Settings, and where the results go."""
     settings.add_arguments(parser)
     add = group(parser, "Results").add_argument
-    add("--output-file", metavar="FILE", help="CSV file for the results; - for the standard output")
+    add(
+        "--output-file",
+        metavar="FILE",
+        help="file for the results: .csv, .parquet, .h5 or .mat; - for the standard output, as CSV",
+    )
     add("--plot", metavar="FILE", help="figure of the results: .png, .pdf or .svg")
     add("--show-plot", action="store_true", help="show a figure of the results in a window")
     compared = (
@@ -58,6 +62,8 @@ def run(arguments: Namespace) -> int:
     arguments.to_standard_output = _is_standard_output(arguments)
     outputs = {"--output-file": arguments.output_file, "--plot": arguments.plot}
     check_outputs(outputs, [arguments.system, arguments.input_file, arguments.reference_file])
+    if arguments.output_file and not arguments.to_standard_output:
+        check_results_file(arguments.output_file)
     file = arguments.reference_file
     arguments.reference = None if file is None else Results.read(file)
     simulation = settings.simulation(arguments)
@@ -166,13 +172,11 @@ def _keep(results: Results, arguments: Namespace) -> list[str]:
             write_csv(results, cast(TextIO, Shown(output)) if output.isatty() else output)
     elif arguments.output_file:
         if not _streams(arguments):
-            write_csv(results, arguments.output_file)
+            write_table(results, arguments.output_file)
         rows = results.statistics.rows
-        told.append(f"{count(rows, 'row')} written to {arguments.output_file}")
-        if needs_explanation(results.events, results.steps):
-            told.append(
-                f"events and causes of steps written to {facts_path(arguments.output_file)}"
-            )
+        facts = facts_path(arguments.output_file)
+        beside = f" and {facts.name}" if facts.is_file() else ""
+        told.append(f"{count(rows, 'row')} written to {arguments.output_file}{beside}")
     if arguments.plot and results.rows:
         from fmimaster.results.plot import plot_results, save_figure
 

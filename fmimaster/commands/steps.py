@@ -13,6 +13,7 @@ from fmimaster.commands.text import takes_all_characters, write
 from fmimaster.errors import FileError
 from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import lines
+from fmimaster.results.files import facts_of
 from fmimaster.text import Widths, aligned, count
 
 _HEADER = "end in s", "size in s", "steps", "cause of the end, or event"
@@ -23,18 +24,19 @@ _MOST_VALUES = 3
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The results, and the form of the answer."""
-    parser.add_argument("file", metavar="RESULT.csv", help="results of simulate --output-file")
+    parser.add_argument("file", metavar="RESULT", help="results of simulate --output-file")
     parser.add_argument("--json", action="store_true", help="print events and steps as JSON")
 
 
 def run(arguments: Namespace) -> int:
     """Print the facts that are stored beside the results; they are read piece by piece, since a run may have many."""
-    facts = Facts(arguments.file)
-    if not facts.path.is_file():
+    facts = facts_of(arguments.file)
+    if not facts.exist:
         raise FileError(_missing(Path(arguments.file), facts.path))
     if arguments.json:
         only_ascii = not takes_all_characters()
-        write(lines(facts.events(), facts.steps(), only_ascii=only_ascii))
+        everything = facts.events(), facts.steps(), facts.units(), facts.metadata()
+        write(lines(*everything, only_ascii=only_ascii))
     else:
         write(_page(facts))
     return 0
@@ -42,13 +44,10 @@ def run(arguments: Namespace) -> int:
 
 def _missing(table: Path, path: Path) -> str:
     if not table.is_file():
-        return (
-            f"'{table}' does not exist. Give the CSV file that simulate --output-file has written."
-        )
+        return f"'{table}' does not exist. Give the file that simulate --output-file has written."
     return (
-        f"There is no '{path.name}' beside '{table}': no event was seen in that run and all steps ended on the grid, "
-        "or the run was killed, or the table was moved, or comes from another program. What shows the events of an FMU is "
-        'in docs/events.md, "My FMU has …".'
+        f"There is no '{path.name}' beside '{table}', which holds the steps and events of a run: the run was killed, "
+        "or the table was moved without it, or comes from another program."
     )
 
 

@@ -11,7 +11,7 @@ from fmimaster.demos.example_files import FilesDemo
 from fmimaster.demos.stage import Stage
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.reference_files import reference_path
-from fmimaster.results.csv import write_csv
+from fmimaster.results.files import write_table
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 
@@ -67,7 +67,7 @@ class SystemDemo:
         from fmimaster.results.plot import save_figure  # matplotlib is slow to import
 
         table, picture = folder / f"{self.name}.csv", folder / f"{self.name}.png"
-        write_csv(results, table)
+        write_table(results, table)
         told = [f"{results.rows} rows written to {table}"]
         if results.rows:
             save_figure(results.plot(self.columns, title=self.title), picture)
@@ -100,7 +100,7 @@ class TwoMassDemo:
         stage.print(methods.table(runs))
         best = next(run for run in runs if run.method is methods.SHOWN)
         file = stage.folder / f"{self.name}.csv"
-        write_csv(best.results, file)
+        write_table(best.results, file)
         stage.tell(
             [
                 *(
@@ -141,7 +141,7 @@ class FourUnitsDemo:
         stage.print(four_units.table(runs))
         best = four_units.winner(runs)
         file = stage.folder / f"{self.name}.csv"
-        write_csv(best.results, file)
+        write_table(best.results, file)
         published = best.order == four_units.PUBLISHED
         stage.tell(
             [
@@ -190,7 +190,7 @@ class QuarterCarDemo:
         stage.print(schemes.schemes_table(precision, "Runge-Kutta"))
         shown = rows[runs.SHOWN].results
         file = stage.folder / f"{self.name}.csv"
-        write_csv(shown, file)
+        write_table(shown, file)
         figures = write_figures(
             rows, runs.run_over_step(version), precision, self.name, stage.folder
         )

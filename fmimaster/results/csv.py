@@ -12,7 +12,6 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -22,13 +21,14 @@ from typing import Any, NoReturn, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fmimaster.errors import FileError, OptionError
+from fmimaster.errors import FileError
 from fmimaster.given_path import given_path
 from fmimaster.results import numbers
-from fmimaster.results.facts import read_facts, write_facts
 from fmimaster.results.plain_csv import read_plain
+from fmimaster.results.row_writer import check_columns, writing
 from fmimaster.results.table import Table
 from fmimaster.results.text_file import TextFile
+from fmimaster.results.texts import as_text
 
 _ROWS_AT_ONCE = 4096
 """Rows that are held as text at one time: limits the memory, without loss of speed."""
@@ -44,6 +44,8 @@ class CsvWriter:
     text stream that is given (opened with ``newline=""``) stays open; a file is closed by :meth:`close` or at the end of
     a ``with``.
     """
+
+    embed = None
 
     def __init__(self, target: str | os.PathLike[str] | TextIO) -> None:
         self._names: tuple[str, ...] | None = None
@@ -66,11 +68,7 @@ class CsvWriter:
         if self._names is None:
             self._names = block.names
             self._put(",".join(map(_quoted, ("time", *block.names))) + "\n")
-        if self._names != block.names:
-            differing = ", ".join(sorted({*self._names} ^ {*block.names})) or "their order"
-            raise OptionError(
-                f"A block of rows has other columns than the blocks before it: {differing}."
-            )
+        check_columns(self._names, block.names)
         columns = (block.time, *block.columns.values())
         rows = max(1, min(_ROWS_AT_ONCE, _CELLS_AT_ONCE // len(columns)))
         for first in range(0, block.rows, rows):
@@ -79,29 +77,20 @@ class CsvWriter:
     def close(self) -> None:
         """Close the file, if it was opened here."""
         if self._file is not None:
-            with self._told():
+            with writing():
                 self._file.close()
 
     def flush(self) -> None:
         """Hand what was written to the system."""
-        with self._told():
+        with writing():
             self._stream.flush()
 
     def _put(self, text: str | memoryview) -> None:
-        with self._told():
+        with writing():
             if self._file is not None:
                 self._file.write(text)
             else:
                 self._stream.write(text if isinstance(text, str) else str(text, "ascii"))
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:  # the reader has closed the pipe
-            raise
-        except OSError as error:
-            raise FileError(f"The results cannot be written: {error.strerror or error}.") from error
 
     def __enter__(self) -> CsvWriter:
         return self
@@ -116,11 +105,9 @@ class CsvWriter:
 
 
 def write_csv(results: Table, target: str | os.PathLike[str] | TextIO) -> None:
-    """Write a whole table, with the same bytes as block by block; into a file with its facts beside it."""
+    """Write the rows of a whole table, with the same bytes as block by block."""
     with CsvWriter(target) as writer:
         writer.write(results)
-    if isinstance(target, str | os.PathLike):
-        write_facts(target, results.events, results.steps)
 
 
 def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Table:
@@ -128,16 +115,14 @@ def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Ta
 
     Names may stand without quotes, and blanks may follow a comma. A column whose first cell is quoted is text; all
     others become floats, masked where a cell is empty, but those in ``integers``, which are read as Python integers of any
-    size. The elements of an array stay columns of their own. Events and steps come from the file of facts beside it.
+    size. The elements of an array stay columns of their own.
     """
     path = given_path(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             source = _Source(path, stream)
             results = read_plain(path, source.names, source.header_lines) or _read(source)
-        events, steps = read_facts(path)
-        columns = {**results.columns, **_integers(path, integers)}
-        return replace(results, columns=columns, events=events, steps=steps)
+        return replace(results, columns={**results.columns, **_integers(path, integers)})
     except FileNotFoundError as error:
         raise FileError(f"'{path}' does not exist.") from error
     except OSError as error:
@@ -298,7 +283,7 @@ def _cells(column: NDArray[Any]) -> Iterable[str]:
     if column.dtype.kind == "b":
         column = column.astype(np.int8)
     if column.dtype.kind == "O":
-        return (_quoted(v.hex() if isinstance(v, bytes) else str(v)) for v in column)
+        return (_quoted(as_text(v)) for v in column)
     if column.dtype.kind == "f" and column.dtype != np.float64:
         return map(str, column)  # .tolist() would show the digits of the double
     return map(repr, column.tolist())

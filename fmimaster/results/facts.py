@@ -1,6 +1,7 @@
-"""The facts that a CSV file cannot hold, in a JSON file beside it: events and causes of steps.
+"""What a table holds besides its rows: events, causes of steps, units and metadata of the run.
 
-``results.csv`` has ``results.events.json`` beside it, if there is an event or a cause to report.
+A CSV file cannot hold them: ``results.csv`` has ``results.csv.json`` beside it. Files of the other formats hold the same
+document.
 """
 
 from __future__ import annotations
@@ -8,40 +9,48 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fmimaster.causes import Event, Steps, needs_explanation
 from fmimaster.errors import FileError
 from fmimaster.given_path import given_path
-from fmimaster.results.facts_reader import EVENTS_2, events_in, steps_in
+from fmimaster.results.facts_reader import (
+    FORMAT,
+    Document,
+    events_in,
+    metadata_in,
+    steps_in,
+    units_in,
+)
 from fmimaster.results.facts_writer import FactsWriter, head_of
+from fmimaster.results.table import Table
 
-SUFFIX = ".events.json"
-_Entry = TypeVar("_Entry", Event, Steps)
+SUFFIX = ".json"
+_Read = TypeVar("_Read")
 
 
 def facts_path(table: str | os.PathLike[str]) -> Path:
-    """Where the facts of a table are."""
+    """Where the facts of a CSV file are."""
     path = given_path(table)
     if not path.name:
         raise FileError(f"'{table}' is a folder. Give the CSV file in it.")
-    if path.name.endswith(SUFFIX):
-        return path
-    return path.with_name((path.stem if path.suffix.lower() == ".csv" else path.name) + SUFFIX)
+    return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
 
 
-def write_facts(
-    table: str | os.PathLike[str], events: Sequence[Event], steps: Sequence[Steps]
+def write_facts(writer: FactsWriter, table: Table) -> None:
+    """Write the facts of a table, if it has any; those of an earlier table of that name do not stay."""
+    finish_facts(writer, table.events, table.steps, table)
+
+
+def finish_facts(
+    writer: FactsWriter, events: Sequence[Event], steps: Sequence[Steps], table: Table
 ) -> None:
-    """Write the facts of a table beside it; those of an earlier table of that name do not stay."""
-    if may_have_facts(table):
-        finish_facts(FactsWriter(facts_path(table)), events, steps)
-
-
-def finish_facts(writer: FactsWriter, events: Sequence[Event], steps: Sequence[Steps]) -> None:
-    """Complete a file of facts, which the writer may have begun, by the last events and steps."""
-    if writer.has_written or needs_explanation(events, steps):
-        writer.finish(events, steps)
+    """Complete a document, which the writer may have begun, by the last events and steps, and by units and metadata."""
+    has_facts = table.units or table.metadata or needs_explanation(events, steps)
+    if writer.has_written or has_facts:
+        # formats without arrays have the units of the elements
+        units = {**table.units, **table.expand().units}
+        writer.finish(events, steps, units, table.metadata)
     else:
         writer.remove_older()
 
@@ -52,33 +61,65 @@ def may_have_facts(table: str | os.PathLike[str]) -> bool:
 
 
 class Facts:
-    """The facts beside a table, read from their file each time they are gone through: they may be many.
+    """The facts of a table, read from their document each time they are gone through: they may be many.
+
+    Parameters
+    ----------
+    path : Path
+        The file of the document, or the file that holds it.
+    document : bytes, optional
+        The document, if the file holds more than that; empty if the file has none.
 
     Raises
     ------
     FileError
-        While they are gone through, if the file cannot be read, or is something else.
+        While they are gone through, if the document cannot be read, or is something else.
     """
 
-    def __init__(self, table: str | os.PathLike[str]) -> None:
-        self.path = facts_path(table)
+    def __init__(self, path: Path, document: bytes | None = None) -> None:
+        self.path = path
+        self._document = document
+
+    @property
+    def exist(self) -> bool:
+        """Whether there is a document."""
+        return self.path.is_file() if self._document is None else bool(self._document)
 
     def events(self) -> Iterator[Event]:
-        """The events, in their order; none if there is no file."""
+        """The events, in their order; none if there is no document."""
         return self._read(events_in)
 
     def steps(self) -> Iterator[Steps]:
         """The steps, likewise."""
         return self._read(steps_in)
 
-    def _read(self, entries: Callable[[Path], Iterator[_Entry]]) -> Iterator[_Entry]:
+    def units(self) -> dict[str, str]:
+        """Units of columns, of arrays also of their elements; none if there is no document."""
+        return dict(self._read(lambda document: iter(units_in(document).items())))
+
+    def metadata(self) -> dict[str, Any]:
+        """The metadata of the run; empty if there is no document."""
+        return dict(self._read(lambda document: iter(metadata_in(document).items())))
+
+    def added_to(self, table: Table) -> dict[str, Any]:
+        """What they change in a table that was read without them, as arguments for ``replace``."""
+        units = {name: unit for name, unit in self.units().items() if name in table.columns}
+        return {
+            "events": tuple(self.events()),
+            "steps": tuple(self.steps()),
+            "units": {**table.units, **units},
+            "metadata": self.metadata(),
+        }
+
+    def _read(self, entries: Callable[[Document], Iterator[_Read]]) -> Iterator[_Read]:
         path = self.path
         try:
-            if not path.is_file():
+            if not self.exist:
                 return
-            if EVENTS_2 not in (head := head_of(path)):
-                raise ValueError(f"it begins with {head[:40]!r}, not with the format '{EVENTS_2}'")
-            yield from entries(path)
+            head = head_of(path) if self._document is None else FORMAT
+            if FORMAT not in head:
+                raise ValueError(f"it begins with {head[:40]!r}, not with the format '{FORMAT}'")
+            yield from entries(path if self._document is None else self._document)
         except OSError as error:
             raise FileError(f"'{path}' cannot be read: {error.strerror}.") from error
         except (ValueError, KeyError, OverflowError, RecursionError, MemoryError) as error:
@@ -93,12 +134,12 @@ class Facts:
 
 
 def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:
-    """Events and steps of a table; none if there is no file of facts beside it.
+    """Events and steps of a CSV file; none if there is no file of facts beside it.
 
     Raises
     ------
     FileError
         If it cannot be read, or is something else.
     """
-    read = Facts(table)
+    read = Facts(facts_path(table))
     return tuple(read.events()), tuple(read.steps())

@@ -1,51 +1,69 @@
-"""The content of a file of facts → events and steps, each value checked: the file may be damaged."""
+"""A document of facts → events, steps, units and metadata, each value checked: the file may be damaged."""
 
 from __future__ import annotations
 
 import json
 import reprlib
 from collections.abc import Iterator, Mapping
+from io import BytesIO, TextIOWrapper
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from fmimaster.causes import Cause, Event, Kind, Steps
 
-EVENTS_2 = "fmimaster events 2"
+FORMAT = "fmimaster results 1"
 """The format that is written and read."""
 
 _INFINITIES = {"inf": float("inf"), "-inf": float("-inf")}
+_LARGE = 2**63
+"""No run has so many steps; it is a float, too."""
 _SCOPES = {"shared": True, "private": False}
 _KINDS = {kind.name.lower(): kind for kind in Kind}
 
 
-BEGIN = f'{{"format": "{EVENTS_2}",'
+BEGIN = f'{{"format": "{FORMAT}",'
 EVENTS = '"events": ['
 STEPS = '"steps": ['
 BETWEEN = "],"
-END = "]}"
-"""Lines of the document as it is written, between which each entry is a line: it can be read piece by piece. A document
-with other lines is read as a whole."""
+UNITS = '"units": '
+METADATA = '"metadata": '
+END = "}"
+"""Lines of the document as it is written, between which each entry is a line: it can be read piece by piece. Units and
+metadata are a line each. A document with other lines is read as a whole."""
+
+Document = Path | bytes
+"""A file, or its content."""
 
 
-def events_in(path: Path) -> Iterator[Event]:
-    """The events in a file.
+def events_in(document: Document) -> Iterator[Event]:
+    """The events in a document.
 
     Raises
     ------
     ValueError, KeyError
-        If the file is damaged, a value has a wrong type, or is missing.
+        If the document is damaged, a value has a wrong type, or is missing.
     """
-    return map(_event, _entries(path, "events", EVENTS, BETWEEN))
+    return map(_event, _entries(document, "events", EVENTS))
 
 
-def steps_in(path: Path) -> Iterator[Steps]:
-    """The steps in a file; raises as :func:`events_in`."""
-    return map(_steps, _entries(path, "steps", STEPS, END))
+def steps_in(document: Document) -> Iterator[Steps]:
+    """The steps in a document; raises as :func:`events_in`."""
+    return map(_steps, _entries(document, "steps", STEPS))
 
 
-def _entries(path: Path, key: str, begin: str, end: str) -> Iterator[Any]:
-    with path.open(encoding="utf-8", newline="\n") as stream:
+def units_in(document: Document) -> dict[str, str]:
+    """The units in a document; raises as :func:`events_in`."""
+    return {name: _text(unit) for name, unit in _line(document, "units", UNITS).items()}
+
+
+def metadata_in(document: Document) -> dict[str, Any]:
+    """The metadata in a document; raises as :func:`events_in`."""
+    return dict(_line(document, "metadata", METADATA))
+
+
+def _entries(document: Document, key: str, begin: str) -> Iterator[Any]:
+    with _opened(document) as stream:
         if next(stream, "").strip() != BEGIN:
             stream.seek(0)
             yield from _list(_object(json.loads(stream.read()))[key])
@@ -55,11 +73,29 @@ def _entries(path: Path, key: str, begin: str, end: str) -> Iterator[Any]:
             if line == begin:
                 break
         for line in lines:
-            if line == end:
+            if line == BETWEEN:
                 return
             if line:
                 yield json.loads(line.removesuffix(","))
     raise ValueError("it ends in the middle")
+
+
+def _line(document: Document, key: str, begin: str) -> Mapping[str, Any]:
+    """An object that is a line of its own."""
+    with _opened(document) as stream:
+        if next(stream, "").strip() != BEGIN:
+            stream.seek(0)
+            return _object(_object(json.loads(stream.read()))[key])
+        for line in stream:
+            if line.startswith(begin):
+                return _object(json.loads(line.removeprefix(begin).strip().removesuffix(",")))
+    raise ValueError("it ends in the middle")
+
+
+def _opened(document: Document) -> TextIO:
+    if isinstance(document, bytes):
+        return TextIOWrapper(BytesIO(document), encoding="utf-8", newline="\n")
+    return document.open(encoding="utf-8", newline="\n")
 
 
 def _event(read: Any) -> Event:
@@ -109,7 +145,7 @@ def _time(read: Any) -> float:
 
 
 def _whole(read: Any, *, least: int) -> int:
-    if not isinstance(read, int) or isinstance(read, bool) or read < least:
+    if not isinstance(read, int) or isinstance(read, bool) or not least <= read < _LARGE:
         _fail(f"an integer of at least {least}", read)
     return read
 

@@ -1,12 +1,13 @@
-"""Events and causes of steps, into the file beside a table; while a run goes on, or at its end.
+"""What a table holds besides its rows, as a document: events and steps during a run or at its end, units, metadata.
 
-The file is one JSON document with a line for each event and each step, so that it can be written and read piece by piece.
+The document stands beside a CSV file, and in files of the other formats. It is JSON with a line for each event and each
+step, so that it can be written and read piece by piece.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
 from math import isfinite, isnan
@@ -16,10 +17,18 @@ from typing import Any
 
 from fmimaster.causes import Cause, Event, Steps
 from fmimaster.errors import FileError
-from fmimaster.results.facts_reader import BEGIN, BETWEEN, END, EVENTS, STEPS
+from fmimaster.results.facts_reader import (
+    BEGIN,
+    BETWEEN,
+    END,
+    EVENTS,
+    METADATA,
+    STEPS,
+    UNITS,
+)
 from fmimaster.visible import visible_json
 
-_ANY_FORMAT = "fmimaster events "
+_ANY_FORMAT = "fmimaster results "
 _HEAD = 100
 """So many characters of a file tell whether it is one of ours, however large it is."""
 
@@ -32,14 +41,22 @@ class FactsWriter:
 
     An older file is replaced with the first entries, and what cannot be written whole is removed.
 
+    Parameters
+    ----------
+    path : Path
+        The file of the document; in a file of another format only until the end.
+    embed
+        Takes the complete document into the file of the table; then the file of the document is removed.
+
     Raises
     ------
     FileError
         By each method, if the file cannot be written, and by each one after that: what was written before is lost.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, embed: Callable[[bytes], None] | None = None) -> None:
         self.path = path
+        self._embed = embed
         self._file: FileIO | None = None
         self._steps: FileIO | None = None
         self._events_taken = 0
@@ -62,7 +79,13 @@ class FactsWriter:
         except OSError as error:
             raise self._failed(error) from error
 
-    def finish(self, events: Sequence[Event], steps: Sequence[Steps]) -> None:
+    def finish(
+        self,
+        events: Sequence[Event],
+        steps: Sequence[Steps],
+        units: Mapping[str, str],
+        metadata: Mapping[str, Any],
+    ) -> None:
         """Append the last entries and complete the document."""
         self.take(events, steps)
         try:
@@ -71,15 +94,21 @@ class FactsWriter:
             beside.seek(0)
             while part := beside.read(_COPIED_AT_ONCE):
                 _write(file, part)
-            _write(file, f"\n{END}\n".encode())
+            _write(
+                file,
+                "".join(f"{line}\n" for line in ("", BETWEEN, *_ends(units, metadata))).encode(),
+            )
+            self._close()
+            if self._embed is not None:
+                self._embed(self.path.read_bytes())
+                self.path.unlink()
         except OSError as error:
             raise self._failed(error) from error
-        self._close()
 
     def remove_older(self) -> None:
         """Remove the file that belongs to an earlier table of that name."""
         try:
-            if not self.has_written and self.path.is_file() and _ANY_FORMAT in head_of(self.path):
+            if not self.has_written and self.path.is_file() and is_document(self.path):
                 self.path.unlink()
         except OSError as error:
             raise self._failed(error) from error
@@ -117,6 +146,11 @@ class FactsWriter:
         return self._failure
 
 
+def is_document(path: Path) -> bool:
+    """Whether a file is a document of facts, of any version of fmimaster."""
+    return _ANY_FORMAT in head_of(path)
+
+
 def head_of(path: Path) -> str:
     """The first characters of a file."""
     with path.open(encoding="utf-8", errors="replace") as stream:
@@ -136,7 +170,12 @@ def _write(file: FileIO, text: bytes) -> None:
 
 
 def lines(
-    events: Iterable[Event], steps: Iterable[Steps], *, only_ascii: bool = False
+    events: Iterable[Event],
+    steps: Iterable[Steps],
+    units: Mapping[str, str],
+    metadata: Mapping[str, Any],
+    *,
+    only_ascii: bool = False,
 ) -> Iterator[str]:
     """The lines of the document."""
     yield BEGIN
@@ -145,7 +184,19 @@ def lines(
     yield BETWEEN
     yield STEPS
     yield from _separated(line(step_facts(s), only_ascii) for s in steps)
-    yield END
+    yield BETWEEN
+    yield from _ends(units, metadata, only_ascii)
+
+
+def _ends(
+    units: Mapping[str, str], metadata: Mapping[str, Any], only_ascii: bool = False
+) -> tuple[str, ...]:
+    """The last lines of the document."""
+    return (
+        f"{UNITS}{line(units, only_ascii)},",
+        f"{METADATA}{line(_plain(metadata), only_ascii)}",
+        END,
+    )
 
 
 def _separated(entries: Iterable[str]) -> Iterator[str]:
@@ -161,7 +212,7 @@ def _separated(entries: Iterable[str]) -> Iterator[str]:
 
 def line(entry: Mapping[str, Any], only_ascii: bool = False) -> str:
     """An entry as a line of JSON."""
-    return visible_json(json.dumps(entry, ensure_ascii=only_ascii, allow_nan=False))
+    return visible_json(json.dumps(dict(entry), ensure_ascii=only_ascii, allow_nan=False))
 
 
 def event_facts(e: Event) -> dict[str, Any]:
@@ -199,8 +250,10 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _json(value: Any) -> Any:
     """JSON has no NaN, no infinity and no bytes: null, an object with its name, and hexadecimal text stand for them."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_json(v) for v in value]
+    if isinstance(value, Mapping):
+        return _plain(value)
     if isinstance(value, float) and not isfinite(value):
         return None if isnan(value) else {"float": str(value)}
     return value.hex() if isinstance(value, bytes) else value

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,10 +12,10 @@ from numpy.typing import NDArray
 
 from fmimaster.causes import Event, Steps
 from fmimaster.errors import NotANumberError
-from fmimaster.results.csv import CsvWriter
 from fmimaster.results.growth import Growth
 from fmimaster.results.kept_rows import Block, KeptRows
 from fmimaster.results.results import Results
+from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.statistics import NO_RUN, Statistics
 
 
@@ -53,7 +54,7 @@ class Recorder:
     columns : sequence of Column
     expected_rows : int
         How many rows are likely to come.
-    writer : CsvWriter or None
+    writer : RowWriter or None
         Writes each block as it comes; then no rows are kept but the last block.
     start, interval : float or None
         Keep only the first row at or after each of the times ``start + k * interval`` in s, and the last one; None keeps
@@ -69,7 +70,7 @@ class Recorder:
         columns: Sequence[Column],
         *,
         expected_rows: int = 0,
-        writer: CsvWriter | None = None,
+        writer: RowWriter | None = None,
         start: float = 0.0,
         interval: float | None = None,
         growth: Growth | None = None,
@@ -115,9 +116,13 @@ class Recorder:
         statistics: Statistics = NO_RUN,
         events: Iterable[Event] = (),
         steps: Iterable[Steps] = (),
+        metadata: Mapping[str, Any] = MappingProxyType({}),
     ) -> Results:
         """All rows so far, with the facts of the run."""
-        return self._table(*self._kept.joined(), statistics=statistics, events=events, steps=steps)
+        times, values = self._kept.joined()
+        return self._table(
+            times, values, statistics=statistics, events=events, steps=steps, metadata=metadata
+        )
 
     def _table(self, times: NDArray[np.float64], values: Block, **facts: Any) -> Results:
         columns = {

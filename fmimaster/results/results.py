@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
-from fmimaster.errors import OptionError
+from fmimaster.optional import optional
 from fmimaster.results.comparison import TOLERANCE, Comparison, compare
-from fmimaster.results.csv import read_csv, write_csv
+from fmimaster.results.files import read_table, write_table
 from fmimaster.results.statistics import BondStatistics
 from fmimaster.results.table import Table
 
@@ -29,29 +28,77 @@ class Results(Table):
         return self.statistics.power_bonds
 
     def to_pandas(self) -> Any:
-        """``pandas.DataFrame`` with time as its index; array columns are expanded."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError as error:
-            raise OptionError(
-                "to_pandas() needs pandas, which is not installed."
-                " Install it with 'pip install pandas'."
-            ) from error
-        return pandas.DataFrame(
-            dict(self.expand().columns), index=pandas.Index(self.time, name="time")
-        )
+        """``pandas.DataFrame`` with time as its index; array columns are expanded.
+
+        Its ``attrs`` have ``"units"``, a dictionary from names to units, and ``"metadata"``.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed: ``pip install "fmimaster[pandas]"``.
+        """
+        pandas = optional("pandas", "pandas", "to_pandas()")
+        table = self.expand()
+        frame = pandas.DataFrame(dict(table.columns), index=pandas.Index(self.time, name="time"))
+        frame.attrs.update(units=dict(table.units), metadata=dict(self.metadata))
+        return frame
+
+    def to_xarray(self) -> Any:
+        """``xarray.Dataset`` with the dimension ``time``; arrays have a dimension per axis, ``"NAME_1"``, ``"NAME_2"``, ….
+
+        Each variable has its unit in ``attrs["units"]``, and the data set has the metadata in ``attrs``.
+
+        Raises
+        ------
+        OptionError
+            If xarray is not installed: ``pip install "fmimaster[xarray]"``.
+        """
+        xarray = optional("xarray", "xarray", "to_xarray()")
+        variables = {
+            name: (
+                ("time", *(f"{name}_{k}" for k in range(1, values.ndim))),
+                values,
+                {"units": self.units[name]} if name in self.units else {},
+            )
+            for name, values in self.columns.items()
+        }
+        coords = {"time": ("time", self.time, {"units": "s"})}
+        return xarray.Dataset(variables, coords, dict(self.metadata))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a CSV file by the rules of FMI, and events and causes of steps, if there are any, beside it.
+        """Write a file in the format of its suffix, with units, metadata, events and causes of steps.
 
-        ``results.csv`` has them in ``results.events.json``; units and statistics are not written.
+        Parameters
+        ----------
+        path
+            ``.csv``: by the rules of FMI; what it cannot hold stands beside it, in ``NAME.csv.json``. ``.parquet``, ``.h5``
+            and ``.mat`` (in the form of Dymola and OpenModelica) hold all in one file.
+
+        Raises
+        ------
+        OptionError
+            If the suffix is another one, or a library is missing: ``pip install "fmimaster[parquet]"``,
+            ``pip install "fmimaster[hdf5]"``.
+        FileError
+            If the file cannot be written.
         """
-        write_csv(self, path)
+        write_table(self, path)
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Results:
-        """Read a CSV file by the rules of FMI, and events and steps from the file beside it."""
-        table = read_csv(path)
+        """Read a file in the format of its suffix, with all that :meth:`write` has written but the statistics.
+
+        A file with another suffix than those of :meth:`write` is read as CSV. Parquet, HDF5 and MAT files of other programs
+        are read as well, if they have a column ``time`` and the same form.
+
+        Raises
+        ------
+        FileError
+            If the file is missing or damaged.
+        OptionError
+            If a library is missing.
+        """
+        table = read_table(path)
         return Results(**{field.name: getattr(table, field.name) for field in fields(table)})
 
     def compare(

@@ -45,8 +45,8 @@ class Table(Mapping[str, NDArray[Any]]):
         row, and none if no time is repeated.
     statistics
         Numbers of steps and calls, and wall times; :data:`NO_RUN` if the table does not come from a run.
-    metadata
-        What else is worth keeping, as text.
+    metadata : name → value
+        Where the table comes from, as values that JSON has; of a run see :func:`fmimaster.provenance.run_metadata`.
     events, steps
         What has happened between the rows, and why each step has ended where it did; see
         :mod:`fmimaster.causes`.
@@ -57,7 +57,7 @@ class Table(Mapping[str, NDArray[Any]]):
     units: Mapping[str, str]
     index: NDArray[np.int32]
     statistics: Statistics
-    metadata: Mapping[str, str]
+    metadata: Mapping[str, Any]
     events: tuple[Event, ...]
     steps: tuple[Steps, ...]
 
@@ -69,7 +69,7 @@ class Table(Mapping[str, NDArray[Any]]):
         units: Mapping[str, str] = MappingProxyType({}),
         index: ArrayLike | None = None,
         statistics: Statistics = NO_RUN,
-        metadata: Mapping[str, str] = MappingProxyType({}),
+        metadata: Mapping[str, Any] = MappingProxyType({}),
         events: Iterable[Event] = (),
         steps: Iterable[Steps] = (),
     ) -> None:

@@ -10,9 +10,9 @@ from fmimaster.errors import Interrupted, SimulationError
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.preparation import Prepared
-from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
+from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.choice import told_of_exit
 from fmimaster.session.session import Session, words_for_fmus
 from fmimaster.session.signals import Signals
@@ -50,7 +50,7 @@ class Attendance:
         settings: Settings,
         signals: Signals,
         *,
-        writer: CsvWriter | None = None,
+        writer: RowWriter | None = None,
         facts: FactsWriter | None = None,
         progress: Progress = silent,
     ) -> None:

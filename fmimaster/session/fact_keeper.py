@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from fmimaster.causes import Event, Steps
-from fmimaster.results.csv import CsvWriter
 from fmimaster.results.facts_writer import FactsWriter
+from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.state import RunState
 
 MOST_EVENTS, MOST_STEPS = 1000, 10_000
@@ -20,12 +20,12 @@ class FactKeeper:
     ----------
     writer : FactsWriter or None
         If there is none, all stay in memory.
-    table : CsvWriter or None
+    table : RowWriter or None
         Of the table that they belong to: once it replaces an older one, the older facts are removed.
     """
 
     def __init__(
-        self, state: RunState, writer: FactsWriter | None, table: CsvWriter | None
+        self, state: RunState, writer: FactsWriter | None, table: RowWriter | None
     ) -> None:
         self._state = state
         self._writer = writer

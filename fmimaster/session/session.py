@@ -20,11 +20,12 @@ from fmimaster.garbage import left_for_later
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
-from fmimaster.results.csv import CsvWriter
+from fmimaster.provenance import run_metadata
 from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.growth import Growth, Watched
 from fmimaster.results.recorder import Recorder
 from fmimaster.results.results import Results
+from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.statistics import InstanceStatistics, LoopStatistics, Statistics
 from fmimaster.run.choice import ExecutorType, choose_executor
 from fmimaster.run.executor import Executor, Experiment
@@ -48,7 +49,7 @@ class Session:
 
     Parameters
     ----------
-    writer : CsvWriter or None
+    writer : RowWriter or None
         To which rows are written during the run.
     facts : FactsWriter or None
         To which events and steps are written during the run.
@@ -63,7 +64,7 @@ class Session:
         prepared: Prepared,
         loader: Loader,
         settings: Settings,
-        writer: CsvWriter | None = None,
+        writer: RowWriter | None = None,
         *,
         facts: FactsWriter | None = None,
         stop_request: StopRequest | None = None,
@@ -73,6 +74,7 @@ class Session:
         self._start_seconds = 0.0
         """Wall time in s from the first instance that is made to the first step."""
         self.prepared = prepared
+        self._metadata = run_metadata(prepared, settings)
         self._stop_request = stop_request or StopRequest()
         self._process = process or ProcessState()
         self.plan = plan = prepared.plan
@@ -298,7 +300,17 @@ class Session:
             power_bonds=bond_statistics(self.plan, self.executor.store, self.start.seconds),
         )
         return self.rows.recorder.results(
-            statistics, self.facts.events, self.facts.steps(self.executor.reached)
+            statistics,
+            self.facts.events,
+            self.facts.steps(self.executor.reached),
+            metadata={
+                **self._metadata,
+                "end_time": self.time,
+                "steps": steps,
+                "events": self.state.event_log.count,
+                "wall_time": self.seconds,
+                "warnings": list(statistics.warnings),
+            },
         )
 
     @property
@@ -355,7 +367,7 @@ def _recorder(
     plan: Plan,
     settings: Settings,
     schedule: Schedule,
-    writer: CsvWriter | None,
+    writer: RowWriter | None,
 ) -> Recorder:
     return Recorder(
         plan.recorded,

@@ -54,7 +54,11 @@ def test_the_demo_prints_all_sequences_and_names_the_published_one(
     assert read_csv(tmp_path / "four-units.csv").rows > 100
     assert f"{tmp_path / 'four-units'}.csv" in outcome.err
     figures = {"four-units.png", "four-units-objective.png"}
-    assert {path.name for path in tmp_path.iterdir()} == {"four-units.csv", *figures}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "four-units.csv",
+        "four-units.csv.json",
+        *figures,
+    }
     for figure in figures:
         assert (tmp_path / figure).read_bytes().startswith(b"\x89PNG")
         assert f"figure written to {tmp_path / figure}" in outcome.err

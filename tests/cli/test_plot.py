@@ -138,7 +138,7 @@ def test_the_two_masses_compare_methods_with_the_papers(
     assert [line for line in outcome.out.splitlines() if line.startswith("LookAhead")]
     assert {p.name for p in tmp_path.iterdir()} == {
         "two-mass.csv",
-        "two-mass.events.json",
+        "two-mass.csv.json",
         "two-mass.png",
         "two-mass-trajectories.png",
         "two-mass-error.png",

@@ -174,7 +174,7 @@ def table(run: Run, two_mass: Path, tmp_path: Path) -> Path:
     file = tmp_path / "run.csv"
     clock = ("--event-clock", "predictive", "--step-size", "0.1", "--inputs", "2,2")
     done = run("simulate", two_mass, *clock, "--stop-time", "1", "--output-file", file)
-    assert f"events and causes of steps written to {tmp_path / 'run.events.json'}" in done.err
+    assert f"rows written to {file} and run.csv.json" in done.err
     return file
 
 
@@ -199,8 +199,8 @@ def test_an_event_stands_between_steps_that_are_alike(run: Run, tmp_path: Path) 
     steps = [Steps(0.0, 1.0, Cause(Kind.STEP_SIZE), 10)]
     table = tmp_path / "run.csv"
     table.write_text('"time"\n0\n')
-    (tmp_path / "run.events.json").write_text(
-        "\n".join(lines([event, replace(event, index=2)], steps))
+    (tmp_path / "run.csv.json").write_text(
+        "\n".join(lines([event, replace(event, index=2)], steps, {}, {}))
     )
     rows = run("steps", table).out.splitlines()
     assert rows[0] == "10 steps, 2 events"
@@ -212,20 +212,15 @@ def test_an_event_stands_between_steps_that_are_alike(run: Run, tmp_path: Path) 
     ]
 
 
-def test_a_table_without_events_tells_where_to_read_what_shows_them(
-    run: Run, tmp_path: Path
-) -> None:
-    """Not to take an event clock: the FMU may be one that is refused with it."""
+def test_a_plain_run_has_steps_too(run: Run, tmp_path: Path) -> None:
     table = tmp_path / "quiet.csv"
     run("simulate", reference("fmi3/Dahlquist.fmu"), "--stop-time", "1", "--output-file", table)
-    message = run("steps", table).error
-    assert "no event was seen" in message
-    assert message.rstrip().endswith('docs/events.md, "My FMU has …".')
+    assert run("steps", table).out.splitlines()[0] == "10 steps, 0 events"
 
 
 def test_the_json_is_stable(run: Run, table: Path) -> None:
     told = json.loads(run("steps", table, "--json").out)
-    assert list(told) == ["format", "events", "steps"]
+    assert list(told) == ["format", "events", "steps", "units", "metadata"]
     assert list(told["events"][0]) == [
         "time",
         "index",
@@ -237,7 +232,7 @@ def test_the_json_is_stable(run: Run, table: Path) -> None:
         "right",
     ]
     assert list(told["steps"][0]) == ["begin", "end", "size", "count", "cause"]
-    assert told == json.loads((table.parent / "run.events.json").read_text())
+    assert told == json.loads((table.parent / "run.csv.json").read_text())
 
 
 def test_the_same_facts_come_with_the_table(table: Path) -> None:
@@ -257,12 +252,10 @@ def test_a_streamed_table_and_one_with_a_figure_have_the_same_facts(
     assert "<!-- shared events -->" in kept.with_suffix(".svg").read_text()
 
 
-def test_a_table_without_facts_is_told_as_such(run: Run, two_mass: Path, tmp_path: Path) -> None:
-    file = tmp_path / "grid.csv"
-    run("simulate", two_mass, "--step-size", "0.1", "--output-file", file)
-    message = run("steps", file).error
-    assert "There is no 'grid.events.json' beside" in message
-    assert "all steps ended on the grid" in message
+def test_a_table_without_facts_is_told_as_such(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "other.csv"
+    file.write_text("time\n0\n")
+    assert "There is no 'other.csv.json' beside" in run("steps", file).error
 
 
 def test_a_table_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
@@ -270,5 +263,5 @@ def test_a_table_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
 
 
 def test_facts_that_are_damaged_are_told(run: Run, table: Path) -> None:
-    table.with_name("run.events.json").write_text("{")
+    table.with_name("run.csv.json").write_text("{")
     assert "does not hold the events and steps of a run" in run("steps", table).error

@@ -114,7 +114,7 @@ def test_an_fmu_that_hangs_in_do_step_is_left_alone_after_ctrl_c(
     run = start(Act("DoStep", "hang", since=0.5), backend=backend)
     run.wait_for("DoStep", 6)
     assert run.ended_by(signal.SIGINT).splitlines()[-2:] == [
-        f"6 rows written to {run.table}",
+        f"6 rows written to {run.table} and rows.csv.json",
         "fmimaster: error: Interrupted at t = 0.5 s. DoStep of 'Misbehaving' did not return and was left alone.",
     ]
     assert run.times == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]

@@ -121,11 +121,11 @@ def test_facts_of_a_run_do_not_control_the_terminal(run: Run, tmp_path: Path) ->
     cause = {"kind": "early_return", "who": [EVIL]}
     event = {"time": 1, "index": 1, "name": EVIL, "scope": "private", "components": [EVIL]}
     facts = {
-        "format": "fmimaster events 2",
+        "format": "fmimaster results 1",
         "events": [{**event, "cause": cause, "left": {EVIL: EVIL}, "right": {EVIL: "\x1b"}}],
         "steps": [{"begin": 0, "end": 1, "count": 1, "cause": cause}],
     }
-    (tmp_path / "a.events.json").write_text(json.dumps(facts))
+    (tmp_path / "a.csv.json").write_text(json.dumps(facts))
     outcome = run("steps", tmp_path / "a.csv")
     assert outcome.status == 0, outcome.err
     assert tame(outcome)

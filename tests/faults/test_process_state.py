@@ -15,8 +15,8 @@ import pytest
 from command_line import command
 from misbehaving_fmu import Act, misbehaving
 
-from fmimaster import Backend, FileError, Interrupted, Simulation, reference_path
-from fmimaster.errors import CallError
+from fmimaster import Backend, Interrupted, Simulation, reference_path
+from fmimaster.errors import CallError, InputError
 from fmimaster.results.csv import read_csv
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX")
@@ -175,7 +175,9 @@ def test_an_fmu_is_never_overwritten(tmp_path: Path, how: str) -> None:
         table.hardlink_to(fmu)
     else:
         table.write_bytes(before)
-    with pytest.raises(FileError, match=r"would (be overwritten|overwrite)"):
+    with pytest.raises(
+        InputError, match=r"would (be overwritten|overwrite)|has the suffix '\.fmu'"
+    ):
         Simulation(fmu).run(output_file=table)
     assert table.read_bytes() == fmu.read_bytes() == before
 

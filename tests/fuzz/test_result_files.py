@@ -17,7 +17,7 @@ from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.commands.steps import _page
 from fmimaster.fmu.table import Table, TableInstance
 from fmimaster.results.csv import read_csv, write_csv
-from fmimaster.results.facts import Facts, read_facts
+from fmimaster.results.facts import Facts, facts_path, read_facts
 from fmimaster.results.facts_writer import lines
 from fmimaster.system.model import DataType
 
@@ -47,6 +47,8 @@ WRITTEN = "\n".join(
             ),
         ],
         [Steps(0.0, 0.25, CAUSE), Steps(0.25, 1.0, Cause(Kind.GRID), 3)],
+        {"u": "m/s"},
+        {"settings": {"stop_time": 1.0}},
     )
 )
 FACTS = json.loads(WRITTEN)
@@ -61,7 +63,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(document=edited_bytes(TABLES))
 def test_a_table(document: bytes, table: Path) -> None:
     table.write_bytes(document)
-    table.with_name("a.events.json").unlink(missing_ok=True)
+    table.with_name("a.csv.json").unlink(missing_ok=True)
     read: Any = survives(read_csv, table)
     if isinstance(read, Exception):
         return
@@ -74,7 +76,7 @@ def test_a_table(document: bytes, table: Path) -> None:
 
 
 def _used_as_input(read: Any) -> None:
-    if not len(read):
+    if not read.rows:
         return
     numbers = {
         n: v for n, v in read.columns.items() if v.dtype.kind == "f" and not np.ma.is_masked(v)
@@ -139,8 +141,9 @@ def test_facts_that_are_read_line_by_line(document: bytes, table: Path) -> None:
 
 
 def _facts_survive(document: bytes, table: Path) -> None:
-    table.with_name("a.events.json").write_bytes(document)
-    read: Any = survives(read_facts, table)
+    table.with_name("a.csv.json").write_bytes(document)
+    facts = Facts(facts_path(table))
+    read: Any = survives(lambda: (*read_facts(table), facts.units(), facts.metadata()))
     if not isinstance(read, Exception):
-        survives(lambda: "\n".join(_page(Facts(table))))
+        survives(lambda: "\n".join(_page(facts)))
         survives(lambda: json.loads("\n".join(lines(*read))))

@@ -34,7 +34,7 @@ from fmimaster.control.ramp import FreeStep, Ramp
 from fmimaster.control.step_rule import FixedStep, StepRule
 from fmimaster.errors import FileError
 from fmimaster.program.polynomial import Polynomial
-from fmimaster.results.facts import facts_path, read_facts, write_facts
+from fmimaster.results.facts import facts_path, read_facts
 from fmimaster.results.statistics import InstanceStatistics, Statistics
 from fmimaster.run.log import StepLog, Stretch
 from fmimaster.run.state import RunState
@@ -76,7 +76,7 @@ def test_they_survive_what_is_done_to_results(explained: Results) -> None:
 
 def test_they_stand_beside_the_table(explained: Results, tmp_path: Path) -> None:
     explained.write(tmp_path / "run.csv")
-    assert (tmp_path / "run.events.json").is_file()
+    assert (tmp_path / "run.csv.json").is_file()
     again = Results.read(tmp_path / "run.csv")
     assert (again.events, again.steps) == ((COLLISION,), STEPS)
 
@@ -97,9 +97,11 @@ def test_facts_of_an_earlier_table_of_that_name_do_not_stay(
 
 
 def test_a_file_of_that_name_that_is_no_file_of_facts_stays(tmp_path: Path) -> None:
-    (tmp_path / "run.events.json").write_text("[]")
-    Results(time=[0.0], columns={"x": [0.0]}).write(tmp_path / "run.csv")
-    assert (tmp_path / "run.events.json").read_text() == "[]"
+    (tmp_path / "run.csv.json").write_text("[]")
+    with pytest.raises(FileError, match=r"run\.csv\.json' would be overwritten by units, settings"):
+        Results(time=[0.0], columns={"x": [0.0]}).write(tmp_path / "run.csv")
+    assert [p.name for p in tmp_path.iterdir()] == ["run.csv.json"]
+    (tmp_path / "run.csv").write_text("time\n0\n")
     with pytest.raises(FileError, match=r"does not hold the events and steps of a run"):
         read_facts(tmp_path / "run.csv")
 
@@ -109,22 +111,22 @@ def test_values_that_json_lacks_come_back(tmp_path: Path) -> None:
     event = Event(1.0, 1, "e", False, ("a",), GRID, left, {})
     results = Results(time=[0.0], columns={}, events=[event])
     results.write(tmp_path / "run.csv")
-    json.loads((tmp_path / "run.events.json").read_text(), parse_constant=pytest.fail)
+    json.loads((tmp_path / "run.csv.json").read_text(), parse_constant=pytest.fail)
     ((read,), _) = read_facts(tmp_path / "run.csv")
     assert repr(read.left) == repr(left)  # NaN is not equal to itself
 
 
 DAMAGED = {
-    "not JSON": '{"format": "fmimaster events 2", "events": [',
-    "deep": '{"format": "fmimaster events 2", "events": ' + "[" * 100_000,
-    "another format": '{"format": "fmimaster events 1", "events": [], "steps": []}',
-    "no steps": '{"format": "fmimaster events 2", "events": []}',
-    "no list": '{"format": "fmimaster events 2", "events": 5, "steps": []}',
-    "no object": '{"format": "fmimaster events 2", "events": [5], "steps": []}',
+    "not JSON": '{"format": "fmimaster results 1", "events": [',
+    "deep": '{"format": "fmimaster results 1", "events": ' + "[" * 100_000,
+    "another format": '{"format": "fmimaster events 2", "events": [], "steps": []}',
+    "no steps": '{"format": "fmimaster results 1", "events": []}',
+    "no list": '{"format": "fmimaster results 1", "events": 5, "steps": []}',
+    "no object": '{"format": "fmimaster results 1", "events": [5], "steps": []}',
     "empty": "",
     "bytes": "\x00\x01",
 }
-ONE_STEP = '{"format": "fmimaster events 2", "events": [], "steps": [{"begin": 0, "end": %s, "count": %s, "cause": %s}]}'
+ONE_STEP = '{"format": "fmimaster results 1", "events": [], "steps": [{"begin": 0, "end": %s, "count": %s, "cause": %s}]}'
 for what, values in {
     "count": (1, 0, '{"kind": "grid", "who": []}'),
     "count no number": (1, '"1"', '{"kind": "grid", "who": []}'),
@@ -140,15 +142,15 @@ for what, values in {
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_a_damaged_file_of_facts_is_an_error_that_names_it(damage: str, tmp_path: Path) -> None:
     (tmp_path / "run.csv").write_text("time\n0\n")
-    (tmp_path / "run.events.json").write_text(DAMAGED[damage])
-    with pytest.raises(FileError, match=r"run\.events\.json' does not hold the events and steps"):
+    (tmp_path / "run.csv.json").write_text(DAMAGED[damage])
+    with pytest.raises(FileError, match=r"run\.csv\.json' does not hold the events and steps"):
         read_facts(tmp_path / "run.csv")
 
 
 def test_a_huge_file_that_holds_no_facts_is_refused_unread(tmp_path: Path) -> None:
-    with (tmp_path / "run.events.json").open("wb") as file:
+    with (tmp_path / "run.csv.json").open("wb") as file:
         file.truncate(10**12)  # it has no blocks on the disk
-    with pytest.raises(FileError, match=r"not with the format 'fmimaster events 2'"):
+    with pytest.raises(FileError, match=r"not with the format 'fmimaster results 1'"):
         read_facts(tmp_path / "run.csv")
 
 
@@ -162,19 +164,16 @@ def test_facts_that_do_not_fit_on_the_disk_leave_no_part_of_a_file(
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, limit[1]))
     try:
-        with pytest.raises(
-            FileError, match=r"run\.events\.json' cannot be written: File too large"
-        ):
-            write_facts(tmp_path / "run.csv", explained.events, explained.steps)
+        with pytest.raises(FileError, match=r"run\.csv\.json' cannot be written: File too large"):
+            explained.write(tmp_path / "run.csv")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert [p.name for p in tmp_path.iterdir()] == ["run.csv"]
 
 
-@pytest.mark.parametrize("name", ["run.csv", "run.events.json", "run"])
+@pytest.mark.parametrize("name", ["run.csv", "run.csv.json"])
 def test_the_name_of_the_file_follows_from_the_table(name: str) -> None:
-    assert facts_path(name) == Path("run.events.json")
-    assert facts_path("run.1") == Path("run.1.events.json")
+    assert facts_path(name) == Path("run.csv.json")
 
 
 def test_numbers_that_json_does_not_know_are_left_out(tmp_path: Path) -> None:
@@ -182,7 +181,7 @@ def test_numbers_that_json_does_not_know_are_left_out(tmp_path: Path) -> None:
         0.0, 1, "e", False, ("a",), Cause(Kind.DETECTED), {"a.x": float("nan")}, {"a.x": 1.0}
     )
     Results(time=[0.0], columns={}, events=[odd]).write(tmp_path / "run.csv")
-    json.loads((tmp_path / "run.events.json").read_text(), parse_constant=pytest.fail)
+    json.loads((tmp_path / "run.csv.json").read_text(), parse_constant=pytest.fail)
     assert str(Results.read(tmp_path / "run.csv").events[0].left["a.x"]) == "nan"
 
 

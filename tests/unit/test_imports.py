@@ -19,6 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "garbage": set(),
     "errors": {"visible"},
     "given_path": {"errors"},
+    "optional": {"errors"},
     "causes": set(),
     "reference_files": {"errors"},
     "results": {
@@ -28,6 +29,7 @@ ALLOWED: dict[str, set[str]] = {
         "visible",
         "text",
         "kernel",
+        "optional",
     },  # numbers as text in C
     "system": {"errors", "given_path", "text"},
     "plan": {"errors", "system", "text"},
@@ -59,6 +61,7 @@ ALLOWED["accuracy"] = {
     "settings",
 }
 ALLOWED["preparation"] = set(ALLOWED)
+ALLOWED["provenance"] = set(ALLOWED)
 ALLOWED["pages"] = set(ALLOWED)
 ALLOWED["session"] = set(ALLOWED) - {"pages"}
 BELOW_SIMULATION = set(ALLOWED)

@@ -29,6 +29,7 @@ from fmimaster.errors import FileError
 from fmimaster.fmu.instance import StepAnswer
 from fmimaster.results.facts import Facts, finish_facts, read_facts
 from fmimaster.results.facts_writer import FactsWriter
+from fmimaster.results.results import Results
 from fmimaster.run.event_handler import MOST_LATE
 from fmimaster.simulation import Simulation
 from fmimaster.system.model import DataType, EventDeclaration, Indicator, Scope
@@ -133,8 +134,8 @@ def test_beside_a_stream_there_is_no_file_so_that_all_events_are_kept(simulation
 def test_facts_that_cannot_be_written_during_the_run_end_it(
     simulation: Make, tmp_path: Path
 ) -> None:
-    (tmp_path / "run.events.json").mkdir()
-    with pytest.raises(FileError, match=r"run\.events\.json' cannot be written"):
+    (tmp_path / "run.csv.json").mkdir()
+    with pytest.raises(FileError, match=r"run\.csv\.json' cannot be written"):
         run(simulation).run(output_file=tmp_path / "run.csv")
 
 
@@ -146,15 +147,15 @@ def test_facts_that_could_not_be_written_once_are_not_begun_anew_without_their_b
     def full(*_: object) -> None:
         raise OSError(ENOSPC, "No space left on device")
 
-    writer = FactsWriter(tmp_path / "run.events.json")
+    writer = FactsWriter(tmp_path / "run.csv.json")
     steps = [Steps(0.0, 1.0, GRID, 1)]
     writer.take([], steps)
     with monkeypatch.context() as patched:
         patched.setattr("fmimaster.results.facts_writer._write", full)
-        with pytest.raises(FileError, match=r"run\.events\.json' cannot be written: No space left"):
+        with pytest.raises(FileError, match=r"run\.csv\.json' cannot be written: No space left"):
             writer.take([], steps)
     with pytest.raises(FileError, match="No space left"):
-        finish_facts(writer, [], [Steps(1.0, 1.5, RAMP, 1)])
+        finish_facts(writer, [], [Steps(1.0, 1.5, RAMP, 1)], Results(time=[], columns={}))
     assert not writer.path.exists()
 
 
@@ -162,7 +163,7 @@ def test_facts_of_an_earlier_table_are_gone_as_soon_as_that_is(
     simulation: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that is killed must not leave a table with the events of another one."""
-    table, file, seen = tmp_path / "run.csv", tmp_path / "run.events.json", list[bool]()
+    table, file, seen = tmp_path / "run.csv", tmp_path / "run.csv.json", list[bool]()
     run(simulation).run(output_file=table)
     monkeypatch.setattr("fmimaster.run.rows._rows_of_a_block", lambda _: 200)
     run(simulation, ticking(lambda: seen.append(file.exists()))).run(output_file=table)
@@ -175,18 +176,18 @@ def test_a_document_with_other_line_breaks_is_read_and_shown_the_same(
     simulation: Make, tmp_path: Path
 ) -> None:
     run(simulation, stop_time=30).run(output_file=tmp_path / "run.csv")
-    shown, read = list(_page(Facts(tmp_path / "run.csv"))), read_facts(tmp_path / "run.csv")
-    file = tmp_path / "run.events.json"
+    shown, read = list(_page(Facts(tmp_path / "run.csv.json"))), read_facts(tmp_path / "run.csv")
+    file = tmp_path / "run.csv.json"
     file.write_text(json.dumps(json.loads(file.read_text()), indent=1))
-    assert list(_page(Facts(tmp_path / "run.csv"))) == shown
+    assert list(_page(Facts(tmp_path / "run.csv.json"))) == shown
     assert read_facts(tmp_path / "run.csv") == read
 
 
 def test_a_file_that_ends_in_the_middle_is_told(simulation: Make, tmp_path: Path) -> None:
     run(simulation, stop_time=30).run(output_file=tmp_path / "run.csv")
-    file = tmp_path / "run.events.json"
+    file = tmp_path / "run.csv.json"
     lines = file.read_text().splitlines(keepends=True)
-    for end in (3, 10, len(lines) - 1):
+    for end in (3, 10, len(lines) - 4):
         file.write_text("".join(lines[:end]))
         with pytest.raises(FileError, match="it ends in the middle"):
             read_facts(tmp_path / "run.csv")

@@ -243,12 +243,13 @@ def test_to_structured_has_the_fields_of_fmpy(bounce: Results) -> None:
 def test_to_pandas_has_time_as_its_index(bounce: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in = SimpleNamespace(
         Index=lambda values, name: (name, values.tolist()),
-        DataFrame=lambda data, index: (list(data), index),
+        DataFrame=lambda data, index: SimpleNamespace(names=list(data), index=index, attrs={}),
     )
     monkeypatch.setitem(sys.modules, "pandas", stand_in)
-    names, index = bounce.select(["ball.h"]).to_pandas()
-    assert names == ["ball.h"]
-    assert index == ("time", [0.0, 1.0, 1.0, 2.0])
+    frame = bounce.select(["ball.h"]).to_pandas()
+    assert frame.names == ["ball.h"]
+    assert frame.index == ("time", [0.0, 1.0, 1.0, 2.0])
+    assert frame.attrs["units"] == {"ball.h": "m"}
 
 
 def test_to_pandas_says_what_to_install(bounce: Results, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +257,8 @@ def test_to_pandas_says_what_to_install(bounce: Results, monkeypatch: pytest.Mon
     with pytest.raises(OptionError) as error:
         bounce.to_pandas()
     assert str(error.value) == (
-        "to_pandas() needs pandas, which is not installed. Install it with 'pip install pandas'."
+        "to_pandas() needs the library pandas, which is not installed."
+        ' Install it with: pip install "fmimaster[pandas]"'
     )
 
 

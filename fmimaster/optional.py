@@ -1,0 +1,35 @@
+"""Libraries that only some features need: imported where they are used, named with their extra where they are missing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from fmimaster.errors import OptionError
+
+
+def optional(library: str, extra: str, purpose: str) -> Any:
+    """Import an optional library.
+
+    Parameters
+    ----------
+    library : str
+        Name of the module, which is the name of the library as well: ``"pandas"``, ``"scipy.io"``.
+    extra : str
+        The extra of fmimaster that installs it.
+    purpose : str
+        What needs it, as the subject of a sentence: ``"to_pandas()"``.
+
+    Raises
+    ------
+    OptionError
+        If it is not installed.
+    """
+    try:
+        return import_module(library)
+    except ImportError as error:
+        name = library.partition(".")[0]
+        raise OptionError(
+            f"{purpose} needs the library {name}, which is not installed. Install it with:"
+            f' pip install "fmimaster[{extra}]"'
+        ) from error

@@ -1,0 +1,113 @@
+"""Where results come from: versions, files, settings and date of a run, as values that JSON has."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields
+from datetime import datetime, timezone
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from fmimaster.fmu.platforms import FMI3
+from fmimaster.preparation import Prepared
+from fmimaster.settings import Settings
+from fmimaster.system.description import Component
+
+_READ_AT_ONCE = 2**20
+"""Bytes of a file whose hash is computed."""
+
+_MOST_HASHES = 256
+"""Files whose hashes are kept for the next run."""
+
+
+def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
+    """What is known at the start of a run about where its results will come from.
+
+    Returns
+    -------
+    dict
+        ``"fmimaster"``, ``"python"``: versions; ``"platform"``; ``"started"``: date and time of the start (ISO 8601, UTC);
+        ``"system"``: its path as it was given, or its name; ``"components"``: for each its ``"name"``, and ``"file"`` and
+        ``"sha256"`` if it is a file; ``"start_time"`` and ``"stop_time"`` in s; ``"settings"``: those that differ from
+        their defaults, as text if JSON has no such value; ``"notes"``: choices that were made where the user gave none. The
+        run adds ``"end_time"`` in s, ``"steps"`` and ``"events"``, which are numbers, ``"wall_time"`` of the loop over time
+        in s, and ``"warnings"``.
+    """
+    return {
+        "fmimaster": version(),
+        "python": sys.version.split()[0],
+        "platform": FMI3,
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "system": _system(prepared, settings),
+        "components": [
+            _component(planned.name, made_from)
+            for planned, made_from in zip(prepared.plan.instances, prepared.components, strict=True)
+        ],
+        "start_time": float(prepared.schedule.start),
+        "stop_time": float(prepared.schedule.stop),
+        "settings": {
+            f.name: plain(value)
+            for f in fields(settings)
+            if f.name != "system" and (value := getattr(settings, f.name)) != _default(f)
+        },
+        "notes": list(prepared.notes),
+    }
+
+
+@lru_cache(maxsize=1)
+def version() -> str:
+    """The version of fmimaster; ``"unknown"`` if it is not installed but found on the path."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
+    try:
+        return version("fmimaster")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def plain(value: Any) -> Any:
+    """A value in a form that JSON has; text for all that it does not know."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(entry) for name, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [plain(entry) for entry in value]
+    return str(value)
+
+
+def _system(prepared: Prepared, settings: Settings) -> str:
+    given = settings.system
+    if isinstance(given, str | os.PathLike):
+        return os.fspath(given)
+    return prepared.description.system.name
+
+
+def _default(f: Field[Any]) -> Any:
+    return f.default_factory() if f.default_factory is not MISSING else f.default
+
+
+def _component(name: str, component: Component) -> dict[str, str]:
+    path, member = component.source.path, component.source.member
+    facts = {"name": name}
+    if path.is_file():
+        status = path.stat()
+        facts["file"] = f"{path.name}/{member}" if member else path.name
+        facts["sha256"] = _hash(path.absolute(), status.st_size, status.st_mtime_ns)
+    return facts
+
+
+@lru_cache(maxsize=_MOST_HASHES)
+def _hash(path: Path, _size: int, _changed: int) -> str:
+    """The hash of a file, computed again if its size or date has changed."""
+    found = sha256()
+    with path.open("rb") as stream:
+        while part := stream.read(_READ_AT_ONCE):
+            found.update(part)
+    return found.hexdigest()

@@ -1,0 +1,153 @@
+"""Files of results: the suffix of the path decides on the format, for writing, reading, and during a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, TextIO
+
+from fmimaster.errors import FileError, OptionError
+from fmimaster.given_path import given_path
+from fmimaster.optional import optional
+from fmimaster.results.csv import CsvWriter, read_csv
+from fmimaster.results.facts import Facts, facts_path, may_have_facts, write_facts
+from fmimaster.results.facts_writer import FactsWriter, is_document
+from fmimaster.results.row_writer import RowWriter
+from fmimaster.results.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """A binary format; its module is imported where it is used."""
+
+    module: str
+    writer: str
+    reader: str
+    library: str
+    extra: str
+    """Of fmimaster, which installs the library."""
+
+
+_BINARY = {
+    ".parquet": _Format("parquet", "ParquetWriter", "read_parquet", "pyarrow", "parquet"),
+    ".h5": _Format("hdf5", "Hdf5Writer", "read_hdf5", "h5py", "hdf5"),
+    ".mat": _Format("mat", "MatWriter", "read_mat", "scipy.io", "all"),
+}
+SUFFIXES = (".csv", *_BINARY)
+"""Of the files that can be written and read."""
+
+
+def check_results_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a file to write whose suffix is that of no format, whose library is missing, or whose facts have no place.
+
+    A pipe or device, such as ``/dev/stdout``, takes CSV.
+
+    Raises
+    ------
+    OptionError, FileError
+    """
+    suffix = given_path(path).suffix.lower()
+    if suffix not in SUFFIXES and not _is_device(path):
+        has = f"has the suffix '{suffix}'" if suffix else "has no suffix"
+        raise OptionError(
+            f"The results file '{path}' {has}, which decides on the format; expected {', '.join(SUFFIXES)}."
+        )
+    if (found := _binary(path)) is not None:
+        optional(found.library, found.extra, f"A {suffix} file")
+    facts = facts_path(path)
+    if facts.is_file() and not is_document(facts):
+        raise FileError(
+            f"'{facts}' would be overwritten by units, settings and events of the run. Move it away."
+        )
+
+
+def _binary(path: str | os.PathLike[str]) -> _Format | None:
+    """The binary format of a file; None for CSV."""
+    return None if _is_device(path) else _BINARY.get(given_path(path).suffix.lower())
+
+
+def _is_device(path: str | os.PathLike[str]) -> bool:
+    """Whether it is a device or pipe."""
+    file = given_path(path)
+    return file.exists() and not file.is_file() and not file.is_dir()
+
+
+def _made(found: _Format, name: str) -> Callable[..., Any]:
+    module = import_module(f"fmimaster.results.{found.module}")
+    made: Callable[..., Any] = getattr(module, name)
+    return made
+
+
+def row_writer(target: str | os.PathLike[str] | TextIO) -> RowWriter:
+    """What writes rows to a file, in the format of its suffix, or as CSV to a text stream.
+
+    Raises
+    ------
+    OptionError, FileError
+        If the suffix is unknown, a library is missing, or the file cannot be written.
+    """
+    if not isinstance(target, str | os.PathLike):
+        return CsvWriter(target)
+    check_results_file(target)
+    found = _binary(target)
+    if found is None:
+        return CsvWriter(target)
+    writer: RowWriter = _made(found, found.writer)(target)
+    return writer
+
+
+def facts_writer(target: str | os.PathLike[str] | TextIO, writer: RowWriter) -> FactsWriter | None:
+    """What writes the facts of a table to its place: into the file, or beside it; None for a stream or device."""
+    if not isinstance(target, str | os.PathLike) or not (writer.embed or may_have_facts(target)):
+        return None
+    return FactsWriter(facts_path(target), writer.embed)
+
+
+def write_table(table: Table, target: str | os.PathLike[str] | TextIO) -> None:
+    """Write a whole table with its facts, with the same bytes as block by block.
+
+    Raises
+    ------
+    OptionError, FileError
+    """
+    with row_writer(target) as writer:
+        writer.write(table)
+        if (facts := facts_writer(target, writer)) is not None:
+            write_facts(facts, table)
+
+
+def read_table(path: str | os.PathLike[str]) -> Table:
+    """Read a table with its facts, in the format of the suffix; with any other suffix as CSV.
+
+    Raises
+    ------
+    OptionError, FileError
+        If a library is missing, or the file cannot be read.
+    """
+    table, facts = _read(path)
+    return replace(table, **facts.added_to(table))
+
+
+def facts_of(path: str | os.PathLike[str]) -> Facts:
+    """The facts of a file of results, or in a document of facts (``.json``).
+
+    Raises
+    ------
+    OptionError, FileError
+    """
+    return Facts(facts_path(path)) if _binary(path) is None else _read(path)[1]
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[Table, Facts]:
+    found = _binary(path)
+    if found is None:
+        return read_csv(path), Facts(facts_path(path))
+    try:
+        table, facts = _made(found, found.reader)(given_path(path))
+    except FileNotFoundError as error:
+        raise FileError(f"'{path}' does not exist.") from error
+    except OSError as error:
+        raise FileError(f"'{path}' cannot be read: {error.strerror or error}.") from error
+    return table, facts

@@ -1,0 +1,134 @@
+"""Results as HDF5 files: a dataset per column, with time as the scale of its first dimension.
+
+Arrays keep their shapes. Units are attributes (``units``); absent values are NaN. The dataset ``fmimaster.json`` holds the
+facts of the run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import FileError
+from fmimaster.optional import optional
+from fmimaster.results.facts import Facts
+from fmimaster.results.row_writer import BinaryWriter
+from fmimaster.results.table import Table
+from fmimaster.results.texts import as_text
+
+_DOCUMENT = "fmimaster.json"
+_UNITS, _NAME, _MASKED = "units", "name", "type without absent values"
+"""Attributes of a dataset."""
+_CHUNK = 1024
+"""Rows that are stored together: they are read and compressed as one."""
+
+
+def _h5py() -> Any:
+    return optional("h5py", "hdf5", "A .h5 file")
+
+
+class Hdf5Writer(BinaryWriter):
+    """Writes an HDF5 file, whose datasets grow with the rows."""
+
+    def prepared(self, block: Table) -> Table:
+        return block
+
+    def begin(self, file: BinaryIO, block: Table) -> None:
+        h5py = _h5py()
+        self._to = h5py.File(file, "w", track_order=True)
+        self._sets: dict[str, Any] = {}
+        for name, values in block.items():
+            is_text = values.dtype == object
+            kind = h5py.string_dtype() if is_text else _stored(values).dtype
+            shape = values.shape[1:]
+            dataset = self._to.create_dataset(
+                _key(name), (0, *shape), kind, maxshape=(None, *shape), chunks=(_CHUNK, *shape)
+            )
+            unit = "s" if name == "time" else block.units.get(name)
+            if unit:
+                dataset.attrs[_UNITS] = unit
+            if _key(name) != name:
+                dataset.attrs[_NAME] = name
+            if np.ma.isMaskedArray(values):
+                dataset.attrs[_MASKED] = values.dtype.str
+            self._sets[name] = dataset
+        self._sets["time"].make_scale("time")
+        for dataset in list(self._sets.values())[1:]:
+            dataset.dims[0].attach_scale(self._sets["time"])
+
+    def append(self, block: Table) -> None:
+        for name, values in block.items():
+            dataset = self._sets[name]
+            before = len(dataset)
+            dataset.resize(before + block.rows, axis=0)
+            dataset[before:] = _stored(values)
+
+    def end(self, document: bytes) -> None:
+        if document:
+            self._to[_DOCUMENT] = np.frombuffer(document, np.uint8)
+        self._to.close()
+
+
+def _key(name: str) -> str:
+    """The name of a dataset: a slash would make a group, and a dot means the group itself."""
+    return "%2E" if name == "." else name.replace("/", "%2F")
+
+
+def _stored(values: NDArray[Any]) -> NDArray[Any]:
+    """Values as they are stored: text as text, absent numbers as NaN."""
+    if values.dtype == object:
+        flat = [as_text(value) for value in np.ma.getdata(values).ravel()]
+        return np.array(flat, object).reshape(values.shape)
+    if not np.ma.isMaskedArray(values):
+        return values
+    numbers = np.array(np.ma.getdata(values), np.float64)
+    numbers[np.ma.getmaskarray(values)] = np.nan
+    return numbers
+
+
+def read_hdf5(path: Path) -> tuple[Table, Facts]:
+    """A table from an HDF5 file of :class:`Hdf5Writer`, or of another program that has a dataset ``time``; and its facts.
+
+    Datasets with another number of rows are left out.
+
+    Raises
+    ------
+    FileError
+    """
+    h5py = _h5py()
+    columns: dict[str, NDArray[Any]] = {}
+    units: dict[str, str] = {}
+    document = b""
+    with path.open("rb"):  # what is wrong with the file itself
+        pass
+    try:
+        with h5py.File(path, "r") as file:
+            if "time" not in file:
+                raise FileError(f"'{path}' has no dataset 'time'.")
+            rows = len(file["time"])
+            for key, dataset in file.items():
+                if key == _DOCUMENT:
+                    document = dataset[()].tobytes()
+                elif isinstance(dataset, h5py.Dataset) and dataset.shape[:1] == (rows,):
+                    name = str(dataset.attrs.get(_NAME, key))
+                    columns[name] = _read(h5py, dataset)
+                    if _UNITS in dataset.attrs:
+                        units[name] = str(dataset.attrs[_UNITS])
+    except (OSError, TypeError) as error:
+        raise FileError(f"'{path}' is not an HDF5 file with results: {error}.") from error
+    units.pop("time", None)
+    time = columns.pop("time")
+    return Table(time=time, columns=columns, units=units), Facts(path, document)
+
+
+def _read(h5py: Any, dataset: Any) -> NDArray[Any]:
+    if h5py.check_string_dtype(dataset.dtype):
+        return np.asarray(dataset.asstr()[()], object)
+    values = np.asarray(dataset[()])
+    if _MASKED not in dataset.attrs:
+        return values
+    absent = np.isnan(values)
+    return np.ma.MaskedArray(np.where(absent, 0, values).astype(dataset.attrs[_MASKED]), absent)

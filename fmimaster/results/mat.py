@@ -1,0 +1,161 @@
+"""Results as MAT files in the form of Dymola and OpenModelica, which tools for Modelica and MATLAB open.
+
+The file is MAT of version 4, transposed (``binTrans``): the matrices ``Aclass``, ``name``, ``description`` with the units
+in brackets, ``dataInfo``, ``data_1`` for start and stop time, and ``data_2`` with a column per row of the results. All
+numbers are doubles, arrays become a variable per element, absent values are NaN; text has no place in the form and is left
+out. The matrix ``fmimaster`` holds the facts of the run.
+
+Source: Dymola User Manual, "Dymola result files"; MathWorks, "MAT-File Format", Version 4.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import FileError
+from fmimaster.optional import optional
+from fmimaster.results.facts import Facts
+from fmimaster.results.row_writer import BinaryWriter
+from fmimaster.results.table import Table
+
+log = logging.getLogger("fmimaster")
+
+_DOUBLES, _INTEGERS, _TEXT = 0, 20, 51
+"""Types of matrices in a header: little-endian doubles, 32-bit integers, and bytes of text."""
+_HEADER = struct.Struct("<5i")
+"""Type, rows, columns, whether it is complex, and the length of the name with its end."""
+_MOST_COLUMNS = 2**31 - 1
+
+
+class MatWriter(BinaryWriter):
+    """Writes a MAT file; the numbers that are known only at the end are put in then."""
+
+    def prepared(self, block: Table) -> Table:
+        block = block.expand()
+        numbers = {n: values for n, values in block.columns.items() if values.dtype != object}
+        if len(numbers) == len(block.columns):
+            return block
+        if not self.has_written:
+            texts = ", ".join(name for name in block.names if name not in numbers)
+            log.warning(
+                "%s: the format has no place for text; left out: %s", self._path.name, texts
+            )
+        return replace(
+            block, columns=numbers, units={n: u for n, u in block.units.items() if n in numbers}
+        )
+
+    def begin(self, file: BinaryIO, block: Table) -> None:
+        self._to = file
+        self._rows = 0
+        self._times = [0.0, 0.0]
+        names = list(block)
+        units = ["s", *(block.units.get(name, "") for name in block.names)]
+        n = len(names)
+        # per variable: its matrix, its row there, linear interpolation, not defined outside of the time range
+        info = [[0, 1, 0, -1], *([2, k + 2, 0, -1] for k in range(n - 1))]
+        self._put_text("Aclass", ["Atrajectory", "1.1", "", "binTrans"], transposed=False)
+        self._put_text("name", names)
+        self._put_text("description", [f"[{unit}]" if unit else "" for unit in units])
+        self._put("dataInfo", _INTEGERS, 4, n, np.array(info, "<i4").tobytes())
+        self._put("data_1", _DOUBLES, 1, 2, np.array(self._times, "<f8").tobytes())
+        self._range_at = self._to.tell() - 16
+        self._header_at = self._to.tell()
+        self._put("data_2", _DOUBLES, n, 0, b"")
+
+    def append(self, block: Table) -> None:
+        table = np.empty((block.rows, len(block)), "<f8")
+        for k, values in enumerate(block.values()):
+            table[:, k] = np.ma.getdata(values)
+            if np.ma.isMaskedArray(values):
+                table[np.ma.getmaskarray(values), k] = np.nan
+        if not self._rows:
+            self._times[0] = float(block.time[0])
+        self._times[1] = float(block.time[-1])
+        self._rows += block.rows
+        if self._rows > _MOST_COLUMNS:
+            raise OSError(f"a MAT file of version 4 holds at most {_MOST_COLUMNS} rows")
+        self._to.write(table.tobytes())
+
+    def end(self, document: bytes) -> None:
+        if document:
+            self._put("fmimaster", _TEXT, 1, len(document), document)
+        self._to.seek(self._range_at)
+        self._to.write(np.array(self._times, "<f8").tobytes())
+        self._to.seek(self._header_at + 2 * 4)
+        self._to.write(struct.pack("<i", self._rows))
+
+    def _put(self, name: str, kind: int, rows: int, columns: int, content: bytes) -> None:
+        self._to.write(_HEADER.pack(kind, rows, columns, 0, len(name) + 1))
+        self._to.write(name.encode() + b"\0" + content)
+
+    def _put_text(self, name: str, texts: Sequence[str], *, transposed: bool = True) -> None:
+        """A matrix with a text per column, or else per row, filled with blanks."""
+        encoded = [text.encode() for text in texts]
+        width = max(1, *map(len, encoded))
+        letters = np.frombuffer(b"".join(t.ljust(width) for t in encoded), np.uint8)
+        matrix = letters.reshape(len(texts), width)
+        if transposed:
+            self._put(name, _TEXT, width, len(texts), matrix.tobytes())
+        else:
+            self._put(name, _TEXT, len(texts), width, matrix.T.tobytes())
+
+
+def read_mat(path: Path) -> tuple[Table, Facts]:
+    """A table from a MAT file in the form of Dymola, and its facts; constants (``data_1``) are left out.
+
+    Raises
+    ------
+    FileError
+        If the file has another form.
+    """
+    io = optional("scipy.io", "all", "A .mat file")
+    try:
+        with path.open("rb") as file:
+            read = io.loadmat(file, chars_as_strings=False)
+        form = _texts(read["Aclass"], transposed=False)
+        transposed = form[-1] == "binTrans"
+        names = _texts(read["name"], transposed=transposed)
+        descriptions = _texts(read["description"], transposed=transposed)
+        info, data = read["dataInfo"], read["data_2"]
+        if transposed:
+            info, data = info.T, data.T
+        columns, units = _columns(names, descriptions, info, data)
+        document = b"".join(map(_bytes, read.get("fmimaster", ())))
+        return Table(time=data[:, 0], columns=columns, units=units), Facts(path, document)
+    except (KeyError, IndexError, ValueError, TypeError, NotImplementedError) as error:
+        raise FileError(
+            f"'{path}' is not a MAT file in the form of Dymola: {error or type(error).__name__}."
+        ) from error
+
+
+def _columns(
+    names: Sequence[str], descriptions: Sequence[str], info: NDArray[Any], data: NDArray[Any]
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, str]]:
+    """Columns and units of the variables that change; a negative number of a column means its negative values."""
+    columns, units = {}, {}
+    for name, description, (matrix, column, *_) in zip(names, descriptions, info, strict=True):
+        if matrix == 2 and name != "time":
+            values = data[:, abs(column) - 1]
+            columns[name] = values if column > 0 else -values
+            _, bracket, unit = description.rpartition("[")
+            if bracket and unit.endswith("]"):
+                units[name] = unit.removesuffix("]")
+    return columns, {name: unit for name, unit in units.items() if unit}
+
+
+def _texts(letters: NDArray[Any], *, transposed: bool) -> list[str]:
+    rows = letters.T if transposed else letters
+    return [_bytes(row).decode("utf-8", "replace").rstrip(" \0") for row in rows]
+
+
+def _bytes(letters: NDArray[Any]) -> bytes:
+    """SciPy takes each byte for a letter of Latin 1."""
+    return "".join(letters).encode("latin-1")

@@ -1,0 +1,113 @@
+"""Results as Parquet files, for pandas, Polars, DuckDB and other tools of data analysis.
+
+The first column is ``time``; arrays become a column per element, binaries hexadecimal text, and absent values null. Units
+are in the metadata of the fields (``unit``), and the facts of the run in those of the file (``fmimaster``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import FileError
+from fmimaster.optional import optional
+from fmimaster.results.facts import Facts
+from fmimaster.results.row_writer import BinaryWriter
+from fmimaster.results.table import Table
+from fmimaster.results.texts import as_text
+
+_KEY = b"fmimaster"
+_UNIT = b"unit"
+_ROWS_AT_ONCE = 65_536
+"""Rows of a row group: enough to be compressed and read well, and few enough for the memory."""
+
+
+def _arrow(module: str = "pyarrow") -> Any:
+    return optional(module, "parquet", "A .parquet file")
+
+
+class ParquetWriter(BinaryWriter):
+    """Writes a Parquet file in groups of rows."""
+
+    def begin(self, file: BinaryIO, block: Table) -> None:
+        arrow = _arrow()
+        fields = [arrow.field("time", arrow.float64(), metadata={_UNIT: b"s"})]
+        for name, values in block.columns.items():
+            kind = (
+                arrow.string() if values.dtype == object else arrow.from_numpy_dtype(values.dtype)
+            )
+            unit = block.units.get(name)
+            fields.append(arrow.field(name, kind, metadata=unit and {_UNIT: unit.encode()}))
+        self._schema = arrow.schema(fields)
+        self._writer = _arrow("pyarrow.parquet").ParquetWriter(file, self._schema)
+        self._waiting: list[Any] = []
+
+    def append(self, block: Table) -> None:
+        arrow = _arrow()
+        columns = [_written(arrow, values) for values in block.values()]
+        self._waiting.append(arrow.record_batch(columns, schema=self._schema))
+        if sum(batch.num_rows for batch in self._waiting) >= _ROWS_AT_ONCE:
+            self._hand_on()
+
+    def end(self, document: bytes) -> None:
+        self._hand_on()
+        if document:
+            self._writer.add_key_value_metadata({_KEY: document})
+        self._writer.close()
+
+    def _hand_on(self) -> None:
+        self._writer.write_table(_arrow().Table.from_batches(self._waiting, self._schema))
+        self._waiting.clear()
+
+
+def _written(arrow: Any, values: NDArray[Any]) -> Any:
+    """A column as an array of Arrow, with a copy of the values: the kernel uses its rows again."""
+    mask = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else None
+    data = np.ma.getdata(values)
+    if data.dtype == object:
+        data = np.array([as_text(value) for value in data], object)
+    return arrow.array(data.copy(), mask=mask)
+
+
+def read_parquet(path: Path) -> tuple[Table, Facts]:
+    """A table from a Parquet file, of this or another program, and its facts.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read, has nested columns, or its first column is not ``time``.
+    """
+    arrow, parquet = _arrow(), _arrow("pyarrow.parquet")
+    try:
+        with path.open("rb") as stream:
+            file = parquet.ParquetFile(stream)
+            read, facts = file.read(), file.metadata.metadata or {}
+    except (arrow.ArrowException, ValueError) as error:
+        raise FileError(f"'{path}' is not a Parquet file: {error}.") from error
+    if "time" not in read.column_names:
+        raise FileError(f"'{path}' has no column 'time'.")
+    columns = {name: _read(path, name, read[name]) for name in read.column_names}
+    units = {
+        field.name: field.metadata[_UNIT].decode("utf-8", "replace")
+        for field in read.schema
+        if field.name != "time" and field.metadata and _UNIT in field.metadata
+    }
+    time = columns.pop("time")
+    return Table(time=time, columns=columns, units=units), Facts(path, facts.get(_KEY, b""))
+
+
+def _read(path: Path, name: str, column: Any) -> NDArray[Any]:
+    arrow = _arrow()
+    types, kind = arrow.types, column.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        return np.array(["" if v is None else v for v in column.to_pylist()], object)
+    is_number = types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)
+    if not is_number:
+        raise FileError(f"'{path}', column '{name}': expected numbers or text, not {kind}.")
+    if not column.null_count:
+        return np.asarray(column.to_numpy())
+    values = column.fill_null(False if types.is_boolean(kind) else 0).to_numpy()
+    return np.ma.MaskedArray(values, column.is_null().to_numpy())

@@ -1,0 +1,171 @@
+"""What writes the rows of a run to a file, block by block: the parts that all formats share."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import BinaryIO, Protocol
+
+from fmimaster.errors import FileError, OptionError
+from fmimaster.given_path import given_path
+from fmimaster.results.table import Table
+
+
+class RowWriter(Protocol):
+    """Writes a table block by block, so that a run of any length needs little memory.
+
+    An older file is replaced only if there is a block, which may have no rows.
+    """
+
+    @property
+    @abstractmethod
+    def has_written(self) -> bool:
+        """Whether there was a block."""
+
+    @property
+    @abstractmethod
+    def may_block(self) -> bool:
+        """Whether writing may have to wait, as for the reader of a pipe."""
+
+    @property
+    @abstractmethod
+    def embed(self) -> Callable[[bytes], None] | None:
+        """Takes the document of facts into the file; None if the document stands beside the file."""
+
+    @abstractmethod
+    def write(self, block: Table) -> None:
+        """Append the rows of a block; all blocks have the same columns."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+
+    @abstractmethod
+    def __enter__(self) -> RowWriter: ...
+
+    @abstractmethod
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Complete the file and close it."""
+
+
+def check_columns(expected: tuple[str, ...], found: tuple[str, ...]) -> None:
+    """Refuse a block with other columns than the blocks before it.
+
+    Raises
+    ------
+    OptionError
+    """
+    if expected != found:
+        differing = ", ".join(sorted({*expected} ^ {*found})) or "their order"
+        raise OptionError(
+            f"A block of rows has other columns than the blocks before it: {differing}."
+        )
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Raise what the system says about a file as a FileError; a reader that has closed a pipe is left as it is."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise FileError(f"The results cannot be written: {error.strerror or error}.") from error
+
+
+class BinaryWriter(ABC):
+    """Writes a file of a binary format under another name, ``NAME.part``, which replaces an older file when it is complete.
+
+    Parameters
+    ----------
+    path
+        The file. The other one is opened at once, so that a mistake is found early.
+
+    Raises
+    ------
+    FileError
+        If it cannot be written.
+    """
+
+    may_block = False
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = given_path(path)
+        self._part = self._path.with_name(f"{self._path.name}.part")
+        self._names: tuple[str, ...] | None = None
+        self._document = b""
+        try:
+            self._file: BinaryIO = self._part.open("w+b")
+        except OSError as error:
+            raise FileError(
+                f"The results file '{path}' cannot be written: {error.strerror}."
+            ) from error
+
+    @property
+    def has_written(self) -> bool:
+        """Whether there was a block."""
+        return self._names is not None
+
+    def write(self, block: Table) -> None:
+        """Append the rows of a block; all blocks have the same columns."""
+        block = self.prepared(block)
+        with writing():
+            if self._names is None:
+                self._names = block.names
+                self.begin(self._file, block)
+            check_columns(self._names, block.names)
+            if block.rows:
+                self.append(block)
+
+    def embed(self, document: bytes) -> None:
+        """Take the document of facts into the file."""
+        self._document = document
+
+    def flush(self) -> None:  # noqa: B027 (formats may override it)
+        """There is nothing to flush before the end."""
+
+    def prepared(self, block: Table) -> Table:
+        """The block in the form that the format can hold."""
+        return block.expand()
+
+    @abstractmethod
+    def begin(self, file: BinaryIO, block: Table) -> None:
+        """Write what comes before the rows; the block has the columns."""
+
+    @abstractmethod
+    def append(self, block: Table) -> None:
+        """Write the rows of a block, of which there is at least one."""
+
+    @abstractmethod
+    def end(self, document: bytes) -> None:
+        """Complete the file, with its document of facts."""
+
+    def __enter__(self) -> BinaryWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            with writing():
+                if self.has_written:
+                    self.end(self._document)
+                self._file.close()
+                if self.has_written:
+                    os.replace(self._part, self._path)
+        finally:
+            with suppress(OSError):
+                self._file.close()
+            with suppress(OSError):
+                self._part.unlink()
