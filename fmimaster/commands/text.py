@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,10 @@ from typing import Any, TextIO
 
 from fmimaster.errors import FileError
 from fmimaster.visible import visible, visible_json
+
+_COLOURS = {"error": "1;31", "warning": "1;33"}
+"""Level of a message → bold red and bold yellow (ECMA-48, SGR)."""
+_LEVEL = re.compile(r"^(fmimaster: )?(error|warning):")
 
 
 def write(lines: Iterable[str]) -> None:
@@ -49,11 +54,24 @@ def tell(lines: Iterable[str]) -> None:
     """
     if sys.stderr is None:
         return
+    shown = (visible(line) for line in lines)
+    if takes_colours(sys.stderr):
+        shown = (_LEVEL.sub(_coloured, line) for line in shown)
     try:
-        sys.stderr.write("".join(f"{visible(line)}\n" for line in lines))
+        sys.stderr.write("".join(f"{line}\n" for line in shown))
         sys.stderr.flush()
     except OSError:
         _give_up(sys.stderr)
+
+
+def takes_colours(stream: TextIO) -> bool:
+    """Whether a stream is a terminal with colours, and the user has not switched them off (no-color.org)."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not is_plain and stream.isatty()
+
+
+def _coloured(level: re.Match[str]) -> str:
+    return f"\x1b[{_COLOURS[level[2]]}m{level[0]}\x1b[0m"
 
 
 def note(arguments: Namespace, lines: Iterable[str]) -> None:

@@ -132,6 +132,26 @@ def test_facts_of_a_run_do_not_control_the_terminal(run: Run, tmp_path: Path) ->
     assert r"\x9b2Ja\rb\nc\u202ed" in outcome.out
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ({}, "\x1b[1;31mfmimaster: error:\x1b[0m 'no.fmu"),
+        ({"NO_COLOR": "1"}, "fmimaster: error: 'no.fmu"),
+    ],
+    ids=["terminal", "NO_COLOR"],
+)
+def test_an_error_is_red_on_a_terminal(setting: dict[str, str], shown: str) -> None:
+    import pty
+
+    reading, terminal = pty.openpty()
+    plain = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
+    fmimaster("info", "no.fmu", stderr=terminal, env=plain | setting)
+    os.close(terminal)
+    assert os.read(reading, 4096).decode().startswith(shown)
+    os.close(reading)
+
+
 # Streams that are closed or full --------------------------------------------------------------------------------------
 
 
