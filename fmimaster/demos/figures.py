@@ -38,7 +38,7 @@ def write_figures(runs: Sequence[MethodRun], shown: MethodRun, folder: Path) -> 
     """Draw all figures; returns where they are."""
     figures = {
         "two-mass": trajectories([shown]),
-        "two-mass-trajectories": trajectories([r for r in runs if r.method.figure]),
+        "two-mass-trajectories": trajectories([r for r in runs if r.method.is_drawn]),
         "two-mass-error": errors([r for r in runs if r.method.benchmark == "b3"]),
         "two-mass-steps": step_sizes(
             [r for r in runs if r.method.benchmark == "b3" and r.method.clock is not None]
@@ -100,7 +100,7 @@ def errors(runs: Sequence[MethodRun]) -> Figure:
         axes.margins(x=0.0)
     linear.set_title("With and without LookAhead", fontsize=_TEXT + 1, loc="left")
     logarithmic.set_title("All methods", fontsize=_TEXT + 1, loc="left")
-    return _finished(figure, [linear, logarithmic], key, columns=3)
+    return _finished(figure, [linear, logarithmic], key, columns=2)
 
 
 def step_sizes(runs: Sequence[MethodRun]) -> Figure:
@@ -165,8 +165,8 @@ def _mark(axes: Axes, events: Sequence[Found]) -> None:
 
 def _title(axes: Axes, run: MethodRun) -> None:
     m, s = run.method, run.score
-    paper = f" (Dejaco {m.figure})" if m.figure else ""
-    text = f"{m.name}, {m.benchmark.upper()}, H = {m.size:g} s{paper}: e_rms = {s.e_rms:.2g} m, {s.steps} steps"
+    paper = f", Dejaco {m.paper}" if m.is_drawn else ""
+    text = f"{m.name}, {m.benchmark.upper()}, H = {m.size:g} s{paper}: RMS error {s.e_rms:.2g} m, {s.steps} steps"
     axes.set_title(text, fontsize=_TEXT + 1, loc="left")
 
 
@@ -185,6 +185,7 @@ def _finished(
     figure: Figure, rows: Sequence[Axes], key: Sequence[tuple[str, Line2D]], columns: int
 ) -> Figure:
     rows[-1].set_xlabel("time in s", fontsize=_TEXT)
+    figure.align_ylabels(rows)
     figure.legend(
         [line for _, line in key],
         [label for label, _ in key],

@@ -72,8 +72,8 @@ def trajectories(runs: Sequence[SequenceRun]) -> Figure:
         axes.plot(times, exact[:, OUTPUTS.index(name)], **_MONOLITHIC)
         axes.set_xlim(0.0, float(times[-1]))
         axes.set_ylim(*limits)
-        axes.set_xlabel("simulation time in s", fontsize=_TEXT)
-        axes.set_ylabel(name.replace(".", ", "), fontsize=_TEXT)
+        axes.set_xlabel("time in s", fontsize=_TEXT)
+        axes.set_ylabel(name, fontsize=_TEXT)
         _plain(axes)
     figure.legend(
         [Line2D([], [], **style) for style in (_OPTIMAL, _MONOLITHIC, _PERMUTED)],

@@ -44,55 +44,66 @@ BENCHMARKS = {
 class Method:
     """A line of the table."""
 
-    name: str
+    words: str
+    short: str
+    """The name in papers and in docs/events.md."""
     benchmark: str
     size: float
     """Step size in s."""
     algorithm: Algorithm
     clock: EventClock | None
-    paper: str
-    """What a paper says of it; of methods that are ours, what a prototype without FMUs has reached."""
-    figure: str = ""
-    """Which figure of a paper shows it."""
+    paper: str = ""
+    """What a paper prints: the error in m and, in brackets, the number of steps; or its figure."""
+    prototype: str = ""
+    """The same of our earlier prototype, which had no FMUs."""
+
+    @property
+    def name(self) -> str:
+        """What it does, and its short name."""
+        return f"{self.words} ({self.short})"
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the paper has a figure of it."""
+        return "Fig." in self.paper
 
 
+_GRID = ("steps on a grid", "plain Jacobi")
+_CHECKED = ("sequential, events checked", "I-V")
 _DEJACO = (Sequential("upper"), Check())
-_E2 = Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2)
+_EARLY = ("early return, two sweeps", "E2")
+_E2 = (Waveform(Aligned(Jacobi(QUINTIC)), sweeps=2), EarlyReturn())
 
 METHODS: tuple[Method, ...] = (
-    Method("plain Jacobi", "b3", 0.01, Jacobi(), None, "Tischer: 0.07, 2000 steps"),
-    Method("plain Jacobi", "b3", 0.08, Jacobi(), None, "Tischer: 3.65, 250 steps"),
-    Method("LookAhead", "b3", 0.08, Jacobi(), LookAhead(), "Tischer: 0.12, 282 steps"),
-    Method("Dejaco I-V", "b1", 0.1, *_DEJACO, "Dejaco Fig. 4: trends identical", "Fig. 4"),
-    Method("Dejaco I-V", "b1", 0.3, *_DEJACO, "Dejaco Fig. 5: totally wrong", "Fig. 5"),
+    Method(*_GRID, "b3", 0.01, Jacobi(), None, "0.07 (2000)"),
+    Method(*_GRID, "b3", 0.08, Jacobi(), None, "3.65 (250)"),
+    Method("look-ahead to events", "LookAhead", "b3", 0.08, Jacobi(), LookAhead(), "0.12 (282)"),
+    Method(*_CHECKED, "b1", 0.1, *_DEJACO, "Fig. 4"),
+    Method(*_CHECKED, "b1", 0.3, *_DEJACO, "Fig. 5"),
     Method(
-        "Dejaco I-V, automatic sequence",
-        "b2",
-        0.05,
-        AutomaticSequence(),
-        Check(),
-        "Dejaco Fig. 6: sequence switched at 2.4, 3.55 and 4.75 s",
-        "Fig. 6",
+        "automatic sequence, checked", "I-V", "b2", 0.05, AutomaticSequence(), Check(), "Fig. 6"
     ),
-    Method("Dejaco I-V", "b3", 0.1, *_DEJACO, "own prototype: 0.34, 212 steps"),
+    Method(*_CHECKED, "b3", 0.1, *_DEJACO, prototype="0.34 (212)"),
     Method(
-        "C5: I-V, quintic, synchronised",
+        "sequential, quintic inputs",
+        "C5",
         "b3",
         0.1,
         Sequential("upper", QUINTIC, synchronised=True),
         Check(),
-        "own prototype: 3.9e-4, 212 steps",
+        prototype="3.9e-4 (212)",
     ),
     Method(
-        "PZ: predictive",
+        "predicted zero crossings",
+        "PZ",
         "b3",
         0.1,
         Jacobi(QUINTIC),
         Predictive(),
-        "own prototype: 6.8e-5, 256 steps",
+        prototype="6.8e-5 (256)",
     ),
-    Method("E2: early return", "b3", 0.2, _E2, EarlyReturn(), "own prototype: 5.1e-5, 106 steps"),
-    Method("E2: early return", "b3", 0.08, _E2, EarlyReturn(), "own prototype: 7.7e-8, 256 steps"),
+    Method(*_EARLY, "b3", 0.2, *_E2, prototype="5.1e-5 (106)"),
+    Method(*_EARLY, "b3", 0.08, *_E2, prototype="7.7e-8 (256)"),
 )
 """A method is one line here."""
 SHOWN = METHODS[-3]
@@ -133,36 +144,44 @@ def run_method(method: Method, version: str = "mixed") -> MethodRun:
     return MethodRun(method, results, scored, tuple(events_of(executed)))
 
 
-HEADER = (
-    "method",
-    "system",
-    "H in s",
-    "e_rms in m",
-    "e_max in m",
-    "steps",
-    "doSteps",
-    "restores",
-    "missed/false/one-sided",
-    "paper",
-)
+def errors_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
+    """How accurate the methods are, beside what others have printed; two rows are the header."""
+    return [
+        ("method", "system", "H", "RMS", "max", "steps", "paper:", "earlier:"),
+        ("", "", "in s", "in m", "in m", "", "RMS (steps)", "RMS (steps)"),
+        *(
+            (
+                r.method.name,
+                r.method.benchmark.upper(),
+                f"{r.method.size:g}",
+                f"{r.score.e_rms:.2g}",
+                f"{r.score.e_max:.2g}",
+                str(r.score.steps),
+                r.method.paper,
+                r.method.prototype,
+            )
+            for r in runs
+        ),
+    ]
 
 
-def table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
-    """The rows of the table, with the header."""
-    return [HEADER, *map(_row, runs)]
-
-
-def _row(run: MethodRun) -> tuple[str, ...]:
-    m, s = run.method, run.score
-    return (
-        m.name,
-        m.benchmark.upper(),
-        f"{m.size:g}",
-        f"{s.e_rms:.2g}",
-        f"{s.e_max:.2g}",
-        str(s.steps),
-        str(s.do_steps),
-        str(s.restores),
-        f"{s.missed}/{s.false}/{s.one_sided}",
-        m.paper,
-    )
+def costs_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
+    """What they cost, and which events are wrong; two rows are the header."""
+    return [
+        ("method", "system", "H", "steps", "steps", "states", "missed", "false", "one-sided"),
+        ("", "", "in s", "", "of FMUs", "restored", "events", "events", "events"),
+        *(
+            (
+                r.method.name,
+                r.method.benchmark.upper(),
+                f"{r.method.size:g}",
+                str(r.score.steps),
+                str(r.score.do_steps),
+                str(r.score.restores),
+                str(r.score.missed),
+                str(r.score.false),
+                str(r.score.one_sided),
+            )
+            for r in runs
+        ),
+    ]

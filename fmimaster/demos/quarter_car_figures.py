@@ -105,8 +105,11 @@ def energy_transactions(constant: CarRun, controlled: CarRun | None = None) -> F
     left, right = figure.subplots(1, 2)
     results = constant.results
     left.plot(results.time, results[f"{BOND}.power"], color=_BLUE, linewidth=0.9)
+    left.margins(x=0.0)
     left.set_ylabel("power from chassis to wheel in W", fontsize=_TEXT)
+    left.set_title("Power, with a constant step of 1 ms", fontsize=_TEXT + 1, loc="left")
     _residual_energy(right, constant, controlled)
+    right.set_title("Energy that the coupling has created", fontsize=_TEXT + 1, loc="left")
     for axes in (left, right):
         axes.set_xlabel("time in s", fontsize=_TEXT)
         _plain(axes)
@@ -118,6 +121,7 @@ def residual_energies(constant: CarRun, controlled: CarRun) -> Figure:
     figure = Figure(figsize=(5.0, 3.2), layout="constrained")
     axes = figure.subplots()
     _residual_energy(axes, constant, controlled)
+    axes.set_title("Energy that the coupling has created", fontsize=_TEXT + 1, loc="left")
     axes.set_xlabel("time in s", fontsize=_TEXT)
     _plain(axes)
     return figure
@@ -129,8 +133,8 @@ def _residual_energy(axes: Axes, constant: CarRun, controlled: CarRun | None) ->
         axes.plot(constant.results.time, constant.results[name], color=_BLUE, linewidth=1.1)
     else:
         for run, text, colour, style in (
-            (constant, "constant", _GREY, _DASHED),
-            (controlled, "ECCO", _BLUE, "-"),
+            (constant, "constant step", _GREY, _DASHED),
+            (controlled, "by energy (ECCO)", _BLUE, "-"),
         ):
             label = f"{text}, {run.measures.steps} steps"
             axes.plot(
@@ -143,12 +147,16 @@ def _residual_energy(axes: Axes, constant: CarRun, controlled: CarRun | None) ->
             )
         axes.legend(fontsize=_TEXT, frameon=False)
     axes.set_ylabel("residual energy in J", fontsize=_TEXT)
+    axes.margins(x=0.0)
 
 
 def work_precision(runs: Precision) -> Figure:
     """Power error over the number of steps of each FMU, a panel for each case."""
     figure = Figure(figsize=(8.0, 6.6), layout="constrained")
-    figure.suptitle("FMUs with the Runge-Kutta method inside", fontsize=_TEXT + 1)
+    figure.suptitle(
+        "Error over the number of steps; FMUs with the Runge-Kutta method inside",
+        fontsize=_TEXT + 1,
+    )
     schemes = list(dict.fromkeys(scheme for scheme, _ in runs))
     styles = [_style(scheme) for scheme in schemes]
     for axes, case in zip(figure.subplots(2, 2).flat, CASES, strict=True):

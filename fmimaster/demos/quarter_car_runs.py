@@ -156,7 +156,7 @@ class Row:
         )
 
 
-CONSTANT, ECCO, PREDICTED = "constant", "ECCO", "pred./corr."
+CONSTANT, ECCO, PREDICTED = "constant", "by energy (ECCO)", "predictor/corrector"
 
 ROWS = (
     Row("3, 9", "lin A", CONSTANT, None, ("1.0", "0.4", "1.3", "6.4")),
@@ -182,22 +182,29 @@ SHOWN = ROWS[1]
 
 
 def paper_table(runs: Mapping[Row, CarRun]) -> list[tuple[str, ...]]:
-    """The rows of the table with its header: each figure as printed, then as measured."""
-    header = ["tables", "case", "control", "tolerance", "steps"]
-    for figure in ("step in ms", "power in W", "error in W", "residual in J"):
-        header += [figure, "measured"]
-    rows = [tuple(header)]
+    """The rows of the table, two of them its header: each figure as printed, then as measured."""
+    head = ["table", "case", "step control", "toler-"]
+    below = ["", "", "", "ance"]
+    for figure, unit in (
+        ("step", "in ms"),
+        ("power", "in W"),
+        ("error", "in W"),
+        ("energy", "in J"),
+    ):
+        head += [figure, unit]
+        below += ["paper", "here"]
+    rows = [tuple(head), tuple(below)]
     for row, run in runs.items():
         m = run.measures
         found = (
-            f"{1e3 * m.mean_step:.3f}",
-            f"{m.mean_power:.3f}",
-            f"{m.power_error:.3f}",
-            f"{m.residual_energy:.3f}",
+            f"{1e3 * m.mean_step:.2f}",
+            f"{round(m.mean_power, 1) + 0.0:.1f}",
+            f"{m.power_error:.3g}",
+            f"{m.residual_energy:.3g}",
         )
         both = [text for pair in zip(row.printed, found, strict=True) for text in pair]
-        tolerance = "" if row.tolerance is None else f"{row.tolerance:g}"
-        rows.append((row.tables, row.case, row.control, tolerance, str(m.steps), *both))
+        tolerance = "" if row.tolerance is None else f"{row.tolerance:g}".replace("e-0", "e-")
+        rows.append((row.tables, row.case, row.control, tolerance, *both))
     return rows
 
 

@@ -203,21 +203,18 @@ SCHEMES = (
 def schemes_table(
     runs: Mapping[tuple[Scheme, str], Sequence[CarRun]], solver: str
 ) -> list[tuple[str, ...]]:
-    """The rows of the table with its header: power error, residual energy and steps of each FMU, by case; of first runs."""
+    """The rows of the table, two of them its header: power error and residual energy by case; of first runs."""
     rows = [
-        (
-            f"scheme ({solver} inside)",
-            "needs",
-            *(t for name in CASES for t in (f"{name}: W", "J", "steps")),
-        )
+        ("scheme", "needs", *(t for name in CASES for t in (name, ""))),
+        (f"({solver} inside)", "", *("W", "J") * len(CASES)),
     ]
     for scheme in dict.fromkeys(scheme for scheme, _ in runs):
         cells = list[str]()
         for name in CASES:
-            run = runs[scheme, name][0]
-            m = run.measures
-            cells += [f"{m.power_error:.3f}", f"{m.residual_energy:.3f}", str(run.do_steps)]
-        rows.append((scheme.name, scheme.needs, *cells))
+            m = runs[scheme, name][0].measures
+            digits = 4 if m.power_error < 10.0 else 3
+            cells += [f"{m.power_error:.{digits}f}", f"{round(m.residual_energy, 2) + 0.0:.2f}"]
+        rows.append((scheme.name, scheme.needs.replace(", ", ""), *cells))
     return rows
 
 

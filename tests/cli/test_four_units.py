@@ -41,8 +41,9 @@ def test_the_demo_prints_all_sequences_and_names_the_published_one(
     run: Callable[..., Outcome], tmp_path: Path
 ) -> None:
     reference("systems/four-units-fmi3.ssp")
-    outcome = run("demo", "four-units", "--output-directory", tmp_path)
+    outcome = run("demo", "four-units", "--output-directory", tmp_path, columns=100)
     assert outcome.status == 0, outcome.err
+    assert max(map(len, outcome.out.splitlines())) <= 100
     rows = [line.split() for line in outcome.out.splitlines() if line.startswith("S")]
     assert len(rows) == 24
     for row in rows:

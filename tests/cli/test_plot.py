@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 from command_line import Outcome, reference
 
 from fmimaster.demos import DEMOS
-from fmimaster.demos.methods import HEADER
+from fmimaster.demos.methods import METHODS
 from fmimaster.results.csv import read_csv
 from fmimaster.results.results import Results
 
@@ -109,12 +108,12 @@ def test_an_unknown_demo_is_suggested(run: Run) -> None:
     assert "There is no demo 'tow-mass'. Did you mean 'two-mass'?" in message
 
 
-LONG = ("four-units", "quarter-car")
+OTHERS = ("four-units", "quarter-car", "files")
 
 
-@pytest.mark.parametrize("name", [d.name for d in DEMOS if d.name not in LONG])
+@pytest.mark.parametrize("name", [d.name for d in DEMOS if d.name not in OTHERS])
 def test_a_demo_writes_a_table_and_a_figure(run: Run, tmp_path: Path, name: str) -> None:
-    """Those that run longest have their own tests: test_four_units.py, test_quarter_car.py."""
+    """Not those that run longest, which have tests of their own, and not `files`, which runs nothing."""
     reference("systems/two-mass-b3-mixed.ssp")
     folder = tmp_path / "new" / "folder"
     outcome = run("demo", name, "--output-directory", folder)
@@ -130,12 +129,19 @@ def test_the_two_masses_compare_methods_with_the_papers(
     run: Run, tmp_path: Path, version: str
 ) -> None:
     reference("systems/two-mass-b3-mixed.ssp")
-    outcome = run("demo", "two-mass", "--fmus", version, "--output-directory", tmp_path)
-    assert "warning of 'Dejaco I-V', H = 0.3 s: the event 'collision' was found late" in outcome.err
+    files = ("--output-directory", tmp_path)
+    outcome = run("demo", "two-mass", "--fmus", version, *files, columns=100)
+    late = "events checked (I-V)', H = 0.3 s: the event 'collision' was found late"
+    assert late in outcome.err
     assert outcome.status == 0, outcome.err
-    header = next(line for line in outcome.out.splitlines() if line.startswith("method"))
-    assert re.split(r"  +", header) == list(HEADER)
-    assert [line for line in outcome.out.splitlines() if line.startswith("LookAhead")]
+    lines = outcome.out.splitlines()
+    assert max(map(len, lines)) <= 100
+    errors, costs = (k for k, line in enumerate(lines) if line.startswith("method"))
+    assert lines[errors].split()[-2:] == ["paper:", "earlier:"]
+    names = [f"{m.words} ({m.short})" for m in METHODS]
+    for table in (errors, costs):
+        rows = lines[table + 2 : table + 2 + len(METHODS)]
+        assert [row.partition("  ")[0] for row in rows] == names
     assert {p.name for p in tmp_path.iterdir()} == {
         "two-mass.csv",
         "two-mass.csv.json",

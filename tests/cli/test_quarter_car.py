@@ -72,11 +72,12 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_demo_prints_tables_and_draws_figures(
     run: Callable[..., Outcome], tmp_path: Path
 ) -> None:
-    outcome = run("demo", "quarter-car", "--output-directory", tmp_path)
+    outcome = run("demo", "quarter-car", "--output-directory", tmp_path, columns=100)
     assert outcome.status == 0, outcome.err
     lines = outcome.out.splitlines()
-    header = next(k for k, line in enumerate(lines) if line.startswith("tables"))
-    for row, line in zip(runs.ROWS, lines[header + 1 :], strict=False):
+    assert max(map(len, lines)) <= 100
+    header = next(k for k, line in enumerate(lines) if line.startswith("table "))
+    for row, line in zip(runs.ROWS, lines[header + 2 :], strict=False):
         cells = line.split("  ")
         assert line.startswith(row.tables)
         assert {row.case, row.control} <= {cell.strip() for cell in cells}
@@ -84,7 +85,7 @@ def test_the_demo_prints_tables_and_draws_figures(
     shown = quarter_car_schemes.SCHEMES
     headers = [k for k, line in enumerate(lines) if line.startswith("scheme")]
     for k, schemes in zip(headers, (shown, [s for s in shown if s.is_drawn]), strict=True):
-        names = [line.split("  ")[0] for line in lines[k + 1 : k + 1 + len(schemes)]]
+        names = [line.split("  ")[0] for line in lines[k + 2 : k + 2 + len(schemes)]]
         assert names == [scheme.name for scheme in schemes]
     assert read_csv(tmp_path / "quarter-car.csv").rows > 20
     for figure in FIGURES:
