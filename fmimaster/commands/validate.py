@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from fmimaster.commands.text import write, write_json
-from fmimaster.text import count
+from fmimaster.text import count, flowing
 from fmimaster.validation import Finding, Severity, validate
 
 _MOST_OF_A_KIND = 5
@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> int:
             ]
         )
     else:
-        write(_lines(findings, None if arguments.all else _MOST_OF_A_KIND))
+        write(flowing(_lines(findings, None if arguments.all else _MOST_OF_A_KIND)))
         write([", ".join(count(counts[severity], severity.value) for severity in Severity)])
     return 1 if counts[Severity.ERROR] else 0
 
@@ -48,7 +48,8 @@ def _lines(findings: Iterable[Finding], most: int | None) -> Iterator[str]:
         kinds.setdefault((finding.place, finding.severity, kind), []).append(finding)
     for alike in kinds.values():
         for f in alike[:most]:
-            yield f"{f.severity.value}: {f.place}: {f.what}" + (f" {f.advice}" if f.advice else "")
+            place = "" if f.what.startswith(f.place) else f"{f.place}: "
+            yield f"{f.severity.value}: {place}{f.what}" + (f" {f.advice}" if f.advice else "")
         if (more := len(alike) - len(alike[:most])) > 0:
             f = alike[0]
             yield f"{f.severity.value}: {f.place}: ... and {more} more of this kind (all with --all)"

@@ -160,10 +160,11 @@ class SystemBuilder:
         It is a number, a truth value, a text, or, for an array, a sequence of them.
         The value is in the unit of the variable. A later call for the same variable replaces it.
         """
-        end = self._endpoint(name, f"Start value of '{name}'")
+        where = f"Start value of '{name}'"
+        end = self._endpoint(name, where)
         given = self._start_values.setdefault(end.element, {})
         given.pop(end.connector, None)
-        given[end.connector] = Parameter(end.connector, value)
+        given[end.connector] = Parameter(end.connector, value, where=where, must_fit=True)
 
     def constrain(
         self,

@@ -99,10 +99,12 @@ class Parameter:
     where: str = ""
     transformation: Transformation = Transformation()
     """Comes after the conversion from ``unit`` to the unit of the variable (SSP 2.0, MappingEntry)."""
+    must_fit: bool = False
+    """Whether it is an error if there is no such variable; else it is ignored, as a set may be larger than the system."""
 
     def renamed(self, name: str) -> Parameter:
         """The same for a variable of another name."""
-        return Parameter(name, self.value, self.unit, self.where, self.transformation)
+        return replace(self, name=name)
 
 
 START_TOLERANCE = 1e-6

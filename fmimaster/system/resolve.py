@@ -144,7 +144,7 @@ def resolve(
     models = {name: _with_declared_units(model, parts[name]) for name, model in models.items()}
     notes, warnings = Notes(), Notes()
     check_time_units(models, notes)
-    wiring = Wiring(description.system, models, notes)
+    wiring = Wiring(description.system, models, notes, warnings)
     models = with_units_of_ends(
         description, models, wiring, Conversions(wiring, models, Notes()).unit
     )

@@ -12,9 +12,21 @@ from fmimaster.errors import DescriptionError
 from fmimaster.system.misspelt import meant
 from fmimaster.system.xml import Element, label, local_name, location
 
-_NAMESPACE = "{http://ssp-standard.org/SSP1/"
+_NAMESPACES = tuple(
+    f"http://ssp-standard.org/SSP1/SystemStructure{part}"
+    for part in (
+        "Description",
+        "ParameterValues",
+        "ParameterMapping",
+        "SignalDictionary",
+        "Common",
+    )
+)
 _PREFIXES = ("ssd", "ssv", "ssm", "ssb", "ssc")
 """Those of SSP, which many files do not declare."""
+
+_NEAR_NAMESPACE = 0.93
+"""Share of letters from which a namespace is a misspelt one: those of SSP differ from each other by more."""
 
 _BASE = ("id", "description")
 _FILE = (
@@ -130,7 +142,14 @@ def _elements_of_ssp(element: Element) -> Iterator[Element]:
 
 def _is_of_ssp(element: Element) -> bool:
     if element.tag.startswith("{"):
-        return element.tag.startswith(_NAMESPACE)
+        namespace = element.tag[1:].partition("}")[0]
+        near = _namespace(namespace)
+        if near is not None and near != namespace:
+            raise DescriptionError(
+                f"{location(element)}: namespace '{namespace}' is not one of SSP. Did you mean '{near}'? Correct the "
+                "spelling."
+            )
+        return near is not None
     prefix, colon, _ = element.tag.partition(":")
     return not colon or prefix in _PREFIXES
 
@@ -145,3 +164,9 @@ def _refuse_near(element: Element, what: str, name: str, known: tuple[str, ...])
 
 
 _nearest = lru_cache(maxsize=1000)(meant)
+
+
+@lru_cache(maxsize=100)
+def _namespace(namespace: str) -> str | None:
+    """The namespace of SSP that this one is, or is meant to be."""
+    return meant(namespace, _NAMESPACES, _NEAR_NAMESPACE)

@@ -50,7 +50,9 @@ def start_values(
     found: dict[str, dict[str, Parameter]] = {name: {} for name in models}
     for parameter in _described(description.system, ""):
         ends = [*_variables(parameter, models), *_fed(parameter, wiring, conversions)]
-        if not ends:
+        if not ends and parameter.must_fit:
+            ends = [_missing(parameter, models, None)]
+        elif not ends:
             unknown.append(parameter)
         for component, start in ends:
             found[component][start.name] = start

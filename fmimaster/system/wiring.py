@@ -31,11 +31,14 @@ class Wiring:
     Endpoints have full names here: ``"system.component"``, empty for the root system.
     """
 
-    def __init__(self, root: System, models: Mapping[str, Model], notes: Notes) -> None:
+    def __init__(
+        self, root: System, models: Mapping[str, Model], notes: Notes, warnings: Notes
+    ) -> None:
         self.models = models
         self.connectors: dict[Endpoint, Connector] = {}
         """Connectors that systems declare."""
         self._notes = notes
+        self._warnings = warnings
         self._into: dict[Endpoint, Connection] = {}
         self._from: dict[Endpoint, list[Connection]] = {}
         self._texts: dict[Endpoint, str] = {}
@@ -156,8 +159,8 @@ class Wiring:
         source, target = connection.start, connection.end
         if end_gives:
             source, target = target, source
-            self._notes.add(
-                "connections are written from input to output, and taken in the direction of the value",
+            self._warnings.add(
+                "connections are written from an input to an output, and are read in the direction of the value",
                 f"'{connection}'",
             )
         fed = Endpoint(_join(path, target.element), target.connector)

@@ -78,3 +78,17 @@ def test_findings_of_one_kind_are_cut_with_a_count(run: Run, upper: Path, tmp_pa
     assert whole.count("has no start value") == 5 + int(told[1])
     assert f"{5 + int(told[1])} warnings" in lines[-1]
     assert len(json.loads(run("validate", path, "--json").out)) > 5 + int(told[1])
+
+
+def test_a_file_is_named_once_in_a_finding_and_lines_fit_the_terminal(
+    run: Run, upper: Path, tmp_path: Path
+) -> None:
+    path = system(tmp_path, {"a": upper})
+    path.write_text(path.read_text().replace("<ssd:Elements", "<ssd:Elments"))
+    outcome = run("validate", path, columns=80)
+    assert outcome.status == 1
+    assert outcome.out.count(str(path)) == 1
+    # a path is not broken
+    assert [
+        line for line in outcome.out.splitlines() if len(line) > 80 and str(path) not in line
+    ] == []

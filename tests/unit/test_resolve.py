@@ -47,7 +47,7 @@ def test_a_link_names_both_ends_by_index() -> None:
 def test_a_connection_may_be_written_from_the_input_to_the_output() -> None:
     system = resolved(["t.u -> s.y"])
     assert [(k.source, k.target) for k in system.links] == [(0, 1)]
-    assert "written from input to output" in system.notes[0]
+    assert "written from an input to an output" in system.warnings[0]
 
 
 def test_inputs_that_nobody_feeds_are_open() -> None:

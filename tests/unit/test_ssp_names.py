@@ -111,6 +111,25 @@ def test_each_misspelt_element_and_attribute_is_refused_with_its_line(
     assert len(messages) > 200
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("SystemStructureDescription", "SystemStructureDescripton"),
+        ("SystemStructureParameterValues", "SystemStructureParametrValues"),
+        (
+            "http://ssp-standard.org/SSP1/SystemStructureCommon",
+            "http://spp-standard.org/SSP1/SystemStructureCommon",
+        ),
+    ],
+)
+def test_a_misspelt_namespace_is_refused(
+    root: etree._Element, tmp_path: Path, old: str, new: str
+) -> None:
+    text = etree.tostring(root).decode().replace(f'{old}"', f'{new}"')
+    with pytest.raises(DescriptionError, match=f"is not one of SSP. Did you mean '.*{old}'"):
+        read(tmp_path, text)
+
+
 def test_the_message_has_the_right_name(tmp_path: Path) -> None:
     with pytest.raises(DescriptionError) as error:
         read(tmp_path, ssd(elements("\n" + component("a", more='implementatoin="any"'))))

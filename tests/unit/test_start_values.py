@@ -10,6 +10,7 @@ import pytest
 from python_fmu import PythonFmu
 
 from fmimaster.errors import DescriptionError
+from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import (
     Component,
     Parameter,
@@ -145,3 +146,13 @@ def test_an_integer_cannot_be_transformed() -> None:
         DescriptionError, match=r"needs a floating point variable, 'pump\.n' is Int32"
     ):
         one(Parameter("n", 1, transformation=Transformation(2.0, 0.0)))
+
+
+def test_a_misspelt_start_value_of_a_builder_is_an_error_with_a_suggestion() -> None:
+    builder = SystemBuilder("drive")
+    builder.add("motor", "pump.fmu", {"lenght": 2.0})
+    with pytest.raises(DescriptionError) as error:
+        resolve(builder.build(), {"motor": PUMP})
+    assert str(error.value) == (
+        "Start value of 'motor.lenght': component 'motor' has no variable 'lenght'. Did you mean 'length'?"
+    )
