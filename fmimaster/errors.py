@@ -88,7 +88,9 @@ class ColumnError(OptionError, KeyError):
     """
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"The results have no column '{name}'.{did_you_mean(name, known)}")
+        known = list(known)
+        near = did_you_mean(name, known) or listed(known)
+        super().__init__(f"The results have no column '{name}'.{near}")
         self.name = name
 
     def __str__(self) -> str:
@@ -283,3 +285,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def suggested(names: Sequence[str]) -> str:
     """Sentence that suggests these names, with a leading blank; empty if there are none."""
     return f" Did you mean {' or '.join(map(repr, names))}?" if names else ""
+
+
+_LISTED = 8
+"""Names in a message; of more, the rest is counted."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Sentence that lists these names, with a leading blank; of many, the first ones and the number of the others."""
+    if not names:
+        return " There are none."
+    others = len(names) - _LISTED
+    more = f" and {others} more" if others > 0 else ""
+    return f" There are {', '.join(names[:_LISTED])}{more}."

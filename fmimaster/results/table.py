@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmimaster.causes import Event, Steps
-from fmimaster.errors import ColumnError, OptionError, did_you_mean
+from fmimaster.errors import ColumnError, OptionError, did_you_mean, listed
 from fmimaster.results.statistics import NO_RUN, Statistics
 
 Self = TypeVar("Self", bound="Table")
@@ -194,7 +194,7 @@ def matching(patterns: str | Sequence[str], names: Iterable[str]) -> list[str]:
         glob = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
         found = [name for name in names if re.fullmatch(glob, name, re.DOTALL)]
         if not found:
-            near = did_you_mean(pattern, names)
+            near = did_you_mean(pattern, names) or listed(names)
             raise OptionError(f"No column of the results matches '{pattern}'.{near}")
         chosen.update(dict.fromkeys(found))
     return list(chosen)

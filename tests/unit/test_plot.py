@@ -194,6 +194,17 @@ def test_an_unknown_name_gets_a_suggestion(masses: Results) -> None:
     )
 
 
+def test_a_name_that_is_like_none_gets_a_list_of_columns(masses: Results) -> None:
+    with pytest.raises(OptionError) as error:
+        masses.plot("*.pressure")
+    assert str(error.value) == (
+        "No column of the results matches '*.pressure'."
+        " There are upper.x, upper.v, lower.x, lower.v, contact, mode."
+    )
+    with pytest.raises(KeyError, match=r"no column 'p'\. There are x1, .*, x8 and 2 more\."):
+        constant(*(f"x{k}" for k in range(1, 11)))["p"]
+
+
 def test_text_alone_cannot_be_plotted(masses: Results) -> None:
     with pytest.raises(OptionError) as error:
         masses.plot("mode")
