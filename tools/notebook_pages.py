@@ -1,7 +1,7 @@
 """Notebooks as pages of the documentation, executed: a hook of mkdocs (``hooks`` in mkdocs.yml).
 
-Each ``*.ipynb`` below docs/ is run from its first cell to its last one, in a folder of its own, and becomes a page with what
-its cells show. The file itself, without outputs, is offered beside it. Also a command:
+Each ``*.ipynb`` below docs/ is run from its first cell to its last one, in a folder of its own, and becomes a page with
+what its cells show. The file itself, without outputs, is offered beside it. Also a command:
 
     python tools/notebook_pages.py NOTEBOOK.ipynb EXECUTED.ipynb
 """

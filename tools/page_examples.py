@@ -3,7 +3,8 @@
     python tools/page_examples.py FOLDER
 
 Each page gets a folder. A file of the page's name in it has all ``python`` blocks of the page, at the lines where the page
-has them. A Python block with ``title="name.py"`` is a file of that name beside it. So does each notebook, with the code of its cells.
+has them. A Python block with ``title="name.py"`` is a file of that name beside it.
+A notebook is a page too, with the code of its cells.
 """
 
 from __future__ import annotations

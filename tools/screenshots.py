@@ -9,6 +9,7 @@ a window of one of the WIDTHS.
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -68,7 +69,7 @@ async function measure() {
     await new Promise(done => { frame.onload = done; frame.src = page; });
     const inside = frame.contentDocument;
     for (const part of [inside.documentElement, ...inside.querySelectorAll(".md-content, .md-content img")])
-      if (part.getBoundingClientRect().right > width + 1 || part.scrollWidth > part.clientWidth + 1 && part.tagName != "IMG")
+      if (part.getBoundingClientRect().right > width + 1 || part.scrollWidth > part.clientWidth + 1)
         found.push(`${page} at ${width} px: ${part.tagName} ${part.className}`);
     frame.remove();
   }
@@ -183,7 +184,7 @@ def terminal(command: str, folder: Path) -> str:
 
 def photograph_terminal(text: str, file: Path) -> None:
     """Write a picture of what a terminal shows."""
-    console = Console(record=True, width=COLUMNS, file=open(os.devnull, "w", encoding="utf-8"))
+    console = Console(record=True, width=COLUMNS, file=io.StringIO())
     last = _CURSOR.sub("", "\n".join(line.rpartition("\r")[2] for line in text.split("\n")))
     console.print(Text.from_ansi(last))
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Short code in a line of text, such as ``--sweeps``, is not broken at its hyphens: a hook of mkdocs (``hooks`` in mkdocs.yml).
+"""Short code in a line of text, such as ``--sweeps``, is not broken at its hyphens: a hook of mkdocs.
 
 The class is known to docs/stylesheets/site.css.
 """

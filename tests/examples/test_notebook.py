@@ -1,4 +1,4 @@
-"""The notebook of the documentation runs, and shows what it should. Skipped without what ``pip install -e ".[docs]"`` brings."""
+"""The notebook of the documentation runs, and shows what it should. Needs what ``pip install -e ".[docs]"`` brings."""
 
 from __future__ import annotations
 
