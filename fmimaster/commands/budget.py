@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from fmimaster.commands import settings
 from fmimaster.commands.text import write
-from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.optimization.error_budget import ErrorBudget, Share, error_budget
 from fmimaster.text import aligned, in_short, section
 
@@ -20,8 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Measure the errors, and print them."""
     simulation = settings.simulation(arguments)
-    with fmu_output_to_log(""):
-        budget = error_budget(simulation)
+    budget = error_budget(simulation)
     write(_page(budget, in_short(simulation.algorithm_used)))
     return 0
 

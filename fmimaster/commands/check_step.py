@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
 from fmimaster.text import aligned
@@ -18,8 +17,7 @@ MOST_LINES = 20
 
 def differences(simulation: Simulation, results: Results) -> list[str]:
     """How far the outputs of a run are from those of one with steps half as long: a line for each."""
-    with fmu_output_to_log():
-        found = simulation.check_step(coarse=results).differences()
+    found = simulation.check_step(coarse=results).differences()
     rows: list[tuple[str, ...]] = [
         ("output", "unit", "largest difference", "at", "of its largest value")
     ]
@@ -40,8 +38,7 @@ def largest_stable_step(simulation: Simulation, results: Results) -> list[str]:
         return []
     from fmimaster.stability.advisor import largest_stable_step  # its modules are slow to import
 
-    with fmu_output_to_log():
-        step = largest_stable_step(simulation)
+    step = largest_stable_step(simulation)
     if step is None:
         return [
             "note: no largest stable step size was found: if outputs grow as much with half the step (--check-step), the "

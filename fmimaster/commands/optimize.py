@@ -14,7 +14,6 @@ from fmimaster.commands.optimize_page import facts, page
 from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import note, tell, write, write_json
 from fmimaster.errors import FmimasterError, OptionError
-from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
 from fmimaster.named.text import among
 from fmimaster.optimization.fuzzy import Fuzzy
@@ -97,7 +96,7 @@ def searched(search: SequenceSearch, run: Callable[[], T]) -> T:
         As the search does, but after that.
     """
     try:
-        with fmu_output_to_log(), _each_message_once():
+        with _each_message_once():
             return run()
     except (FmimasterError, KeyboardInterrupt):
         with _each_message_once():

@@ -12,7 +12,6 @@ import numpy as np
 from fmimaster.commands.text import tell
 from fmimaster.control.grid import SLIVER
 from fmimaster.errors import FileError, SimulationError
-from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
@@ -49,10 +48,7 @@ def simulate_and_keep(
     """
     reached = _Reached()
     try:
-        with (
-            fmu_output_to_log(_only_component(simulation)),
-            _progress(reached, show_progress and not quiet) as progress,
-        ):
+        with _progress(reached, show_progress and not quiet) as progress:
             results = simulation.run(progress, output_file=output_file)
     except SimulationError as error:
         if error.results is not None and error.results.names:
@@ -127,12 +123,6 @@ def _summary(results: Results, reached: _Reached) -> list[str]:
             f"{reached.stop:.12g} s"
         )
     return lines
-
-
-def _only_component(simulation: Simulation) -> str:
-    """Name of the FMU, if the system is a single one."""
-    path = Path(str(simulation.system))
-    return path.stem if path.suffix.lower() == ".fmu" else ""
 
 
 @contextmanager

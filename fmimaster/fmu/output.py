@@ -1,14 +1,17 @@
-"""Output of FMUs: redirected from the standard output of the process to the log while they run."""
+"""Output of FMUs: redirected from the standard output of the process to the log while they are called."""
 
 from __future__ import annotations
 
 import ctypes
+import io
 import logging
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any
 from uuid import uuid4
 
 from fmimaster.visible import visible
@@ -29,38 +32,120 @@ _LONGEST_LINE = 8192
 def fmu_output_to_log(component: str = "") -> Iterator[None]:
     """Redirect file descriptor 1 to the log: each line that is printed there becomes a message of level INFO.
 
-    A thread reads at the same time, so that output of any length does not block the FMU, provided that it is called
-    without Python's lock, as ctypes and cffi do. At the end the descriptor is what it was before, also if it was closed.
+    What Python prints still goes to where it went before, also from other threads. Runs in several threads share one
+    redirection; it ends with the last of them. If the log does not show the lines, one line says how to see them, once in
+    a process.
 
     Parameters
     ----------
     component : str
         Name of the component that runs, if it is only one; empty otherwise.
     """
-    # found now: while a library is loaded or unloaded, which may take for ever, no other can be
-    c = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
-    _flush(c)
-    before = _duplicate()
-    reading, writing = os.pipe()
-    os.dup2(writing, _STDOUT)
-    # not the end of the pipe: a process that the FMU has started may keep that open
-    end = uuid4().hex.encode()
-    prefix = f"FMU output: {component}: " if component else "FMU output: "
-    reader = threading.Thread(target=_read, args=(reading, end, prefix), daemon=True)
-    reader.start()
+    redirection = _join(component)
     try:
         yield
     finally:
-        _flush(c)
-        if before is None:
+        _leave(redirection)
+
+
+_LOCK = threading.Lock()
+_PRESENT: list[_Redirection] = []
+"""The one of this process, if there is one: file descriptor 1 belongs to the process."""
+
+
+def _join(component: str) -> _Redirection:
+    with _LOCK:
+        if not _PRESENT:
+            _PRESENT.append(_Redirection(component))
+        present = _PRESENT[0]
+        present.users += 1
+        if present.component != component:  # it is not known who prints
+            present.component = ""
+        return present
+
+
+def _leave(redirection: _Redirection) -> None:
+    with _LOCK:
+        redirection.users -= 1
+        if redirection.users:
+            return
+        _PRESENT.remove(redirection)
+        redirection.end()
+    if redirection.lines and not log.isEnabledFor(logging.INFO):
+        _say_how_to_see_it(redirection.component)
+
+
+@cache
+def _say_how_to_see_it(component: str) -> None:
+    """Say so once for each component: a sweep has thousands of runs."""
+    who = f"'{component}'" if component else "An FMU"
+    log.warning(
+        "%s has printed lines that are not shown. To see them: logging.basicConfig(level=logging.INFO) in Python, "
+        "--verbose on the command line.",
+        who,
+    )
+
+
+class _Redirection:
+    """Takes what is printed on file descriptor 1, until :meth:`end`.
+
+    A thread reads at the same time, so that output of any length does not block the FMU, provided that it is called
+    without Python's lock, as ctypes and cffi do. At the end the descriptor is what it was before, also if it was closed.
+    """
+
+    def __init__(self, component: str) -> None:
+        self.component = component
+        self.users = 0
+        self.lines = 0
+        # found now: while a library is loaded or unloaded, which may take for ever, no other can be
+        self._c = _c_library()
+        _flush(self._c)
+        self._before = _duplicate()
+        self._python = [] if self._before is None else _redirected_streams(self._before)
+        self._reading, self._writing = os.pipe()
+        os.dup2(self._writing, _STDOUT)
+        # not the end of the pipe: a process that the FMU has started may keep that open
+        self._end = uuid4().hex.encode()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def end(self) -> None:
+        """Put the descriptor back, and log what is left."""
+        _flush(self._c)
+        if self._before is None:
             os.close(_STDOUT)
         else:
-            os.dup2(before, _STDOUT)
-            os.close(before)
-        os.write(writing, end)
-        reader.join()
-        os.close(writing)
-        os.close(reading)
+            os.dup2(self._before, _STDOUT)
+            for raw, name in self._python:
+                _point(raw, _STDOUT, name)
+            os.close(self._before)
+        os.write(self._writing, self._end)
+        self._reader.join()
+        os.close(self._writing)
+        os.close(self._reading)
+
+    def _read(self) -> None:
+        """Log line after line until the end is read."""
+        rest = b""
+        while True:
+            rest += os.read(self._reading, _CHUNK)
+            *lines, rest = rest.split(b"\n")
+            for line in lines:
+                self._log(line)
+            if rest.endswith(self._end):
+                self._log(rest.removesuffix(self._end))
+                return
+            if len(rest) > _LONGEST_LINE:
+                # the end may be there in part
+                begin, rest = rest[: -len(self._end)], rest[-len(self._end) :]
+                self._log(begin)
+
+    def _log(self, line: bytes) -> None:
+        text = visible(line.decode("utf-8", "replace").rstrip())
+        if text:
+            self.lines += 1
+            who = f"{self.component}: " if self.component else ""
+            log.info("FMU output: %s%s", who, text)
 
 
 def _duplicate() -> int | None:
@@ -75,32 +160,43 @@ def _duplicate() -> int | None:
         return None
 
 
-def _read(source: int, end: bytes, prefix: str) -> None:
-    """Log line after line until the end is read."""
-    rest = b""
-    while True:
-        rest += os.read(source, _CHUNK)
-        *lines, rest = rest.split(b"\n")
-        for line in lines:
-            _log(prefix, line)
-        if rest.endswith(end):
-            _log(prefix, rest.removesuffix(end))
-            return
-        if len(rest) > _LONGEST_LINE:
-            begin, rest = rest[: -len(end)], rest[-len(end) :]  # the end may be there in part
-            _log(prefix, begin)
+def _redirected_streams(descriptor: int) -> list[tuple[io.FileIO, Any]]:
+    """Let Python's streams that write to file descriptor 1 write to another one: these objects, since others keep them.
+
+    Streams of notebooks and of tools that capture output write elsewhere, and stay as they are.
+
+    Returns
+    -------
+    Each with its name.
+    """
+    found: dict[int, tuple[io.FileIO, Any]] = {}
+    for stream in (sys.stdout, sys.__stdout__):
+        buffer = getattr(stream, "buffer", None)
+        raw = getattr(buffer, "raw", buffer)
+        with suppress(OSError, ValueError):  # closed
+            if isinstance(raw, io.FileIO) and raw.fileno() == _STDOUT:
+                found[id(raw)] = raw, raw.name
+                _point(raw, descriptor, raw.name)
+    return list(found.values())
 
 
-def _log(prefix: str, line: bytes) -> None:
-    text = visible(line.decode("utf-8", "replace").rstrip())
-    if text:
-        log.info("%s%s", prefix, text)
+def _point(raw: io.FileIO, descriptor: int, name: Any) -> None:
+    """Have an open file write to another descriptor; the one that it had stays open."""
+    with suppress(OSError, ValueError):  # closed in the meantime
+        raw.__init__(descriptor, "wb", closefd=False)  # type: ignore[misc]
+        raw.name = name
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
 
 
 def _flush(c: ctypes.CDLL) -> None:
     """Flush the buffers of Python and C, so that their content goes to the present descriptor."""
-    with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
-        sys.stdout.flush()
+    for stream in (sys.stdout, sys.__stdout__):
+        with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
+            stream.flush()  # type: ignore[union-attr]
     # a library with a C runtime of its own is not reached; an FMU that does not return may hold the lock of a stream
     flush = threading.Thread(target=c.fflush, args=(None,), daemon=True)
     flush.start()

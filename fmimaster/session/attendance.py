@@ -8,6 +8,7 @@ from time import perf_counter
 
 from fmimaster.errors import Interrupted, SimulationError
 from fmimaster.fmu.load import Loader
+from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.preparation import Prepared
 from fmimaster.results.facts_writer import FactsWriter
@@ -68,6 +69,8 @@ class Attendance:
         self._stop_request = StopRequest()
         self._process = ProcessState()
         self._fmus = words_for_fmus(prepared.plan)
+        names = [instance.name for instance in prepared.plan.instances]
+        self._component = names[0] if len(names) == 1 else ""
         self._thread = WorkThread(self._work)
 
     # In the thread of the FMUs
@@ -99,7 +102,7 @@ class Attendance:
             With all rows until then; Interrupted after Ctrl-C.
         """
         self._signals.is_held = True
-        with told_of_exit(self._thread, self._exited):
+        with fmu_output_to_log(self._component), told_of_exit(self._thread, self._exited):
             try:
                 self._thread.start()
                 self._listen()

@@ -9,6 +9,7 @@ from types import TracebackType
 
 from fmimaster.errors import FmimasterError, OptionError, SimulationError
 from fmimaster.fmu.load import Loader
+from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.preparation import prepare
 from fmimaster.settings import Settings
 from fmimaster.stability.experiments import Experiments
@@ -267,7 +268,7 @@ def largest_stable_step(settings: Settings) -> float | None:
     Advisor : which tells more.
     """
     try:
-        with Advisor(settings) as advisor:
+        with fmu_output_to_log(), Advisor(settings) as advisor:
             if advisor.components > _MOST_COMPONENTS:
                 return None
             step = advisor.limit().step

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import subprocess
 import sys
 
 import pytest
 
+from fmimaster import reference_path, simulate
 from fmimaster.fmu.output import fmu_output_to_log
 
 pytestmark = pytest.mark.skipif(
@@ -100,3 +102,71 @@ def test_no_descriptor_and_no_thread_is_left() -> None:
             os.write(1, b"text\n")
     if before is not None:
         assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+# In Python
+
+
+_SCRIPT = """
+import logging, sys, threading
+from fmimaster import PythonComponent, SystemBuilder, reference_path, simulate
+from fmimaster import reference_path, simulate
+from fmimaster.fmu.output import fmu_output_to_log
+
+handler = logging.StreamHandler(sys.stdout)  # keeps the stream
+logging.getLogger("user").addHandler(handler)
+logging.getLogger("user").setLevel(logging.INFO)
+
+def step(component, t, h):
+    print(f"step at {t:g}")
+    logging.getLogger("user").info(f"log at {t:g}")
+
+system = SystemBuilder()
+system.add("talker", PythonComponent(outputs={"y": 0.0}, step=step))
+system.add("faulty", reference_path("fmi2/Faulty.fmu"), {"fault": 7})
+print("before")
+for _ in range(2):
+    simulate(system, stop_time=0.1, step_size=0.1)
+print("after", sys.stdout.fileno(), sys.stdout.name)
+"""
+
+
+@pytest.mark.parametrize("unbuffered", [False, True], ids=["buffered", "unbuffered"])
+def test_python_prints_as_ever_while_fmus_print_to_the_log(unbuffered: bool) -> None:
+    """As in a script, whose standard output is a pipe: and one line says how to see the rest, once."""
+    options = ["-u"] if unbuffered else []
+    ended = subprocess.run(
+        [sys.executable, *options, "-c", _SCRIPT], capture_output=True, text=True, check=True
+    )
+    run = ["step at 0", "log at 0"]
+    assert ended.stdout.splitlines() == ["before", *run, *run, "after 1 <stdout>"]
+    assert ended.stderr.splitlines() == [
+        "An FMU has printed lines that are not shown. To see them: logging.basicConfig(level=logging.INFO) in Python, "
+        "--verbose on the command line."
+    ]
+
+
+def test_runs_in_several_threads_share_one_redirection(
+    messages: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """They end in any order, and the descriptor comes back with the last of them."""
+    first, second = fmu_output_to_log("motor"), fmu_output_to_log("load")
+    with first:
+        os.write(1, b"alone\n")
+        second.__enter__()
+        os.write(1, b"both\n")
+    os.write(1, b"still\n")
+    second.__exit__(None, None, None)
+    os.write(1, b"back")
+    assert capfd.readouterr().out == "back"
+    assert messages.messages[1:] == ["FMU output: both", "FMU output: still"]
+    assert messages.messages[0].endswith("alone")  # the reader may see it when both are there
+
+
+def test_a_run_in_python_logs_what_its_fmu_prints(
+    messages: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fmu = reference_path("fmi3/Faulty.fmu")
+    simulate(fmu, stop_time=0.1, step_size=0.1, start_values={"fault": 7})
+    assert messages.messages == ["FMU output: Faulty: Faulty: told to print at t = 0 s."]
+    assert capfd.readouterr().out == ""
