@@ -235,7 +235,7 @@ def attach_input(
     types = {n: variable.type for n, variable in of.items()}
     table = Table(name, signals.time, columns, types, functions)
     loader.use_table(component, table)
-    resolved = ResolvedComponent(name, component.source, table.model, {})
+    resolved = ResolvedComponent(name, component.source, table.model, {}, is_input=True)
     fed = feed_open_inputs(system, resolved, {n: known[n] for n in (*columns, *functions)})
     return fed, component, table.jumps()
 

@@ -75,7 +75,11 @@ class Reached:
 def judged_columns(plan: Plan) -> list[str]:
     """Columns of the results by which an error is measured: powers of bonds, and continuous outputs that feed others; if
     there are none, all continuous outputs, but for those that tell of events."""
-    recorded = {(c.instance, c.variable): c.name for c in plan.recorded if c.present is None}
+    recorded = {
+        (c.instance, c.variable): c.name
+        for c in plan.recorded
+        if c.present is None and not c.is_repeated
+    }
     powers = (f"{bond.name}.{BondSignal.POWER.name.lower()}" for bond in plan.power_bonds)
     found = [recorded[None, name] for name in powers if (None, name) in recorded]
     feeding = {(link.source, link.output.name) for link in plan.links}

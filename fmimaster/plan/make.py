@@ -114,7 +114,9 @@ def make_plan(
     order = order or step_order(system, loops=loops)
     signals = (*signals, *bond_signals(system.power_bonds))
     sequence = order.trigger_sequence
-    chosen = chosen_variables(system.components, outputs, bare_names, signals)
+    chosen = chosen_variables(
+        system.components, outputs, bare_names, signals, system.root_connectors
+    )
     use = use or EventUse()
     refreshed = [use.refreshes and _can_be_refreshed(c.model) for c in system.components]
     system = with_used_events(system, use)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.plan.layout import Group, Layout, Signal
+from fmimaster.system.description import Transformation
 from fmimaster.system.model import Causality, DataType, Variable
-from fmimaster.system.resolve import ResolvedComponent
+from fmimaster.system.resolve import ResolvedComponent, RootConnector
 
 NOTHING_RECORDED = (
     "nothing but time is recorded: no FMU has an output that can be recorded; output_variables (--output-variable '*') "
@@ -40,11 +43,22 @@ class Recorded:
     None if there is always one."""
     usual: float | None = None
     """Of a floating point output of an FMU: the largest of its nominal value, its minimum and its maximum."""
+    transformation: Transformation = Transformation()
+    """From the value of the variable to that of the column: of a connector of the root system."""
+    is_repeated: bool = False
+    """Whether it shows nothing new: a connector of the root system whose variable has a column of its own, or is given."""
 
     @property
     def is_comparable(self) -> bool:
         """Whether it is a floating point output of an FMU, and always has a value."""
-        return not self.is_signal and self.type.is_float and self.present is None
+        is_output = not self.is_signal and not self.is_repeated
+        return is_output and self.type.is_float and self.present is None
+
+    def converted(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the variable as the column shows them."""
+        if self.transformation.is_identity:
+            return values
+        return values * self.transformation.factor + self.transformation.offset
 
     @property
     def is_signal(self) -> bool:
@@ -60,6 +74,8 @@ class Chosen(NamedTuple):
     """Of the column."""
     variable: str
     is_output: bool
+    connector: RootConnector | None = None
+    """Of the root system, if the column shows one."""
 
 
 def chosen_variables(
@@ -67,8 +83,11 @@ def chosen_variables(
     globs: Sequence[str],
     bare_names: bool,
     signals: Sequence[Signal],
+    connectors: Sequence[RootConnector] = (),
 ) -> list[Chosen]:
-    """Variables to record.
+    """Variables to record: connectors of the root system first, then those of the components, then signals of the run.
+
+    Without globs these are the outputs of all components but those of the signals that are given as input.
 
     Raises
     ------
@@ -79,11 +98,15 @@ def chosen_variables(
         Chosen(i, v.name if bare_names and i == 0 else f"{c.name}.{v.name}", v.name, is_output)
         for i, c in enumerate(components)
         for v in c.model.variables
-        if v.type not in (DataType.BINARY, DataType.CLOCK)
-        and not v.clocks
-        and v.causality is not Causality.INDEPENDENT
-        for is_output in [v.causality is Causality.OUTPUT and not (bare_names and i > 0)]
+        if _can_be_recorded(v)
+        for is_output in [v.causality is Causality.OUTPUT and not c.is_input]
     ]
+    taken = {entry.name for entry in every}
+    every = [
+        Chosen(c.source, c.name, c.output.name, True, c)
+        for c in connectors
+        if c.name not in taken and _can_be_recorded(c.output)
+    ] + every
     every += [Chosen(None, s.name, s.name, True) for s in signals if s.is_recorded]
     if not globs:
         return [entry for entry in every if entry.is_output]
@@ -109,6 +132,11 @@ def chosen_variables(
     return [entry for entry in every if entry.name in fitting]
 
 
+def _can_be_recorded(variable: Variable) -> bool:
+    is_value = variable.type not in (DataType.BINARY, DataType.CLOCK) and not variable.clocks
+    return is_value and variable.causality is not Causality.INDEPENDENT
+
+
 def _clocked_names(components: Sequence[ResolvedComponent], bare_names: bool) -> set[str]:
     """Names of clocks and clocked variables, as columns of them would be named."""
     return {
@@ -124,14 +152,19 @@ def place_columns(
 ) -> tuple[tuple[Recorded, ...], dict[DataType, tuple[int, ...]]]:
     """The columns with their places in the value store and in a row, and the elements of the store that a row takes."""
     rows: dict[DataType, list[int]] = {}
+    placed: dict[tuple[DataType, int, int], slice] = {}
 
     def place(kind: DataType, slot: slice) -> slice:
-        row = rows.setdefault(kind, [])
-        row.extend(range(slot.start, slot.stop))
-        return slice(len(row) - slot.stop + slot.start, len(row))
+        key = kind, slot.start, slot.stop
+        if key not in placed:
+            row = rows.setdefault(kind, [])
+            row.extend(range(slot.start, slot.stop))
+            placed[key] = slice(len(row) - slot.stop + slot.start, len(row))
+        return placed[key]
 
+    own = {(entry.instance, entry.variable) for entry in chosen if entry.connector is None}
     columns = []
-    for i, name, variable, _ in chosen:
+    for i, name, variable, _, connector in chosen:
         if i is None:
             signal, at = layout.signals[variable]
             slot, kind = slice(at, at + 1), DataType.FLOAT64
@@ -149,9 +182,18 @@ def place_columns(
         kind, slot = layout.slots[i, group, variable]
         unit = v.unit.name if v.unit else ""
         place_in_row = place(kind, slot)
-        columns.append(
-            Recorded(name, i, variable, kind, v.shape, unit, slot, place_in_row, present, _usual(v))
+        column = Recorded(
+            name, i, variable, kind, v.shape, unit, slot, place_in_row, present, _usual(v)
         )
+        if connector is not None:
+            column = replace(
+                column,
+                unit=connector.unit,
+                usual=None,
+                transformation=connector.transformation,
+                is_repeated=(i, variable) in own or components[i].is_input,
+            )
+        columns.append(column)
     return tuple(columns), {kind: tuple(slots) for kind, slots in rows.items()}
 
 

@@ -45,6 +45,10 @@ class Column(Protocol):
         """Type and elements of the flags of which one must be true, or there is no value; None if there is always one."""
         ...
 
+    def converted(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values in the block as the column shows them."""
+        ...
+
 
 class Recorder:
     """Collects blocks of rows: one growing table per type, of which the columns of the results are views.
@@ -211,7 +215,7 @@ def _row_bytes(columns: Sequence[Column]) -> int:
 
 def _values(column: Column, block: Block, rows: int) -> NDArray[Any]:
     """The values of a column; masked where there is none."""
-    values = block[column.type][:, column.column].reshape(rows, *column.shape)
+    values = column.converted(block[column.type][:, column.column]).reshape(rows, *column.shape)
     if column.present is None:
         return values
     kind, flags = column.present

@@ -209,7 +209,10 @@ def recorded_values(plan: Plan, store: ValueStore, components: Collection[str]) 
     return {
         c.name: store.values[c.type][c.slot].reshape(c.shape).tolist()
         for c in plan.recorded
-        if c.instance is not None and plan.instances[c.instance].name in components
+        if c.instance is not None
+        and plan.instances[c.instance].name in components
+        and not c.is_repeated
+        and c.transformation.is_identity
     }
 
 

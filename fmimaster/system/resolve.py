@@ -6,7 +6,7 @@ was decided is in notes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,6 +62,8 @@ class ResolvedComponent:
     model: Model
     start_values: Mapping[str, NDArray[Any]]
     """Variable name → values, shape (size,)."""
+    is_input: bool = False
+    """Whether it is made of the signals that the user gives as input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,18 @@ class OpenInput:
     connector: str
     """Connector of the root system that feeds it; empty if there is none."""
     transformation: Transformation
+
+
+@dataclass(frozen=True, slots=True)
+class RootConnector:
+    """A connector of the root system, and the variable of a component whose value it has."""
+
+    name: str
+    source: int
+    output: Variable
+    transformation: Transformation
+    """From the value of the variable to that of the connector."""
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +114,8 @@ class ResolvedSystem:
     """Sorted by name."""
     warnings: tuple[str, ...] = ()
     """What is probably a mistake in the description."""
+    root_connectors: tuple[RootConnector, ...] = ()
+    """Those whose values are known: outputs, and inputs that signals feed."""
 
     def with_bond_tolerance(self, tolerance: float | None) -> ResolvedSystem:
         """With this relative tolerance of all power bonds that have an energy scale; None leaves theirs."""
@@ -176,7 +192,29 @@ def resolve(
         parameter_links,
         bonds,
         warnings.lines(),
+        tuple(_root_connectors(components, wiring, conversions)),
     )
+
+
+def _root_connectors(
+    components: Sequence[ResolvedComponent], wiring: Wiring, conversions: Conversions
+) -> Iterator[RootConnector]:
+    """The outputs of the root system that a component feeds."""
+    index = {c.name: i for i, c in enumerate(components)}
+    for end in wiring.fed:
+        if end.element or (way := wiring.into(end)).start.element not in index:
+            continue
+        source = index[way.start.element]
+        output = components[source].model.variable(way.start.connector)
+        assert output is not None  # the wiring has checked it
+        transformation, _ = conversions.along(way)
+        unit = conversions.unit(end)
+        if unit is None and transformation.is_identity:
+            unit = output.unit
+        is_number = output.type.is_float or output.type.is_integer
+        if is_number or transformation.is_identity:
+            name = "" if unit is None else unit.name
+            yield RootConnector(end.connector, source, output, transformation, name)
 
 
 def _links(
@@ -311,10 +349,22 @@ def feed_open_inputs(
             check_transformation(target.input, target.transformation, text)
             links.append(Link(source, output, target.target, target.input, target.transformation))
     _check_one_source((*system.links, *links), (*system.components, component))
+    roots = (
+        RootConnector(name, source, output, Transformation(), _unit(first))
+        for name, (first, *_) in names.items()
+        if first.connector == name and (output := component.model.variable(name)) is not None
+    )
     fed = {(k.target, k.input.name) for k in links}
     return replace(
         system,
         components=(*system.components, component),
         links=(*system.links, *links),
+        root_connectors=(*roots, *system.root_connectors),
         open_inputs=tuple(o for o in system.open_inputs if (o.target, o.input.name) not in fed),
     )
+
+
+def _unit(fed: OpenInput) -> str:
+    """The unit of what feeds an input; unknown if it is converted on the way."""
+    is_same = fed.input.unit is not None and fed.transformation.is_identity
+    return fed.input.unit.name if is_same and fed.input.unit is not None else ""

@@ -37,6 +37,9 @@ class Column(NamedTuple):
     present: tuple[str, tuple[int, ...]] | None = None
     is_signal: bool = False
 
+    def converted(self, values: np.ndarray) -> np.ndarray:
+        return values
+
 
 COLUMNS = (Column("x", "float", slice(0, 1), unit="m"), Column("m", "float", slice(1, 5), (2, 2)))
 
