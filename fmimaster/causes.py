@@ -49,6 +49,7 @@ class Cause(NamedTuple):
     """
 
     kind: Kind
+    """What kind of cause."""
     who: tuple[str, ...] = ()
     """Names of instances; of an event for PREDICTED and LOOK_AHEAD; of an error estimate for CONTROLLED. Empty where the
     kind needs none."""
@@ -86,6 +87,7 @@ class Event:
     index: int
     """Superdense index of its right limit: the row at this time that shows the values after it."""
     name: str
+    """Of the event in its FMU, or of the shared event in the system."""
     shared: bool
     """Whether it happens in several components at once; else it is private to one."""
     components: tuple[str, ...]
@@ -119,6 +121,7 @@ class Steps:
     cause: Cause
     """Why each of them ended where it did."""
     count: int = 1
+    """Number of steps."""
 
     @property
     def size(self) -> float:

@@ -10,7 +10,17 @@ _FOLDER = Path(__file__).parent / "reference"
 
 
 def reference_path(name: str) -> Path:
-    """Path of a reference FMU or system: ``"fmi2/Dahlquist.fmu"``, ``"systems/two-mass-b1-fmi3.ssp"``.
+    """Path of a reference FMU or system that comes with fmimaster.
+
+    Parameters
+    ----------
+    name
+        ``"fmi2/Dahlquist.fmu"``, ``"systems/two-mass-b1-fmi3.ssp"``; see the page Reference FMUs of the documentation.
+
+    Returns
+    -------
+    pathlib.Path
+        It exists.
 
     Raises
     ------

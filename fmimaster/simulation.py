@@ -57,9 +57,15 @@ class Simulation(Settings):
     def prepare(self) -> Prepared:
         """Everything that is known before an FMU is instantiated: the plan, the programs, the times.
 
+        Returns
+        -------
+        Prepared
+            With ``plan``, ``programs``, ``schedule`` and ``notes``.
+
         Raises
         ------
         InputError, ProgramError
+            If it cannot be simulated so.
         """
         with Loader() as loader:
             return prepare(self, loader)

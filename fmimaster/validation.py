@@ -48,12 +48,14 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found."""
+    """One thing that was found by :func:`validate`."""
 
     place: str
     """File, component or connection."""
     severity: Severity
+    """Whether it cannot be simulated, may go wrong, or is good to know."""
     what: str
+    """What was found, in a sentence or two."""
     advice: str = ""
     """What to do; empty where ``what`` contains it or nothing is to be done."""
 
@@ -64,9 +66,15 @@ def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
 
     A rule of FMI that an FMU breaks is a warning only, and a note if many FMUs break it that run as they should.
 
+    Parameters
+    ----------
+    path
+        An FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked.
+
     Returns
     -------
-    Findings in the order of the files and components; those of the system as a whole come last.
+    tuple of Finding
+        In the order of the files and components; those of the system as a whole come last.
     """
     try:
         description = read_system(given_path(path))

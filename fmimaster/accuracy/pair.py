@@ -94,7 +94,13 @@ class Pair:
             )
 
     def differences(self) -> tuple[Difference, ...]:
-        """One for each column that counts, elements of arrays apart: the largest share of its scale first."""
+        """How far both runs are apart.
+
+        Returns
+        -------
+        tuple of Difference
+            One for each column of ``names``, elements of arrays apart: the largest share of its scale first.
+        """
         time = self.coarse.time[self._rows()[0]]
         found = []
         for name, coarse, fine in self._columns():
@@ -113,10 +119,15 @@ class Pair:
         return tuple(sorted(found, key=lambda d: (-_or_infinite(d.relative), d.name)))
 
     def extrapolated(self) -> Results:
-        """The fine run with the columns that count extrapolated to steps of length 0.
+        """The fine run with the columns of ``names`` extrapolated to steps of length 0.
 
         Between common communication points the correction is linear. At events, where rows of both runs do not
         belong to the same instant, it is that of the points around them.
+
+        Returns
+        -------
+        Results
+            With the rows of the fine run.
         """
         time = self.coarse.time[self._rows()[0]]
         fine = self.fine.expand()

@@ -16,6 +16,11 @@ class Aligned(Wrapper):
     Only instances that can be past it are saved: those that are stepped before another one that may return early, and
     those that discard a step at an event. They must be able to get and set their FMU state.
 
+    Parameters
+    ----------
+    base : Algorithm
+        What steps.
+
     Source: fmimaster; the grid of steps is not moved by an early return.
     """
 

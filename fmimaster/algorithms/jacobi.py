@@ -18,6 +18,11 @@ class Jacobi(Algorithm):
 
     Their order does not matter, and each connection is late by one step.
 
+    Parameters
+    ----------
+    inputs : Polynomial
+        How inputs continue over a step.
+
     Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.2 (there: parallel, Jacobi).
     """
 

@@ -145,6 +145,11 @@ class SequenceSearch:
         others
             Sequences of groups that the signature method simulates as well, for comparison.
 
+        Returns
+        -------
+        FoundSequence
+            The sequence, and what is known of its error.
+
         Raises
         ------
         SimulationError
@@ -155,7 +160,13 @@ class SequenceSearch:
         return self._by_weights(self.method)
 
     def so_far(self) -> FoundSequence | None:
-        """What the runs until now show; None if that is nothing."""
+        """What the runs until now show.
+
+        Returns
+        -------
+        FoundSequence or None
+            None if they show nothing.
+        """
         self.runs.closed = True
         try:
             usable = isinstance(self.method, Signature) and self.runs(Trial(self.base)) is not None

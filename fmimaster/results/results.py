@@ -30,7 +30,10 @@ class Results(Table):
     def to_pandas(self) -> Any:
         """``pandas.DataFrame`` with time as its index; array columns are expanded.
 
-        Its ``attrs`` have ``"units"``, a dictionary from names to units, and ``"metadata"``.
+        Returns
+        -------
+        pandas.DataFrame
+            Its ``attrs`` have ``"units"``, a dictionary from names to units, and ``"metadata"``.
 
         Raises
         ------
@@ -46,7 +49,10 @@ class Results(Table):
     def to_xarray(self) -> Any:
         """``xarray.Dataset`` with the dimension ``time``; arrays have a dimension per axis, ``"NAME_1"``, ``"NAME_2"``, ….
 
-        Each variable has its unit in ``attrs["units"]``, and the data set has the metadata in ``attrs``.
+        Returns
+        -------
+        xarray.Dataset
+            Each variable has its unit in ``attrs["units"]``, and the data set has the metadata in ``attrs``.
 
         Raises
         ------
@@ -88,8 +94,16 @@ class Results(Table):
     def read(path: str | os.PathLike[str]) -> Results:
         """Read a file in the format of its suffix, with all that :meth:`write` has written but the statistics.
 
-        A file with another suffix than those of :meth:`write` is read as CSV. Parquet, HDF5 and MAT files of other programs
-        are read as well, if they have a column ``time`` and the same form.
+        Parameters
+        ----------
+        path
+            A file with another suffix than those of :meth:`write` is read as CSV. Parquet, HDF5 and MAT files of other
+            programs are read as well, if they have a column ``time`` and the same form.
+
+        Returns
+        -------
+        Results
+            With units, metadata, events and steps, as far as the file has them.
 
         Raises
         ------

@@ -152,7 +152,20 @@ class Table(Mapping[str, NDArray[Any]]):
     def select(self: Self, patterns: str | Sequence[str]) -> Self:
         """The table with only the columns that match, in the order of the patterns.
 
-        ``*`` stands for any characters and ``?`` for one; brackets mean themselves: ``"x[1]"``.
+        Parameters
+        ----------
+        patterns
+            Names or globs: ``*`` stands for any characters and ``?`` for one; brackets mean themselves: ``"x[1]"``.
+
+        Returns
+        -------
+        Table
+            Of the same class, with the same rows.
+
+        Raises
+        ------
+        OptionError
+            If a pattern matches no column.
         """
         chosen = matching(patterns, self.columns)
         return replace(
@@ -164,7 +177,10 @@ class Table(Mapping[str, NDArray[Any]]):
     def expand(self: Self) -> Self:
         """The table with array columns replaced by a column per element: ``x[1,1]``, ``x[1,2]``, ….
 
-        Elements come in row-major order and are counted from 1.
+        Returns
+        -------
+        Table
+            Of the same class. Elements come in row-major order and are counted from 1.
         """
         columns, units = {}, {}
         for name, values in self.columns.items():
@@ -177,7 +193,13 @@ class Table(Mapping[str, NDArray[Any]]):
         return replace(self, columns=columns, units=units)
 
     def to_structured(self) -> NDArray[Any]:
-        """Structured array with ``"time"`` and the columns as fields, as FMPy returns it; of shape ``(rows,)``."""
+        """Structured array, as FMPy returns it.
+
+        Returns
+        -------
+        shape (rows,)
+            With ``"time"`` and the columns as fields.
+        """
         table = np.empty(self.rows, [(n, v.dtype, v.shape[1:]) for n, v in self.items()])
         for name, values in self.items():
             table[name] = values

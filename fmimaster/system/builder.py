@@ -143,7 +143,19 @@ class SystemBuilder:
     ) -> None:
         """Connect an output with an input, with ``target = factor * source + offset`` on the way.
 
-        The units of the two are converted first, unless that is suppressed.
+        Parameters
+        ----------
+        source, target
+            ``"component.variable"``.
+        factor, offset : float
+            Applied after the conversion of units.
+        suppress_unit_conversion : bool
+            Whether the value is passed on as it is, whatever the units of both are.
+
+        Raises
+        ------
+        DescriptionError
+            If there is no component of that name.
         """
         text = f"Connection '{source} -> {target}'"
         connection = Connection(
@@ -157,8 +169,19 @@ class SystemBuilder:
     def set(self, name: str, value: Any) -> None:
         """Give a variable its start value.
 
-        It is a number, a truth value, a text, or, for an array, a sequence of them.
-        The value is in the unit of the variable. A later call for the same variable replaces it.
+        A later call for the same variable replaces it.
+
+        Parameters
+        ----------
+        name
+            ``"component.variable"``.
+        value
+            A number, a truth value, a text, or, for an array, a sequence of them; in the unit of the variable.
+
+        Raises
+        ------
+        DescriptionError
+            If there is no component of that name.
         """
         where = f"Start value of '{name}'"
         end = self._endpoint(name, where)
@@ -183,6 +206,8 @@ class SystemBuilder:
 
         Parameters
         ----------
+        name
+            Of the constraint, and of the component that stands for it.
         first, second : ConstraintEnd
             The ends. Positions and velocities may both be given; then both must agree at the start.
         level : Level
@@ -305,7 +330,25 @@ class SystemBuilder:
         step_size: float | None = None,
         tolerance: float | None = None,
     ) -> SystemDescription:
-        """The system as described so far. Times in s; None leaves the choice to the simulation."""
+        """The system as described so far.
+
+        Parameters
+        ----------
+        start_time, stop_time, step_size : float, in s
+            Used where a simulation gives none; None leaves the choice to the FMUs.
+        tolerance : float
+            Relative tolerance passed to the FMUs, likewise.
+
+        Returns
+        -------
+        SystemDescription
+            A value, which later calls do not change.
+
+        Raises
+        ------
+        DescriptionError
+            If there is no component.
+        """
         if not self._components:
             raise DescriptionError(f"System '{self.name}' has no components. Add one.")
         return SystemDescription(

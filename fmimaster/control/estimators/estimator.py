@@ -76,5 +76,6 @@ class Estimator(ABC):
         Raises
         ------
         OptionError
+            If the system does not have what it measures.
         """
         del plan

@@ -51,6 +51,7 @@ class PowerResidual(Estimator):
         Raises
         ------
         OptionError
+            If the system has no power bond.
         """
         if not plan.power_bonds:
             raise OptionError(

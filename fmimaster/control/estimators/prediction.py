@@ -65,6 +65,7 @@ class OfOutputs(Estimator):
         Raises
         ------
         OptionError
+            If no continuous output feeds another component.
         """
         if not judged_outputs(plan):
             raise OptionError(

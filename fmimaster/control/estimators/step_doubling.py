@@ -120,6 +120,7 @@ class EnergyDoubling(Doubling):
         Raises
         ------
         OptionError
+            If the system has no power bond.
         """
         PowerResidual().refuse(plan)
 
