@@ -87,6 +87,7 @@ class Simulation(Settings):
         Raises
         ------
         InputError, ProgramError
+            If it cannot be simulated so; a stop time is not needed.
 
         Examples
         --------
