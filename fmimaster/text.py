@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
+from typing import TextIO
 
 from fmimaster.visible import in_a_line
 
@@ -26,14 +27,21 @@ _NAMES_SHOWN = 4
 """Names in a sentence; of more, the rest is counted."""
 
 
-def page_width() -> int:
-    """Columns of a page: those of the terminal (or the variable ``COLUMNS``), and 100 if the output is a file or a pipe."""
+def page_width(stream: TextIO | None = None) -> int:
+    """Columns of a page: those of the terminal (or the variable ``COLUMNS``), and 100 if the output is a file or a pipe.
+
+    Parameters
+    ----------
+    stream
+        Where the page goes; the standard output if left out.
+    """
+    stream = sys.stdout if stream is None else stream
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return max(_NARROWEST, int(given))
     with suppress(OSError, ValueError, AttributeError):
-        if sys.stdout.isatty():
-            return max(_NARROWEST, os.get_terminal_size(sys.stdout.fileno()).columns)
+        if stream.isatty():
+            return max(_NARROWEST, os.get_terminal_size(stream.fileno()).columns)
     return PAGE_WIDTH
 
 
@@ -121,9 +129,9 @@ def section(title: str, lines: Sequence[str], *, if_empty: str = "") -> list[str
     return ["", *flowing([title, *lines])] if lines else []
 
 
-def flowing(lines: Iterable[str]) -> Iterator[str]:
-    """Lines of which each fits the page."""
-    width = page_width()
+def flowing(lines: Iterable[str], width: int | None = None) -> Iterator[str]:
+    """Lines of which each fits the page, or the width if one is given."""
+    width = page_width() if width is None else width
     for line in lines:
         yield from fitted(line, width)
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
+from fmimaster.commands.progress import progress
 from fmimaster.commands.text import tell
 from fmimaster.control.grid import SLIVER
 from fmimaster.errors import FileError, SimulationError
 from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
-from fmimaster.session import Progress
 from fmimaster.simulation import Simulation
-from fmimaster.text import aligned
+from fmimaster.text import aligned, flowing, page_width
 
 
 def simulate_and_keep(
@@ -48,8 +47,8 @@ def simulate_and_keep(
     """
     reached = _Reached()
     try:
-        with _progress(reached, show_progress and not quiet) as progress:
-            results = simulation.run(progress, output_file=output_file)
+        with progress(reached.note, show=show_progress and not quiet) as show:
+            results = simulation.run(show, output_file=output_file)
     except SimulationError as error:
         if error.results is not None and error.results.names:
             told = keep(error.results)
@@ -122,32 +121,6 @@ def _summary(results: Results, reached: _Reached) -> list[str]:
             f"note: an FMU requested the end of the simulation at t = {reached.now:.12g} s, before the stop time "
             f"{reached.stop:.12g} s"
         )
-    return lines
-
-
-@contextmanager
-def _progress(reached: _Reached, show: bool) -> Iterator[Progress]:
-    """What a run calls; a bar with the time left, if the standard error is a terminal."""
-    if not (show and sys.stderr is not None and sys.stderr.isatty()):
-        yield reached.note
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("t = {task.completed:.4g} s"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f} %"),
-        TimeRemainingColumn(),
-    )
-    # the standard output is the FMUs' for now
-    with Progress(
-        *columns, console=Console(stderr=True), redirect_stdout=False, transient=True
-    ) as bar:
-        task = bar.add_task("", total=None)
-
-        def show_progress(start: float, now: float, stop: float) -> None:
-            reached.note(start, now, stop)
-            bar.update(task, completed=now - start, total=stop - start)
-
-        yield show_progress
+    # lines of a log stay whole
+    is_shown = sys.stderr is not None and sys.stderr.isatty()
+    return list(flowing(lines, page_width(sys.stderr))) if is_shown else lines

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from fmimaster.causes import Cause, Event, Steps
+from fmimaster.causes import GRID, STOP_TIME, Cause, Event, Steps
 from fmimaster.commands.text import takes_all_characters, write
 from fmimaster.errors import FileError
 from fmimaster.results.facts import Facts
@@ -52,7 +52,7 @@ def _missing(table: Path, path: Path) -> str:
 
 
 def _page(facts: Facts) -> Iterator[str]:
-    """The file is gone through twice: for numbers and widths, and for the lines."""
+    """The file is read twice: for numbers and widths, and for the lines."""
     causes: Counter[Cause] = Counter()
     happened = 0
     widths = Widths(_HEADER)
@@ -62,12 +62,22 @@ def _page(facts: Facts) -> Iterator[str]:
         else:
             causes[entry.cause] += entry.count
         widths.add(_row(entry))
-    yield f"{count(sum(causes.values()), 'step')}, {count(happened, 'event')}"
+    events = count(happened, "event") if happened else "no events"
+    yield f"{count(sum(causes.values()), 'step')}, {events}"
+    if not happened and causes.keys() <= {GRID, STOP_TIME}:
+        yield f"  All steps ended on the grid of the step size{_of_one_size(facts)}."
+        return
     yield from aligned((str(number), str(cause)) for cause, number in causes.most_common())
     yield ""
     yield from widths.lines(_HEADER)
     for entry in _entries(facts):
         yield from widths.lines(_row(entry))
+
+
+def _of_one_size(facts: Facts) -> str:
+    """The step size in words, if all steps but a shorter last one have the same."""
+    sizes = {f"{entry.size:.6g}" for entry in facts.steps() if entry.cause == GRID}
+    return f", {sizes.pop()} s" if len(sizes) == 1 else ""
 
 
 def _entries(facts: Facts) -> Iterator[Steps | Event]:
