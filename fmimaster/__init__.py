@@ -12,20 +12,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     """A public name, imported when it is used: so the command line can say that it was interrupted while it is imported."""
     if name == "__version__":
-        return _version()
+        return import_module("fmimaster.version").installed_version()
     api = import_module("fmimaster.api")
     return globals()[name] if name in globals() else getattr(api, name)  # modules are there now too
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), "__version__", *import_module("fmimaster.api").__all__})
-
-
-def _version() -> str:
-    """Of the installed package, looked up when it is asked for."""
-    from importlib.metadata import PackageNotFoundError, version  # slow to import
-
-    try:
-        return version("fmimaster")
-    except PackageNotFoundError:
-        return "(not installed)"

@@ -16,6 +16,7 @@ from fmimaster.fmu.platforms import FMI3
 from fmimaster.preparation import Prepared
 from fmimaster.settings import Settings
 from fmimaster.system.description import Component
+from fmimaster.version import installed_version
 
 _READ_AT_ONCE = 2**20
 """Bytes of a file whose hash is computed."""
@@ -38,7 +39,7 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         in s, and ``"warnings"``.
     """
     return {
-        "fmimaster": version(),
+        "fmimaster": installed_version(),
         "python": sys.version.split()[0],
         "platform": FMI3,
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -56,17 +57,6 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         },
         "notes": list(prepared.notes),
     }
-
-
-@lru_cache(maxsize=1)
-def version() -> str:
-    """The version of fmimaster; ``"unknown"`` if it is not installed but found on the path."""
-    from importlib.metadata import PackageNotFoundError, version  # slow to import
-
-    try:
-        return version("fmimaster")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def plain(value: Any) -> Any:

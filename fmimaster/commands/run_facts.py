@@ -48,6 +48,7 @@ def run_facts(
             if f.name not in ("warnings", "notes", "rows")
         },
         "comparison": _compared(comparison),
+        "metadata": dict(results.metadata),
         "warnings": list(statistics.warnings),
         "notes": list(statistics.notes),
         "error": None

@@ -23,6 +23,7 @@ COMMANDS = (
     "plot",
     "steps",
     "demo",
+    "completion",
 )
 
 
