@@ -29,15 +29,18 @@ clean:
 	              "make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
-# Editable: changes in fmimaster/ count at once. Installing builds the kernel and the reference FMUs too.
+# Editable: changes in fmimaster/ count at once. Installing builds the kernel and the reference FMUs too. Warnings of the C
+# compiler are errors here, but not where users install.
+INSTALL := CFLAGS=-Werror .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable
+
 .venv/installed: .venv/bin/python $(PACKAGING) $(KERNEL)
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(INSTALL) ".[all]"
 	touch $@
 
 .venv/with-%: .venv/installed
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	$(INSTALL) ".[all,$*]"
 	touch $@
 
 .venv/reference-fmus: .venv/installed $(FMUS)
-	.venv/bin/python fmus/build.py fmimaster/reference
+	.venv/bin/python fmus/build.py fmimaster/reference --werror
 	touch $@

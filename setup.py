@@ -1,10 +1,16 @@
-"""Builds the kernel, and the reference FMUs into the package. All else is in pyproject.toml."""
+"""Builds the kernel, and the reference FMUs into the package. All else is in pyproject.toml.
+
+Both need a C compiler. Without one, or with one that fails, the package is built without them; the wheel's tag says
+what it has: `cp310-abi3-PLATFORM` with the kernel, `py3-none-PLATFORM` with the reference FMUs alone, which hold
+binaries, `py3-none-any` with neither.
+"""
 
 import subprocess
 import sys
 from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
@@ -13,7 +19,7 @@ NO_COMPILER = 3  # exit status of fmus/build.py
 
 
 class BuildWithReferenceFMUs(build_py):
-    """Build the package and fmimaster/reference; without a C compiler, the package alone."""
+    """Build the package and fmimaster/reference; without a C compiler that works, the package alone."""
 
     def run(self) -> None:
         super().run()
@@ -22,22 +28,57 @@ class BuildWithReferenceFMUs(build_py):
         command = [sys.executable, str(HERE / "fmus" / "build.py"), str(output)]
         status = subprocess.run(command).returncode
         if status == NO_COMPILER:
-            self.warn("fmimaster is installed without its reference FMUs.")
+            self.warn(
+                "fmimaster is built WITHOUT its reference FMUs: the C compiler is missing or fails. See above."
+            )
         elif status != 0:
             raise SystemExit(status)
 
 
 class BuildKernelIfPossible(build_ext):
-    """Build the kernel; without a C compiler, go on: simulations run on the interpreter in Python."""
+    """Build the kernel; without a C compiler that works, go on: simulations run on the interpreter in Python."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
         for extension in self.extensions:
             extension.optional = True
 
+    def run(self) -> None:
+        super().run()
+        if not self.has_kernel():
+            self.warn(
+                "fmimaster is built WITHOUT its kernel in C: the C compiler, or the C headers of Python, are missing, "
+                "or the compiler fails. See above. Simulations give the same results, and take longer."
+            )
+
+    def has_kernel(self) -> bool:
+        """Whether the kernel has been built."""
+        return all(Path(path).exists() for path in self.get_outputs())
+
+
+class WheelOfWhatWasBuilt(bdist_wheel):
+    """A wheel whose tag says what is in it, which is known when it has been built."""
+
+    def run(self) -> None:
+        self.run_command("build")
+        build: BuildKernelIfPossible = self.get_finalized_command("build_ext")
+        reference = Path(build.build_lib, "fmimaster", "reference")
+        self.has_kernel = build.has_kernel()
+        self.root_is_pure = not self.has_kernel and not reference.exists()
+        self.distribution.has_ext_modules = lambda: not self.root_is_pure
+        super().run()
+
+    def get_tag(self) -> tuple[str, str, str]:
+        python, abi, platform = super().get_tag()
+        return (python, abi, platform) if self.has_kernel else ("py3", "none", platform)
+
 
 setup(
     cffi_modules=["fmimaster/kernel/build.py:ffibuilder"],
-    cmdclass={"build_py": BuildWithReferenceFMUs, "build_ext": BuildKernelIfPossible},
+    cmdclass={
+        "bdist_wheel": WheelOfWhatWasBuilt,
+        "build_ext": BuildKernelIfPossible,
+        "build_py": BuildWithReferenceFMUs,
+    },
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

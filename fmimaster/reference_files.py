@@ -25,7 +25,7 @@ def reference_path(name: str) -> Path:
     Raises
     ------
     FileError
-        If there is none of that name, or none at all, because no C compiler was there at installation.
+        If there is none of that name, or none at all, because the C compiler was missing or failed at installation.
     """
     path = _FOLDER / name
     if path.is_file():
@@ -33,8 +33,8 @@ def reference_path(name: str) -> Path:
     known = reference_names()
     if not known:
         raise FileError(
-            "The reference FMUs have not been built, because no C compiler was found at installation. Install a C "
-            "compiler and install fmimaster again."
+            "The reference FMUs were not built, because the C compiler was missing or failed at installation. Install "
+            "a C compiler that works, and install fmimaster again ('pip install -v' shows what the compiler says)."
         )
     raise FileError(f"There is no reference file '{name}'.{did_you_mean(name, known)}")
 

@@ -16,7 +16,7 @@ _WRITTEN = frozenset(map(np.dtype, ("f8", "?", "i1", "i2", "i4", "i8", "u1", "u2
 
 @cache
 def _kernel() -> Any:
-    """The kernel, which is imported when numbers are written or read; None if there was no C compiler at installation."""
+    """The kernel, which is imported when numbers are written or read; None if it was not built at installation."""
     try:
         return import_module("fmimaster.kernel._kernel")
     except ImportError:

@@ -42,14 +42,15 @@ def _reference_executor() -> type[ReferenceExecutor]:
 
 @cache
 def native_executor() -> type[NativeExecutor] | None:
-    """The kernel's executor; None, with one warning, where the kernel was not built because there was no C compiler."""
+    """The kernel's executor; None, with one warning, where the kernel was not built because of the C compiler."""
     try:
         from fmimaster.run.native.executor import NativeExecutor
     except ImportError as error:
         log.warning(
-            "There is no native kernel (%s), as when no C compiler was found at installation: simulations run on the "
-            "reference interpreter, with the same results and more slowly. Install a C compiler and install fmimaster "
-            "again.",
+            "The kernel in C is not there (%s). The C compiler, or the C headers of Python, were missing at "
+            "installation, or the compiler failed. Simulations run on the interpreter in Python: the results are the "
+            "same, but it is slower. Install a C compiler that works, and install fmimaster again ('pip install -v' "
+            "shows what the compiler says).",
             error,
         )
         return None
@@ -83,7 +84,7 @@ def choose_executor(plan: Plan, backend: Backend) -> ExecutorType:
     if backend is Backend.FASTEST:
         return _reference_executor()
     if native is None:
-        raise OptionError("There is no native backend: it was not built at installation.")
+        raise OptionError("There is no native backend: it was not built at installation. Leave the backend out.")
     raise OptionError(
         "The native backend cannot move or record text and binaries, nor convert types where a value can be lost; this "
         "system has such outputs or connections. Leave the backend out, or record other variables."
