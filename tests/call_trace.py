@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import POINTER, c_bool, c_double, c_int, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import pytest
@@ -112,6 +113,8 @@ class Trace:
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     _kept: dict[tuple[int, str], Any] = field(default_factory=dict)
     _states: dict[tuple[str, int | None], int] = field(default_factory=dict)
+    """Instance and address of a state → its number; another one may have the address when it has been freed."""
+    _numbers: Iterator[int] = field(default_factory=count)
 
     def function(self, instance: BinaryInstance, name: str, address: int) -> Any:
         """A C function that notes its arguments and calls the one at this address; None if the function is not traced."""
@@ -136,6 +139,8 @@ class Trace:
         def call(component: int, *arguments: Any) -> int:
             if not is_get:
                 self.calls.append((who, name, *self._plain(who, signature, arguments, element)))
+            if name[4:11] == "FreeFMU":
+                self._states.pop((who, arguments[0][0]), None)
             status = real(component, *arguments)
             if is_get:
                 self.calls.append((who, name, *self._plain(who, signature, arguments, element)))
@@ -155,11 +160,16 @@ class Trace:
                 n = sizes.get(SIZE, sizes[COUNT])
                 yield ctypes.string_at(argument, n * ctypes.sizeof(element))
             elif role == STATE:
-                yield self._states.setdefault((who, argument), len(self._states))
+                yield self._number(who, argument)
             elif role == SAVED:
-                yield self._states.setdefault((who, argument[0]), len(self._states))
+                yield self._number(who, argument[0])
             elif role != OUT:
                 yield argument
+
+    def _number(self, who: str, address: int | None) -> int:
+        if (who, address) not in self._states:
+            self._states[who, address] = next(self._numbers)
+        return self._states[who, address]
 
 
 @contextmanager

@@ -126,7 +126,9 @@ class Build:
     def compile(self, source: Path, target: Path) -> Path:
         """Compile one file; includes are found beside the sources of the package."""
         include = [f"-I{FOLDER}", f"-I{sysconfig.get_path('include')}"]
-        checked = [*FLAGS, "-Werror"] if source.name in SOURCES else ["-pthread"]  # not what cffi generates
+        checked = (
+            [*FLAGS, "-Werror"] if source.name in SOURCES else ["-pthread"]
+        )  # not what cffi generates
         command = [compiler(), *checked, *self.flags, "-fPIC", *include]
         subprocess.run([*command, "-c", str(source), "-o", str(target)], check=True)
         return target

@@ -301,8 +301,16 @@ class BinaryInstance(Instance):
     # FMU states
 
     def save(self, place: int) -> None:
-        """Save the FMU state in a place, over what was there."""
+        """Save the FMU state in a place, over what was there.
+
+        FMI lets a new state be written over an old one. Some FMUs (those of fmiCpp) then make another state and do not
+        return its address, so that the next call crashes. So the old state is freed before.
+        """
         state = self._places.setdefault(place, ctypes.c_void_p())
+        free_state = self.state_function("Free")
+        if state and self.has(free_state):
+            self.call(free_state, ctypes.byref(state))
+            state.value = None
         self.call(self.state_function("Get"), ctypes.byref(state))
 
     def restore(self, place: int) -> None:

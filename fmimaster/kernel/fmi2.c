@@ -18,6 +18,7 @@ static const char *const NAMES[FM_FUNCTIONS] = {
     [FM_GET_FLOAT64] = "GetReal", [FM_GET_INT32] = "GetInteger", [FM_GET_BOOLEAN] = "GetBoolean",
     [FM_SET_FLOAT64] = "SetReal", [FM_SET_INT32] = "SetInteger", [FM_SET_BOOLEAN] = "SetBoolean",
     [FM_DO_STEP] = "DoStep", [FM_GET_STATE] = "GetFMUstate", [FM_SET_STATE] = "SetFMUstate",
+    [FM_FREE_STATE] = "FreeFMUstate",
     [FM_SETUP_EXPERIMENT] = "SetupExperiment", [FM_ENTER_INITIALIZATION] = "EnterInitializationMode",
     [FM_EXIT_INITIALIZATION] = "ExitInitializationMode", [FM_TERMINATE] = "Terminate",
     [FM_SET_INPUT_DERIVATIVES] = "SetRealInputDerivatives", [FM_GET_REAL_STATUS] = "GetRealStatus",

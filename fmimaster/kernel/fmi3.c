@@ -24,6 +24,7 @@ static const char *const NAMES[FM_FUNCTIONS] = {
     [FM_SET_INT32] = "SetInt32", [FM_SET_UINT32] = "SetUInt32", [FM_SET_INT64] = "SetInt64",
     [FM_SET_UINT64] = "SetUInt64", [FM_SET_BOOLEAN] = "SetBoolean",
     [FM_DO_STEP] = "DoStep", [FM_GET_STATE] = "GetFMUState", [FM_SET_STATE] = "SetFMUState",
+    [FM_FREE_STATE] = "FreeFMUState",
     [FM_ENTER_CONFIGURATION] = "EnterConfigurationMode", [FM_EXIT_CONFIGURATION] = "ExitConfigurationMode",
     [FM_ENTER_INITIALIZATION] = "EnterInitializationMode", [FM_EXIT_INITIALIZATION] = "ExitInitializationMode",
     [FM_TERMINATE] = "Terminate", [FM_GET_CLOCK] = "GetClock", [FM_SET_CLOCK] = "SetClock",

@@ -35,11 +35,20 @@ int fm_missing_step(void *self, double time, double size, fm_answer *answer, con
     return FM_MISSING;
 }
 
+/* BinaryInstance.save in fmimaster/fmu/binary.py: the state that was there is freed before, not handed over. */
 int fm_save_state(void *self, int place, const char **function)
 {
     fm_fmu *fmu = self;
+    void **state = &fmu->places[place];
+    void *release = *state ? fm_find(fmu, FM_FREE_STATE, function) : 0;
+    if (release) {
+        int status = ((get_state_t)release)(fmu->component, state);
+        *state = 0;
+        if (fm_failed(status))
+            return status;
+    }
     void *address = fm_find(fmu, FM_GET_STATE, function);
-    return address ? ((get_state_t)address)(fmu->component, &fmu->places[place]) : FM_MISSING;
+    return address ? ((get_state_t)address)(fmu->component, state) : FM_MISSING;
 }
 
 int fm_restore_state(void *self, int place, const char **function)

@@ -84,7 +84,9 @@ def choose_executor(plan: Plan, backend: Backend) -> ExecutorType:
     if backend is Backend.FASTEST:
         return _reference_executor()
     if native is None:
-        raise OptionError("There is no native backend: it was not built at installation. Leave the backend out.")
+        raise OptionError(
+            "There is no native backend: it was not built at installation. Leave the backend out."
+        )
     raise OptionError(
         "The native backend cannot move or record text and binaries, nor convert types where a value can be lost; this "
         "system has such outputs or connections. Leave the backend out, or record other variables."

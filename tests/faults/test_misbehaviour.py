@@ -100,6 +100,17 @@ def test_what_an_fmu_does_in_its_calls_changes_no_result(
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_an_old_state_is_freed_before_a_new_one_is_saved(
+    version: str, backend: Backend, tmp_path: Path
+) -> None:
+    """Some FMUs do not return where they put a state that is saved over an old one: they crashed."""
+    healthy = run(misbehaving(tmp_path, version, name="Healthy", **STATES), backend)
+    loses = run(misbehaving(tmp_path, version, Act("GetState", "lose"), **STATES), backend)
+    assert loses["pump.x"].tobytes() == healthy["pump.x"].tobytes()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_messages_are_logged_with_their_status_or_its_number(
     version: str, backend: Backend, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -48,7 +48,7 @@ typedef struct {
     Values v;
     char name[256];
     double reached; /* last successful time */
-    bool terminate, early, event, updates;
+    bool terminate, early, event, updates, loses;
     pthread_t thread;
     volatile bool in_background;
 #if FMI == 2
@@ -261,6 +261,7 @@ static void perform(Instance *self, const Act *act, int *status)
     else if (IS("early") && self) self->early = true;
     else if (IS("event") && self) self->event = true;
     else if (IS("nan") && self) self->v.x = NAN;
+    else if (IS("lose") && self) self->loses = true;
 #undef IS
 }
 
@@ -316,6 +317,10 @@ static int get_integers(void *instance, const Reference *r, size_t n, int *value
 static int get_state(void *instance, void **state)
 {
     int status = answer(instance, "GetState");
+    if (*state && ((Instance *)instance)->loses) {
+        memset(*state, 0xff, sizeof(Values)); /* the state is elsewhere now, but the caller is not told: as FMUs of fmiCpp do */
+        return status;
+    }
     if (!*state)
         *state = malloc(sizeof(Values));
     memcpy(*state, &((Instance *)instance)->v, sizeof(Values));
