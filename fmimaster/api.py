@@ -90,6 +90,7 @@ from fmimaster.reference_files import reference_path
 from fmimaster.results.comparison import Comparison, Deviation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
+from fmimaster.session import Run
 from fmimaster.simulation import Simulation, simulate
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import ConstraintEnd, Level, Port, PowerBond
@@ -179,6 +180,7 @@ __all__ = [
     "Refreshed",
     "Results",
     "Richardson",
+    "Run",
     "SequenceSearch",
     "Sequential",
     "Severity",

@@ -37,11 +37,12 @@ from fmimaster.requirements import (
     refuse_rates,
     refuse_settings,
 )
+from fmimaster.run.event_handler import begins_anew_at_jumps
 from fmimaster.run.observed import points_to_observe
 from fmimaster.settings import Settings
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import Component, SystemDescription
-from fmimaster.system.resolve import ResolvedSystem, resolve
+from fmimaster.system.resolve import OpenInput, ResolvedSystem, resolve
 from fmimaster.system.ssp import read_system
 from fmimaster.text import count
 
@@ -65,6 +66,8 @@ class Prepared:
     choice: Choice | None = None
     """The controller and the inputs for an accuracy, if one is given; the schedule and the programs are those of its first
     run."""
+    open_inputs: tuple[OpenInput, ...] = ()
+    """Inputs that nothing feeds."""
 
     def __repr__(self) -> str:
         start, stop = float(self.schedule.start), float(self.schedule.stop)
@@ -171,8 +174,9 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
         programs,
         schedule,
         made_from,
-        _input_jumps(plan, schedule, jumps, programs.extrapolates or len(rule.estimators) > 0),
+        _input_jumps(plan, schedule, jumps, begins_anew_at_jumps(programs, rule)),
         choice,
+        resolved.open_inputs,
     )
 
 

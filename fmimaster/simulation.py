@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -28,7 +28,7 @@ from fmimaster.results.files import check_results_file, facts_writer, row_writer
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.text_file import refuse_to_overwrite
-from fmimaster.session import Attendance, Progress, Signals, silent
+from fmimaster.session import Attendance, Progress, Run, Signals, silent
 from fmimaster.settings import Settings
 
 if TYPE_CHECKING:
@@ -143,6 +143,49 @@ class Simulation(Settings):
             return self._accurate(progress, output_file)
         return self._simulated(progress, output_file, self._judged)
 
+    def start(self, *, output_file: str | os.PathLike[str] | TextIO | None = None) -> Run:
+        """Initialize, and let the caller lead the run from pause to pause: read and set values there.
+
+        Parameters
+        ----------
+        output_file : path or text stream
+            As of :meth:`run`.
+
+        Returns
+        -------
+        Run
+            At the start time; a context manager, which ends the run.
+
+        Raises
+        ------
+        InputError, ProgramError, SimulationError
+            As :meth:`run`.
+        OptionError
+            With ``accuracy``, for which a simulation is run several times.
+
+        Examples
+        --------
+        >>> from fmimaster import Simulation, reference_path
+        >>> room = reference_path("fmi3/ThermostatRoom.fmu")
+        >>> with Simulation(room, stop_time=2, step_size="1/10").start() as run:
+        ...     run.advance(1)
+        ...     run["q"] = False
+        ...     run.advance_to(2)
+        >>> run.results.rows
+        22
+        """
+        if self.accuracy is not None:
+            raise OptionError(
+                "With accuracy a simulation is run again and again with shorter steps, which cannot pause. Leave accuracy "
+                "out, or use run()."
+            )
+        with ExitStack() as files, Signals() as signals:
+            attendance = self._attendance(signals, silent, output_file, files)
+            run = Run(attendance, files, self._judged)
+            run.begin()
+            files.pop_all()
+        return run
+
     def _simulated(
         self,
         progress: Progress | None,
@@ -220,6 +263,25 @@ class Simulation(Settings):
         output_file: str | os.PathLike[str] | TextIO | None,
     ) -> tuple[Results, tuple[str, ...]]:
         """Run, and keep in the files what there is in the end; with what makes it less accurate than it should be."""
+        with ExitStack() as files:
+            run = self._attendance(signals, progress, output_file, files)
+            try:
+                with files.pop_all():
+                    results = run.run()
+            except KeyboardInterrupt as error:
+                if isinstance(error, Interrupted):
+                    raise
+                raise run.interrupted() from None  # the second Ctrl-C, while files were written
+        return results, run.session.accuracy_warnings if run.session else ()
+
+    def _attendance(
+        self,
+        signals: Signals,
+        progress: Progress,
+        output_file: str | os.PathLike[str] | TextIO | None,
+        files: ExitStack,
+    ) -> Attendance:
+        """A run that can be begun; its files are complete when ``files`` is closed."""
         loader = Loader(
             logging_on=self.debug_logging,
             logs_calls=self.logs_calls,
@@ -245,14 +307,10 @@ class Simulation(Settings):
         run = Attendance(
             prepared, loader, self, signals, writer=writer, facts=facts, progress=progress
         )
-        try:
-            with writer or nullcontext(), _facts_written(run, writer, facts):
-                results = run.run()
-        except KeyboardInterrupt as error:
-            if isinstance(error, Interrupted):
-                raise
-            raise run.interrupted() from None  # the second Ctrl-C, while files were written
-        return results, run.session.accuracy_warnings if run.session else ()
+        if writer is not None:
+            files.enter_context(writer)
+        files.enter_context(_facts_written(run, writer, facts))
+        return run
 
     def _judged(self, found: tuple[str, ...], results: Results) -> None:
         """Warn of what makes results less accurate than they should be; raise it, if ``strict``."""

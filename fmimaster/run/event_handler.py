@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import takewhile
 from math import inf
 from typing import Any, NamedTuple
 
@@ -13,8 +14,11 @@ from fmimaster.causes import Cause, Event, Kind
 from fmimaster.control.grid import rounding
 from fmimaster.control.indicators import NONE
 from fmimaster.control.locate import CHANGE
+from fmimaster.control.step_rule import StepRule
 from fmimaster.plan.events import concerned
-from fmimaster.program.instructions import Program
+from fmimaster.program.instructions import Mode, Program
+from fmimaster.program.outcome import Outcome
+from fmimaster.program.programs import Programs
 from fmimaster.run.changes import Changes
 from fmimaster.run.failures import (
     accumulating,
@@ -37,6 +41,11 @@ PREDICTED, DETECTED, LOCATED = map(Cause, (Kind.PREDICTED, Kind.DETECTED, Kind.L
 
 
 _log = logging.getLogger("fmimaster")
+
+
+def begins_anew_at_jumps(programs: Programs, rule: StepRule[Any]) -> bool:
+    """Whether something must begin anew where an input jumps: extrapolation, or step-size control."""
+    return programs.extrapolates or len(rule.estimators) > 0
 
 
 class _Planned(NamedTuple):
@@ -70,10 +79,15 @@ class EventHandler:
         self._indicators = loop.indicators
         self._names = loop.names
         self._changes = changes
+        self._waiting_values: tuple[list[int], Callable[[int], None]] | None = None
+        """Instances with values that the user has set, until they are in Event Mode; and what sets them."""
         self.observer = Observer(loop)
         self._event_modes = [instance.event_mode for instance in loop.plan.instances]
         self._by_themselves = frozenset(s.event for s in loop.indicators.sets if not s.is_triggered)
         """Events that FMUs let happen when they are reached from above, not whenever they are on."""
+        self._begins_anew = begins_anew_at_jumps(loop.programs, loop.rule)
+        self._halves: dict[int, tuple[Program, Program]] = {}
+        """Of the programs of events at which the user has set values: before that and after it."""
         self._planned: dict[tuple[frozenset[int], frozenset[int], bool, int], _Planned] = {}
 
     def prepare(self) -> None:
@@ -142,6 +156,30 @@ class EventHandler:
         happened, ends = self._let_happen(causes, waiting, is_early=bool(requests))
         return observed or happened, ends
 
+    def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> bool:
+        """Let instances take values that the user sets now: an event for those with Event Mode (FMI 3.0, 4.1.1).
+
+        Parameters
+        ----------
+        set_values
+            Sets the values of an instance, by its number.
+
+        Returns
+        -------
+        Whether an FMU ends the run.
+        """
+        modes = [i for i in sorted(instances) if self._event_modes[i]]
+        for i in sorted(instances.difference(modes)):
+            set_values(i)
+        if self._begins_anew:
+            self._begin_anew()
+        if not modes:
+            return False
+        causes = {i: Cause(Kind.CHANGED_INPUT, (self._names[i],)) for i in modes}
+        self._waiting_values = modes, set_values
+        _, ends = self._let_happen(causes, {}, is_early=False)
+        return ends
+
     def located(self, components: tuple[str, ...]) -> None:
         """Note a change of discrete outputs that was located by going back."""
         s = self._state
@@ -205,10 +243,30 @@ class EventHandler:
         if s.jumped == s.time or s.time not in s.timeline.jumps:
             return NONE
         s.jumped = s.time
+        self._begin_anew()
+        return s.timeline.jumps[s.time]
+
+    def _begin_anew(self) -> None:
+        s = self._state
         self._executor.run(self._programs.renew, s.time.seconds, s.time.seconds)
         s.previous = 0.0
         s.memory = self._rule.restart(s.memory)
-        return s.timeline.jumps[s.time]
+
+    def _run(self, program: Program) -> Outcome:
+        """Run the program of an event; values that the user has set are set when all instances are in Event Mode."""
+        executor, now = self._executor, self._state.time.seconds
+        if self._waiting_values is None:
+            return executor.run(program, now, now)
+        (instances, set_values), self._waiting_values = self._waiting_values, None
+        if id(program) not in self._halves:
+            n = len(list(takewhile(lambda i: isinstance(i, Mode), program.instructions)))
+            first, rest = program.instructions[:n], program.instructions[n:]
+            self._halves[id(program)] = Program("event", first), Program("event", rest)
+        before, after = self._halves[id(program)]
+        executor.run(before, now, now)
+        for i in instances:
+            set_values(i)
+        return executor.run(after, now, now)
 
     def _causes_of_instances(
         self, requests: Sequence[int], jumped: frozenset[int]
@@ -233,7 +291,7 @@ class EventHandler:
         left = [self._recorded(components) for _, _, components, _ in happening]
         executor.next_events[list(planned.instances)] = inf
         rows = executor.rows.count
-        answer = executor.run(planned.program, s.time.seconds, s.time.seconds)
+        answer = self._run(planned.program)
         if answer.stopped is not None:
             raise endless(self._who(planned.instances), s.time.seconds)
         s.index += executor.rows.count - rows

@@ -71,7 +71,10 @@ class Goals:
         end = goal.end.seconds
         # what comes by less than a sliver after a step ends that step
         if until.seconds <= end + SLIVER * (end - now.seconds):
-            return Goal(until, STOP_TIME)
+            if not self._state.pauses:
+                return Goal(until, STOP_TIME)
+            # a pause at a point of the rule changes nothing
+            return goal if until.seconds == end else Goal(until, IMPOSED_POINT)
         return goal
 
     def _sooner(self, goal: Goal) -> Goal:

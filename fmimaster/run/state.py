@@ -34,6 +34,8 @@ class RunState:
     steps: int = 0
     stretch: Stretch | None = None
     """The steps that the executor is doing on its own; None if there are none. It stays when one of them fails."""
+    pauses: bool = False
+    """Whether the run goes on behind the instant to which it is advanced at present."""
     asked: bool = False
     """Whether another thread wants the loop to yield after the present step."""
     variant: int = 0

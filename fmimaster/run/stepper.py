@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fmimaster.causes import GRID
 from fmimaster.control.grid import rounding
@@ -44,6 +44,8 @@ class Stepper:
         changes = Changes(loop.plan, loop.executor.store, loop.state)
         self.events = EventHandler(loop, changes)
         self._goals = Goals(loop)
+        self.has_ended = False
+        """Whether an FMU has ended the run."""
         self._acceptance = Acceptance(loop, changes, self.events)
         has_event_mode = any(instance.event_mode for instance in loop.plan.instances)
         has_jumps = bool(loop.state.timeline.jumps)
@@ -85,7 +87,19 @@ class Stepper:
 
     def begin(self) -> bool:
         """Look at what belongs to the start, after all instances were initialized; whether an FMU ends the run there."""
-        return self.events.begin()
+        self.has_ended = self.events.begin()
+        return self.has_ended
+
+    def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> bool:
+        """Let instances take values that the user sets at the present instant; whether an FMU ends the run.
+
+        Parameters
+        ----------
+        set_values
+            Sets those of an instance, by its number; called where FMI allows it.
+        """
+        self.has_ended |= self.events.give(instances, set_values)
+        return self.has_ended
 
     def advance(self, until: Instant) -> Iterator[None]:
         """Step until an instant is reached or an FMU ends the run; yields after each stretch of steps, after each
@@ -122,6 +136,7 @@ class Stepper:
                 there_was_one, ends = self.events.happen(goal.fire, requests)
                 happened |= there_was_one
             unseen += 1 if s.steps <= steps + 1 else OFTEN
+            self.has_ended = ends
             if happened or unseen >= OFTEN or s.asked or s.time >= end:
                 unseen = 0
                 yield

@@ -3,6 +3,7 @@
 from fmimaster.session.attendance import Attendance, Progress, silent
 from fmimaster.session.session import Session
 from fmimaster.session.signals import Signals
+from fmimaster.session.stepwise import Run
 from fmimaster.session.work_thread import any_left_alone
 
-__all__ = ["Attendance", "Progress", "Session", "Signals", "any_left_alone", "silent"]
+__all__ = ["Attendance", "Progress", "Run", "Session", "Signals", "any_left_alone", "silent"]

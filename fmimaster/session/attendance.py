@@ -60,7 +60,7 @@ class Attendance:
         self._prepared = prepared
         self._loader = loader
         self._settings = settings
-        self._signals = signals
+        self.signals = signals
         self._writer = writer
         self._facts = facts
         self._progress = progress
@@ -72,6 +72,7 @@ class Attendance:
         names = [instance.name for instance in prepared.plan.instances]
         self._component = names[0] if len(names) == 1 else ""
         self._thread = WorkThread(self._work)
+        self._lead: Callable[[Session], None] | None = None
 
     # In the thread of the FMUs
 
@@ -86,10 +87,16 @@ class Attendance:
                 stop_request=self._stop_request,
                 process=self._process,
             )
-            return self.session.run()
+            return self.session.run(self._lead)
         finally:
             self._loader.close()
             self._process.put_back(self._fmus)
+
+    def _follow(self, session: Session) -> None:
+        """Do what is ordered, until the run is to end."""
+        while (order := self._thread.rest()) is not None:
+            order(session)
+            self._stop_request.heed()
 
     # In the thread that listens
 
@@ -101,12 +108,44 @@ class Attendance:
         SimulationError
             With all rows until then; Interrupted after Ctrl-C.
         """
-        self._signals.is_held = True
+        self._attended(self._thread.start)
+        return self._thread.result()
+
+    def start(self) -> None:
+        """Initialize; the thread rests then. This, :meth:`order` and :meth:`end` return when all is done, or raise as
+        :meth:`run`.
+        """
+        self._lead = self._follow
+        self._attended(self._thread.start)
+
+    def order(self, order: Callable[[Session], None]) -> None:
+        """Have this done in the thread of the FMUs."""
+        self._attended(lambda: self._thread.wake(order))
+
+    def end(self) -> Results:
+        """End a run that was begun by :meth:`start`, wherever it is."""
+        self._attended(lambda: self._thread.wake(None))
+        return self._thread.result()
+
+    @property
+    def takes_orders(self) -> bool:
+        """Whether it has begun, has nothing to do, and has not ended."""
+        return self._thread.is_resting
+
+    def forget(self) -> None:
+        """Have the run end itself if it takes orders, and do not wait for it."""
+        if self.takes_orders:
+            self._thread.wake(None)
+
+    def _attended(self, begin: Callable[[], None]) -> None:
+        """Have the thread of the FMUs begin, and listen until it has ended or rests."""
+        self.signals.is_held = True
         with fmu_output_to_log(self._component), told_of_exit(self._thread, self._exited):
             try:
-                self._thread.start()
+                begin()
                 self._listen()
-                return self._thread.result()
+                if not self._thread.is_resting:
+                    self._thread.result()
             except BaseException as error:
                 with suppress(KeyboardInterrupt):  # another Ctrl-C: no more patience
                     self._end()
@@ -127,20 +166,20 @@ class Attendance:
             self._show(self.session)
 
     def _heed_signals(self) -> None:
-        if self._signals.raised:
-            raise self._signals.raised[0]
+        if self.signals.raised:
+            raise self.signals.raised[0]
 
     def _look(self) -> None:
         """Have rows written that are old, show the progress, and let the run look up."""
-        if self._signals.is_listening:
+        if self.signals.is_listening:
             self._process.put_back_signals(self._fmus)
         session = self.session
         if session is None:
             return
         if self._writer is not None:
-            self._signals.is_held = not self._writer.may_block
+            self.signals.is_held = not self._writer.may_block
             session.rows.hand_on_if_old()
-            self._signals.is_held = True
+            self.signals.is_held = True
         session.ask()
         self._show(session)
 
@@ -150,9 +189,11 @@ class Attendance:
     def _end(self) -> None:
         """Have the run end itself; leave it alone if it does not in time."""
         self._stop_request.is_made = True
+        if self._thread.is_resting:
+            self._thread.wake(lambda _: None)
         until = perf_counter() + PATIENCE
         while not self._thread.wait(TICK / 4) and perf_counter() < until:
-            if len(self._signals.raised) > 1:
+            if len(self.signals.raised) > 1:
                 break
             if self.session is not None:
                 self.session.ask()

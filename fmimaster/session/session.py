@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
 import numpy as np
 
 from fmimaster.causes import Event, Steps
+from fmimaster.control.grid import rounding
 from fmimaster.control.instant import Instant
 from fmimaster.control.schedule import Schedule
 from fmimaster.errors import ConvergenceError, SimulationError
@@ -139,13 +140,23 @@ class Session:
             self._stop_request.heed()
         return instances
 
-    def run(self) -> Results:
-        """From Instantiated to Terminated."""
+    def run(self, lead: Callable[[Session], None] | None = None) -> Results:
+        """From Instantiated to Terminated.
+
+        Parameters
+        ----------
+        lead
+            Advances the session after its initialization, and returns where the run is to end; if left out, that is the
+            stop time.
+        """
         try:
             with self._recorded():
-                if self.initialize():
-                    self._put_back()
-                    self._stop_request.heed()
+                goes_on = self.initialize()
+                self._put_back()
+                self._stop_request.heed()
+                if lead is not None:
+                    lead(self)
+                elif goes_on:
                     self.advance(self.stop)
             self._terminate()
         except SimulationError as error:
@@ -163,6 +174,7 @@ class Session:
         if outcome.stopped is not None:
             raise self._endless_start(outcome.stopped.change)
         if outcome.terminate:
+            self.stepper.has_ended = True
             return False
         self._measure_replay()
         return not self.stepper.begin()
@@ -214,6 +226,29 @@ class Session:
                     self._put_back()
         finally:
             self._seconds, self._begun = self.seconds, None
+
+    def pause_at(self, until: Instant) -> None:
+        """Simulate until an instant is reached, behind which the run goes on, or an FMU ends the run."""
+        self.state.pauses = until.seconds < self.stop.seconds
+        self.advance(until)
+        self._look_up()
+
+    def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> None:
+        """Let instances take values that the user sets now; see :meth:`Stepper.give`."""
+        self.stepper.give(instances, set_values)
+        self._look_up()
+
+    def _look_up(self) -> None:
+        if self.rows.error is not None or self.executor.rows.room <= OFTEN:
+            self.rows.hand_on()
+        self.facts.hand_on()
+        self._put_back()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the stop time is reached, or an FMU has ended the run."""
+        stop, size = self.stop.seconds, float(self.prepared.schedule.rule.exact_size)
+        return self.stepper.has_ended or self.state.time.seconds >= stop - rounding(stop, size)
 
     @contextmanager
     def _recorded(self) -> Iterator[None]:

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Generic, TypeVar
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -28,6 +29,9 @@ class WorkThread(threading.Thread, Generic[T]):
         super().__init__(name=f"{threading.current_thread().name} (FMUs)", daemon=True)
         self.is_left_alone = False
         """Whether nobody waits for it any more, although it has not ended."""
+        self.is_resting = False
+        """Whether it has nothing to do at present; see :meth:`rest`."""
+        self._orders: SimpleQueue[Any] = SimpleQueue()
         self._work = work
         self._context = copy_context()
         self._value: T
@@ -54,8 +58,20 @@ class WorkThread(threading.Thread, Generic[T]):
         finally:
             self._done.set()
 
+    def rest(self) -> Any:
+        """Wait in the thread for an order of :meth:`wake`, which is returned."""
+        self.is_resting = True
+        self._done.set()
+        return self._orders.get()
+
+    def wake(self, order: Any) -> None:
+        """Give an order to the work, which rests; called in another thread."""
+        self.is_resting = False
+        self._done.clear()
+        self._orders.put(order)
+
     def wait(self, seconds: float) -> bool:
-        """Whether the work has ended, now or within this wall time."""
+        """Whether the work has ended or rests, now or within this wall time."""
         return self._done.wait(seconds)
 
     def result(self) -> T:

@@ -1,0 +1,238 @@
+"""Values of a run by the names that users know, while it pauses: which can be read, and which can be set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.plan.layout import Group
+from fmimaster.preparation import Prepared
+from fmimaster.session.session import Session
+from fmimaster.system.description import Transformation
+from fmimaster.system.model import Causality, DataType, Variability, Variable
+from fmimaster.system.values import parse_value
+
+_SAME = Transformation()
+_STORED = (Group.OUTPUTS, Group.DISCRETE, Group.PARAMETERS)
+"""Groups with values that are those of the FMU at a pause; continuous inputs may be polynomials."""
+
+
+class _Target(NamedTuple):
+    """What a value that is set goes to."""
+
+    instance: int
+    variable: Variable
+    transformation: Transformation
+
+
+class Access:
+    """Reads values of a session, and keeps those that are set until the run goes on.
+
+    Attributes
+    ----------
+    settable : name → targets
+        Open inputs, and tunable parameters that nothing feeds.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._plan, self._store = session.plan, session.executor.store
+        self._bare = session.prepared.description.is_single_fmu
+        self._instances = {planned.name: i for i, planned in enumerate(self._plan.instances)}
+        self._columns = {c.name: c for c in self._plan.recorded if c.present is None}
+        self.settable = _settable(session.prepared, bare_names=self._bare)
+        self._given: dict[tuple[int, Variable], NDArray[Any]] = {}
+        """The values that were set before the run went on last."""
+        self._waiting: dict[tuple[int, Variable], NDArray[Any]] = {}
+        """Those that were set since."""
+
+    def get(self, name: str) -> Any:
+        """The value of a variable: a number, a text, or an array of its shape.
+
+        Raises
+        ------
+        OptionError
+            If there is no such variable, or its value is not known.
+        """
+        column = self._columns.get(name)
+        if column is not None and column.instance is None:
+            return self._store.values[column.type].item(column.slot.start)
+        if name in self.settable:
+            return self._of_settable(*self.settable[name][0])
+        found = self._variable(name)
+        if found is None:
+            raise self._unknown(name)
+        i, variable = found
+        for group in _STORED:
+            if (i, group, variable.name) in self._plan.layout.slots:
+                kind, slot = self._plan.layout.slots[i, group, variable.name]
+                return _shaped(self._store.values[kind][slot], variable)
+        if (i, Group.CONTINUOUS, variable.name) in self._plan.layout.slots:
+            return _shaped(self._continuous_input(i, variable), variable)
+        if variable.variability in (Variability.CONSTANT, Variability.FIXED):
+            start = self._start(i, variable)
+            if start is not None and variable.causality is not Causality.CALCULATED_PARAMETER:
+                return _shaped(start, variable)
+        raise OptionError(
+            f"The value of '{name}' is not known between steps. Record it: output_variables=['{name}', ...]."
+        )
+
+    def set(self, name: str, value: Any) -> None:
+        """Keep a value until the run goes on.
+
+        Raises
+        ------
+        OptionError
+            If there is no such variable, or it cannot be set.
+        DescriptionError
+            If it is no value of that type.
+        """
+        targets = self.settable.get(name)
+        if targets is None:
+            raise self._not_settable(name)
+        for i, variable, transformation in targets:
+            values = parse_value(variable, value, f"'{name}'")
+            if variable.type.is_float:
+                if not np.isfinite(values).all():
+                    raise OptionError(f"'{name}' was set to {value}. Give finite numbers.")
+                if not transformation.is_identity:
+                    values = transformation.factor * values + transformation.offset
+                    values = values.astype(variable.type.dtype)
+            self._waiting[i, variable] = values
+
+    def hand_over(self, session: Session) -> None:
+        """Set what was kept, if it has changed; for the thread that calls FMUs."""
+        of: dict[int, dict[DataType, list[Variable]]] = {}
+        for (i, variable), values in self._waiting.items():
+            before = self._present(i, variable)
+            if before is None or not np.array_equal(before, values):
+                of.setdefault(i, {}).setdefault(variable.type, []).append(variable)
+        self._given |= self._waiting
+        self._waiting = {}
+        if not of:
+            return
+
+        def set_values(i: int) -> None:
+            for kind, variables in of[i].items():
+                values = np.concatenate([self._given[i, v] for v in variables])
+                references = [v.value_reference for v in variables]
+                session.instances[i].setter(kind, references, values)()
+
+        session.give(frozenset(of), set_values)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether values were set since the run went on last."""
+        return bool(self._waiting)
+
+    def _of_settable(self, i: int, variable: Variable, transformation: Transformation) -> Any:
+        values = self._waiting.get((i, variable))
+        if values is None:
+            values = self._present(i, variable)
+        if values is None:
+            raise OptionError(
+                f"The FMU of '{self._plan.instances[i].name}' gives no start value of '{variable.name}', which was not set "
+                "yet."
+            )
+        if not transformation.is_identity:
+            values = (values - transformation.offset) / transformation.factor
+        return _shaped(values, variable)
+
+    def _present(self, i: int, variable: Variable) -> NDArray[Any] | None:
+        """The value that the FMU has of what can be set."""
+        given = self._given.get((i, variable))
+        return self._start(i, variable) if given is None else given
+
+    def _start(self, i: int, variable: Variable) -> NDArray[Any] | None:
+        planned = self._plan.instances[i]
+        start = planned.start_values.get(variable.name, variable.start)
+        return None if start is None else parse_value(variable, start, f"'{variable.name}'")
+
+    def _continuous_input(self, i: int, variable: Variable) -> NDArray[Any]:
+        kind, slot = self._plan.layout.slots[i, Group.CONTINUOUS, variable.name]
+        courses = self._store.courses
+        if courses.get(i) is None:
+            return self._store.values[kind][slot]
+        first = self._plan.layout.segments(i, Group.CONTINUOUS)[0].start
+        values = courses.value(
+            i, self._session.state.time.seconds, self._plan.instances[i].highest_order
+        )
+        return values[slot.start - first : slot.stop - first]
+
+    def _variable(self, name: str) -> tuple[int, Variable] | None:
+        """The variable of a component, by its name."""
+        ends = [k for k, letter in enumerate(name) if letter == "."]
+        found = [(self._instances.get(name[:k]), name[k + 1 :]) for k in reversed(ends)]
+        found += [(0, name)] if self._bare else []
+        for i, rest in found:
+            variable = None if i is None else self._plan.instances[i].model.variable(rest)
+            if i is not None and variable is not None:
+                return i, variable
+        return None
+
+    def _unknown(self, name: str) -> OptionError:
+        known = [*self.settable, *self._columns]
+        return OptionError(f"The system has no variable '{name}'.{did_you_mean(name, known)}")
+
+    def _not_settable(self, name: str) -> OptionError:
+        found = self._variable(name)
+        if found is None:
+            return self._unknown(name)
+        i, variable = found
+        link = next(
+            (k for k in self._plan.links if k.target == i and k.input.name == variable.name), None
+        )
+        known = f"Can be set: {_few(self.settable)}."
+        if link is not None:
+            source = f"{self._plan.instances[link.source].name}.{link.output.name}"
+            return OptionError(f"'{name}' cannot be set: '{source}' feeds it. {known}")
+        if variable.causality is Causality.OUTPUT:
+            return OptionError(f"'{name}' cannot be set: it is an output. {known}")
+        if variable.causality in (Causality.PARAMETER, Causality.STRUCTURAL_PARAMETER):
+            return OptionError(
+                f"'{name}' cannot be set during a run: it is not tunable. Give it in start_values. {known}"
+            )
+        return OptionError(f"'{name}' cannot be set: it is no input. {known}")
+
+
+def _settable(prepared: Prepared, *, bare_names: bool) -> dict[str, list[_Target]]:
+    found: dict[str, list[_Target]] = {}
+    plan = prepared.plan
+
+    def add(i: int, variable: Variable, transformation: Transformation, connector: str) -> None:
+        if variable.type is DataType.CLOCK or variable.clocks:
+            return
+        full = f"{plan.instances[i].name}.{variable.name}"
+        found.setdefault(variable.name if bare_names else full, []).append(
+            _Target(i, variable, _SAME)
+        )
+        if connector:
+            found.setdefault(connector, []).append(_Target(i, variable, transformation))
+
+    for o in prepared.open_inputs:
+        add(o.target, o.input, o.transformation, o.connector)
+    for i, planned in enumerate(plan.instances):
+        for variable in planned.model.with_causality(Causality.PARAMETER):
+            taken = (Group.PARAMETERS, Group.SETTINGS)
+            if variable.variability is Variability.TUNABLE and not any(
+                (i, group, variable.name) in plan.layout.slots for group in taken
+            ):
+                add(i, variable, _SAME, "")
+    return found
+
+
+def _shaped(values: NDArray[Any], variable: Variable) -> Any:
+    return values.reshape(variable.shape).copy() if variable.shape else values.item(0)
+
+
+_MOST_NAMES = 8
+
+
+def _few(names: Iterable[str] | Mapping[str, Any]) -> str:
+    names = list(names)
+    more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more if names else "nothing"

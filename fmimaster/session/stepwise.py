@@ -1,0 +1,308 @@
+"""A run that its caller leads from pause to pause, with values that are read and set there."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from fractions import Fraction
+from types import TracebackType
+from typing import Any
+
+from fmimaster.control.grid import nearest
+from fmimaster.control.instant import Instant, exact
+from fmimaster.control.step_rule import Time
+from fmimaster.errors import FmimasterError, Interrupted, OptionError
+from fmimaster.results.results import Results
+from fmimaster.session.access import Access
+from fmimaster.session.attendance import Attendance
+from fmimaster.session.session import Session
+from fmimaster.session.signals import Signals
+
+log = logging.getLogger("fmimaster")
+
+
+class Run:
+    """A run that pauses where its caller wants it; made by :meth:`fmimaster.Simulation.start`.
+
+    A pause is a communication point: the caller can read values, set inputs, and go on. If nothing is set, and the pauses
+    are points that the run has anyway, the results are those of :meth:`fmimaster.Simulation.run`, bit for bit. FMUs are
+    called in a thread of their own, and only while :meth:`advance` or :meth:`advance_to` is under way.
+
+    It is a context manager: at the end of ``with`` the run ends, wherever it is, and :attr:`results` stay. An error or
+    Ctrl-C during an advance ends it, too.
+
+    Examples
+    --------
+    A controller that switches the heating of a room:
+
+    >>> from fmimaster import Simulation, reference_path
+    >>> room = reference_path("fmi3/ThermostatRoom.fmu")
+    >>> with Simulation(room, stop_time=60, step_size="1/10").start() as run:
+    ...     while not run.is_finished:
+    ...         run["q"] = run["x"] < 21.0
+    ...         run.advance(1)
+    >>> round(float(run.results["x"].max()), 1)
+    21.9
+    """
+
+    def __init__(
+        self,
+        attendance: Attendance,
+        files: ExitStack,
+        judge: Callable[[tuple[str, ...], Results], None],
+    ) -> None:
+        self._attendance = attendance
+        self._files = files.pop_all()
+        self._judge = judge
+        self._is_open = True
+        self._access: Access
+        self._session: Session
+        self._at = Fraction(0)
+        """The exact time of the pause, where no FMU has chosen it."""
+        self._results: Results | None = None
+        # whoever forgets a run leaves a thread that waits
+        weakref.finalize(self, attendance.forget).atexit = False
+
+    def begin(self) -> None:
+        """Initialize; called once, by :meth:`fmimaster.Simulation.start`."""
+        self._do(self._attendance.start)
+        assert self._attendance.session is not None
+        self._session = self._attendance.session
+        self._access = Access(self._session)
+        self._at = self._session.prepared.schedule.start
+
+    # Time
+
+    @property
+    def time(self) -> float:
+        """Where the run is, in s."""
+        return self._session.time
+
+    @property
+    def stop_time(self) -> float:
+        """Where it ends at the latest, in s."""
+        return self._session.stop.seconds
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has reached the stop time, an FMU has ended it, or it was closed."""
+        return not self._is_open or self._session.has_ended
+
+    def advance(self, duration: Time) -> None:
+        """Simulate for a duration, or until the stop time if that is nearer.
+
+        Parameters
+        ----------
+        duration : number or text, in s
+            Positive. A text may be a fraction: ``"1/60"``. Durations are added exactly.
+
+        Raises
+        ------
+        OptionError
+            If it is not positive, no pause is possible there, or the run has ended.
+        SimulationError
+            If the run cannot go on; its ``results`` hold all rows until then. It is Interrupted after Ctrl-C.
+        """
+        length = exact(duration)
+        if length <= 0:
+            raise OptionError(f"advance({duration!r}): expected a positive duration in s.")
+        stop = self._session.prepared.schedule.stop
+        self._advance_to(min(self._on_grid(self._at + length), stop))
+
+    def advance_to(self, time: Time) -> None:
+        """Simulate until a time.
+
+        Parameters
+        ----------
+        time : number or text, in s
+            After the present time, and not after the stop time.
+
+        Raises
+        ------
+        OptionError
+            If it is before or after that, no pause is possible there, or the run has ended.
+        SimulationError
+            As of :meth:`advance`.
+        """
+        target = self._on_grid(exact(time))
+        stop = self._session.prepared.schedule.stop
+        if not self._at < target <= stop:
+            raise OptionError(
+                f"advance_to({time!r}): expected a time after {self.time:.12g} s, where the run is, and not after its stop "
+                f"time {float(stop):.12g} s."
+            )
+        self._advance_to(target)
+
+    def _advance_to(self, target: Fraction) -> None:
+        session, access = self._session, self._access
+        if self.is_finished:
+            raise OptionError(
+                f"The run has ended at t = {self.time:.12g} s. Ask is_finished before it is advanced."
+            )
+        until = self._instant(target)
+
+        def go_on(session: Session) -> None:
+            if access.is_waiting:
+                access.hand_over(session)
+            if not session.has_ended:
+                session.pause_at(until)
+
+        self._do(lambda: self._attendance.order(go_on))
+        reached = session.state.time.seconds
+        self._at = target if reached == until.seconds else exact(reached)
+
+    def _on_grid(self, time: Fraction) -> Fraction:
+        schedule = self._session.prepared.schedule
+        time = nearest(time, schedule.start, schedule.rule.exact_size)
+        return nearest(time, schedule.stop, schedule.stop - schedule.start)
+
+    def _instant(self, target: Fraction) -> Instant:
+        """A point at which the run can pause.
+
+        Raises
+        ------
+        OptionError
+            If it cannot.
+        """
+        schedule = self._session.prepared.schedule
+        sizes = schedule.rule.sizes
+        if target != schedule.stop and all((target - schedule.start) % size for size in sizes):
+            fixed = [
+                planned.name
+                for planned in self._session.plan.instances
+                if not planned.model.capabilities.can_handle_variable_communication_step_size
+            ]
+            if fixed or len(sizes) > 1:
+                why = f"'{fixed[0]}' cannot vary its step size" if fixed else "it is on no grid"
+                raise OptionError(
+                    f"The run cannot pause at t = {float(target):.12g} s: {why}. Pause at multiples of the step size "
+                    f"{' or '.join(f'{float(s):g} s' for s in sizes)}."
+                )
+        base = schedule.base
+        if base.resolution % target.denominator == 0:
+            return base.instant(base.ticks(target))
+        return Instant(float(target))
+
+    # Values
+
+    @property
+    def settable(self) -> tuple[str, ...]:
+        """Names of what can be set: inputs that nothing feeds, and tunable parameters."""
+        return tuple(self._access.settable)
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a variable at the present time: what is recorded or connected, what can be set, and parameters.
+
+        Parameters
+        ----------
+        name : str
+            ``"component.variable"``; for a single FMU the variable's name alone will do.
+
+        Returns
+        -------
+        A number, a Boolean or a text; an array of the variable's shape. What was set counts at once.
+
+        Raises
+        ------
+        OptionError
+            If there is no such variable, or its value is not known, because it is not recorded.
+        """
+        return self._access.get(name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Set an input, or a tunable parameter, from now on until it is set again.
+
+        What is set at one pause is handed to the FMUs together, when the run goes on. For an FMU with Event Mode this is
+        an event; others take it with their next step. Extrapolation and step-size control begin anew.
+
+        Raises
+        ------
+        OptionError
+            If there is no such variable, it cannot be set, or the run has ended.
+        DescriptionError
+            If it is no value of that type.
+        """
+        if self.is_finished:
+            raise OptionError(
+                f"'{name}' was set, but the run has ended at t = {self.time:.12g} s. Set values before."
+            )
+        self._refuse_under_way(name)
+        self._access.set(name, value)
+
+    def _refuse_under_way(self, name: str) -> None:
+        """Refuse to set inputs of an instance whose step has begun before and ends later, as with MultiRate."""
+        at = self._session.executor.registers.at
+        for i, variable, _ in self._access.settable.get(name, ()):
+            if at[i] < self._session.state.time.seconds:
+                component = self._session.plan.instances[i].name
+                raise OptionError(
+                    f"'{name}' cannot be set at t = {self.time:.12g} s: a step of '{component}', which has "
+                    f"'{variable.name}', is under way since {at[i]:.12g} s. Set it where that step ends."
+                )
+
+    @property
+    def results(self) -> Results:
+        """All rows so far, as of :meth:`fmimaster.Simulation.run`."""
+        if self._results is not None:
+            return self._results
+        self._session.rows.hand_on_early()
+        return self._session.results()
+
+    # The end
+
+    def close(self) -> None:
+        """End the run, wherever it is; nothing happens if it has ended.
+
+        Raises
+        ------
+        SimulationError
+            If an FMU cannot be terminated.
+        AccuracyError
+            As of :meth:`fmimaster.Simulation.run`, with ``strict``; otherwise there is an AccuracyWarning.
+        """
+        if self._is_open:
+            self._do(self._finish)
+            self._judge(self._session.accuracy_warnings, self.results)
+
+    def _finish(self) -> None:
+        self._results = self._attendance.end()
+        self._is_open = False
+        self._files.close()
+
+    def _do(self, act: Callable[[], object]) -> None:
+        """Call FMUs in their thread, while this one listens to signals; an error ends the run."""
+        try:
+            with Signals() as signals:
+                self._attendance.signals = signals
+                act()
+        except BaseException as error:
+            if self._attendance.takes_orders:  # a signal came when the thread had done its work
+                with suppress(FmimasterError):
+                    self._attendance.end()
+            self._is_open = False
+            self._files.__exit__(type(error), error, error.__traceback__)
+            if isinstance(error, KeyboardInterrupt) and not isinstance(error, Interrupted):
+                raise self._attendance.interrupted() from None
+            raise
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except FmimasterError as later:
+            if error is None:
+                raise
+            log.warning("%s", later)
+
+    def __repr__(self) -> str:
+        state = "finished" if self.is_finished else "paused"
+        return f"<Run: {state} at t = {self.time:g} s of {self.stop_time:g} s>"
