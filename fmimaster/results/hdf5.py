@@ -117,7 +117,7 @@ def read_hdf5(path: Path) -> tuple[Table, Facts]:
                     columns[name] = _read(h5py, dataset)
                     if _UNITS in dataset.attrs:
                         units[name] = str(dataset.attrs[_UNITS])
-    except (OSError, TypeError) as error:
+    except (OSError, TypeError, ValueError, LookupError, RuntimeError, MemoryError) as error:
         raise FileError(f"'{path}' is not an HDF5 file with results: {error}.") from error
     units.pop("time", None)
     time = columns.pop("time")

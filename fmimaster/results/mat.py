@@ -33,6 +33,8 @@ _DOUBLES, _INTEGERS, _TEXT = 0, 20, 51
 _HEADER = struct.Struct("<5i")
 """Type, rows, columns, whether it is complex, and the length of the name with its end."""
 _MOST_COLUMNS = 2**31 - 1
+_DAMAGED = (LookupError, ValueError, TypeError, ArithmeticError, NotImplementedError, MemoryError)
+"""What SciPy and the reader below raise where a file has not the form that is expected."""
 
 
 class MatWriter(BinaryWriter):
@@ -130,7 +132,7 @@ def read_mat(path: Path) -> tuple[Table, Facts]:
         columns, units = _columns(names, descriptions, info, data)
         document = b"".join(map(_bytes, read.get("fmimaster", ())))
         return Table(time=data[:, 0], columns=columns, units=units), Facts(path, document)
-    except (KeyError, IndexError, ValueError, TypeError, NotImplementedError) as error:
+    except (io.matlab.MatReadError, *_DAMAGED) as error:
         raise FileError(
             f"'{path}' is not a MAT file in the form of Dymola: {error or type(error).__name__}."
         ) from error

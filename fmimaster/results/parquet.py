@@ -85,7 +85,7 @@ def read_parquet(path: Path) -> tuple[Table, Facts]:
         with path.open("rb") as stream:
             file = parquet.ParquetFile(stream)
             read, facts = file.read(), file.metadata.metadata or {}
-    except (arrow.ArrowException, ValueError) as error:
+    except (arrow.ArrowException, ValueError, MemoryError) as error:
         raise FileError(f"'{path}' is not a Parquet file: {error}.") from error
     if "time" not in read.column_names:
         raise FileError(f"'{path}' has no column 'time'.")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, overload
 
+from fmimaster.errors import did_you_mean
 from fmimaster.optional import optional
 from fmimaster.results.comparison import TOLERANCE, Comparison, compare
 from fmimaster.results.files import read_table, write_table
@@ -18,6 +19,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_ELSEWHERE = {
+    "to_dataframe": "to_pandas()",
+    "to_df": "to_pandas()",
+    "dataframe": "to_pandas()",
+    "to_numpy": "to_structured()",
+    "to_csv": "write('results.csv')",
+    "write_csv": "write('results.csv')",
+    "read_csv": "Results.read('results.csv')",
+    "to_parquet": "write('results.parquet')",
+    "to_hdf": "write('results.h5')",
+    "to_mat": "write('results.mat')",
+    "save": "write('results.csv')",
+    "load": "Results.read('results.csv')",
+    "shape": "rows and names",
+    "data": "columns",
+}
+"""Names that other libraries have → what it is here."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)
 class Results(Table):
     """The outcome of a run: an immutable table. Parameters as of :class:`fmimaster.results.table.Table`."""
@@ -26,6 +46,19 @@ class Results(Table):
     def power_bonds(self) -> tuple[BondStatistics, ...]:
         """What the coupling did to the energy of each power bond, the worst one first."""
         return self.statistics.power_bonds
+
+    if not TYPE_CHECKING:  # for type checkers, an unknown attribute stays an error
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an AttributeError that names the attribute which is probably meant."""
+            raise AttributeError(
+                f"'{type(self).__name__}' object has no attribute '{name}'.{_meant(self, name)}"
+            )
+
+    def _repr_html_(self) -> str:
+        from fmimaster.results.html import html_page  # only notebooks need it
+
+        return html_page(self)
 
     def to_pandas(self) -> Any:
         """``pandas.DataFrame`` with time as its index; array columns are expanded.
@@ -221,3 +254,14 @@ class Results(Table):
         if show:
             show_figure(figure)
         return figure
+
+
+def _meant(results: Results, name: str) -> str:
+    """Sentence that names what an attribute that does not exist probably means, with a leading blank."""
+    if name.startswith("_"):
+        return ""
+    if name in _ELSEWHERE:
+        return f" Did you mean {_ELSEWHERE[name]}?"
+    if name in results.columns:
+        return f" Columns are items: results['{name}']."
+    return did_you_mean(name, [n for n in dir(results) if not n.startswith("_")])

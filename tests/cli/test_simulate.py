@@ -371,3 +371,10 @@ def test_a_tolerance_for_all_power_bonds(run: Run) -> None:
         for t in ("1e-5", "1e-4")
     ]
     assert steps[0] > steps[1]
+
+
+def test_a_results_file_of_an_unknown_format_is_refused_before_the_run(
+    run: Run, tmp_path: Path
+) -> None:
+    message = run("simulate", "no.fmu", "--output-file", tmp_path / "rows.txt").error
+    assert "has the suffix '.txt', which decides on the format; expected .csv, .parquet" in message

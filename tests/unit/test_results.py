@@ -1,8 +1,10 @@
 """The table of results, made by hand."""
 
 import pickle
+import re
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -238,6 +240,42 @@ def test_to_structured_has_the_fields_of_fmpy(bounce: Results) -> None:
     assert table["ball.v"].tolist() == [0.0, -2.0, 2.0, 0.0]
     assert table["ground.forces"].shape == (4, 2, 2)
     assert table.dtype["ground.forces"].base == np.int64
+
+
+def test_an_unknown_attribute_gets_a_suggestion(bounce: Results) -> None:
+    named = replace(bounce, columns={"h": np.zeros(4)}, units={})
+    for name, meant in {
+        "to_dataframe": "Did you mean to_pandas()?",
+        "to_csv": "Did you mean write('results.csv')?",
+        "unit": "Did you mean 'units'?",
+        "h": "Columns are items: results['h'].",
+    }.items():
+        with pytest.raises(AttributeError) as error:
+            getattr(named, name)
+        assert str(error.value) == f"'Results' object has no attribute '{name}'. {meant}"
+
+
+def test_a_notebook_shows_the_first_and_last_rows_with_units(bounce: Results) -> None:
+    page = bounce._repr_html_()
+    assert "4 rows, 4 columns, 0 s to 2 s" in page
+    cells = re.findall(r"<t[hd] [^>]*>(.*?)</t[hd]>", page)
+    assert cells[:10] == ["time", *bounce.names, "s", "m", "m/s", "", "N"]
+    assert cells[10:15] == ["0", "1", "0", "down", "array 2 × 2"]
+    assert len(cells) == 5 * (2 + 4)
+    assert "data:image/png;base64,iVBOR" in page
+
+
+def test_a_notebook_shows_few_of_many_rows_and_columns_and_escapes_names() -> None:
+    many = Results(time=np.arange(100.0), columns={f"<b>{k}": np.arange(100) for k in range(20)})
+    page = many.select([f"<b>{k}" for k in range(12)])._repr_html_()
+    assert "5 more columns: &lt;b&gt;7, &lt;b&gt;8, &lt;b&gt;9, &lt;b&gt;10, …" in page
+    assert page.count("<tr>") == 2 + 4 + 1 + 4
+    assert "<b>" not in page
+
+
+def test_a_notebook_shows_a_table_without_numbers_or_rows(bounce: Results) -> None:
+    assert "<img" not in bounce.select("ball.state")._repr_html_()
+    assert "0 rows, 1 column" in Results(time=[], columns={"x": []})._repr_html_()
 
 
 def test_to_pandas_has_time_as_its_index(bounce: Results, monkeypatch: pytest.MonkeyPatch) -> None:

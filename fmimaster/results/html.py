@@ -1,0 +1,90 @@
+"""Results in a notebook: a small table of the first and last rows with units, and a figure."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import OptionError
+from fmimaster.results.table import Table
+from fmimaster.text import count
+from fmimaster.visible import in_a_line
+
+_ENDS = 4
+"""Rows that are shown at the start, and at the end."""
+_MOST_COLUMNS = 8
+"""Columns that are shown, with time; a line below names the number of the others."""
+_LONGEST = 24
+"""Letters of a text that are shown."""
+
+
+def html_page(table: Table) -> str:
+    """The table as HTML, with the figure of :func:`fmimaster.results.plot.plot_results` if there is anything to draw."""
+    names = list(table)[:_MOST_COLUMNS]
+    others = len(table) - len(names)
+    rest = f"<p>{count(others, 'more column')}: {_text(_few(list(table)[len(names) :]))}</p>"
+    return (
+        f"<div style='overflow-x: auto'><p>{_text(_caption(table))}</p>"
+        "<table cellpadding='4' style='border-collapse: collapse; text-align: right'><thead>"
+        f"<tr>{_cells('th', names)}</tr><tr>{_cells('th', [_unit(table, n) for n in names])}</tr>"
+        f"</thead><tbody>{''.join(_rows(table, names))}</tbody></table>"
+        f"{rest if others else ''}{_figure(table)}</div>"
+    )
+
+
+def _caption(table: Table) -> str:
+    span = f", {table.time[0]:g} s to {table.time[-1]:g} s" if table.rows else ""
+    events = f", {count(len(table.events), 'event')}" if table.events else ""
+    return f"{count(table.rows, 'row')}, {count(len(table.columns), 'column')}{span}{events}"
+
+
+def _unit(table: Table, name: str) -> str:
+    return "s" if name == "time" else table.units.get(name, "")
+
+
+def _rows(table: Table, names: Sequence[str]) -> Iterator[str]:
+    is_whole = table.rows <= 2 * _ENDS
+    shown = range(table.rows) if is_whole else (*range(_ENDS), *range(-_ENDS, 0))
+    for k, row in enumerate(shown):
+        if k == _ENDS and not is_whole:
+            yield f"<tr>{_cells('td', ['…' for _ in names])}</tr>"
+        yield f"<tr>{_cells('td', [_shown(table[name], row) for name in names])}</tr>"
+
+
+def _shown(values: NDArray[Any], row: int) -> str:
+    """One value; of an array its shape."""
+    if values.ndim > 1:
+        return "array " + " × ".join(map(str, values.shape[1:]))
+    value = values[row]
+    if value is np.ma.masked:
+        return ""
+    text = f"{value:.6g}" if values.dtype.kind == "f" else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_ENDS]) + (", …" if len(names) > _ENDS else "")
+
+
+def _cells(kind: str, texts: Sequence[str]) -> str:
+    return "".join(f"<{kind} align='right'>{_text(text)}</{kind}>" for text in texts)
+
+
+def _text(text: str) -> str:
+    return escape(in_a_line(text))
+
+
+def _figure(table: Table) -> str:
+    try:
+        from fmimaster.results.plot import plot_results  # matplotlib takes half a second
+
+        figure: Any = plot_results(table)
+    except (ImportError, OptionError):  # matplotlib is not installed, or there are no numbers
+        return ""
+    picture = b64encode(figure._repr_png_()).decode()
+    return f'<img alt="columns over time" src="data:image/png;base64,{picture}">'

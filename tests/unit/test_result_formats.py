@@ -1,0 +1,210 @@
+"""Files of results by suffix: each holds the rows, units, metadata, events and steps."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fmimaster import Simulation, reference_path
+from fmimaster.causes import Cause, Event, Kind, Steps
+from fmimaster.errors import CallError, FileError, OptionError
+from fmimaster.results.files import SUFFIXES, facts_of
+from fmimaster.results.results import Results
+
+LIBRARIES = {".parquet": "pyarrow", ".h5": "h5py"}
+SYSTEM = reference_path("systems/two-mass-b1-fmi3.ssp")
+
+
+@pytest.fixture(params=SUFFIXES)
+def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A path with each suffix; skipped where its library is not installed."""
+    if (library := LIBRARIES.get(request.param)) is not None:
+        pytest.importorskip(library)
+    return tmp_path / f"rows{request.param}"
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Simulation(SYSTEM, stop_time=0.2).run()
+
+
+EVENT = Event(1.0, 1, "jump", False, ("a",), Cause(Kind.DETECTED), {"a.x": 1.0}, {"a.x": 2.0})
+
+
+@pytest.fixture
+def mixed() -> Results:
+    """All that a table can hold."""
+    return Results(
+        time=[0.0, 1.0, 1.0, 2.0],
+        columns={
+            "float": [0.1, -1e300, np.inf, 2.0],
+            "integer": np.arange(4, dtype=np.int32),
+            "truth": [True, False, True, True],
+            "text": ["a", 'ä, "b"', "", "c"],
+            "masked": np.ma.MaskedArray([1.0, 2.0, 3.0, 4.0], [False, True, False, False]),
+            "array": np.arange(16.0).reshape(4, 2, 2),
+            "a/b.ü": [1.0, 2.0, 3.0, 4.0],
+        },
+        units={"float": "m", "array": "N.m", "a/b.ü": "°C"},
+        metadata={"started": "today", "settings": {"stop_time": 2.0, "names": ["é"]}},
+        events=[EVENT],
+        steps=[Steps(0.0, 2.0, Cause(Kind.GRID), 2)],
+    )
+
+
+def assert_same(read: Results, written: Results) -> None:
+    assert read.names == written.names
+    for name, values in written.items():
+        assert np.array_equal(read[name], values), name
+    assert read.units == written.units
+    assert read.metadata == written.metadata
+    assert (read.events, read.steps) == (written.events, written.steps)
+
+
+def test_results_come_back_with_all_their_bits_and_facts(results: Results, file: Path) -> None:
+    results.write(file)
+    assert_same(Results.read(file), results)
+    beside = [f"{file.name}.json"] if file.suffix == ".csv" else []
+    assert sorted(p.name for p in file.parent.iterdir()) == [file.name, *beside]
+
+
+def test_rows_that_are_written_during_the_run_are_the_same(
+    results: Results, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fmimaster.run.rows._rows_of_a_block", lambda _: 8)
+    Simulation(SYSTEM, stop_time=0.2).run(output_file=file)
+    read = Results.read(file)
+    assert {**read.metadata, "started": 0, "wall_time": 0, "settings": 0} == {
+        **results.metadata,
+        "started": 0,
+        "wall_time": 0,
+        "settings": 0,
+    }
+    assert read.rows == 21
+    for name, values in results.items():
+        assert np.array_equal(read[name], values), name
+
+
+def test_what_a_format_cannot_hold_is_as_documented(mixed: Results, file: Path) -> None:
+    mixed.write(file)
+    read = Results.read(file)
+    expected = mixed if file.suffix == ".h5" else mixed.expand()
+    if file.suffix == ".mat":
+        expected = expected.select([n for n in expected.names if n != "text"])
+    assert read.names == expected.names
+    assert read.units == expected.units
+    assert (read.metadata, read.events, read.steps) == (mixed.metadata, mixed.events, mixed.steps)
+    for name in expected.names:
+        if name != "masked":
+            assert read[name].tolist() == expected[name].tolist(), name
+        if file.suffix in (".parquet", ".h5"):
+            assert read[name].dtype == expected[name].dtype
+    absent = np.isnan(np.ma.filled(read["masked"], np.nan))
+    assert absent.tolist() == [False, True, False, False]
+
+
+def test_a_table_without_rows_comes_back(file: Path) -> None:
+    Results(time=[], columns={"x": []}).write(file)
+    read = Results.read(file)
+    assert (read.rows, read.names) == (0, ("x",))
+
+
+def test_a_run_that_fails_leaves_its_rows(file: Path) -> None:
+    fault = {"fault": 3, "faultTime": 0.5}
+    with pytest.raises(CallError):
+        Simulation(reference_path("fmi3/Faulty.fmu"), start_values=fault).run(output_file=file)
+    assert Results.read(file).time.tolist() == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+    assert not list(file.parent.glob("*.part"))
+
+
+def test_a_run_that_is_refused_leaves_the_older_file(file: Path) -> None:
+    file.write_bytes(b"older")
+    with pytest.raises(OptionError):
+        Simulation(SYSTEM, stop_time=1, output_variables=["no"]).run(output_file=file)
+    assert file.read_bytes() == b"older"
+    assert [p.name for p in file.parent.iterdir()] == [file.name]
+
+
+def test_a_file_of_another_kind_is_told(file: Path) -> None:
+    file.write_bytes(b"\x00\x01 no results")
+    with pytest.raises(FileError, match=rf"rows{file.suffix}'"):
+        Results.read(file)
+
+
+def test_steps_are_shown_from_each_format(results: Results, file: Path) -> None:
+    results.write(file)
+    assert tuple(facts_of(file).steps()) == results.steps
+
+
+@pytest.mark.parametrize("name", ["rows.txt", "rows", "rows.xlsx"])
+def test_an_unknown_suffix_is_refused_before_the_run(name: str, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"expected \.csv, \.parquet, \.h5, \.mat"):
+        Simulation("no.fmu").run(output_file=tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("suffix", "library", "extra"), [(".parquet", "pyarrow", "parquet"), (".h5", "h5py", "hdf5")]
+)
+def test_a_library_that_is_missing_is_named_before_the_run(
+    suffix: str, library: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(OptionError) as error:
+        Simulation("no.fmu").run(output_file=tmp_path / f"rows{suffix}")
+    assert str(error.value) == (
+        f"A {suffix} file needs the library {library}, which is not installed."
+        f' Install it with: pip install "fmimaster[{extra}]"'
+    )
+
+
+def test_a_mat_file_has_the_form_of_dymola(mixed: Results, tmp_path: Path) -> None:
+    """The matrices that tools for Modelica expect, in their order."""
+    io = pytest.importorskip("scipy.io")
+    mixed.write(tmp_path / "rows.mat")
+    read = io.loadmat(tmp_path / "rows.mat", chars_as_strings=True)
+    names = [name for name in read if not name.startswith("__")]
+    assert names == ["Aclass", "name", "description", "dataInfo", "data_1", "data_2", "fmimaster"]
+    assert [row.strip() for row in read["Aclass"]] == ["Atrajectory", "1.1", "", "binTrans"]
+    assert read["data_1"].tolist() == [[0.0, 2.0]]
+    assert read["dataInfo"].T[:2].tolist() == [[0, 1, 0, -1], [2, 2, 0, -1]]
+    assert read["data_2"].shape == (len(mixed.expand()) - 1, 4)  # no text
+    assert read["data_2"][0].tolist() == mixed.time.tolist()
+
+
+def test_metadata_tells_where_results_come_from(results: Results) -> None:
+    about = results.metadata
+    assert about["system"] == str(SYSTEM)
+    assert about["settings"] == {"stop_time": 0.2}
+    assert [c["name"] for c in about["components"]] == ["upper", "lower"]
+    assert {len(c["sha256"]) for c in about["components"]} == {64}
+    assert (about["start_time"], about["stop_time"], about["end_time"]) == (0.0, 0.2, 0.2)
+    assert (about["steps"], about["events"]) == (20, 0)
+    assert about["wall_time"] > 0
+
+
+def test_a_data_frame_has_units_and_metadata(mixed: Results) -> None:
+    pytest.importorskip("pandas")
+    made = mixed.to_pandas()
+    assert list(made.columns) == list(mixed.expand().names)
+    assert made.attrs["units"]["array[1,2]"] == "N.m"
+    assert made.attrs["metadata"] == dict(mixed.metadata)
+    assert made.index.name == "time"
+
+
+def test_a_data_set_of_xarray_has_units_and_dimensions(mixed: Results) -> None:
+    pytest.importorskip("xarray")
+    made = mixed.to_xarray()
+    assert made["array"].dims == ("time", "array_1", "array_2")
+    assert made["float"].attrs == {"units": "m"}
+    assert made["time"].attrs == {"units": "s"}
+    assert made["float"].values.tolist() == mixed["float"].tolist()
+
+
+def test_xarray_that_is_missing_is_named(mixed: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(OptionError, match=r'pip install "fmimaster\[xarray\]"'):
+        mixed.to_xarray()
