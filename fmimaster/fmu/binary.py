@@ -33,8 +33,10 @@ _FAILURES = ("logStatusDiscard", "logStatusError", "logStatusFatal")
 class MessageLog:
     """Receives the log messages of one instance: the last ones are kept for errors, all go to the ``logging`` module."""
 
-    def __init__(self, instance: str) -> None:
+    def __init__(self, instance: str, is_complete: bool = False) -> None:
         self.instance = instance
+        self.is_complete = is_complete
+        """Whether the FMU was asked for all messages that it has."""
         self.last: deque[str] = deque(maxlen=_KEPT_MESSAGES)
         self.call_log: CallLog | None = None
         """What takes them besides, in between the calls."""

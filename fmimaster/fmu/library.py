@@ -160,7 +160,7 @@ class FmuFile:
     def _instantiated(self, name: str, options: InstanceOptions) -> Instance:
         fmu = copy(self._loaded())
         fmu.instanceName = name
-        messages = MessageLog(name)
+        messages = MessageLog(name, options.logging_on)
         self._logs.append(messages)
         if (calls := options.call_log) is not None:
             messages.call_log = calls
@@ -182,6 +182,7 @@ class FmuFile:
             with LOADING:
                 make, _ = self._kind()
                 self._fmu = _load(make, self.model, self.folder, library, str(self.source))
+            log.info("library of '%s': %s", self.source, library)
             missing = self._fmu.missing
             if self._fmu.has_none:
                 version = self.model.fmi_version
@@ -209,6 +210,10 @@ class FmuFile:
         """Free all instances, unload the library, delete what was unpacked. Never raises, and leaves nothing out."""
         for instance in self._instances:
             self._try(instance.free, f"'{instance.name}' cannot be freed")
+        for messages in self._logs:
+            if messages.is_complete and not messages.last:
+                log.info("'%s' has logged nothing: it has no debug messages.", messages.instance)
+        self._logs.clear()
         once.release(self._claimed)
         self._claimed = frozenset()
         self._instances.clear()

@@ -37,6 +37,7 @@ from fmimaster.run.timeline import Timeline
 from fmimaster.session.bond_statistics import bond_statistics
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.row_keeper import RowKeeper
+from fmimaster.session.run_log import log_begin, log_end
 from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.settings import Settings
 
@@ -84,6 +85,7 @@ class Session:
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
         executor = choose_executor(plan, settings.backend_used)
+        log_begin(prepared, settings, self._metadata, executor)
         self.instances = instances = self._instantiated(loader, executor)
         with left_for_later():
             self.executor: Executor = executor(
@@ -164,7 +166,9 @@ class Session:
             raise
         finally:
             self._put_back()
-        return self.results()
+        results = self.results()
+        log_end(self.time, results.statistics)
+        return results
 
     def initialize(self) -> bool:
         """Bring all instances to the start time; whether the run goes on, which an FMU can decline in Event Mode."""

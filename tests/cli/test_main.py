@@ -175,10 +175,14 @@ def test_a_log_file_has_all_messages(run: Run, printing: list[object], tmp_path:
     outcome = run(*printing, "--log-file", tmp_path / "log.txt")
     assert "told to print" not in outcome.err
     lines = (tmp_path / "log.txt").read_text().splitlines()
-    assert [line.partition("INFO ")[2] for line in lines] == [
+    messages = [line.partition("INFO ")[2] for line in lines]
+    assert messages[0].startswith("fmimaster ")
+    assert [m for m in messages if m.startswith("FMU output: ")] == [
         "FMU output: Faulty: Faulty: told to print at t = 0 s.",
         "FMU output: Faulty: Faulty: told to print at t = 0.1 s.",
     ]
+    [end] = [m for m in messages if m.startswith("ended ")]
+    assert end.startswith("ended at t = 0.2 s after 2 steps and 0 events in ")
 
 
 def test_a_log_file_that_cannot_be_written_is_told(run: Run, tmp_path: Path) -> None:

@@ -168,5 +168,5 @@ def test_a_run_in_python_logs_what_its_fmu_prints(
 ) -> None:
     fmu = reference_path("fmi3/Faulty.fmu")
     simulate(fmu, stop_time=0.1, step_size=0.1, start_values={"fault": 7})
-    assert messages.messages == ["FMU output: Faulty: Faulty: told to print at t = 0 s."]
+    assert "FMU output: Faulty: Faulty: told to print at t = 0 s." in messages.messages
     assert capfd.readouterr().out == ""

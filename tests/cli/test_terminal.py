@@ -219,7 +219,7 @@ def test_closed_streams_are_no_defect(
         done.stderr.decode() if status == 0 else "",
     )
     assert (
-        "100 steps" not in (tmp_path / "log").read_text()
+        "100 steps in" not in (tmp_path / "log").read_text()
     )  # nothing else went into its descriptor
 
 
