@@ -20,8 +20,14 @@ _NARROWEST = 40
 _ROOM_OF_A_SENTENCE = 32
 """Columns in which a sentence can be read; with fewer in the last column of a table, it gets lines of its own."""
 
+_ROOM_OF_A_WORD = 12
+"""Columns of a long word, or of a number with its unit; short cells are wrapped in no fewer."""
+
 _HANGING = 2
 """Columns by which all lines of a sentence but the first are indented."""
+
+_BELOW = " " * (2 * _HANGING)
+"""Before cells that stand below the others of their row."""
 
 _NAMES_SHOWN = 4
 """Names in a sentence; of more, the rest is counted."""
@@ -99,22 +105,43 @@ class Widths:
     def lines(self, row: Sequence[str], indent: str = "") -> list[str]:
         """A row with its cells in columns, two blanks apart.
 
-        What has no room is the last cell: it is wrapped in its column, or below the others if the column is narrow.
+        What has no room is the last cell: it is wrapped in its column, or below the others if the column is narrow. If it
+        is short, like a number, all cells but the first stand below that one.
         """
         cells = [in_a_line(cell) for cell in row]
         line = _line(cells, self._widths, indent)
-        if len(line) <= self._page or len(cells) < 2:
-            return [line] if len(cells) > 1 else fitted(line, self._page)
+        if self._is_stacked(indent) and len(cells) > 1:
+            return [indent + cells[0], *self._without_first().lines(cells[1:], indent + _BELOW)]
+        if len(line) <= self._page:
+            return [line]
+        if len(cells) < 2:
+            return fitted(line, self._page)
         *others, last = cells
-        begin = len(indent) + sum(w + 2 for w in self._widths[: len(others)])
-        if self._page - begin < _ROOM_OF_A_SENTENCE:
-            below = indent + " " * (2 * _HANGING)
-            return [
-                *self.lines(others, indent),
-                *_filled(last, below, below + " " * _HANGING, self._page),
-            ]
-        first, *more = _filled(last, " " * begin, " " * begin, self._page)
-        return [_line([*others, first.lstrip()], self._widths, indent), *more]
+        begin = self._begin(len(others), indent)
+        room = self._page - begin
+        if room >= _ROOM_OF_A_SENTENCE or (room >= _ROOM_OF_A_WORD and len(last) <= 2 * room):
+            first, *more = _filled(last, " " * begin, " " * begin, self._page)
+            return [_line([*others, first.lstrip()], self._widths, indent), *more]
+        below = indent + _BELOW
+        rest = _filled(last, below, below + " " * _HANGING, self._page)
+        return [*self.lines(others, indent), *rest]
+
+    def _begin(self, column: int, indent: str) -> int:
+        """Where a column begins."""
+        return len(indent) + sum(w + 2 for w in self._widths[:column])
+
+    def _is_stacked(self, indent: str) -> bool:
+        """Whether the first cell of each row gets a line of its own: a long name before numbers that have no room."""
+        if len(self._widths) < 3:
+            return False
+        first, *_, last = self._widths
+        room = self._page - self._begin(len(self._widths) - 1, indent)
+        return room < min(last, _ROOM_OF_A_WORD) and last <= _ROOM_OF_A_WORD <= first
+
+    def _without_first(self) -> Widths:
+        other = Widths()
+        other._widths, other._page = self._widths[1:], self._page
+        return other
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], indent: str) -> str:
@@ -136,21 +163,19 @@ def flowing(lines: Iterable[str], width: int | None = None) -> Iterator[str]:
         yield from fitted(line, width)
 
 
-def shortened(
-    lines: Sequence[str], most: int | None, total: int = 0, indent: str = "  "
-) -> list[str]:
-    """The first lines, and how many there are besides.
+def shortened(rows: Sequence[Sequence[str]], most: int | None, total: int = 0) -> list[str]:
+    """The first rows in columns, and how many there are besides.
 
     Parameters
     ----------
     most
-        How many lines are shown; None for all.
+        How many rows are shown; None for all.
     total
-        How many there are, if not all of them are in ``lines``.
+        How many there are, if not all of them are in ``rows``.
     """
-    shown = list(lines[:most])
-    more = max(total, len(lines)) - len(shown)
-    return [*shown, f"{indent}... and {more} more (all with --all)"] if more > 0 else shown
+    shown = aligned(rows[:most])
+    more = max(total, len(rows)) - len(rows[:most])
+    return [*shown, f"  ... and {more} more (all with --all)"] if more > 0 else shown
 
 
 def clipped(text: str, most: int | None) -> str:

@@ -26,9 +26,7 @@ def run(arguments: Namespace) -> int:
 
 def _page(budget: ErrorBudget, algorithm: str) -> Iterator[str]:
     yield f"Error budget, {algorithm}: how far inputs were from the signals that they stand for"
-    rows: list[tuple[str, ...]] = [
-        ("connection", "error (rms)", "of scale", "largest in a step", "at")
-    ]
+    rows: list[tuple[str, ...]] = [("connection", "error (rms)", "of scale", "largest", "at")]
     rows += [_error(c) for c in budget.connections]
     yield from section("Errors of inputs", aligned(rows), if_empty="nothing is connected")
     effects = [_effect(c) for c in budget.connections]

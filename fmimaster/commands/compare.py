@@ -13,7 +13,7 @@ from fmimaster.optimization.compromises import compromises
 from fmimaster.optimization.sequence_search import SequenceSearch
 from fmimaster.optimization.signature import Signature
 from fmimaster.simulation import Simulation
-from fmimaster.text import aligned, section
+from fmimaster.text import aligned, flowing, section
 
 
 def comparison(simulation: Simulation) -> dict[str, Any]:
@@ -58,10 +58,13 @@ def page(facts: Mapping[str, Any]) -> list[str]:
         )
         for row in facts["sequences"]
     ]
+    explained = (
+        "  Errors are distances from results that are extrapolated to the step size 0. Differences are distances from the "
+        f"results with the present sequence ('{PRESENT}'). Both are relative to the size of the outputs."
+    )
     return [
         *section(f"Sequences compared ({facts['algorithm']})", aligned([heads, below, *rows])),
-        "  errors are distances from results extrapolated to the step size 0, differences those from the results with the",
-        f"  present sequence ('{PRESENT}'); both are relative to the size of the outputs",
+        *flowing([explained]),
         *_compromises(facts),
     ]
 
@@ -77,7 +80,7 @@ def _compromises(facts: Mapping[str, Any]) -> list[str]:
     heads = ("levels (--levels)", "feed-through", "FMUs, per step")
     return [
         *section(title, aligned([heads, *rows])),
-        "  no other sequence has both fewer stale inputs and faster steps",
+        "  No other sequence has both fewer stale inputs and faster steps.",
     ]
 
 

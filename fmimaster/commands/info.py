@@ -16,7 +16,7 @@ from fmimaster.pages.bonds import bonds_page, port_in_short
 from fmimaster.system.model import Model
 from fmimaster.system.notes import listed
 from fmimaster.system.ssp import read_system
-from fmimaster.text import aligned, clipped, count, section, shortened
+from fmimaster.text import aligned, clipped, count, fitted, section, shortened
 
 _MOST_ROWS = 15
 """Lines of one section, so that the output stays short."""
@@ -69,7 +69,7 @@ def run(arguments: Namespace) -> int:
 
 def _fmu_page(facts: dict[str, Any], model: Model, most: int | None) -> list[str]:
     lines = [facts["modelName"]]
-    lines += [f"  {facts['description']}"] if facts["description"] else []
+    lines += fitted(f"  {facts['description']}") if facts["description"] else []
     lines += ["", *aligned(_head(facts))]
     said = [(_value(value), _words(name)) for name, value in facts["capabilities"].items()]
     lines += section("Capabilities", aligned(said))
@@ -79,18 +79,16 @@ def _fmu_page(facts: dict[str, Any], model: Model, most: int | None) -> list[str
     sections = _SECTIONS if most is not None else _SECTIONS | _ONLY_WHOLE
     for causality, title in sections.items():
         rows = [_variable_row(v, most) for v in facts["variables"] if v["causality"] == causality]
-        lines += section(title, shortened(aligned(rows), most, numbers[causality]))
+        lines += section(title, shortened(rows, most, numbers[causality]))
     rows = [(name, _depends(on, most)) for name, on in facts["dependencies"].items()]
-    lines += section(
-        "Outputs depend directly on", shortened(aligned(rows), most, len(model.dependencies))
-    )
+    lines += section("Outputs depend directly on", shortened(rows, most, len(model.dependencies)))
     return lines + _events(facts, most) + _beside(facts, most)
 
 
 def _events(facts: dict[str, Any], most: int | None) -> list[str]:
     """The events that the FMU declares, in its manifest or by its event indicators."""
     rows = [row for event in facts["events"] for row in _event_rows(event)]
-    lines = section("Events", shortened(aligned(rows), most))
+    lines = section("Events", shortened(rows, most))
     if (policy := facts["eventPolicy"]) is not None:
         names = ("execute", "announce", "ignore")
         values = [f"{name} {policy[name]}" for name in names if policy[name] is not None]
@@ -98,7 +96,7 @@ def _events(facts: dict[str, Any], most: int | None) -> list[str]:
     if facts["lookAhead"] is not None:
         lines += section("Look-ahead", [f"  {facts['lookAhead']}"])
     polynomials = [(p["input"], *_polynomial(p)) for p in facts["inputPolynomials"]]
-    return lines + section("Input polynomials", shortened(aligned(polynomials), most))
+    return lines + section("Input polynomials", shortened(polynomials, most))
 
 
 def _beside(facts: dict[str, Any], most: int | None) -> list[str]:
@@ -107,7 +105,7 @@ def _beside(facts: dict[str, Any], most: int | None) -> list[str]:
         (s["name"], s["version"], _use(s), clipped(s["description"], most and _MOST_LETTERS))
         for s in facts["layeredStandards"]
     ]
-    lines = section("Layered standards", shortened(aligned(standards), most))
+    lines = section("Layered standards", shortened(standards, most))
     terminals = [
         (
             t["name"],
@@ -117,9 +115,9 @@ def _beside(facts: dict[str, Any], most: int | None) -> list[str]:
         )
         for t in facts["terminals"]
     ]
-    lines += section("Terminals", shortened(aligned(terminals), most))
+    lines += section("Terminals", shortened(terminals, most))
     ports = [(p["name"], port_in_short(p), f"by {p['where']}") for p in facts["powerPorts"]]
-    return lines + section("Power ports", shortened(aligned(ports), most))
+    return lines + section("Power ports", shortened(ports, most))
 
 
 def _use(standard: dict[str, Any]) -> str:
@@ -238,26 +236,31 @@ def _system_page(facts: dict[str, Any], most: int | None) -> list[str]:
         )
         for c in facts["components"]
     ]
-    lines += section("Components", shortened(aligned(components), most))
+    lines += section("Components", shortened(components, most))
     lines += shortened(
-        [f"  {c['name']}: {c['error']}" for c in facts["components"] if c["error"]], most
+        [
+            (f"{c['name']}: {' '.join(c['error'].splitlines())}",)
+            for c in facts["components"]
+            if c["error"]
+        ],
+        most,
     )
     connections = [(c["start"], "->", c["end"], _transformed(c)) for c in facts["connections"]]
-    lines += section("Connections", shortened(aligned(connections), most), if_empty="none")
+    lines += section("Connections", shortened(connections, most), if_empty="none")
     shared = [
         (e["name"], ", ".join(f"{m['component']}.{m['event']}" for m in e["members"]))
         for e in facts["sharedEvents"]
     ]
-    lines += section("Shared events", shortened(aligned(shared), most))
+    lines += section("Shared events", shortened(shared, most))
     lines += bonds_page(facts["powerBonds"])
     if facts["sequence"]:
         lines += section("Sequence of stepping", [f"  {', '.join(facts['sequence'])}"])
     parameters = [
         (p["name"], "=", f"{p['value']} {p['unit'] or ''}".strip()) for p in facts["parameters"]
     ]
-    lines += section("Parameters", shortened(aligned(parameters), most))
+    lines += section("Parameters", shortened(parameters, most))
     for title in ("Warnings", "Notes"):
-        lines += section(title, shortened([f"  {text}" for text in facts[title.lower()]], most))
+        lines += section(title, shortened([(text,) for text in facts[title.lower()]], most))
     return lines
 
 

@@ -99,10 +99,10 @@ class BondStatistics:
 
 BOND_TITLES = (
     "power bond",
-    "mean |residual|/2",
+    "mean error",
     "residual energy",
     "of scale",
-    "largest residual",
+    "largest",
     "at",
     "at events",
 )

@@ -41,4 +41,4 @@ def test_the_summary_of_a_run_has_a_line_for_each_bond_the_worst_one_first(run: 
         r"^(seat_suspension|suspension) +\S+ W +\S+ J +\S+% +\S+ W +\S+ s +0 J$", err, re.M
     )
     assert names == ["suspension", "seat_suspension"]
-    assert "mean |residual|/2" in err
+    assert "mean error  residual energy" in err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmimaster.text import aligned, fitted, page_width, section
+from fmimaster.text import aligned, fitted, page_width, section, shortened
 
 
 @pytest.fixture(autouse=True)
@@ -43,10 +43,12 @@ def test_a_long_last_cell_stays_in_its_column() -> None:
 
 
 def test_a_long_cell_behind_wide_columns_gets_lines_of_its_own() -> None:
-    rows = [("component.first", "component.second", "why it is late in the end"), ("b", "c", "d")]
+    why = "why it is late in the end, in so many words that they need more"
+    rows = [("component.first", "component.second", why), ("b", "c", "d")]
     assert aligned(rows) == [
         "  component.first  component.second",
-        "      why it is late in the end",
+        "      why it is late in the end, in so many words that they",
+        "        need more",
         "  b                c                 d",
     ]
 
@@ -59,3 +61,26 @@ def test_lines_of_a_section_fit_the_page() -> None:
     ]
     assert section("Notes", [], if_empty="none") == ["", "Notes", "  none"]
     assert section("Notes", []) == []
+
+
+def test_numbers_without_room_stand_below_the_long_name() -> None:
+    rows = [
+        ("connection", "error", "of scale", "largest", "at"),
+        ("component.output -> other.input", "0.00158 m/s", "0.3 %", "0.0077 m/s", "0.026 s"),
+        ("a -> b", "1 m", "1 %", "2 m", "0.001 s"),
+    ]
+    assert aligned(rows) == [
+        "  connection",
+        "      error        of scale  largest     at",
+        "  component.output -> other.input",
+        "      0.00158 m/s  0.3 %     0.0077 m/s  0.026 s",
+        "  a -> b",
+        "      1 m          1 %       2 m         0.001 s",
+    ]
+
+
+def test_a_list_is_shortened_by_rows_whatever_lines_they_take() -> None:
+    rows = [(f"v{k}", "word " * 20) for k in range(5)]
+    assert shortened(rows, 2, total=9)[-1] == "  ... and 7 more (all with --all)"
+    assert sum(line.startswith("  v") for line in shortened(rows, 2)) == 2
+    assert not any("more" in line for line in shortened(rows, 5))
