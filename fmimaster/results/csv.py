@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -35,6 +36,12 @@ _ROWS_AT_ONCE = 4096
 
 _CELLS_AT_ONCE = 16 * _ROWS_AT_ONCE
 """The same for wide rows."""
+
+
+_TIME = re.compile(r"t|(?i:time)\s*([\[(]\s*s\s*[\])]|/\s*s)?")
+"""Names of the first column in files of other programs: ``t``, ``Time``, ``time [s]``, ``time (s)``, ``time/s``."""
+
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 
 class CsvWriter:
@@ -144,11 +151,23 @@ class _Source:
         self.header_lines = header.line_num
         if not self.names:
             raise FileError(f"'{path}' is empty; expected a header whose first name is 'time'.")
+        if _TIME.fullmatch(self.names[0]):
+            self.names[0] = "time"
         if self.names[0] != "time":
-            self.fail(1, f"the first column is '{self.names[0]}'; expected 'time'.")
+            self.fail(1, f"the first column is '{self.names[0]}'; expected 'time'.{self._hint()}")
         for name, times in Counter(self.names).items():
             if times > 1:
                 self.fail(1, f"the column '{name}' occurs {times} times; expected each name once.")
+
+    def _hint(self) -> str:
+        """What else the header seems to be, with a leading blank."""
+        first = self.names[0]
+        separator = next((s for s in _OTHER_SEPARATORS if s in first), None)
+        if len(self.names) == 1 and separator is not None:
+            return f" Columns are separated by commas, not by {_OTHER_SEPARATORS[separator]}."
+        if first.lower().startswith("time"):
+            return " Its unit is s."
+        return ""
 
     def rows(self) -> Iterator[list[Any]]:
         """The rows that are not blank, checked: quoted cells as str, others as float."""

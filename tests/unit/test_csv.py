@@ -234,7 +234,7 @@ def test_bytes_that_are_no_text_late_in_a_file_are_an_error(path: Path) -> None:
 
 
 def test_a_first_column_other_than_time_is_an_error(path: Path) -> None:
-    assert message(path, "t,x\n0,1\n") == "FILE, line 1: the first column is 't'; expected 'time'."
+    assert message(path, "a,x\n0,1\n") == "FILE, line 1: the first column is 'a'; expected 'time'."
 
 
 def test_a_name_that_occurs_twice_is_an_error(path: Path) -> None:
@@ -346,3 +346,29 @@ def test_the_text_of_wide_rows_takes_little_memory(
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2e6  # 3.2 and 4.0 MB for all rows at once
+
+
+@pytest.mark.parametrize(
+    "name", ["t", "Time", "TIME", "time [s]", "Time (s)", "time/s", '"Time [s]"']
+)
+def test_spellings_of_the_time_of_other_programs_are_understood(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{name},u\n0,1\n1,2\n")
+    read = read_csv(path)
+    assert (read.names, read.time.tolist()) == (("u",), [0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("header", "hint"),
+    [
+        ("time;u", "Columns are separated by commas, not by semicolons."),
+        ("time\tu", "Columns are separated by commas, not by tabs."),
+        ("time [ms],u", "Its unit is s."),
+    ],
+)
+def test_other_headers_get_a_hint(header: str, hint: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n0,1\n")
+    with pytest.raises(FileError) as error:
+        read_csv(path)
+    assert str(error.value).endswith(f"expected 'time'. {hint}")
