@@ -1,4 +1,4 @@
-"""Two coupled FMUs: an FMI 2.0 and an FMI 3.0 instance of x' = -k x + u, each fed by the other."""
+"""Two coupled FMUs: x' = -k x + u of FMI 2.0 and of FMI 3.0, each fed by the other."""
 
 from fmimaster import GaussSeidel, SystemBuilder, reference_path, simulate
 
@@ -9,8 +9,6 @@ system.connect("b.x", "a.u", factor=2.0)
 system.connect("a.x", "b.u", factor=-1.0)
 
 results = simulate(system.build(), stop_time=2, step_size=0.01, algorithm=GaussSeidel())
-print(
-    f"a.x = {results['a.x'][-1]:.4f}, b.x = {results['b.x'][-1]:.4f} at t = {results.time[-1]:g} s"
-)
-results.write("pair.csv")
-results.plot(["a.x", "b.x"], title="Two coupled FMUs").savefig("pair.png")
+a, b = results["a.x"], results["b.x"]
+print(f"a.x = {a[-1]:.4f}, b.x = {b[-1]:.4f} at t = {results.time[-1]:g} s")
+results.plot(["a.x", "b.x"], title="Two coupled FMUs").savefig("two_fmus.svg")

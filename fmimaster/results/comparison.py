@@ -90,7 +90,7 @@ class Comparison:
         return "\n".join([*aligned([head, *map(self._row, self.deviations)], ""), *self._end()])
 
     def _row(self, d: Deviation) -> tuple[str, ...]:
-        verdict = "" if d.relative <= self.tolerance else "beyond the tolerance"
+        verdict = "" if d.relative <= self.tolerance else "beyond"
         numbers = (f"{d.rms:.3g}", _percent(d.relative), f"{d.largest:.3g}", f"{d.time:.6g} s")
         return d.name, d.unit, *numbers, verdict
 

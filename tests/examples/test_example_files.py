@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -29,9 +30,21 @@ def run(script: Path, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=[p.name for p in EXAMPLES])
-def test_example_runs(example: Path, tmp_path: Path) -> None:
-    assert run(example, tmp_path)
+draw = runpy.run_path(str(ROOT / "tools" / "gallery.py"))["draw"]
+GALLERY = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("example", [p.stem for p in EXAMPLES if p.stem != "strang"])
+def test_an_example_of_the_gallery_draws_its_figure(
+    example: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, which saves the imports. The page has its figure and its code."""
+    draw(ROOT / "docs" / "examples" / f"{example}.py", tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == [f"{example}.svg"]
+    assert capsys.readouterr().out
+    shown = f'](figures/gallery/{example}.svg)\n\n``` {{ .py }}\n--8<-- "{example}.py"\n```'
+    assert shown in GALLERY
+    assert (ROOT / "docs" / "figures" / "gallery" / f"{example}.svg").exists()
 
 
 @pytest.mark.parametrize("script", FIGURES, ids=[p.name for p in FIGURES])

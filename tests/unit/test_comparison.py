@@ -99,7 +99,7 @@ def test_as_text_it_is_a_table(tmp_path: Path) -> None:
     text = str(results.compare(tmp_path / "reference.csv"))
     assert [" ".join(line.split()) for line in text.splitlines()] == [
         "variable unit RMS deviation of the range largest at t",
-        "y m 0.25 25 % 0.25 0 s beyond the tolerance",
+        "y m 0.25 25 % 0.25 0 s beyond",
         "x 0 0 % 0 0 s",
         "compared with the reference from t = 0 s to 1 s: 1 of 2 variables beyond the tolerance of 1 %",
         "not compared, because the results lack them: mode",
