@@ -36,7 +36,7 @@ def is_rule(text: str) -> bool:
     return text[:1].isalpha() and not _NUMBER_WORD.fullmatch(text)
 
 
-def named(name: str) -> StepRule[Any]:
+def named(name: str, where: str = "step_size") -> StepRule[Any]:
     """The rule of that name with its defaults.
 
     Raises
@@ -44,7 +44,12 @@ def named(name: str) -> StepRule[Any]:
     OptionError
         If there is none.
     """
-    module, maker = STEP_RULES[among("step rule", name, STEP_RULES)]
+    try:
+        module, maker = STEP_RULES[among("step rule", name, STEP_RULES)]
+    except OptionError as error:
+        if where.startswith("--"):
+            raise
+        raise OptionError(f"'{name}' is not a time in s, such as 0.01 or '1/60'. {error}") from None
     rule: StepRule[Any] = attrgetter(maker)(import_module(f"fmimaster.control.{module}"))()
     return rule
 
@@ -62,7 +67,7 @@ def step_rule(text: str, where: str = "step_size", *, size: str | None = None) -
     OptionError
     """
     name, _, settings = text.partition(":")
-    rule = named(name)
+    rule = named(name, where)
     own, defaults = {f.name for f in fields(rule)}, {"size": "", **_defaults(rule)}
     given = settings_of(where, name, defaults, settings)
     if size is not None and "size" in given:
