@@ -46,7 +46,7 @@ NAMES_IN_FMPY = {
 _MOST_LETTERS = 60
 """Of the value of a setting in a repr."""
 
-Self = TypeVar("Self", bound="Settings")
+AnySettings = TypeVar("AnySettings", bound="Settings")
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,7 +169,7 @@ class Settings:
     backend: Backend | str = Backend.FASTEST
     threads: int = 1
 
-    def __new__(cls: type[Self], *arguments: Any, **settings: Any) -> Self:
+    def __new__(cls: type[AnySettings], *arguments: Any, **settings: Any) -> AnySettings:
         """Refuse settings that do not exist, with the name that is meant; ``__init__`` takes all others."""
         del arguments
         known = [f.name for f in fields(cls)]
@@ -182,7 +182,7 @@ class Settings:
             raise OptionError(
                 f"There is no setting '{name}'.{meant} help({cls.__name__}) lists all."
             )
-        return super().__new__(cls)
+        return object.__new__(cls)
 
     def __repr__(self) -> str:
         system = self.system if isinstance(self.system, SystemDescription) else str(self.system)
