@@ -34,7 +34,7 @@ clean:
 INSTALL := CFLAGS=-Werror .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable
 
 .venv/installed: .venv/bin/python $(PACKAGING) $(KERNEL)
-	$(INSTALL) ".[all]"
+	$(INSTALL) ".[plot,progress]"
 	touch $@
 
 .venv/with-%: .venv/installed

@@ -23,13 +23,20 @@ def optional(library: str, extra: str, purpose: str) -> Any:
     Raises
     ------
     OptionError
-        If it is not installed.
+        If it is not installed, or cannot be imported.
     """
     try:
         return import_module(library)
     except ImportError as error:
         name = library.partition(".")[0]
+        missing = isinstance(error, ModuleNotFoundError) and error.name == name
+        why = "is not installed" if missing else f"cannot be imported ({error})"
         raise OptionError(
-            f"{purpose} needs the library {name}, which is not installed. Install it with:"
+            f"{purpose} needs the library {name}, which {why}. Install it with:"
             f' pip install "fmimaster[{extra}]"'
         ) from error
+
+
+def drawing(purpose: str) -> None:
+    """Refuse what draws figures where matplotlib is not installed, with a message that names the extra."""
+    optional("matplotlib", "plot", purpose)

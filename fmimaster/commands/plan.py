@@ -9,6 +9,7 @@ from typing import Any
 from fmimaster.commands import compare, settings
 from fmimaster.commands.text import note, write, write_json
 from fmimaster.given_path import given_path
+from fmimaster.optional import drawing
 from fmimaster.pages.plan import page
 
 
@@ -46,6 +47,7 @@ def run(arguments: Namespace) -> int:
 
 def _figure(arguments: Namespace, facts: dict[str, Any]) -> Callable[[], None]:
     """Draw the plan; what is returned writes the figure."""
+    drawing("--figure")
     from fmimaster.commands.plan_figure import plan_figure  # matplotlib is slow to import
     from fmimaster.results.plot import check_format, save_figure
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fmimaster.errors import OptionError
+from fmimaster.optional import optional
 from fmimaster.text import count
 from fmimaster.visible import in_a_line
 
@@ -143,14 +143,7 @@ def layout(
 
 
 def _graphviz() -> Any:
-    try:
-        from pygraphviz import AGraph  # loads Graphviz, which nothing else needs
-    except ImportError as error:
-        raise OptionError(
-            f"A figure of the plan needs pygraphviz, which cannot be imported: {error}."
-            " Install it (pip install fmimaster[graph]), or leave --figure out."
-        ) from error
-    return AGraph
+    return optional("pygraphviz", "graph", "A figure of the plan").AGraph
 
 
 def _empty_label(lines: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from fmimaster.commands.running import check_outputs
 from fmimaster.commands.text import write
 from fmimaster.errors import FileError
 from fmimaster.given_path import given_path
+from fmimaster.optional import drawing
 from fmimaster.results.results import Results
 
 
@@ -27,6 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Draw, and write to a file or show."""
+    drawing("'fmimaster plot'")
     # matplotlib is slow to import
     from fmimaster.results.notebook import check_window, maker_of_figures, show_figure
     from fmimaster.results.plot import check_format, plot_results, save_figure

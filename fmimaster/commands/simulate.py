@@ -13,6 +13,7 @@ from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
 from fmimaster.errors import OptionError, SimulationError
+from fmimaster.optional import drawing
 from fmimaster.results.comparison import TOLERANCE, Comparison
 from fmimaster.results.csv import write_csv
 from fmimaster.results.facts import facts_path
@@ -117,10 +118,12 @@ def _refuse(arguments: Namespace, simulation: Simulation) -> None:
 def _check_figures(arguments: Namespace) -> None:
     """Refuse a file for the figure that cannot be written, and a window that cannot be opened."""
     if arguments.plot:
+        drawing("--plot")
         from fmimaster.results.plot import check_format  # matplotlib is slow to import
 
         check_format(arguments.plot)
     if arguments.show_plot:
+        drawing("--show-plot")
         from fmimaster.results.notebook import check_window
 
         check_window()

@@ -15,6 +15,7 @@ from fmimaster.commands.text import note, write
 from fmimaster.errors import FmimasterError
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.given_path import given_path
+from fmimaster.optional import drawing
 from fmimaster.program.polynomial import LINE, MIDPOINT
 from fmimaster.simulation import Simulation
 from fmimaster.stability.advisor import Advisor, FmuFacts, Limit
@@ -56,6 +57,7 @@ def run(arguments: Namespace) -> int:
     """Find the limit, print it, and draw the figure."""
     figure = None if arguments.figure is None else given_path(arguments.figure)
     if figure is not None:
+        drawing("--figure")
         from fmimaster.results.plot import check_format  # matplotlib is slow to import
 
         check_format(figure)

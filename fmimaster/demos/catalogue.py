@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from fmimaster.demos.example_files import FilesDemo
 from fmimaster.demos.stage import Stage
 from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.optional import drawing
 from fmimaster.reference_files import reference_path
 from fmimaster.results.files import write_table
 from fmimaster.results.results import Results
@@ -60,6 +61,7 @@ class SystemDemo:
 
     def show(self, stage: Stage) -> None:
         """Run it."""
+        drawing("This demo")
         simulation = Simulation(reference_path(self.system), **self.settings)
         stage.simulate(simulation, lambda results: self._keep(results, stage.folder))
 
@@ -94,6 +96,7 @@ class TwoMassDemo:
 
     def show(self, stage: Stage) -> None:
         """Run all methods."""
+        drawing("This demo")
         # matplotlib is slow to import, and SciPy, which a predictive method needs
         from fmimaster.demos import methods
         from fmimaster.demos.figures import write_figures
@@ -137,6 +140,7 @@ class FourUnitsDemo:
 
     def show(self, stage: Stage) -> None:
         """Run all sequences."""
+        drawing("This demo")
         # matplotlib is slow to import
         from fmimaster.demos import four_units
         from fmimaster.demos.four_units_figures import write_figures
@@ -177,6 +181,7 @@ class QuarterCarDemo:
 
     def show(self, stage: Stage) -> None:
         """Run all rows and schemes."""
+        drawing("This demo")
         # matplotlib is slow to import
         from fmimaster.demos import quarter_car_runs as runs
         from fmimaster.demos import quarter_car_schemes as schemes

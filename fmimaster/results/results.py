@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, overload
 
 from fmimaster.errors import did_you_mean
-from fmimaster.optional import optional
+from fmimaster.optional import drawing, optional
 from fmimaster.results.comparison import TOLERANCE, Comparison, compare
 from fmimaster.results.files import read_table, write_table
 from fmimaster.results.statistics import BondStatistics
@@ -232,8 +232,10 @@ class Results(Table):
         Raises
         ------
         OptionError
-            If no column has such a name or holds numbers, or the chosen ones have no room in one figure.
+            If no column has such a name or holds numbers, the chosen ones have no room in one figure, or matplotlib is
+            not installed: ``pip install "fmimaster[plot]"``.
         """
+        drawing("plot()")
         # late: matplotlib takes half a second
         from fmimaster.results.notebook import maker_of_figures, show_figure
         from fmimaster.results.plot import plot_into, plot_results
