@@ -90,7 +90,7 @@ from fmimaster.reference_files import reference_path
 from fmimaster.results.comparison import Comparison, Deviation
 from fmimaster.results.results import Results
 from fmimaster.run.choice import Backend
-from fmimaster.session import Run
+from fmimaster.session import Progress, Run
 from fmimaster.simulation import Simulation, simulate
 from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import ConstraintEnd, Level, Port, PowerBond
@@ -174,6 +174,7 @@ __all__ = [
     "Predictive",
     "PredictorCorrector",
     "ProgramError",
+    "Progress",
     "Propagated",
     "PythonComponent",
     "Ramp",

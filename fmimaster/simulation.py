@@ -28,7 +28,7 @@ from fmimaster.results.files import check_results_file, facts_writer, row_writer
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.text_file import refuse_to_overwrite
-from fmimaster.session import Attendance, Progress, Run, Signals, silent
+from fmimaster.session import Attendance, Progress, ProgressCallback, Run, Signals, silent
 from fmimaster.settings import Settings
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Simulation(Settings):
 
     def run(
         self,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
         *,
         output_file: str | os.PathLike[str] | TextIO | None = None,
     ) -> Results:
@@ -113,8 +113,10 @@ class Simulation(Settings):
         Parameters
         ----------
         progress
-            Called some ten times a second with start, present and stop time in s, in the calling thread; FMUs are called
-            in another one meanwhile.
+            Called some ten times a second with a :class:`fmimaster.Progress`, in the calling thread; FMUs are called in
+            another one meanwhile. If it returns ``False``, the run ends with its rows until then. What it raises ends the
+            run, too, and is raised here; its attribute ``results`` has the rows. With ``accuracy``, which needs whole runs,
+            what it returns has no effect.
         output_file : path or text stream
             A file to which the rows are written during the run, in the format of its suffix (``.csv``, ``.parquet``,
             ``.h5``, ``.mat``; a text stream gets CSV). They are not kept then, but the last block of them, so that a run of
@@ -188,7 +190,7 @@ class Simulation(Settings):
 
     def _simulated(
         self,
-        progress: Progress | None,
+        progress: ProgressCallback | None,
         output_file: str | os.PathLike[str] | TextIO | None,
         judge: _Judge,
     ) -> Results:
@@ -212,7 +214,7 @@ class Simulation(Settings):
         return results
 
     def check_step(
-        self, progress: Progress | None = None, *, coarse: Results | None = None
+        self, progress: ProgressCallback | None = None, *, coarse: Results | None = None
     ) -> Pair:
         """Simulate twice, the second time with steps half as long: how far both runs are apart is what the steps cost.
 
@@ -222,7 +224,7 @@ class Simulation(Settings):
         Parameters
         ----------
         progress
-            As of :meth:`run`, for one run after the other.
+            As of :meth:`run`, for one run after the other. What it returns has no effect: both runs must be whole.
         coarse : Results, optional
             What :meth:`run` has returned, with all rows: then only the second run is done.
 
@@ -248,6 +250,7 @@ class Simulation(Settings):
                 "With accuracy the steps are halved already, and the notes of the run have the error. Leave check_step "
                 "(--check-step) or accuracy (--accuracy) out."
             )
+        progress = _unanswered(progress or silent)
         # both runs need a row at each communication point
         whole = replace(self, output_interval=None)
         prepared = whole.prepare()
@@ -259,7 +262,7 @@ class Simulation(Settings):
     def _attended(
         self,
         signals: Signals,
-        progress: Progress,
+        progress: ProgressCallback,
         output_file: str | os.PathLike[str] | TextIO | None,
     ) -> tuple[Results, tuple[str, ...]]:
         """Run, and keep in the files what there is in the end; with what makes it less accurate than it should be."""
@@ -277,7 +280,7 @@ class Simulation(Settings):
     def _attendance(
         self,
         signals: Signals,
-        progress: Progress,
+        progress: ProgressCallback,
         output_file: str | os.PathLike[str] | TextIO | None,
         files: ExitStack,
     ) -> Attendance:
@@ -319,7 +322,7 @@ class Simulation(Settings):
         warn_of(found)
 
     def _accurate(
-        self, progress: Progress | None, output_file: str | os.PathLike[str] | TextIO | None
+        self, progress: ProgressCallback | None, output_file: str | os.PathLike[str] | TextIO | None
     ) -> Results:
         """Run again and again with shorter steps, until the results are accurate; the last ones go to the file."""
         from fmimaster.accuracy.reach import in_words, judged_columns, reach
@@ -337,7 +340,8 @@ class Simulation(Settings):
 
         def single(settings: Simulation) -> Results:
             # what is wrong with the steps of one run may be mended in the next one
-            return replace(settings, strict=False)._simulated(progress, None, note)
+            shown = _unanswered(progress or silent)
+            return replace(settings, strict=False)._simulated(shown, None, note)
 
         results = None
         try:
@@ -361,6 +365,15 @@ class Simulation(Settings):
         files = [component.source.path for component in prepared.components]
         given = (self.system, self.input)
         return files + [Path(f) for f in given if isinstance(f, str | os.PathLike)]
+
+
+def _unanswered(progress: ProgressCallback) -> ProgressCallback:
+    """The callback for runs that must be whole: what it returns has no effect."""
+
+    def show(reached: Progress) -> None:
+        progress(reached)
+
+    return show
 
 
 @contextmanager

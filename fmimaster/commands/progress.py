@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import perf_counter
 
+from fmimaster.session import Progress
 from fmimaster.text import page_width
 
-Show = Callable[[float, float, float], None]
-"""Gets start, present and stop time in s."""
+Show = Callable[[Progress], None]
 
 _ERASE = "\r\x1b[K"
 """Moves the cursor to the start of its line, and erases the line."""
@@ -18,7 +17,7 @@ _ERASE = "\r\x1b[K"
 
 @contextmanager
 def progress(note: Show, *, show: bool) -> Iterator[Show]:
-    """What a run calls with start, present and stop time.
+    """What a run calls with its progress.
 
     Parameters
     ----------
@@ -38,27 +37,11 @@ def progress(note: Show, *, show: bool) -> Iterator[Show]:
         shown = _bar()
     with shown as shows:
 
-        def both(start: float, now: float, stop: float) -> None:
-            note(start, now, stop)
-            shows(start, now, stop)
+        def both(reached: Progress) -> None:
+            note(reached)
+            shows(reached)
 
         yield both
-
-
-class _Speed:
-    """The real-time factor, and the wall time left, since the first step that was seen."""
-
-    def __init__(self) -> None:
-        self._begun: tuple[float, float] | None = None
-
-    def factor(self, now: float) -> float | None:
-        """Simulated seconds in a second of wall time; None before the first step."""
-        if self._begun is None:
-            self._begun = now, perf_counter()
-            return None
-        time, since = self._begun
-        seconds = perf_counter() - since
-        return (now - time) / seconds if seconds > 0.0 and now > time else None
 
 
 def in_words(factor: float | None) -> str:
@@ -69,13 +52,12 @@ def in_words(factor: float | None) -> str:
 @contextmanager
 def _line() -> Iterator[Show]:
     """One line that is written over and over."""
-    speed = _Speed()
 
-    def show(start: float, now: float, stop: float) -> None:
-        factor = speed.factor(now)
-        parts = [f"t = {now:.4g} s", f"{(now - start) / (stop - start):4.0%}", in_words(factor)]
-        if factor:
-            parts.append(f"{(stop - now) / factor:.0f} s left")
+    def show(reached: Progress) -> None:
+        share, factor = f"{reached.fraction:4.0%}", reached.real_time_factor
+        parts = [f"t = {reached.time:.4g} s", share, in_words(factor)]
+        if reached.remaining is not None:
+            parts.append(f"{reached.remaining:.0f} s left")
         line = "  ".join(part for part in parts if part)
         _put(f"{_ERASE}{line[: page_width(sys.stderr) - 1]}")
 
@@ -95,7 +77,8 @@ def _put(text: str) -> None:
 def _bar() -> Iterator[Show]:
     """A bar of rich."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
     columns = (
         TextColumn("t = {task.fields[now]:.4g} s"),
@@ -104,15 +87,12 @@ def _bar() -> Iterator[Show]:
         TextColumn("{task.fields[speed]}"),
         TimeRemainingColumn(),
     )
-    speed = _Speed()
     # the standard output is the FMUs' for now
-    with Progress(
-        *columns, console=Console(stderr=True), redirect_stdout=False, transient=True
-    ) as bar:
+    with Bar(*columns, console=Console(stderr=True), redirect_stdout=False, transient=True) as bar:
         task = bar.add_task("", total=None, now=0.0, speed="")
 
-        def show(start: float, now: float, stop: float) -> None:
-            words = in_words(speed.factor(now))
-            bar.update(task, completed=now - start, total=stop - start, now=now, speed=words)
+        def show(reached: Progress) -> None:
+            words = in_words(reached.real_time_factor)
+            bar.update(task, completed=reached.fraction, total=1.0, now=reached.time, speed=words)
 
         yield show

@@ -15,6 +15,7 @@ from fmimaster.errors import FileError, SimulationError
 from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.results.text_file import refuse_to_overwrite
+from fmimaster.session import Progress
 from fmimaster.simulation import Simulation
 from fmimaster.text import aligned, flowing, page_width
 
@@ -105,21 +106,21 @@ def ranges(results: Results) -> list[str]:
 
 
 class _Reached:
-    """How far a run has come, in s."""
+    """How far a run has come."""
 
     def __init__(self) -> None:
-        self.start = self.now = self.stop = 0.0
+        self.progress: Progress | None = None
 
-    def note(self, start: float, now: float, stop: float) -> None:
-        self.start, self.now, self.stop = start, now, stop
+    def note(self, progress: Progress) -> None:
+        self.progress = progress
 
 
 def _summary(results: Results, reached: _Reached) -> list[str]:
-    lines = results.statistics.lines()
-    if reached.now < reached.stop - SLIVER * (reached.stop - reached.start):
+    lines, last = results.statistics.lines(), reached.progress
+    if last is not None and last.fraction < 1.0 - SLIVER:
         lines.append(
-            f"note: an FMU requested the end of the simulation at t = {reached.now:.12g} s, before the stop time "
-            f"{reached.stop:.12g} s"
+            f"note: an FMU requested the end of the simulation at t = {last.time:.12g} s, before the stop time "
+            f"{last.stop_time:.12g} s"
         )
     # lines of a log stay whole
     is_shown = sys.stderr is not None and sys.stderr.isatty()

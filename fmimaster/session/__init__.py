@@ -1,9 +1,19 @@
 """A run: FMUs are called in one thread, the thread that has started it listens meanwhile."""
 
-from fmimaster.session.attendance import Attendance, Progress, silent
+from fmimaster.session.attendance import Attendance
+from fmimaster.session.progress import Progress, ProgressCallback, silent
 from fmimaster.session.session import Session
 from fmimaster.session.signals import Signals
 from fmimaster.session.stepwise import Run
 from fmimaster.session.work_thread import any_left_alone
 
-__all__ = ["Attendance", "Progress", "Run", "Session", "Signals", "any_left_alone", "silent"]
+__all__ = [
+    "Attendance",
+    "Progress",
+    "ProgressCallback",
+    "Run",
+    "Session",
+    "Signals",
+    "any_left_alone",
+    "silent",
+]

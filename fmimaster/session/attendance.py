@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
 
-from fmimaster.errors import Interrupted, SimulationError
+from fmimaster.errors import FmimasterError, Interrupted, SimulationError
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
 from fmimaster.fmu.process_state import ProcessState
@@ -15,25 +15,19 @@ from fmimaster.results.facts_writer import FactsWriter
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.choice import told_of_exit
+from fmimaster.session.progress import Progress, ProgressCallback, silent
 from fmimaster.session.session import Session, words_for_fmus
 from fmimaster.session.signals import Signals
-from fmimaster.session.stop_request import StopRequest
+from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.session.whereabouts import call_under_way
 from fmimaster.session.work_thread import WorkThread
 from fmimaster.settings import Settings
-
-Progress = Callable[[float, float, float], None]
-"""Called with start, present and stop time in s, some ten times a second."""
 
 TICK = 0.1
 """Wall time in s after which the thread that listens looks up."""
 
 PATIENCE = 1.0
 """Wall time in s in which a run that is stopped can end itself; then its thread is left alone."""
-
-
-def silent(_start: float, _now: float, _stop: float) -> None:
-    """No progress."""
 
 
 class Attendance:
@@ -53,7 +47,7 @@ class Attendance:
         *,
         writer: RowWriter | None = None,
         facts: FactsWriter | None = None,
-        progress: Progress = silent,
+        progress: ProgressCallback = silent,
     ) -> None:
         self.session: Session | None = None
         """None until all instances are made."""
@@ -107,8 +101,14 @@ class Attendance:
         ------
         SimulationError
             With all rows until then; Interrupted after Ctrl-C.
+        Exception
+            What the progress callback has raised, with an attribute ``results``: all rows until then.
         """
-        self._attended(self._thread.start)
+        try:
+            self._attended(self._thread.start)
+        except RunStopped:  # the progress callback has returned False
+            assert self.session is not None
+            return self.session.results()
         return self._thread.result()
 
     def start(self) -> None:
@@ -153,9 +153,18 @@ class Attendance:
                     self._leave_alone()
                 if isinstance(error, KeyboardInterrupt):
                     raise self.interrupted() from None
-                if isinstance(error, SimulationError) and self._thread.is_left_alone:
-                    error.results = None if self.session is None else self.session.results()
+                self._add_results(error)
                 raise
+
+    def _add_results(self, error: BaseException) -> None:
+        """Give an error all rows until then, if the run has not done so."""
+        is_known = isinstance(error, FmimasterError | RunStopped)
+        if not is_known or (isinstance(error, SimulationError) and self._thread.is_left_alone):
+            results = None if self.session is None else self.session.results()
+            with suppress(
+                AttributeError, TypeError
+            ):  # what the callback raises may take no attribute
+                setattr(error, "results", results)  # noqa: B010 - not each exception has it
 
     def _listen(self) -> None:
         while not self._thread.wait(TICK):
@@ -184,7 +193,16 @@ class Attendance:
         self._show(session)
 
     def _show(self, session: Session) -> None:
-        self._progress(session.start.seconds, session.time, session.stop.seconds)
+        """Call back. If the callback returns False, the run ends after the present step, however long that takes."""
+        progress = Progress(
+            session.start.seconds,
+            session.time,
+            session.stop.seconds,
+            session.state.counts(session.executor.reached)[0],
+            session.seconds,
+        )
+        if self._progress(progress) is False:
+            self._stop_request.is_made = True
 
     def _end(self) -> None:
         """Have the run end itself; leave it alone if it does not in time."""

@@ -16,7 +16,7 @@ import pytest
 from python_fmu import PythonFmu
 
 import fmimaster.simulation
-from fmimaster import Jacobi, SystemBuilder, reference_path
+from fmimaster import Jacobi, Progress, SystemBuilder, reference_path
 from fmimaster.errors import (
     CallError,
     FileError,
@@ -259,8 +259,8 @@ def test_an_interrupted_run_keeps_its_rows_and_frees_all(
     made = units()
     run = simulation(made, RING, backend=backend, stop_time=1e6, step_size=0.5)
 
-    def press_ctrl_c(_start: float, now: float, _stop: float) -> None:
-        if now > 0.0:
+    def press_ctrl_c(progress: Progress) -> None:
+        if progress.time > 0.0:
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted, match=r"^Interrupted at t = ") as caught:

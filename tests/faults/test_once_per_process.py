@@ -74,7 +74,7 @@ def test_a_simulation_in_another_thread_is_refused_while_the_first_one_runs(once
     running, ended = threading.Event(), threading.Event()
     endless = {**SETTINGS, "stop_time": 1e9, "output_interval": 1e6}
 
-    def progress(*_: float) -> None:
+    def progress(_: object) -> None:
         running.set()
         if ended.is_set():
             raise TimeoutError

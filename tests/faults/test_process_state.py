@@ -15,7 +15,7 @@ import pytest
 from command_line import command
 from misbehaving_fmu import Act, misbehaving
 
-from fmimaster import Backend, Interrupted, Simulation, reference_path
+from fmimaster import Backend, Interrupted, Progress, Simulation, reference_path
 from fmimaster.errors import CallError, InputError
 from fmimaster.results.csv import read_csv
 
@@ -122,8 +122,8 @@ def test_steps_rows_and_times_agree_after_a_call_that_failed(
 def test_an_interruption_tells_the_last_row_of_the_file(
     tmp_path: Path, interval: float | None
 ) -> None:
-    def press_ctrl_c(_start: float, now: float, _stop: float) -> None:
-        if now > 1e4:
+    def press_ctrl_c(progress: Progress) -> None:
+        if progress.time > 1e4:
             raise KeyboardInterrupt
 
     simulation = Simulation(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import fmimaster.simulation
-from fmimaster import Interrupted, Simulation, reference_path
+from fmimaster import Interrupted, Progress, Simulation, reference_path
 from fmimaster.session import Signals
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX")
@@ -34,7 +34,7 @@ def test_a_handler_that_the_program_sets_during_a_run_in_a_thread_stays(
     ended, ticks = threading.Event(), threading.Semaphore(0)
     heard: list[int] = []
 
-    def progress(*_: float) -> None:
+    def progress(_: Progress) -> None:
         ticks.release()
         if ended.is_set():
             raise TimeoutError
@@ -64,14 +64,15 @@ def test_a_handler_that_the_program_sets_during_a_run_in_a_thread_stays(
 def test_a_run_inside_of_another_one_ends_with_it() -> None:
     told: list[str] = []
 
-    def inner(_start: float, now: float, _stop: float) -> None:
+    def inner(progress: Progress) -> None:
+        now = progress.time
         if now > 1e3 and not told:
             told.append("")
             signal.raise_signal(signal.SIGINT)
         if now > 5e7:
             raise TimeoutError
 
-    def outer(*_: float) -> None:
+    def outer(_: Progress) -> None:
         try:
             long_run().run(inner)
         except Interrupted as error:

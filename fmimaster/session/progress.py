@@ -1,0 +1,55 @@
+"""How far a run has come, for whoever watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come.
+
+    Examples
+    --------
+    >>> progress = Progress(start_time=0.0, time=5.0, stop_time=20.0, steps=50, seconds=2.0)
+    >>> progress.fraction, progress.real_time_factor, progress.remaining
+    (0.25, 2.5, 6.0)
+    """
+
+    start_time: float
+    """In s."""
+    time: float
+    """In s; the time that the run has reached."""
+    stop_time: float
+    """In s."""
+    steps: int
+    """Number of steps so far."""
+    seconds: float
+    """Wall time in s since the first step began; 0 before."""
+
+    @property
+    def fraction(self) -> float:
+        """The part of the run that is done, by simulated time: from 0 to 1."""
+        return (self.time - self.start_time) / (self.stop_time - self.start_time)
+
+    @property
+    def real_time_factor(self) -> float | None:
+        """Simulated seconds in a second of wall time; None before the first step has ended."""
+        done = self.time - self.start_time
+        return done / self.seconds if done > 0.0 and self.seconds > 0.0 else None
+
+    @property
+    def remaining(self) -> float | None:
+        """Wall time in s until the stop time, at the present speed; None before the first step has ended."""
+        factor = self.real_time_factor
+        return None if factor is None else (self.stop_time - self.time) / factor
+
+
+ProgressCallback = Callable[[Progress], object]
+"""Called some ten times a second. The run ends if it returns ``False``, or raises anything."""
+
+
+def silent(progress: Progress) -> None:
+    """No progress."""
+    del progress
