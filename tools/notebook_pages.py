@@ -8,6 +8,7 @@ what its cells show. The file itself, without outputs, is offered beside it. Als
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +85,13 @@ def on_files(files: Any, config: Any) -> Any:
         uri = notebook.relative_to(config.docs_dir).with_suffix(".md").as_posix()
         files.append(File.generated(config, uri, content=page(executed(notebook))))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+    """Other pages link to the file, which is what there is without mkdocs; the page itself offers the file."""
+    if (Path(config.docs_dir) / page.file.src_uri).with_suffix(".ipynb").exists():
+        return markdown
+    return re.sub(r"(\]\([^)\s]*)\.ipynb([)#])", r"\1.md\2", markdown)
 
 
 if __name__ == "__main__":
