@@ -61,3 +61,16 @@ def test_each_plot_is_a_picture(cells: list[dict[str, Any]]) -> None:
 def test_a_data_frame_is_a_table(cells: list[dict[str, Any]]) -> None:
     assert all("<table" in table for table in outputs(cells, "frame", "text/html"))
     assert len(outputs(cells, "frame", "text/html")) == 2
+
+
+def test_results_are_a_table_with_units_and_a_figure(cells: list[dict[str, Any]]) -> None:
+    (shown,) = outputs(cells[:1], "results", "text/html")
+    assert "upper.x" in shown
+    assert "m/s" in shown
+    assert "data:image/png" in shown
+
+
+def test_a_stepwise_run_and_a_controller_in_python_run(cells: list[dict[str, Any]]) -> None:
+    printed = ["".join(o.get("text", "")) for c in cells for o in c["outputs"]]
+    assert "x exceeds 0.8 at 3.7 s\n" in printed  # 1 - exp(2 - t) = 0.8 at 3.61 s
+    assert outputs(cells, "(PythonComponent)", "image/png")
