@@ -18,6 +18,6 @@ COMMANDS: Mapping[str, str] = {
     "plot": "Plot results from files. Several are drawn into one figure with different dashes.",
     "steps": "Show the causes of the steps of a run, and its events.",
     "demo": "Run a ready-made system. Without a name, all demos are listed.",
-    "completion": "Print the script that completes commands and options in a shell.",
+    "completion": "Print the script for completion in a shell.",
 }
 """Name of a command, which is that of its file → what it does; the first sentence is its line in the list."""

@@ -54,9 +54,9 @@ def tell(lines: Iterable[str]) -> None:
     """
     if sys.stderr is None:
         return
-    shown = (visible(line) for line in lines)
-    if takes_colours(sys.stderr):
-        shown = (_LEVEL.sub(_coloured, line) for line in shown)
+    shown: Iterable[str] = map(visible, lines)
+    if sys.stderr.isatty():
+        shown = _for_a_terminal(shown, sys.stderr)
     try:
         sys.stderr.write("".join(f"{line}\n" for line in shown))
         sys.stderr.flush()
@@ -64,10 +64,18 @@ def tell(lines: Iterable[str]) -> None:
         _give_up(sys.stderr)
 
 
-def takes_colours(stream: TextIO) -> bool:
-    """Whether a stream is a terminal with colours, and the user has not switched them off (no-color.org)."""
+def _for_a_terminal(lines: Iterable[str], terminal: TextIO) -> Iterator[str]:
+    """Lines that fit a terminal; errors and warnings in colour, unless the user has switched that off (no-color.org)."""
+    from fmimaster.text import (
+        fitted,
+        page_width,
+    )  # few messages need it, and --version is to be quick
+
+    width = page_width(terminal)
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return not is_plain and stream.isatty()
+    for line in lines:
+        for part in fitted(line, width):
+            yield part if is_plain else _LEVEL.sub(_coloured, part)
 
 
 def _coloured(level: re.Match[str]) -> str:

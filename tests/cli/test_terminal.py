@@ -132,24 +132,32 @@ def test_facts_of_a_run_do_not_control_the_terminal(run: Run, tmp_path: Path) ->
     assert r"\x9b2Ja\rb\nc\u202ed" in outcome.out
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
-@pytest.mark.parametrize(
-    ("setting", "shown"),
-    [
-        ({}, "\x1b[1;31mfmimaster: error:\x1b[0m 'no.fmu"),
-        ({"NO_COLOR": "1"}, "fmimaster: error: 'no.fmu"),
-    ],
-    ids=["terminal", "NO_COLOR"],
-)
-def test_an_error_is_red_on_a_terminal(setting: dict[str, str], shown: str) -> None:
+def on_a_terminal(*arguments: object, **settings: str) -> str:
+    """What a command writes to the standard error, if that is a terminal of 60 columns."""
     import pty
 
     reading, terminal = pty.openpty()
-    plain = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
-    fmimaster("info", "no.fmu", stderr=terminal, env=plain | setting)
+    plain = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    fmimaster(
+        *arguments, stderr=terminal, env=plain | {"TERM": "xterm", "COLUMNS": "60"} | settings
+    )
     os.close(terminal)
-    assert os.read(reading, 4096).decode().startswith(shown)
+    text = os.read(reading, 4096).decode()
     os.close(reading)
+    return text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+def test_an_error_is_red_on_a_terminal_and_fits_it() -> None:
+    arguments = ("simulate", "a.fmu", "--out")
+    text = on_a_terminal(*arguments)
+    assert text.startswith("\x1b[1;31mfmimaster: error:\x1b[0m 'simulate' has no option")
+    plain = on_a_terminal(*arguments, NO_COLOR="1")
+    assert plain == text.replace("\x1b[1;31m", "").replace("\x1b[0m", "")
+    lines = plain.splitlines()
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= 60
+    assert all(line.startswith("  ") for line in lines[1:])
 
 
 # Streams that are closed or full --------------------------------------------------------------------------------------
