@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import sys
 
@@ -55,3 +56,4 @@ def test_the_version_is_that_of_the_command() -> None:
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert said == f"fmimaster {fmimaster.__version__}\n"
     assert "__version__" in dir(fmimaster)
+    assert fmimaster.__version__ == importlib.metadata.version("fmimaster")

@@ -10,7 +10,17 @@ import pytest
 
 from fmimaster import reference_path
 
-_SLOW = {"fmpy", "lxml", "matplotlib", "numpy", "pandas", "pygraphviz", "rich", "scipy"}
+_SLOW = {
+    "fmpy",
+    "importlib.metadata",
+    "lxml",
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "pygraphviz",
+    "rich",
+    "scipy",
+}
 """Packages that take 20 ms and more to import."""
 
 _SELDOM = {
