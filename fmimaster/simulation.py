@@ -124,6 +124,11 @@ class Simulation(Settings):
             ``NAME.csv.json``), and the results the last 1000 events and 10 000 entries of steps. For a text stream they
             are kept.
 
+        Returns
+        -------
+        Results
+            A row for each communication point and event, unless ``output_interval`` leaves out some.
+
         Warns
         -----
         AccuracyWarning
@@ -227,6 +232,11 @@ class Simulation(Settings):
             As of :meth:`run`, for one run after the other. What it returns has no effect: both runs must be whole.
         coarse : Results, optional
             What :meth:`run` has returned, with all rows: then only the second run is done.
+
+        Returns
+        -------
+        Pair
+            Both runs; :meth:`Pair.differences` has how far each output is apart.
 
         Raises
         ------

@@ -18,7 +18,7 @@ NAMES = api.__all__
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "api").glob("*.md"))
 FUNCTIONS = [n for n in NAMES if inspect.isfunction(getattr(fmimaster, n)) and n != "simulate"]
 CLASSES = [n for n in NAMES if inspect.isclass(getattr(fmimaster, n))]
-USED = ("Results", "SystemBuilder", "Pair", "SequenceSearch")
+USED = ("Simulation", "Run", "Results", "SystemBuilder", "Pair", "SequenceSearch")
 """Classes whose methods are called by users; the methods of all others are called by the package."""
 
 
