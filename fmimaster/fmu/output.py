@@ -197,7 +197,19 @@ def _flush(c: ctypes.CDLL) -> None:
     for stream in (sys.stdout, sys.__stdout__):
         with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
             stream.flush()  # type: ignore[union-attr]
-    # a library with a C runtime of its own is not reached; an FMU that does not return may hold the lock of a stream
+    # a library with a C runtime of its own is not reached
+    if not _MAY_HANG.is_set():
+        c.fflush(None)
+        return
     flush = threading.Thread(target=c.fflush, args=(None,), daemon=True)
     flush.start()
     flush.join(_PATIENCE)
+
+
+_MAY_HANG = threading.Event()
+"""Whether an FMU that does not return may hold the lock of a stream. A thread for each flush takes 0.1 ms."""
+
+
+def expect_hanging_streams() -> None:
+    """From now on an FMU runs that nothing waits for."""
+    _MAY_HANG.set()

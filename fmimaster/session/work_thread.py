@@ -9,6 +9,8 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from fmimaster.fmu.output import expect_hanging_streams
+
 T = TypeVar("T")
 
 STACK_BYTES = 64 * 1024 * 1024
@@ -82,10 +84,12 @@ class WorkThread(threading.Thread, Generic[T]):
 
     def leave_alone(self) -> None:
         """Wait no more for work that does not end."""
+        expect_hanging_streams()
         self.is_left_alone = True
 
     def ended_by(self, error: BaseException) -> None:
         """End the work for the one who waits, in place of the thread, which does nothing any more."""
+        expect_hanging_streams()
         self._error = error
         self.is_left_alone = True
         self._done.set()

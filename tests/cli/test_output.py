@@ -7,10 +7,12 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from fmimaster import reference_path, simulate
+from fmimaster.fmu import output
 from fmimaster.fmu.output import fmu_output_to_log
 
 pytestmark = pytest.mark.skipif(
@@ -111,6 +113,7 @@ _SCRIPT = """
 import logging, sys, threading
 from fmimaster import PythonComponent, SystemBuilder, reference_path, simulate
 from fmimaster import reference_path, simulate
+from fmimaster.fmu import output
 from fmimaster.fmu.output import fmu_output_to_log
 
 handler = logging.StreamHandler(sys.stdout)  # keeps the stream
@@ -170,3 +173,31 @@ def test_a_run_in_python_logs_what_its_fmu_prints(
     simulate(fmu, stop_time=0.1, step_size=0.1, start_values={"fault": 7})
     assert "FMU output: Faulty: Faulty: told to print at t = 0 s." in messages.messages
     assert capfd.readouterr().out == ""
+
+
+def test_an_fmu_that_hangs_with_the_lock_of_a_stream_stops_no_other_run(
+    messages: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_MAY_HANG", threading.Event())
+    monkeypatch.setattr(output, "_PATIENCE", 0.02)  # s
+    c = ctypes.CDLL(None)
+    stream = ctypes.c_void_p.in_dll(c, "stdout")
+    is_held, goes_on = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        c.flockfile(stream)
+        is_held.set()
+        goes_on.wait()
+        c.funlockfile(stream)
+
+    fmu = threading.Thread(target=hang)
+    fmu.start()
+    is_held.wait()
+    try:
+        output.expect_hanging_streams()
+        with fmu_output_to_log():
+            os.write(1, b"text\n")
+    finally:
+        goes_on.set()
+        fmu.join()
+    assert messages.messages == ["FMU output: text"]
