@@ -59,6 +59,9 @@ class BuildKernelIfPossible(build_ext):
 class WheelOfWhatWasBuilt(bdist_wheel):
     """A wheel whose tag says what is in it, which is known when it has been built."""
 
+    has_kernel = True
+    """An editable wheel asks for the tag without run(); it has the kernel's tag, and holds no binaries at all."""
+
     def run(self) -> None:
         self.run_command("build")
         build: BuildKernelIfPossible = self.get_finalized_command("build_ext")
