@@ -34,14 +34,20 @@ from fmimaster.text import clipped, in_short
 RENAMED = {"input_file": "input", "fmi_logging": "debug_logging"}
 """Names that settings had before, and those that they have now."""
 
-NAMES_IN_FMPY = {
-    "relative_tolerance": "tolerance",
-    "output": "output_variables",
-    "use_event_mode": "event_mode",
-    "fmi_call_logger": "log_fmi_calls",
-    "fmu_state": "initial_fmu_state",
+HINTS = {
+    "early_return_allowed": "Event clocks use early return: event_clock='early-return'.",
+    "fmi_call_logger": "Did you mean 'log_fmi_calls'?",
+    "fmi_type": "FMUs are used for Co-Simulation.",
+    "output": "Did you mean 'output_variables'?",
+    "relative_tolerance": "Did you mean 'tolerance'?",
+    "set_input_derivatives": "Write algorithm='Jacobi:inputs=linear'.",
+    "solver": "FMUs are used for Co-Simulation, with their own solvers.",
+    "step_finished": "Pass progress to Simulation.run().",
+    "timeout": "A progress function that returns False ends a run: Simulation.run(progress).",
+    "use_event_mode": "Did you mean 'event_mode'?",
+    "validate": "fmimaster.validate(path) is a function.",
 }
-"""Arguments of ``fmpy.simulate_fmu`` → settings that do the same."""
+"""Arguments of ``fmpy.simulate_fmu`` that are no settings → what to write."""
 
 _MOST_LETTERS = 60
 """Of the value of a setting in a repr."""
@@ -178,9 +184,9 @@ class Settings:
                 raise OptionError(
                     f"There is no setting '{name}'. Its name is '{RENAMED[name]}' now."
                 )
-            meant = did_you_mean(NAMES_IN_FMPY.get(name, name), known)
+            hint = f" {HINTS[name]}" if name in HINTS else did_you_mean(name, known)
             raise OptionError(
-                f"There is no setting '{name}'.{meant} help({cls.__name__}) lists all."
+                f"There is no setting '{name}'.{hint} help({cls.__name__}) lists all."
             )
         return object.__new__(cls)
 

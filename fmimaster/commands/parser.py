@@ -98,6 +98,8 @@ class Parser(ArgumentParser):
 
     def _check_value(self, action: Action, value: Any) -> None:
         if isinstance(action, SubParsers) and value not in action.choices:
+            if value == "help":
+                self.error("Write 'fmimaster --help', or 'fmimaster COMMAND --help'")
             is_file = re.search(r"\.(fmu|ssp|ssd|xml)$", value, re.IGNORECASE)
             near = f" Did you mean 'fmimaster simulate {value}'?" if is_file else None
             self.error(f"There is no command '{value}'.{near or did_you_mean(value, COMMANDS)}")

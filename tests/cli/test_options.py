@@ -86,6 +86,7 @@ def test_pairs_of_components_are_written_alike() -> None:
     [
         ("simulte a.fmu", "There is no command 'simulte'. Did you mean 'simulate'?"),
         ("a.fmu", "There is no command 'a.fmu'. Did you mean 'fmimaster simulate a.fmu'?"),
+        ("help simulate", "Write 'fmimaster --help', or 'fmimaster COMMAND --help'."),
         ("--quiet plan a.fmu", "Options are written after the command: fmimaster COMMAND --quiet"),
         ("simulate a.fmu --stop 1", "no option '--stop'. Did you mean '--stop-time'?"),
         ("simulate a.fmu --stepSize 1", "no option '--stepSize'. Did you mean '--step-size'?"),

@@ -129,6 +129,7 @@ def test_one_name_is_a_sequence_of_one() -> None:
         ({"algorithm": Jacobi}, "algorithm: Jacobi is a class. Give an object: Jacobi()."),
         ({"stoptime": 1}, "There is no setting 'stoptime'. Did you mean 'stop_time'"),
         ({"relative_tolerance": 1e-4}, "Did you mean 'tolerance'?"),
+        ({"solver": "CVode"}, "FMUs are used for Co-Simulation, with their own solvers."),
         ({"inputs": "linear"}, "algorithm='Jacobi:inputs=linear'"),
     ],
 )
