@@ -21,6 +21,7 @@ from fmimaster.results import table as results
 from fmimaster.results.csv import read_csv
 from fmimaster.system.description import Component, Connector, Source
 from fmimaster.system.model import Causality, DataType, Variable
+from fmimaster.system.notes import listed
 from fmimaster.system.resolve import OpenInput, ResolvedComponent, ResolvedSystem, feed_open_inputs
 
 _NAME = "input"
@@ -261,16 +262,22 @@ def _chosen(
     for name in names if not (ignore_further and chosen) else ():
         if name not in known:
             where = f"Column '{name}' of {what}" if what != "input" else f"input: '{name}'"
+            more = " ignore_further_columns (--ignore-further-columns) leaves others out."
             raise OptionError(
                 f"{where} is no open input of the system.{did_you_mean(name, known)} Open inputs: "
-                f"{', '.join(known) or 'none'}."
-                + (
-                    " ignore_further_columns (--ignore-further-columns) leaves others out."
-                    if chosen
-                    else ""
-                )
+                f"{listed(_shortest(known)) or 'none'}.{more if chosen else ''}"
             )
     return chosen
+
+
+def _shortest(known: Mapping[str, list[OpenInput]]) -> list[str]:
+    """One name for each open input: of a single FMU without the name of the component."""
+    names: dict[tuple[int, str], str] = {}
+    for name, inputs in known.items():
+        for open_input in inputs:
+            key = open_input.target, open_input.input.name
+            names[key] = min(names.get(key, name), name, key=len)
+    return list(dict.fromkeys(names.values()))
 
 
 def _values(

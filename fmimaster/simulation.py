@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
+from inspect import cleandoc, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TextIO
 
@@ -414,20 +414,47 @@ def _facts_written(
 _P = ParamSpec("_P")
 
 
-def _running(make: Callable[_P, Simulation]) -> Callable[_P, Results]:
-    @wraps(make, updated=())  # help() and editors show the settings
-    def simulate(*args: _P.args, **kwargs: _P.kwargs) -> Results:
-        """Simulate a system: ``Simulation(system, ...).run()`` with the settings of :class:`Simulation`.
+_HELP = """Simulate a system: ``Simulation(system, ...).run()``.
 
-        Examples
-        --------
-        >>> from fmimaster import reference_path, simulate
-        >>> results = simulate(reference_path("systems/two-mass-b1-mixed.ssp"), stop_time=0.1)
-        >>> results.names[:3]
-        ('upper.x', 'upper.v', 'upper.a')
-        """
+{parameters}
+
+Returns
+-------
+Results
+    All rows, with units, events, causes of steps, and statistics of the run.
+
+Warns
+-----
+AccuracyWarning
+    If the results are less accurate than they should be, as when an event was found late.
+
+Raises
+------
+InputError, ProgramError
+    Before anything is simulated.
+SimulationError
+    If the run cannot be ended; its ``results`` hold all rows until then. It is Interrupted after Ctrl-C.
+AccuracyError
+    In place of the warning, with ``strict``.
+
+Examples
+--------
+>>> from fmimaster import reference_path, simulate
+>>> results = simulate(reference_path("systems/two-mass-b1-mixed.ssp"), stop_time=0.1)
+>>> results.names[:3]
+('upper.x', 'upper.v', 'upper.a')
+"""
+
+
+def _running(make: Callable[_P, Simulation]) -> Callable[_P, Results]:
+    def simulate(*args: _P.args, **kwargs: _P.kwargs) -> Results:
         return make(*args, **kwargs).run()
 
+    # help() and editors show the settings, which are described once
+    settings = cleandoc(Settings.__doc__ or "")
+    simulate.__doc__ = _HELP.format(parameters=settings[settings.find("Parameters\n") :])
+    shown = signature(make).replace(return_annotation=Results)
+    simulate.__signature__ = shown  # type: ignore[attr-defined]
     return simulate
 
 

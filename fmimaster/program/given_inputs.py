@@ -22,13 +22,14 @@ def check_given_inputs(inputs: object) -> None:
     if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
         raise OptionError(
             f"inputs: {inputs!r}, expected a mapping of inputs ('component.input', or a glob) to polynomials. One "
-            "polynomial for all inputs is a setting of the algorithm: algorithm='Jacobi:inputs=linear'."
+            "polynomial for all inputs is a setting of the algorithm: algorithm='Jacobi:inputs=linear'. Values of open "
+            "inputs are another setting: input."
         )
     for name, polynomial in inputs.items():
         if not isinstance(polynomial, Polynomial):
             raise OptionError(
                 f"inputs: {polynomial!r} for '{name}' is not a polynomial. Give an object such as LINE, or its name, "
-                "such as 'linear'."
+                "such as 'linear'. Values of open inputs are another setting: input."
             )
         if polynomial.points > 1 and not polynomial.history:
             raise OptionError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from fmimaster.preparation import Prepared
 from fmimaster.session.session import Session
 from fmimaster.system.description import Transformation
 from fmimaster.system.model import Causality, DataType, Variability, Variable
+from fmimaster.system.notes import listed
 from fmimaster.system.values import parse_value
 
 _SAME = Transformation()
@@ -186,7 +186,7 @@ class Access:
         link = next(
             (k for k in self._plan.links if k.target == i and k.input.name == variable.name), None
         )
-        known = f"Can be set: {_few(self.settable)}."
+        known = f"Can be set: {listed(self.settable) or 'nothing'}."
         if link is not None:
             source = f"{self._plan.instances[link.source].name}.{link.output.name}"
             return OptionError(f"'{name}' cannot be set: '{source}' feeds it. {known}")
@@ -227,12 +227,3 @@ def _settable(prepared: Prepared, *, bare_names: bool) -> dict[str, list[_Target
 
 def _shaped(values: NDArray[Any], variable: Variable) -> Any:
     return values.reshape(variable.shape).copy() if variable.shape else values.item(0)
-
-
-_MOST_NAMES = 8
-
-
-def _few(names: Iterable[str] | Mapping[str, Any]) -> str:
-    names = list(names)
-    more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more if names else "nothing"
