@@ -66,48 +66,48 @@ class Settings:
     system : SystemDescription, SystemBuilder or path
         A path to an FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked.
     algorithm : Algorithm, or text such as ``"GaussSeidel:mode=lin"``
-        If left out: Jacobi with inputs that follow the outputs (``ADAPTIVE``) where an event clock fires events, because a
-        held input makes events late; else Jacobi with held inputs.
+        The co-simulation algorithm. Default: Jacobi with held inputs; if an event clock fires events, Jacobi with inputs that
+        are extrapolated (``ADAPTIVE``), because held inputs make events late.
     inputs : names of inputs → Polynomial, or text such as ``"linear"``
-        How single connections go on over a step: ``"component.input"`` or a glob. All others are up to the algorithm.
+        Inputs over a step, for some connections only: ``"component.input"`` or a glob. The algorithm decides for all others.
     sequence : method, its name, or names of all components
-        The order in which the components step, where the algorithm steps them one after the other. If left out: that of
-        the system description, if it has one; else the one whose stale inputs weigh least. Methods by name:
+        The order in which the components step, if the algorithm steps them one after the other. Default: the sequence of the
+        system description, if it has one; else the one whose stale inputs have the smallest weight. Methods by name:
         ``"automatic"``, ``"count"``, ``"nearest-neighbour"``, ``"upstream"``; as objects: LeastStale, NearestNeighbour,
         Upstream.
     power_bonds : PowerBond
-        Bonds besides those that the system description declares.
+        Bonds in addition to those of the system description.
     bond_tolerance : float
         Relative tolerance of the energy of all power bonds that have an energy scale, in place of their own.
     accuracy : float
-        Chooses the step-size rule and the inputs over a step, where they are left out, and shortens the steps until the
-        error of each recorded output is about so small: root mean square over time, relative to the largest absolute value
-        of the output. The error is estimated by runs in which each step is halved. A number as step_size is then the
-        largest step.
+        The error that each recorded output may have: root mean square over time, relative to the largest absolute value of
+        the output. The step-size rule and the inputs over a step are chosen, unless they are given, and the steps are
+        shortened until the accuracy is reached. The error is estimated by runs in which each step is halved. If step_size is
+        a number, it is the largest step.
     start_time, stop_time : number or text, in s
-        Where they are left out, the system's default experiment counts, then the FMUs'.
+        Default: the values of the system's default experiment, else those of the FMUs.
     step_size : StepRule, number in s, or text
         FixedStep, Ramp, FreeStep, Locate, PID. A text is a number or fraction in s, as ``"1/60"``, or names a rule, as
-        ``"ecco:size=0.01,smallest=1e-4"``. A number or fraction is a fixed step, or what
-        the event clock is usually used with: FreeStep with LookAhead and EarlyReturn, Ramp with Predictive.
+        ``"ecco:size=0.01,smallest=1e-4"``. With a number or fraction the rule is FixedStep; with the event clocks LookAhead
+        and EarlyReturn it is FreeStep, and with Predictive it is Ramp.
     event_clock : EventClock, or text such as ``"predictive:near=1e-4"``
-        What predicts or detects state events: LookAhead, Predictive, EarlyReturn, Check. Without one, FMUs handle
+        Predicts or detects state events: LookAhead, Predictive, EarlyReturn, Check. Without an event clock, FMUs handle
         their events themselves.
     event_mode : bool
-        Whether Event Mode of FMI 3.0 is used. If left out: where an event clock fires events. FMUs with clocks use it
-        always.
+        Whether Event Mode of FMI 3.0 is used. Default: if an event clock fires events. FMUs with clocks always use it.
     loops : Loops, or ``"real"``, ``"all"``, ``"none"``
-        Which algebraic loops are solved in Step Mode, by going back and stepping again: ``Loops.REAL`` those whose
-        dependencies are declared, ``ALL`` those too that are assumed because an FMU declares none, ``NONE`` no loop.
+        The algebraic loops that are solved in Step Mode, by restoring the FMUs and repeating the step: ``Loops.REAL`` those
+        whose dependencies are declared; ``ALL`` also those that are assumed because an FMU declares no dependencies;
+        ``NONE`` no loop.
     loop_solver : LoopSolver
         Tolerances and limits for algebraic loops.
     strict : bool
-        Whether what makes results less accurate than they should be is an error instead of a warning.
+        Whether anything that makes results less accurate than expected is an error instead of a warning.
     start_values : name → value
-        ``"component.variable"``; for a single FMU the variable's name alone will do.
+        Names are ``"component.variable"``; for a single FMU the name of the variable is enough.
     steady_states : names of states, ``"component.state"``
-        The run starts with values of these states for which their time derivatives are 0; their start values are where the
-        search begins. The FMU must have the derivatives, and the start values must be settable (initial is exact).
+        The run starts with values of these states for which their time derivatives are 0. The search for these values starts
+        from the start values. The FMU must have the derivatives, and the start values must be settable (initial is exact).
     input : path, Results, mapping, structured array or DataFrame
         Signals that feed the open inputs of their names: columns of a CSV file, of results, of a structured array or of
         a DataFrame, or ``{"time": [...], "motor.u": [...]}``; the times are in s. A mapping may have functions of time
@@ -116,12 +116,12 @@ class Settings:
     ignore_further_columns : bool
         Whether signals of the input that are no open input are left out; else they are an error.
     output_variables : globs of names
-        What to record; the outputs of all components if left out.
+        Variables to record. Default: the outputs of all components.
     output_interval : float, in s
-        Record the first row at or after each multiple only, and the last one.
+        Only the first row at or after each multiple of it is recorded, and the last row.
     tolerance : float or ``"none"``
-        Relative tolerance passed to the FMUs; if left out, that of the system's default experiment, else each FMU's own.
-        With ``"none"`` none is passed.
+        Relative tolerance passed to the FMUs. Default: that of the system's default experiment, else that of each FMU. With
+        ``"none"`` no tolerance is passed.
     allow_lossy_conversions : bool
         Whether a connection may convert between types where a value can be lost.
     allow_nan : bool
@@ -137,10 +137,10 @@ class Settings:
         The file to which FMI calls are written, with the messages of the FMUs in between. If it is left out, calls are
         messages of level INFO in the log of fmimaster. With a file ``log_fmi_calls`` may be left out.
     backend : Backend, or ``"fastest"``, ``"native"``, ``"reference"``
-        The kernel in C or the interpreter in Python; they give the same bits.
+        The executor: the kernel in C or the interpreter in Python. They give the same bits.
     threads : int
-        How many threads step instances at the same time, where the algorithm allows it and the executor is native; 0
-        measures during the run whether threads pay. The results are the same.
+        Number of threads that step instances at the same time, if the algorithm allows it and the executor is native. With 0
+        it is measured during the run whether threads make it faster. The results are the same.
     """
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
