@@ -51,7 +51,7 @@ def refuse_rates(algorithm: Algorithm, inputs: Collection[str], clock: EventCloc
     if algorithm != Jacobi() or inputs:
         other = f"inputs of {', '.join(sorted(inputs))}" if inputs else f"{algorithm}"
         raise OptionError(
-            "MultiRate steps each component over its own grid with held inputs, like Jacobi, and does not go together with "
+            "MultiRate steps each component over its own grid with held inputs, like Jacobi, and cannot be combined with "
             f"{other}. Leave that out, or use SubSteps (--sub-steps), which interpolates between the rates."
         )
 

@@ -63,7 +63,7 @@ class SubSteps(Wrapper):
         for slower, faster in pairwise(numbers):
             if faster % slower:
                 raise OptionError(
-                    f"SubSteps: {faster} sub-steps are no multiple of {slower} sub-steps. Choose numbers of which each "
+                    f"SubSteps: {faster} sub-steps are not a multiple of {slower} sub-steps. Choose numbers of which each "
                     "divides the next one, or MultiRate (--component-step-size), in which each component has its own grid."
                 )
 
@@ -131,7 +131,7 @@ class SubSteps(Wrapper):
             if n > 1 and planned.may_return_early:
                 raise OptionError(
                     f"SubSteps: '{planned.name}' may end a step early at an event of its own, and its sub-steps could not "
-                    "be brought back. Use an event clock that needs no early returns (LookAhead, Predictive)."
+                    "be undone. Use an event clock that needs no early returns (LookAhead, Predictive)."
                 )
         for group in plan.step_groups:
             members = sorted(names[i] for i in group)

@@ -192,7 +192,7 @@ class Waveform(Algorithm):
         else:
             instead = (
                 "Not all of them can take polynomials. Use the event clock Predictive (--event-clock predictive), which "
-                "judges events by inputs that are those of the same time."
+                "finds events with inputs of the same time."
             )
         raise OptionError(
             f"Sweeps need inputs that are interpolated over the step, but those of {names} are held. An FMU that stops at "

@@ -183,7 +183,7 @@ def _start(values: list[Any]) -> str:
 
 def _depends(on: dict[str, Any], most: int | None) -> str:
     if not on["declared"]:
-        return "not declared: counts as all inputs"
+        return "not declared: all inputs are assumed"
     return _listed(on["inputs"], most) or "no input"
 
 

@@ -102,10 +102,10 @@ def searched(search: SequenceSearch, run: Callable[[], T]) -> T:
         with _each_message_once():
             found = search.so_far()
         if found is not None:
-            tell(["the search was broken off; this is what the runs until then tell:"])
+            tell(["the search was stopped; the runs until then show:"])
             tell(page(found, search))
         elif search.weights:
-            tell(["the search was broken off; these weights were found until then:"])
+            tell(["the search was stopped; the weights found until then are:"])
             rows = [(f"{c}.{i}", f"{w:.4g}") for (c, i), w in search.weights.items()]
             tell(aligned(rows))
         raise

@@ -116,7 +116,7 @@ def _add_starts(parser: ArgumentParser) -> None:
     add(
         "--ignore-further-columns",
         action="store_true",
-        help="leave out columns of the input file that are no open input",
+        help="ignore columns of the input file that are not open inputs",
     )
 
 

@@ -123,7 +123,7 @@ def _page(advisor: Advisor, limit: Limit) -> Iterator[str]:
         "FMUs, as they respond to pulses at the step of the run", aligned(map(_fmu, fmus))
     )
     if not advisor.is_reliable(limit.step or advisor.size):
-        yield "  Linear models do not fit here, so that the figures are no more than a hint. Try another point (--at)."
+        yield "  Linear models do not fit here, so the numbers are an estimate only. Try another point (--at)."
 
 
 def _limit(advisor: Advisor, limit: Limit) -> Iterator[str]:

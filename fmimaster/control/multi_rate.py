@@ -34,9 +34,9 @@ class MultiRate(StepRule[Grid]):
         Step size in s of the components that are not named, as in :class:`StepRule`. It may be left out if all are named.
     components : name → float, int, str or Fraction
         Step size in s of a component. One that is not named and has a fixed internal step size
-        (``fixedInternalStepSize``) of which the size is no multiple gets that step size.
+        (``fixedInternalStepSize``) of which the size is not a multiple gets that step size.
 
-    At the stop time all components end, with a shorter last step where the span is no multiple of their step size.
+    At the stop time all components end, with a shorter last step where the span is not a multiple of their step size.
 
     Source: fmimaster (docs/multi-rate.md); the exact grids: FMI 3.0.2, 4.1.2 (communication points of one instance follow
     each other).

@@ -112,7 +112,7 @@ def make_schedule(
     if stop - first > LARGEST:
         raise OptionError(
             f"From the start time {float(first):g} s to the stop time {float(stop):g} s there are more seconds than "
-            "a double can hold. Give times that are nearer to each other."
+            "a double can hold. Give times that are closer together."
         )
     rule = step_size if isinstance(step_size, StepRule) else usual_rule(step_size)
     rule = rule.completed(models, lambda: _size(models, described, stop - first, notes))
@@ -159,7 +159,7 @@ def _internal_steps(models: Mapping[str, Model], rule: StepRule[Any]) -> Iterato
         step, size = rule.size_of(name), exact(own)
         if rule.varies or nearest(step, Fraction(0), size) % size:
             what = "steps of different sizes" if rule.varies else f"the step size {float(step):g} s"
-            are = "are no multiples" if rule.varies else "is no multiple"
+            are = "are not multiples" if rule.varies else "is not a multiple"
             yield (
                 f"{what} {are} of the fixed internal step size {own:g} s of '{name}' (fixedInternalStepSize): its values "
                 "can belong to another time, by up to one internal step"

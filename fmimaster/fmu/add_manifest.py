@@ -61,7 +61,7 @@ def add_manifest(
     except DAMAGE as error:
         reason = getattr(error, "strerror", None) or error
         raise FileError(
-            f"'{output}' cannot be written: {reason}. Get the FMU anew, or choose another place."
+            f"'{output}' cannot be written: {reason}. Get the FMU again, or choose another place."
         ) from error
     finally:
         part.unlink(missing_ok=True)

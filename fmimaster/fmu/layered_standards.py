@@ -1,4 +1,4 @@
-"""The layered standards of an FMU: what is known is read into its model, everything else is left aside, with the reason."""
+"""The layered standards of an FMU: what is known is read into its model, everything else is ignored, with the reason."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class ManifestReader:
         broken = set[Element]()
         for fault in faults(root, self.forms):
             if fault.unknown and self.manifest.version > self.known_version:
-                self.notes.append(f"{location(fault.element)}: {fault.text}; it is left aside")
+                self.notes.append(f"{location(fault.element)}: {fault.text}; it is ignored")
             else:
                 self.wrong(fault.element, fault.text)
                 broken.add(fault.element)

@@ -67,7 +67,7 @@ class KeptRuns:
             }
         except (ValueError, KeyError, TypeError) as error:
             raise FileError(
-                f"'{self._index}' is no index of kept runs: {error}. Choose another folder."
+                f"'{self._index}' is not an index of kept runs: {error}. Choose another folder."
             ) from error
         if content.get("form") != _FORM or known != self._facts:
             other = [k for k in self._facts if known.get(k) != self._facts[k]]

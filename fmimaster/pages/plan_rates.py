@@ -34,7 +34,7 @@ def connection(delay: Delay, plan: Plan, rule: StepRule[Any]) -> dict[str, Any]:
     late = size + published - _common(size, published)
     return {
         "late": f"up to {float(late):.6g} s late",
-        "why": f"'{target}' is given it when its step begins; '{source}' publishes it every {float(published):.6g} s",
+        "why": f"'{target}' is set when its step begins; '{source}' has a new value every {float(published):.6g} s",
     }
 
 

@@ -202,7 +202,7 @@ def _in_sequence(facts: Mapping[str, Any]) -> list[str]:
     cost = sum(weight[c["target"], c["source"]] for c in late)
     return [
         f"  With --algorithm GaussSeidel, {total - len(late)} of {total} inputs would have the value of the end of the"
-        f" step (cost of the rest: {cost:.12g})."
+        f" step (cost of the others: {cost:.12g})."
     ]
 
 

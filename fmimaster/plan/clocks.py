@@ -1,4 +1,4 @@
-"""Clocks that tick in a run, and those that do not: what is left aside is named, and never set."""
+"""Clocks that tick in a run, and those that do not: what is ignored is named, and never set."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refuse_without_event_mode(system: ResolvedSystem, triggers: Iterable[Trigger
             if is_clock and not component.model.capabilities.has_event_mode:
                 raise DescriptionError(
                     f"The clock '{component.name}.{name}' is connected or belongs to an event, but the FMU has no Event "
-                    "Mode (hasEventMode is false), in which alone clocks tick. Leave it out."
+                    "Mode (hasEventMode is false), and clocks tick in Event Mode only. Leave it out."
                 )
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from fmimaster.plan.graph import Node
 
-MAY_BE_NONE = " It may be no loop: an FMU does not declare on which inputs its outputs depend (ModelStructure)."
+MAY_BE_NONE = " It may not be a loop: an FMU does not declare on which inputs its outputs depend (ModelStructure)."
 """A sentence of messages about assumed loops."""
 
 

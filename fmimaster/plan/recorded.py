@@ -16,7 +16,7 @@ from fmimaster.system.model import Causality, DataType, Variable
 from fmimaster.system.resolve import ResolvedComponent, RootConnector
 
 NOTHING_RECORDED = (
-    "nothing but time is recorded: no FMU has an output that can be recorded; output_variables (--output-variable '*') "
+    "only time is recorded: no FMU has an output that can be recorded; output_variables (--output-variable '*') "
     "records other variables"
 )
 """The note for results without any column."""

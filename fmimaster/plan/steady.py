@@ -82,7 +82,7 @@ def steady_notes(
     if steady:
         names = listed(f"'{components[s.instance].name}.{s.state}'" for s in steady)
         verb = "starts" if len(steady) == 1 else "start"
-        yield f"{names} {verb} in a steady state: the value is searched with which the time derivative is 0"
+        yield f"{names} {verb} in a steady state: the value is searched at which the time derivative is 0"
 
 
 def _derivatives(model: Model) -> dict[str, str]:

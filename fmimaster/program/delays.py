@@ -202,15 +202,17 @@ def reason(delay: Delay, plan: Plan, *, lines: bool = True) -> str:
     """Why a connection is late, or not; with the numbers of the instructions, if these are shown."""
     link = delay.route.link
     source, target = (plan.instances[i].name for i in (link.source, link.target))
-    taken = f"'{target}' is given it" + (f" ({delay.taken_at})" if lines else "")
+    taken = f"'{target}' is set" + (f" ({delay.taken_at})" if lines else "")
     if delay.source_steps_at is None:
         return f"'{source}' never steps"
     stepped = f"'{source}' steps" + (f" ({delay.source_steps_at})" if lines else "")
     if delay.is_fresh:
         return f"{stepped} before {taken}"
     if delay.read == 0.0:
-        return f"{taken} before {stepped}, so it is from the last communication point"
-    return f"{taken} as it is at {delay.read:g} of the interval, and uses it until {delay.end:g}"
+        return f"{taken} before {stepped}: value of the last communication point"
+    return (
+        f"{taken} to the value at {delay.read:g} of the interval, and uses it until {delay.end:g}"
+    )
 
 
 def in_steps(delay: Delay) -> str:
@@ -226,7 +228,7 @@ def course(delay: Delay) -> str:
     points = f"{fitted.points} point{'s' if fitted.points != 1 else ''}"
     polynomial = f"polynomial of degree {degree} through {points}"
     if fitted.compensation:
-        added = f"and {fitted.compensation:g} of what it lacked over the last step"
+        added = f"and {fitted.compensation:g} of its mean error over the last step"
         return f"held {added}" if degree == 0 else f"held at the mean of the {polynomial}, {added}"
     if fitted.late:
         late = "from the value before to the newest, late by one more step"
@@ -239,5 +241,5 @@ def course(delay: Delay) -> str:
     if delay.is_held:
         return "held"
     if fitted[:2] == (1, 1):
-        return "goes on along its slope"
+        return "linear, with the derivative of the source"
     return polynomial

@@ -69,7 +69,7 @@ def loop_notes(
             notes.append(f"{what}, as the settings say (loops). {instead}")
         elif unsolved.loop.assumed and loops is Loops.REAL:
             notes.append(
-                f"{what}, because it may be no loop: {_names(undeclared, plan)} {_do(undeclared)} not declare on "
+                f"{what}, because it may not be a loop: {_names(undeclared, plan)} {_do(undeclared)} not declare on "
                 f"which inputs {_their(undeclared)} outputs depend. {instead} To solve it: loops=Loops.ALL (--loops all)."
             )
         elif stuck:
@@ -81,7 +81,7 @@ def loop_notes(
             warnings.append(f"{what}: {hindrance} {instead}")
         else:
             notes.append(
-                f"{what} as a whole, because a part of it may be no loop: {_names(undeclared, plan)} "
+                f"{what} as a whole, because a part of it may not be a loop: {_names(undeclared, plan)} "
                 f"{_do(undeclared)} not declare on which inputs {_their(undeclared)} outputs depend. {instead} To solve "
                 "it: loops=Loops.ALL (--loops all)."
             )

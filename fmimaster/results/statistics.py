@@ -18,7 +18,7 @@ class InstanceStatistics:
     seconds: float
     """Wall time in s inside these calls; the kernel estimates it from some of them."""
     restores: int = 0
-    """How often it was brought back to a saved FMU state."""
+    """How often its saved FMU state was restored."""
     events: int = 0
     """How often it has entered Event Mode."""
 

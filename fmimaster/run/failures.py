@@ -52,7 +52,7 @@ def _wrong_stop(plan: Plan, stop: Stop, begin: float, size: float) -> CallError:
     if not begin <= stop.time <= begin + size:
         wrong = "which is not inside the step"
     elif planned.may_return_early:
-        wrong = "and when it was brought back and stepped to an event, it stopped before that again"
+        wrong = "and after its state was restored and it was stepped to an event, it stopped earlier again"
     else:
         wrong = "which was not allowed"
     if planned.event_mode or not planned.may_return_early:
@@ -76,7 +76,7 @@ def no_progress(names: Sequence[str], time: float) -> CallError:
     """The error for early returns without an event, again and again at about one time in s."""
     who = " or ".join(f"'{name}'" for name in names)
     return CallError(
-        f"DoStep of {who} returns early at t = {time:.17g} s again and again, without an event, and time does not go on "
+        f"DoStep of {who} returns early at t = {time:.17g} s again and again, without an event, and time does not advance "
         f"(limit: {MOST_AT_ONE_TIME} times). Expected steps with a length, or event requests. Ask the FMU's vendor, or run "
         "it without Event Mode (event_mode=False, --no-event-mode).",
         instance=names[0],

@@ -238,7 +238,11 @@ class Attendance:
         rows = None if self.session is None else self.session.results()
         time = float(rows.time[-1]) if rows is not None and rows.rows else None
         when = "before the first row" if time is None else f"at t = {time:.12g} s"
-        hangs = f" {self._hanging} did not return and was left alone." if self._hanging else ""
+        hangs = (
+            f" {self._hanging} did not return, and its thread was abandoned."
+            if self._hanging
+            else ""
+        )
         error = Interrupted(f"Interrupted {when}.{hangs}", time=time)
         error.results = rows
         return error
@@ -252,6 +256,6 @@ class Attendance:
         self._thread.ended_by(
             SimulationError(
                 f"An FMU has called exit(){where}, which would end the whole process. Often a licence or a file is "
-                "missing, and the FMU has printed so before (--verbose)."
+                "missing; what the FMU printed before may name it (--verbose)."
             )
         )

@@ -204,12 +204,12 @@ class Experiments:
         programs = self.prepared.programs
         if len(programs.variants) > 1:
             raise OptionError(
-                "The steps of this run are of several kinds, as with components that have step sizes of their own, so that "
-                "no single map tells of stability. Ask for that of an algorithm all steps of which are equal."
+                "The steps of this run differ from each other, as with components that have step sizes of their own, so that "
+                "one matrix does not describe its stability. Use an algorithm whose steps are all equal."
             )
         fits = [f for f in programs.attempt.instructions if isinstance(f, Fit)]
         if any(f.adaptive is True or (f.adaptive and any(f.adaptive)) for f in fits):
             raise OptionError(
                 "The inputs are extrapolated by polynomials that adapt to measured errors, so that a step is no linear "
-                "map. Ask for the stability of a polynomial that stays the same, as with hold or linear inputs."
+                "map. Use a fixed polynomial, such as hold or linear inputs."
             )

@@ -97,7 +97,7 @@ class LinearFmu:
                 return found
         raise SimulationError(
             f"The outputs of '{self.name}' show more than {found.states} states after steps of {self._size:g} s, which is "
-            "more than can be found from outside."
+            "more than can be identified from its inputs and outputs."
         )
 
     def _measured(self, size: float) -> LinearMap:

@@ -42,7 +42,7 @@ def _of_component(name: str, component: Component, model: Model, notes: Notes) -
             continue
         for what, described, real in _compared(connector, variable):
             notes.add(
-                f"connectors are declared with another {what} than in the FMU, which counts",
+                f"connectors are declared with another {what} than in the FMU, whose declaration is used",
                 f"{text} ({described}; the FMU: {real})",
             )
 
@@ -100,6 +100,6 @@ def _of_systems(models: Mapping[str, Model], wiring: Wiring, notes: Notes) -> No
             if connector.type is not variable.type:
                 notes.add(
                     "connectors of systems are declared with another type than what they are connected to; values "
-                    "pass as they are",
+                    "are passed unchanged",
                     f"'{end}' ({connector.type.value}; '{other}': {variable.type.value})",
                 )

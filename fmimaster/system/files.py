@@ -87,7 +87,7 @@ def check_content(head: bytes, size: int, where: str) -> None:
             f"'{where}' is a Git LFS pointer, not the file itself{missing}. Run 'git lfs pull' in its repository."
         )
     if size == 0:
-        raise FileError(f"'{where}' is empty. Get it anew.")
+        raise FileError(f"'{where}' is empty. Get it again.")
 
 
 def _mode(path: Path) -> int | None:

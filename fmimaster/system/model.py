@@ -466,9 +466,9 @@ class Model:
 
     @property
     def broken_manifests(self) -> str:
-        """Which manifests are left aside because they are wrong, with the reason: sentences for a message, or empty."""
+        """Which manifests are ignored because they are wrong, with the reason: sentences for a message, or empty."""
         broken = (s.why_not_used for s in self.layered_standards if s.problems)
-        return "".join(f" Its manifest is left aside: {reason}" for reason in broken)
+        return "".join(f" Its manifest is ignored: {reason}" for reason in broken)
 
     def resized(self, structural: Mapping[str, int]) -> Model:
         """The model with other values of structural parameters: array variables take their new shapes."""

@@ -9,7 +9,7 @@ MOST_LISTED = 8
 
 
 class Notes:
-    """What was decided or left aside, for the user: entries of one kind make one line."""
+    """What was decided or ignored, for the user: entries of one kind make one line."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[tuple[str, str]]] = {}

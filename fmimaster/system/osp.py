@@ -93,7 +93,7 @@ def _component(element: Element, path: Path, notes: Notes) -> Component:
         )
     if element.get("stepSize") is not None:
         notes.add(
-            "step sizes of simulators are left aside; --component-step-size sets them",
+            "step sizes of simulators are ignored; --component-step-size sets them",
             text_of(element, "name"),
             location(element),
         )

@@ -206,7 +206,7 @@ def _watts(
     """
     watts, warnings = [watt for watt, _ in found], [unknown for _, unknown in found if unknown]
     if watts == [None, None]:
-        return [1.0, 1.0], [f"{unknown}, and is taken as W." for unknown in warnings]
+        return [1.0, 1.0], [f"{unknown}, and W is assumed." for unknown in warnings]
     for k, watt in enumerate(watts):
         known = watts[1 - k]
         if watt is None and known is not None and factors[k]:
@@ -229,7 +229,7 @@ def _watt(bond: PowerBond, port: Port, end: _Ends) -> tuple[float | None, str]:
     watt = watts(*known)
     if watt is None:
         raise DescriptionError(
-            f"{bond}: the product of the units of port {port} is no power ({product}), expected units without offset whose "
+            f"{bond}: the product of the units of port {port} is not a power ({product}), expected units without offset whose "
             "product is W. Correct the units or the port."
         )
     return watt, ""

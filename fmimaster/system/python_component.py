@@ -225,7 +225,9 @@ class _Declarations:
             for name in getattr(component, declaration) or ():
                 if name not in names:
                     near = did_you_mean(name, names)
-                    raise self._wrong(f"{declaration} names '{name}', which is no variable.{near}")
+                    raise self._wrong(
+                        f"{declaration} names '{name}', which is not a variable.{near}"
+                    )
 
     def _wrong(self, what: str) -> DescriptionError:
         return DescriptionError(f"Python component {self.what}: {what}")

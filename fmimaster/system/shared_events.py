@@ -167,7 +167,7 @@ def _by_partner(
             )
         if partner not in found:
             raise DescriptionError(
-                f"{where}: the Payload '{p.input}' of '{name}' is from '{p.member}', which is no other "
+                f"{where}: the Payload '{p.input}' of '{name}' is from '{p.member}', which is not another "
                 f"member.{did_you_mean(p.member or '', partners)} Expected one of {', '.join(partners)}, or a Partner of "
                 f"'{name}' that binds the role '{p.member}' to one of them."
             )
@@ -181,14 +181,14 @@ def _is_named(component: str, role: str) -> bool:
 
 
 def _check_partners(shared: SharedEvent, name: str, payload: Sequence[Payload]) -> None:
-    """Refuse bound roles that the manifest of a member does not name, and partners that are no other member."""
+    """Refuse bound roles that the manifest of a member does not name, and partners that are not another member."""
     where = f"Shared event '{shared.name}'"
     roles = [p.member for p in payload if p.member is not None]
     others = [n for n, _ in shared.members if n != name]
     for owner, role, other in shared.partners:
         if owner not in (name, *others):
             raise DescriptionError(
-                f"{where}: a Partner of '{owner}' is given, which is no member.{did_you_mean(owner, (name, *others))}"
+                f"{where}: a Partner of '{owner}' is given, which is not a member.{did_you_mean(owner, (name, *others))}"
             )
         if owner == name and role not in roles:
             raise DescriptionError(
@@ -197,7 +197,7 @@ def _check_partners(shared: SharedEvent, name: str, payload: Sequence[Payload]) 
             )
         if owner == name and other not in others:
             raise DescriptionError(
-                f"{where}: the Partner '{role}' of '{name}' is '{other}', which is no other "
+                f"{where}: the Partner '{role}' of '{name}' is '{other}', which is not another "
                 f"member.{did_you_mean(other, others)} Expected one of {', '.join(others)}."
             )
 

@@ -152,7 +152,7 @@ def _described(ssd: Source, notes: tuple[str, ...], path: Path) -> SystemDescrip
         document.note(root, f"SSP version '{version}' is read as far as it is like 1.0 or 2.0")
     system = child(root, "System")
     if system is None:
-        raise FileError(f"{location(root)}: there is no System in it.")
+        raise FileError(f"{location(root)}: it has no element System.")
     described, sequence = _system(system, document), read_sequence(system, document)
     # the experiment last: it notes the annotations that were not read
     experiment = read_experiment(document)
@@ -177,7 +177,7 @@ def _system(element: Element, document: Document) -> System:
     inside = [e for elements in children(element, "Elements") for e in elements]
     dictionaries = [e for e in inside if local_name(e) == "SignalDictionaryReference"]
     for dictionary in dictionaries:
-        document.note(dictionary, "references to signal dictionaries are left aside")
+        document.note(dictionary, "references to signal dictionaries are ignored")
     names = [text_of(e, "name") for e in inside]
     _check_unique(names, "elements with the name", element)
     inner, left_aside = dict.fromkeys(names), [text_of(d, "name") for d in dictionaries]
@@ -245,7 +245,7 @@ def _connector(element: Element, document: Document) -> Connector:
             continue  # one that it belongs to
         if what in _TYPES:
             if what == "Clock" and any(a in below.attrib for a in _INTERVALS):
-                document.note(below, "intervals of clocks are left aside; those of the FMUs count")
+                document.note(below, "intervals of clocks are ignored; those of the FMUs are used")
             return replace(found, type=_TYPES[what], unit=read_unit(below, document.units))
     return found
 

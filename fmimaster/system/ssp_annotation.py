@@ -21,7 +21,7 @@ WITH_VERSION = {"version": Value("a version 1.x", lambda t: _VERSION.fullmatch(t
 def check_annotation(
     element: Element, name: str, namespace: str, forms: Mapping[str, Form], document: Document
 ) -> None:
-    """Compare the element in an annotation with its form; what a later version adds is left aside, with a note.
+    """Compare the element in an annotation with its form; what a later version adds is ignored, with a note.
 
     Raises
     ------
@@ -38,4 +38,4 @@ def check_annotation(
     for fault in faults(element, forms, namespace):
         if not (fault.unknown and is_later):
             raise FileError(f"{location(fault.element)}: {fault.text}.")
-        document.note(fault.element, f"{fault.text}; it is left aside")
+        document.note(fault.element, f"{fault.text}; it is ignored")

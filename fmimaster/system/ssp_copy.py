@@ -93,7 +93,9 @@ def _ssd_of(path: Path) -> Source:
         return find_ssd(path)[0]
     if path.suffix.lower() == ".ssd":
         return Source(path)
-    raise FileError(f"'{path}' is no system that can hold an annotation. Expected an SSP or SSD.")
+    raise FileError(
+        f"'{path}' is not a system that can hold an annotation. Expected an SSP or SSD."
+    )
 
 
 def _copy_archive(ssd: Source, output: Path, text: bytes) -> None:
@@ -127,7 +129,7 @@ def annotated(text: bytes, where: str, kind: str, element: str) -> bytes:
     except (expat.ExpatError, ValueError, LookupError) as error:
         raise FileError(f"{where}: {error}. Write it in UTF-8.") from error
     if places.system is None or places.system.end_tag is None:
-        raise FileError(f"{where}: there is no System in it, or an empty one.")
+        raise FileError(f"{where}: it has no element System, or an empty one.")
     inside = [
         f'<ssc:Annotation xmlns:ssc="{_COMMON}" type="{kind}">',
         *(_INDENT + line for line in element.rstrip("\n").split("\n")),

@@ -93,7 +93,7 @@ def _check(element: Element, namespace: str, document: Document) -> None:
     for fault in faults(element, _FORMS, namespace):
         if not (fault.unknown and is_later):
             raise FileError(f"{location(fault.element)}: {fault.text}.")
-        document.note(fault.element, f"{fault.text}; it is left aside")
+        document.note(fault.element, f"{fault.text}; it is ignored")
 
 
 def _shared_event(element: Element) -> SharedEvent:

@@ -24,6 +24,8 @@ _ANNOTATIONS = (
     ssp_sequence.ANNOTATION,
 )
 """Types of all annotations of ours."""
+_NEAR_TYPE = 0.9
+"""Share of letters from which a type is a misspelt one; those of other publishers differ by more."""
 _STEP_SIZES = (
     (_OURS, _SIMULATION, "stepSize"),
     ("com.opensimulationplatform", "FixedStepAlgorithm", "baseStepSize"),
@@ -52,7 +54,8 @@ def read_experiment(document: Document) -> Experiment:
             element is a for a in document.read_annotations
         )
         kind = element.get("type") or ""
-        _refuse_misspelt(element, kind)
+        if kind == _OURS or not is_read:
+            _refuse_misspelt(element, kind)
         if not is_read:
             document.note(element, f"annotations of type '{kind}' are ignored")
     if default is None:
@@ -75,7 +78,7 @@ def _refuse_misspelt(annotation: Element, kind: str) -> None:
     if kind == _OURS:
         for element in annotation:
             _check_settings(element)
-    elif kind not in _ANNOTATIONS and (near := meant(kind, _ANNOTATIONS)) is not None:
+    elif kind not in _ANNOTATIONS and (near := meant(kind, _ANNOTATIONS, _NEAR_TYPE)) is not None:
         raise DescriptionError(
             f"{location(annotation)}: type '{kind}' of an Annotation is not known. Did you mean '{near}'?"
         )

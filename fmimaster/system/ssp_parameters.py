@@ -62,15 +62,13 @@ def _binding(binding: Element, document: Document, component: Source | None) -> 
         values = document.read(binding, component, "ParameterSet")
         units = {}
         if inline:
-            document.note(
-                binding, "parameter sets inside of a binding with a source are left aside"
-            )
+            document.note(binding, "parameter sets inside of a binding with a source are ignored")
     elif inline:
         values = inline[0]
         if len(inline) > 1:
             document.note(binding, "of several parameter sets in one binding, the first is read")
     else:
-        document.note(binding, "parameter bindings without source or ParameterSet are left aside")
+        document.note(binding, "parameter bindings without source or ParameterSet are ignored")
         return
     parameters = _parameter_set(values, units, binding.get("prefix") or "", document)
     mapping = child(binding, "ParameterMapping")
@@ -100,7 +98,7 @@ def _parameter_set(
             document.note(parameter, "parameters are given twice; the later values are taken", name)
         if child(parameter, "Dimension") is not None:
             document.note(
-                parameter, "dimensions of parameters are left aside; those of the FMU count"
+                parameter, "dimensions of parameters are ignored; those of the FMU are used"
             )
         found[name] = _parameter(parameter, name, units)
     return found
@@ -152,7 +150,7 @@ def _mapped(
     if mapping.get("source"):
         entries = document.read(mapping, component, "ParameterMapping")
         if child(mapping, "ParameterMapping") is not None:
-            document.note(mapping, "mappings inside of one with a source are left aside")
+            document.note(mapping, "mappings inside of one with a source are ignored")
     else:
         inline = child(mapping, "ParameterMapping")
         entries = mapping if inline is None else inline

@@ -23,7 +23,7 @@ def read_units(
     elements
         Those with the name ``Unit``.
     note
-        Is called for what is left aside: with the element, what is so, and the name of the unit.
+        Is called for what is ignored: with the element, what is so, and the name of the unit.
     """
     found: dict[str, Unit] = {}
     for element in elements:
@@ -36,7 +36,7 @@ def read_units(
             note(element, what, shown(name))
             unit = Unit(name)
         if found.setdefault(name, unit) != unit:
-            what = "a unit is defined again in another way, the first one counts"
+            what = "a unit is defined again in another way, the first definition is used"
             note(element, what, shown(name))
     return found
 

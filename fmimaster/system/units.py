@@ -67,7 +67,7 @@ def convert_units(
         return _compared(source, target, where, relative)
     if source and target and source.name == target.name:
         return UnitMatch(Match.EQUAL)
-    note = f"{describe(source)} to {describe(target)}, not compared: passed as it is"
+    note = f"{describe(source)} to {describe(target)}, not compared: passed unchanged"
     return UnitMatch(Match.UNKNOWN, note=note)
 
 
@@ -106,8 +106,8 @@ def _compared(source: Unit, target: Unit, where: str, relative: bool) -> UnitMat
     assert target.exponents is not None
     if source.exponents[:-1] != target.exponents[:-1]:
         raise DescriptionError(
-            f"{where}: {describe(source)} cannot become {describe(target)}, because they measure "
-            "different things. Correct a unit, connect another variable, or switch the conversion "
+            f"{where}: {describe(source)} cannot become {describe(target)}, because they are "
+            "units of different quantities. Correct a unit, connect another variable, or switch the conversion "
             "off (suppressUnitConversion)."
         )
     for unit in (source, target):
@@ -143,7 +143,7 @@ def check_time_units(models: Mapping[str, Model], notes: Notes) -> None:
             if unit is None or not any(unit.exponents or ()):
                 if unit is not None and unit.name != "s":
                     notes.add(
-                        "the unit of time is not explained, and is taken as s",
+                        "the unit of time has no definition, and s is assumed",
                         f"'{name}.{variable.name}' ({unit.name})",
                     )
             elif (unit.exponents, unit.factor, unit.offset) != (_SECOND, 1.0, 0.0):

@@ -182,7 +182,7 @@ class Wiring:
         if not end.element:
             if not system.connectors:
                 self._notes.add(
-                    f"system '{system.name}' declares no connectors; its connections make them",
+                    f"system '{system.name}' declares no connectors; they follow from its connections",
                     f"'{end.connector}'",
                 )
             return self._connector_gives(system, Endpoint(path, end.connector), text, inside=True)

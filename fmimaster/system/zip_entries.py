@@ -54,7 +54,7 @@ def open_zip(source: Source, stream: IO[bytes]) -> zipfile.ZipFile:
         check_content(head, stream.seek(0, os.SEEK_END), str(source))
         if head.startswith(b"PK"):
             raise FileError(
-                f"'{source}' is a damaged or incomplete zip archive: {error}. Get it anew."
+                f"'{source}' is a damaged or incomplete zip archive: {error}. Get it again."
             ) from error
         raise FileError(
             f"'{source}' is not a zip archive, as an FMU or SSP archive must be: it begins with "

@@ -90,6 +90,6 @@ def test_the_message_of_an_assumed_loop_tells_that_it_is_one(
 ) -> None:
     system = ring(tmp_path, version, {"c0": 1.0}, {})
     with pytest.raises(
-        LoopError, match="It may be no loop: an FMU does not declare on which inputs"
+        LoopError, match="It may not be a loop: an FMU does not declare on which inputs"
     ):
         Simulation(system, stop_time=0.1, step_size=0.1, backend=backend).run()

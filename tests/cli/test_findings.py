@@ -29,7 +29,7 @@ def output(run: Run, command: str, fmu: Path) -> str:
 def test_a_start_value_that_is_no_number_is_said(run: Run, tmp_path: Path, command: str) -> None:
     fmu = with_variable(tmp_path, '<Float64 name="p" valueReference="999" start="one"/>')
     said = output(run, command, fmu)
-    assert "start is no value of type Float64, it is left aside: 'p' ('one')" in said
+    assert "start is no value of type Float64, it is ignored: 'p' ('one')" in said
     assert "modelDescription.xml, line " in said
 
 

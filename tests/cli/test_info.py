@@ -51,7 +51,7 @@ def test_undeclared_dependencies_are_told(run: Run, upper: Path, tmp_path: Path)
         tmp_path / "a.fmu",
         description=lambda t: re.sub(r' dependencies(Kind)?="[^"]*"', "", t),
     )
-    assert re.search(r"\n  x +not declared: counts as all inputs\n", run("info", path).out)
+    assert re.search(r"\n  x +not declared: all inputs are assumed\n", run("info", path).out)
 
 
 def test_an_fmu_for_another_platform_can_be_looked_at(

@@ -34,8 +34,8 @@ def courses(run: Run, system: Path, *inputs: str) -> dict[str, str]:
     [
         ("hold", "held"),
         ("midpoint", MIDPOINT),
-        ("nepce", "held and 0.5 of what it lacked over the last step"),
-        ("nepce:compensation=0.8", "held and 0.8 of what it lacked over the last step"),
+        ("nepce", "held and 0.5 of its mean error over the last step"),
+        ("nepce:compensation=0.8", "held and 0.8 of its mean error over the last step"),
         ("linear", "polynomial of degree 1 through 2 points"),
         ("quadratic", "polynomial of degree 2 through 3 points"),
         ("interpolated", "line from the value before to the newest, late by one more step"),

@@ -107,7 +107,7 @@ def test_runs_that_are_kept_are_not_made_again(
     monkeypatch.setattr(Simulation, "run", cancelled)
     outcome = optimize(*FEW, "--keep-runs", tmp_path / "runs")
     assert outcome.status == 130
-    assert "the search was broken off; this is what the runs until then tell:" in outcome.err
+    assert "the search was stopped; the runs until then show:" in outcome.err
     assert "Connections about which nothing is known" in outcome.err
     again = json.loads(optimize(*FEW, "--keep-runs", tmp_path / "runs").out)
     assert again == whole

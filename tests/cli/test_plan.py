@@ -30,10 +30,10 @@ def words(outcome: Outcome) -> list[str]:
 
 def test_each_connection_is_told_with_its_delay_and_why(run: Run, two_mass: Path) -> None:
     jacobi = words(run("plan", two_mass, "--programs"))
-    why = "'upper' is given it (0) before 'lower' steps (6), so it is from the last communication point"
+    why = "'upper' is set (0) before 'lower' steps (6): value of the last communication point"
     assert f"upper.u_x <- lower.x 1 step late, held: {why}" in jacobi
     gauss_seidel = words(run("plan", two_mass, "--algorithm", "gauss-seidel"))
-    why = "'lower' steps before 'upper' is given it"
+    why = "'lower' steps before 'upper' is set"
     assert f"upper.u_x <- lower.x not late, held: {why}" in gauss_seidel
     assert not any(line.startswith("Program") for line in gauss_seidel)
 
@@ -67,7 +67,7 @@ def test_conversions_are_told(run: Run, two_mass: Path, feedthrough: Path, tmp_p
     fmu = reference("fmi2/TwoMassUpper.fmu")
     path = system(tmp_path, {"a": fmu, "b": feedthrough}, ["a.x -> b.Float32_continuous_input"])
     lines = words(run("plan", path))
-    expected = "Float64 to Float32, rounded; m (m) to no unit, not compared: passed as it is"
+    expected = "Float64 to Float32, rounded; m (m) to no unit, not compared: passed unchanged"
     assert f"b.Float32_continuous_input <- a.x {expected}" in lines
 
 
@@ -188,7 +188,7 @@ def test_the_json_is_stable(run: Run, two_mass: Path) -> None:
         "targetComponent": "upper",
         "fresh": False,
         "delay": 1.0,
-        "why": "'upper' is given it (0) before 'lower' steps (6), so it is from the last communication point",
+        "why": "'upper' is set (0) before 'lower' steps (6): value of the last communication point",
         "late": "1 step late",
         "course": "held",
         "factor": 1.0,

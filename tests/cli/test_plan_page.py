@@ -83,7 +83,7 @@ def test_if_all_inputs_are_stale_the_page_says_what_another_algorithm_would_do(
     start = (
         "With --algorithm GaussSeidel, 4 of 4 inputs would have the value of the end of the step"
     )
-    assert f"{start} (cost of the rest: 0)." in page
+    assert f"{start} (cost of the others: 0)." in page
 
 
 def test_stale_inputs_have_a_weight_and_name_the_outputs_that_they_delay(

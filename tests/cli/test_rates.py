@@ -34,7 +34,7 @@ def test_the_plan_shows_the_step_size_of_each_component(run: Run) -> None:
     assert "attempt 1" in facts["programs"]
     page = run("plan", CAR, *grids).out
     assert "step 0.005 s" in page
-    assert "'wheel' publishes it every 0.005 s" in page
+    assert "'wheel' has a new value every 0.005 s" in page
 
 
 def test_sub_steps_of_a_component(run: Run) -> None:

@@ -390,7 +390,7 @@ def test_an_fmu_runs_without_a_broken_manifest_unless_the_run_needs_it(
     for command in ("simulate", "plan"):
         for clock in ("predictive", "early-return"):
             message = run(command, path, "--event-clock", clock).error
-            assert f" 'a': Its manifest is left aside: {path}/{reason}" in message
+            assert f" 'a': Its manifest is ignored: {path}/{reason}" in message
     assert "fmi-ls-events" in run("info", path).out
 
 
@@ -424,7 +424,7 @@ def test_a_shared_event_that_a_broken_manifest_declares_is_told_with_the_reason(
         )
     )
     message = run("simulate", path).error
-    assert "'a' has no event 'touch'. Its manifest is left aside: " in message
+    assert "'a' has no event 'touch'. Its manifest is ignored: " in message
     assert f"{EXTRA}, line 1, column 7: malformed XML" in message
 
 

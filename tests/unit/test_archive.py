@@ -137,7 +137,7 @@ def test_a_folder_where_a_file_is_expected_is_told(ssp: Source, folder: Path) ->
 
 def test_an_empty_file_is_told(tmp_path: Path) -> None:
     path = written(tmp_path / "pump.fmu", b"")
-    with pytest.raises(FileError, match=r"pump\.fmu' is empty\. Get it anew\."):
+    with pytest.raises(FileError, match=r"pump\.fmu' is empty\. Get it again\."):
         open_archive(Source(path))
 
 

@@ -200,7 +200,7 @@ def test_what_a_later_version_adds_is_left_aside_with_a_note(tmp_path: Path) -> 
         "<Constraint ", '<Constraint a="" '
     )
     [note] = read(tmp_path, ssd(TWO + annotation(text))).notes
-    assert "it is left aside" in note
+    assert "it is ignored" in note
 
 
 @pytest.mark.parametrize("version", ["fmi2", "fmi3"])

@@ -100,7 +100,9 @@ def test_a_suppressed_conversion_concerns_its_own_connection() -> None:
     [((METRE, KELVIN, METRE), r"a\.y -> s\.v"), ((None, KELVIN, METRE), r"v -> b\.u")],
 )
 def test_a_wrong_dimension_on_any_connection_is_refused(units: Any, where: str) -> None:
-    with pytest.raises(DescriptionError, match=f"Connection '{where}': .* measure different"):
+    with pytest.raises(
+        DescriptionError, match=f"Connection '{where}': .* units of different quantities"
+    ):
         through(
             OUT,
             IN,
@@ -118,7 +120,7 @@ def test_a_wrong_dimension_is_refused_where_nothing_takes_the_value() -> None:
         connectors=(Connector("y", Causality.OUTPUT, unit=KELVIN),),
         connections=(connect("a.y", "y"),),
     )
-    with pytest.raises(DescriptionError, match=r"'a\.y -> y': .* measure different"):
+    with pytest.raises(DescriptionError, match=r"'a\.y -> y': .* units of different quantities"):
         resolve(SystemDescription(root), {"a": a})
 
 
@@ -168,7 +170,7 @@ def test_values_pass_many_systems_in_the_unit_of_their_source() -> None:
     )
     u, v = resolve(SystemDescription(root), {"a": a, "b": b}).links
     assert (u.transformation, v.transformation) == (Transformation(1e-3), Transformation())
-    assert v.notes == ("mm (0.001 m) to no unit, not compared: passed as it is",)
+    assert v.notes == ("mm (0.001 m) to no unit, not compared: passed unchanged",)
 
 
 def test_an_open_input_is_converted_from_the_unit_of_the_root_connector() -> None:
@@ -289,7 +291,7 @@ def test_connectors_that_contradict_their_fmu_are_notes_of_one_line_for_each_kin
     connectors.append(Connector("w", Causality.LOCAL))  # inout or unspecified
     part = Component("a", Source(Path("a.fmu")), tuple(connectors))
     found = resolve(SystemDescription(System("root", components=(part,))), {"a": a})
-    said = "connectors are declared with another {} than in the FMU, which counts: "
+    said = "connectors are declared with another {} than in the FMU, whose declaration is used: "
     assert found.notes == (
         said.format("unit") + "'a.y0' (mm (0.001 m); the FMU: m (m)).",
         said.format("dimension") + "'a.y1' (3 x ?; the FMU: 2 x 3).",
@@ -340,7 +342,7 @@ def test_two_sources_of_one_input_are_refused_though_it_has_two_names() -> None:
         (Unit("seconds", (0, 0, 1, 0, 0, 0, 0, 0)), ""),
         (Unit("s"), ""),
         (Unit("s", (0,) * 8), ""),
-        (Unit("min"), "taken as s: 'a.time' (min)"),
+        (Unit("min"), "s is assumed: 'a.time' (min)"),
     ],
 )
 def test_time_in_seconds_is_taken_and_an_unexplained_unit_noted(unit: Any, outcome: str) -> None:

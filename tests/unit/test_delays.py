@@ -41,25 +41,25 @@ def of_text(text: str) -> dict[str, float]:
 
 
 def test_jacobi_makes_each_connection_late_by_a_step() -> None:
-    late = "so it is from the last communication point"
+    late = "value of the last communication point"
     assert words(Jacobi(), ring()) == {
-        "a": ("1 step late", "held", f"'a' is given it (0) before 'b' steps (6), {late}"),
-        "b": ("1 step late", "held", f"'b' is given it (2) before 'a' steps (5), {late}"),
+        "a": ("1 step late", "held", f"'a' is set (0) before 'b' steps (6): {late}"),
+        "b": ("1 step late", "held", f"'b' is set (2) before 'a' steps (5): {late}"),
     }
 
 
 def test_gauss_seidel_is_late_against_its_order_only() -> None:
-    late = "so it is from the last communication point"
+    late = "value of the last communication point"
     assert words(GaussSeidel(), ring()) == {
-        "a": ("1 step late", "held", f"'a' is given it (0) before 'b' steps (6), {late}"),
-        "b": ("not late", "held", "'a' steps (2) before 'b' is given it (4)"),
+        "a": ("1 step late", "held", f"'a' is set (0) before 'b' steps (6): {late}"),
+        "b": ("not late", "held", "'a' steps (2) before 'b' is set (4)"),
     }
 
 
 @pytest.mark.parametrize(
     ("polynomial", "expected"),
     [
-        (FIRST_ORDER, "goes on along its slope"),
+        (FIRST_ORDER, "linear, with the derivative of the source"),
         (Polynomial(2, 1), "polynomial of degree 3 through 2 points"),
     ],
 )
@@ -73,7 +73,7 @@ def test_an_input_is_held_if_its_source_has_too_few_derivatives() -> None:
     units = {"a": unit(**settings), "b": unit(**settings)}
     plan = plan_of(units, ["a.dy -> b.u", "a.y -> b.w"])
     found = delays(assemble(plan, Jacobi(FIRST_ORDER)).attempt, plan)
-    assert [course(d) for d in found] == ["held", "goes on along its slope"]
+    assert [course(d) for d in found] == ["held", "linear, with the derivative of the source"]
 
 
 def test_an_input_is_held_at_the_mean_if_the_fmu_cannot_interpolate() -> None:
@@ -110,7 +110,7 @@ def test_a_value_from_the_middle_of_the_interval_is_told_with_its_place() -> Non
     assert (found.steps, found.read) == (0.5, 0.5)
     assert (
         reason(found, plan)
-        == "'b' is given it (2) as it is at 0.5 of the interval, and uses it until 1"
+        == "'b' is set (2) to the value at 0.5 of the interval, and uses it until 1"
     )
 
 

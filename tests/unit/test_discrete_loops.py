@@ -351,7 +351,7 @@ def test_the_message_of_an_assumed_loop_tells_that_it_is_one() -> None:
         attributes=dict.fromkeys("uy", BOOLEAN),
     )
     error = failure({"a": unit, "b": INITIALIZATION.unit(same)})
-    assert "It may be no loop: an FMU does not declare" in str(error)
+    assert "It may not be a loop: an FMU does not declare" in str(error)
 
 
 # Numbers that are declared as discrete --------------------------------------------------------------------------------

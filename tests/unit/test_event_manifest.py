@@ -74,7 +74,7 @@ def problems(
 
 
 def problem(path: Path) -> str:
-    """Why the only layered standard of an FMU is left aside."""
+    """Why the only layered standard of an FMU is ignored."""
     [standard] = model_of(path).layered_standards
     [found] = standard.problems
     return found

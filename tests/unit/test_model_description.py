@@ -1,4 +1,4 @@
-"""The border at which a model description becomes a Model: what is read, what is refused, what is left aside."""
+"""The border at which a model description becomes a Model: what is read, what is refused, what is ignored."""
 
 from __future__ import annotations
 
@@ -200,7 +200,10 @@ def test_all_is_read_as_fmpy_reads_it(tmp_path: Path, name: str) -> None:
         ('<Float64 name="x" valueReference="1" causality="in"/>', "causality of .* is 'in', expec"),
         ('<Float64 name="x" valueReference="1" variability="no"/>', "variability of .* is 'no'"),
         ('<Float64 name="x" valueReference="1" initial="no"/>', "initial of .* is 'no', expected"),
-        ('<Float64 name="x" valueReference="1" clocks="1"/>', "names Float64 'x', which is no clo"),
+        (
+            '<Float64 name="x" valueReference="1" clocks="1"/>',
+            "names Float64 'x', which is not a clo",
+        ),
     ],
 )
 def test_a_variable_that_cannot_be_used_is_refused_with_its_line(
@@ -305,18 +308,18 @@ def test_a_value_reference_of_two_variables_of_fmi_2_is_an_alias(tmp_path: Path)
 @pytest.mark.parametrize(
     ("variable", "note"),
     [
-        ("x||<Real start='one'/>", "start is no value of type Float64, it is left aside: 'x' ('on"),
-        ("x||<Integer start='1.5'/>", "start is no value of type Int32, it is left aside: 'x'"),
+        ("x||<Real start='one'/>", "start is no value of type Float64, it is ignored: 'x' ('on"),
+        ("x||<Integer start='1.5'/>", "start is no value of type Int32, it is ignored: 'x'"),
         ("x||<Integer start='2147483648'/>", "start is no value of type Int32"),
         ("x||<Boolean start='yes'/>", "start is no value of type Boolean"),
-        ("x||<Real nominal='0'/>", "nominal is not a finite number but 0, it is left aside"),
-        ("x||<Real nominal='INF'/>", "nominal is not a finite number but 0, it is left aside"),
-        ("x||<Real min='low' max='1'/>", "min is not a number, it is left aside: 'x' ('low')"),
+        ("x||<Real nominal='0'/>", "nominal is not a finite number but 0, it is ignored"),
+        ("x||<Real nominal='INF'/>", "nominal is not a finite number but 0, it is ignored"),
+        ("x||<Real min='low' max='1'/>", "min is not a number, it is ignored: 'x' ('low')"),
         ("x||<Real derivative='0'/>", "derivative refers to a variable that does not exist"),
         ("x||<Real derivative='2'/>", "derivative refers to a variable that does not exist"),
-        ("x||<Real declaredType='T'/>", "declaredType is not defined, it is left aside: 'x' ('T')"),
-        ("x|causality='input' variability='constant'|<Real/>", "does not go together with variab"),
-        ("x|variability=''|<Real/>", "variability is empty, it counts as not given: 'x'"),
+        ("x||<Real declaredType='T'/>", "declaredType is not defined, it is ignored: 'x' ('T')"),
+        ("x|causality='input' variability='constant'|<Real/>", "cannot be combined with variab"),
+        ("x|variability=''|<Real/>", "variability is empty, and is read as not given: 'x'"),
     ],
 )
 def test_what_can_be_left_aside_is_noted_and_the_fmu_is_read(
@@ -341,7 +344,7 @@ def test_many_findings_of_one_kind_are_one_note(tmp_path: Path) -> None:
 def test_the_start_value_of_an_array_has_one_number_for_each_element(tmp_path: Path) -> None:
     text = '<Float64 name="x" valueReference="1" start="1 2"><Dimension start="3"/></Float64>'
     [note] = read_model(write(tmp_path, text), "m.fmu").notes
-    assert "start has another number of elements than the variable, it is left aside" in note
+    assert "start has another number of elements than the variable, it is ignored" in note
 
 
 @pytest.mark.parametrize("wrong_first", [True, False])
@@ -590,7 +593,7 @@ def test_an_output_that_modelstructure_does_not_list_depends_on_all_inputs_which
     assert model.assumed_dependencies == {"y"}
     [note] = model.notes
     assert "ModelStructure does not list all outputs" in note
-    assert note.endswith("counts as depending on all inputs: 'y'.")
+    assert note.endswith("assumed to depend on all inputs: 'y'.")
 
 
 def test_a_calculated_parameter_depends_on_parameters(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_intervals_are_counted_from_the_start_of_the_pattern() -> None:
 def test_a_component_with_a_fixed_internal_step_gets_a_step_size_of_its_own(
     simulation: Make,
 ) -> None:
-    """canHandleVariableCommunicationStepSize is false, and the step of the others is no multiple."""
+    """canHandleVariableCommunicationStepSize is false, and the step of the others is not a multiple."""
     units = clocks("A") | clocks(
         "plc", can_handle_variable_communication_step_size=False, fixed_internal_step_size=0.03
     )
@@ -227,7 +227,7 @@ def test_other_algorithms_and_inputs_are_refused(
     rule = MultiRate("1/10", {"A": "1/20"})
     run = simulation(clocks(*RATES), RING, step_size=rule, stop_time=1, **settings)
     with pytest.raises(
-        OptionError, match=r"does not go together with .* Leave that out, or use SubS"
+        OptionError, match=r"cannot be combined with .* Leave that out, or use SubS"
     ):
         run.prepare()
 

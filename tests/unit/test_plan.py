@@ -179,7 +179,7 @@ def test_binaries_are_not_recorded() -> None:
 
 def test_where_nothing_is_recorded_a_note_names_the_option() -> None:
     unit = PythonFmu(states={"x": 1.0})
-    note = "nothing but time is recorded: .*--output-variable"
+    note = "only time is recorded: .*--output-variable"
     assert re.match(note, plan_of({"s": unit}).notes[-1])
     assert plan_of({"s": unit}, outputs=["s.x"]).notes == ()
 

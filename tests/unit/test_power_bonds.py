@@ -503,7 +503,7 @@ def test_what_cannot_be_a_bond_is_refused(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"unit": Unit("m", (0, 1, 0, 0, 0, 0, 0, 0))}, "is no power ('force' in N"),
+        ({"unit": Unit("m", (0, 1, 0, 0, 0, 0, 0, 0))}, "is not a power ('force' in N"),
         ({"type": DataType.INT32, "start": (0,)}, "is of type Int32, expected a continuous scalar"),
         ({"shape": (2,), "dimensions": (2,), "start": (0.0, 0.0)}, "is an array"),
     ],
@@ -588,7 +588,7 @@ def test_a_bond_without_scale_or_tolerance_has_no_part_in_the_error(
     assert np.array_equal(r["energy_error"], car(simulate, stop_time=0.01)["energy_error"])
     assert r["energy_error"][-1] > 0.0
     r = car(simulate, **system, step_size=PID.ecco("1e-3"))
-    assert any("leaves power bonds" in note and "'b'" in note for note in r.statistics.notes)
+    assert any("ignores power bonds" in note and "'b'" in note for note in r.statistics.notes)
 
 
 def test_nan_stops_the_run_with_the_name_of_its_bond_among_several(simulate: Simulate) -> None:

@@ -376,7 +376,7 @@ def test_a_step_that_returns_its_outputs_is_an_error() -> None:
         ({"inputs": {"u": None}}, "start value of 'u' is None"),
         ({"inputs": {"u": []}}, "start value of 'u'"),
         ({"inputs": ["u"]}, "expected names with start values"),
-        ({"inputs": {"u": 0.0}, "units": {"v": "m"}}, "units names 'v', which is no variable"),
+        ({"inputs": {"u": 0.0}, "units": {"v": "m"}}, "units names 'v', which is not a variable"),
         ({"inputs": {"u": 0.0}, "units": {"u": 1}}, "the unit of 'u' is 1"),
         ({"outputs": {"y": 0.0}, "dependencies": {"y": ["u"]}}, "Expected an output, with"),
     ],

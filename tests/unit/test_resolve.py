@@ -183,7 +183,7 @@ def test_the_conversion_of_units_can_be_suppressed() -> None:
 
 
 def test_units_that_measure_different_things_are_refused() -> None:
-    with pytest.raises(DescriptionError, match="measure different things"):
+    with pytest.raises(DescriptionError, match="units of different quantities"):
         link({"unit": METRE}, {"unit": KELVIN})
 
 

@@ -234,9 +234,9 @@ def test_a_multiple_of_the_internal_step_needs_no_note(step: Any) -> None:
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
-        (FixedStep(0.1), "the step size 0.1 s is no multiple of"),
-        (FixedStep(0.01), "the step size 0.01 s is no multiple of"),
-        (FreeStep(0.06), "steps of different sizes are no multiples of"),
+        (FixedStep(0.1), "the step size 0.1 s is not a multiple of"),
+        (FixedStep(0.01), "the step size 0.01 s is not a multiple of"),
+        (FreeStep(0.06), "steps of different sizes are not multiples of"),
     ],
 )
 def test_a_step_that_is_no_multiple_of_the_internal_one_is_noted(rule: Any, text: str) -> None:

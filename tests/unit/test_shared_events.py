@@ -71,7 +71,7 @@ def test_annotations_of_others_are_still_left_aside_with_a_note(tmp_path: Path) 
     description = read_system(event_system(tmp_path, text))
     assert description.system.shared_events == (COLLISION,)
     [note] = description.notes
-    assert "annotations of type 'com.example' are left aside" in note
+    assert "annotations of type 'com.example' are ignored" in note
 
 
 def test_the_same_annotation_of_another_publisher_is_read(tmp_path: Path) -> None:
@@ -318,10 +318,10 @@ def test_the_system_binds_the_roles_of_a_manifest_to_members() -> None:
 @pytest.mark.parametrize(
     ("partner", "told"),
     [
-        (("a", "left", "d"), "the Partner 'left' of 'a' is 'd', which is no other member."),
-        (("a", "left", "a"), "the Partner 'left' of 'a' is 'a', which is no other member."),
+        (("a", "left", "d"), "the Partner 'left' of 'a' is 'd', which is not another member."),
+        (("a", "left", "a"), "the Partner 'left' of 'a' is 'a', which is not another member."),
         (("a", "lft", "b"), "a Partner of 'a' has the role 'lft', but no Payload of its event"),
-        (("d", "left", "b"), "a Partner of 'd' is given, which is no member."),
+        (("d", "left", "b"), "a Partner of 'd' is given, which is not a member."),
     ],
 )
 def test_partners_that_cannot_be_are_refused(partner: tuple[str, str, str], told: str) -> None:
@@ -400,7 +400,11 @@ def test_shared_events_have_different_names() -> None:
         ([("v", "wo")], [("v", "w")], "'lower.v -> upper.wo': 'upper' has no variable 'wo'. Did"),
         ([("vv", "w")], [("v", "w")], "'upper.vv -> lower.w': 'upper' has no variable 'vv'. Did"),
         ([("n", "w")], [("v", "w")], "'upper.n -> lower.w': String to Float64 cannot be conv"),
-        ([("v", "w", "lowr")], [("v", "w")], "is from 'lowr', which is no other member. Did you"),
+        (
+            [("v", "w", "lowr")],
+            [("v", "w")],
+            "is from 'lowr', which is not another member. Did you",
+        ),
     ],
 )
 def test_payload_that_does_not_fit_is_refused(

@@ -124,7 +124,7 @@ def test_xml_of_another_kind_is_told(tmp_path: Path) -> None:
         FileError, match=r"the root is 'html', expected 'SystemStructureDescription'"
     ):
         read(tmp_path, "<html/>")
-    with pytest.raises(FileError, match=r"s\.ssd, line 1: there is no System in it"):
+    with pytest.raises(FileError, match=r"s\.ssd, line 1: it has no element System"):
         read(tmp_path, '<SystemStructureDescription version="1.0"/>')
 
 
@@ -246,7 +246,7 @@ def test_a_signal_dictionary_is_refused_only_if_it_is_connected(tmp_path: Path) 
     reference = '<ssd:SignalDictionaryReference name="bus" dictionary="d"/>'
     description = read(tmp_path, ssd(elements(component("a"), reference)))
     assert len(description.system.components) == 1
-    assert "line 4: references to signal dictionaries are left aside" in description.notes[0]
+    assert "line 4: references to signal dictionaries are ignored" in description.notes[0]
     with pytest.raises(DescriptionError, match=r"'a\.y -> bus\.u' leads to a signal dictionary"):
         read(tmp_path, ssd(elements(component("a"), reference) + connected("a", "bus")))
 
@@ -292,7 +292,7 @@ def test_connectors_of_ssp_2_have_dimensions_and_belong_to_clocks(tmp_path: Path
         Connector("tock", Causality.INPUT, DataType.CLOCK),
     )
     (note,) = description.notes
-    assert note.endswith("line 4: intervals of clocks are left aside; those of the FMUs count.")
+    assert note.endswith("line 4: intervals of clocks are ignored; those of the FMUs are used.")
     assert description.warnings == ()
 
 
@@ -561,7 +561,7 @@ def test_what_a_binding_holds_beside_its_source_is_noted(tmp_path: Path) -> None
     source = 'source="v.ssv"'
     description = read(tmp_path, ssd(bindings(binding(values(parameter("a.y", "2")), source))))
     assert [p.name for p in description.system.parameters] == ["a.x"]
-    assert "inside of a binding with a source are left aside" in description.notes[0]
+    assert "inside of a binding with a source are ignored" in description.notes[0]
     two = values(parameter("a.x", "1")) + values(parameter("a.y", "2"))
     description = read(tmp_path, ssd(bindings(binding(two))))
     assert [p.name for p in description.system.parameters] == ["a.x"]
@@ -591,7 +591,7 @@ def test_a_value_given_twice_in_one_set_is_noted(tmp_path: Path) -> None:
 
 def test_a_binding_without_values_is_noted(tmp_path: Path) -> None:
     description = read(tmp_path, ssd(bindings("<ssd:ParameterBinding/>")))
-    assert "bindings without source or ParameterSet are left aside" in description.notes[0]
+    assert "bindings without source or ParameterSet are ignored" in description.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -672,7 +672,7 @@ def test_the_tolerance_of_a_system_is_in_our_annotation(tmp_path: Path) -> None:
     both = OURS.replace("stepSize", 'tolerance="1e-6" stepSize')
     description = read(tmp_path, ssd(annotated(both)))
     assert description.experiment == Experiment(step_size=0.5, tolerance=1e-6)
-    assert not any("left aside" in note for note in description.notes)
+    assert not any("ignored" in note for note in description.notes)
     with pytest.raises(FileError, match="'tolerance' of Simulation is -1, expected a number"):
         read(tmp_path, ssd(annotated(alone.replace("1e-6", "-1"))))
 

@@ -284,7 +284,7 @@ def test_an_assumed_loop_is_left_with_a_note(simulation: Simulate) -> None:
     prepared = made.prepare()
     assert prepared.accuracy_warnings == ()
     (note,) = (n for n in prepared.notes if "loop" in n)
-    assert "may be no loop: 'a' does not declare on which inputs its outputs depend" in note
+    assert "may not be a loop: 'a' does not declare on which inputs its outputs depend" in note
     assert "loops=Loops.ALL (--loops all)" in note
 
 

@@ -180,7 +180,7 @@ def test_a_base_that_does_not_interpolate_is_refused() -> None:
 
 
 def test_numbers_that_do_not_nest_are_refused() -> None:
-    with pytest.raises(OptionError, match=r"3 sub-steps are no multiple of 2 .* MultiRate"):
+    with pytest.raises(OptionError, match=r"3 sub-steps are not a multiple of 2 .* MultiRate"):
         SubSteps(counts={"a": 2, "b": 3})
 
 

@@ -105,14 +105,14 @@ def test_what_is_not_explained_is_passed_as_it_is(
 
 def test_an_unknown_unit_is_named_in_the_note() -> None:
     note = convert_units(Unit("rpm"), None, "x").note
-    assert note == "rpm (unexplained) to no unit, not compared: passed as it is"
+    assert note == "rpm (unexplained) to no unit, not compared: passed unchanged"
 
 
 def test_units_of_different_things_are_refused_with_both_in_words() -> None:
     with pytest.raises(
         DescriptionError,
         match=r"Connection 'a\.x -> b\.u': N\.m \(kg·m²·s⁻²\) cannot become km/h "
-        r"\(0\.277778 m·s⁻¹\), because they measure different things",
+        r"\(0\.277778 m·s⁻¹\), because they are units of different quantities",
     ):
         convert_units(Unit("N.m", TORQUE), KILOMETRES_PER_HOUR, "Connection 'a.x -> b.u'")
 

@@ -173,7 +173,7 @@ def test_conversions_are_noted_at_their_connection(
     notes = {f.what for f in validate(path) if f.place == "a.x -> b.Float32_continuous_input"}
     assert notes == {
         "Float64 to Float32, rounded.",
-        "m (m) to no unit, not compared: passed as it is.",
+        "m (m) to no unit, not compared: passed unchanged.",
     }
 
 

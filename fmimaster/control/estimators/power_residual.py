@@ -42,7 +42,7 @@ class PowerResidual(Estimator):
         if not names:
             return ()
         return (
-            f"the step-size controller leaves power bonds without scale or tolerance aside: {listed(names)}",
+            f"the step-size controller ignores power bonds without scale or tolerance: {listed(names)}",
         )
 
     def refuse(self, plan: Plan) -> None:
@@ -57,7 +57,7 @@ class PowerResidual(Estimator):
             raise OptionError(
                 "The step-size controller judges steps by the residual energy of power bonds, and the system has none. "
                 "Declare one: power_bonds=[PowerBond(...)] or SystemBuilder.power_bond in Python, or an annotation in the "
-                "SSP, see docs/power-bonds.md. Or use an estimator that needs none: EmbeddedOrders (embedded-orders)."
+                "SSP, see docs/power-bonds.md. Or use EmbeddedOrders (embedded-orders), which needs no power bonds."
             )
         if not any(bond.has_error for bond in plan.power_bonds):
             raise OptionError(

@@ -31,10 +31,10 @@ def read_types(root: Element, dialect: Dialect, findings: Findings) -> dict[str,
         for definition in element:
             name, inner = definition.get("name") or "", dialect.type_definition(definition)
             if inner is None or not name:
-                what = "a type definition without a name or a type is left aside"
+                what = "a type definition without a name or a type is ignored"
                 findings.note(definition, what, shown(name))
             elif name in found:
-                what = "a type is defined again, the first one counts"
+                what = "a type is defined again, the first definition is used"
                 findings.note(definition, what, shown(name))
             else:
                 found[name] = TypeDefinition(inner, _items(inner, findings))
@@ -48,9 +48,9 @@ def _items(definition: Element, findings: Findings) -> Mapping[str, int] | None:
         with suppress(ValueError):
             value = int(item.get("value") or "")
         if not name or value is None or not _LEAST_ITEM <= value <= -_LEAST_ITEM - 1:
-            what = "an item of an enumeration needs a name and a whole number, it is left aside"
+            what = "an item of an enumeration needs a name and a whole number, it is ignored"
             findings.note(item, what, shown(name))
         elif found.setdefault(name, value) != value:
-            what = "an item of an enumeration is defined again, the first one counts"
+            what = "an item of an enumeration is defined again, the first definition is used"
             findings.note(item, what, shown(name))
     return found or None

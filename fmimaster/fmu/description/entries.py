@@ -90,7 +90,7 @@ class References:
             return None
         entry = self.find(text)
         if entry is None:
-            what = f"{attribute} refers to a variable that does not exist, it is left aside"
+            what = f"{attribute} refers to a variable that does not exist, it is ignored"
             self._findings.note(element, what, quoted(about, text))
         return entry
 

@@ -1,4 +1,4 @@
-"""What a model description has wrong: problems, for which it is refused, and notes about what is left aside."""
+"""What a model description has wrong: problems, for which it is refused, and notes about what is ignored."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Findings:
         """How often something was noted so far."""
 
     def note(self, element: Element, what: str, entry: str = "") -> None:
-        """Note what is left aside; notes of one kind become one line."""
+        """Note what is ignored; notes of one kind become one line."""
         self.count += 1
         self._notes.add(what, entry, location(element))
 
@@ -69,7 +69,7 @@ class Findings:
         valid: Callable[[float], bool] = isfinite,
         expected: str = "a finite number",
     ) -> float | None:
-        """A number that can be left aside; None if it is not there, or not valid, which is noted.
+        """A number that can be ignored; None if it is not there, or not valid, which is noted.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class Findings:
             number = parse_text(source, name, float, text)
             if valid(number):
                 return number
-        self.note(element, f"{name} is not {expected}, it is left aside", quoted(element, text))
+        self.note(element, f"{name} is not {expected}, it is ignored", quoted(element, text))
         return None
 
     def one_of(self, element: Element, name: str, kind: type[E]) -> E | None:
@@ -107,7 +107,7 @@ class Findings:
             expected = ", ".join(str(member.value) for member in kind)
             what = f"{name} of {labelled(element)} is {shown(text)}"
             raise problem(element, f"{what}, expected one of {expected}.")
-        self.note(element, f"{name} is empty, it counts as not given", shown(element.get("name")))
+        self.note(element, f"{name} is empty, and is read as not given", shown(element.get("name")))
         return None
 
     def truth(self, element: Element, name: str, *, otherwise: bool = False) -> bool:
@@ -116,7 +116,7 @@ class Findings:
         if text not in (None, "true", "false", "1", "0"):
             counts = "true" if otherwise else "false"
             self.note(
-                element, f"{name} is neither true nor false, it counts as {counts}", shown(text)
+                element, f"{name} is neither true nor false, and is read as {counts}", shown(text)
             )
             return otherwise
         return otherwise if text is None else text in ("true", "1")

@@ -85,7 +85,7 @@ def read_experiment(root: Element, findings: Findings) -> DefaultExperiment:
     start = findings.number(element, "startTime")
     stop = findings.number(element, "stopTime")
     if stop is not None and stop < (start or 0.0):
-        findings.note(element, "stopTime is before startTime, it is left aside", f"{stop:g}")
+        findings.note(element, "stopTime is before startTime, it is ignored", f"{stop:g}")
         stop = None
     return DefaultExperiment(
         start,

@@ -53,7 +53,7 @@ def read_model(
 ) -> Model:
     """Read the model description of an unpacked FMU that is used by this interface.
 
-    What breaks a rule of FMI and can be run all the same is left aside, and is in the notes of the model.
+    What breaks a rule of FMI and can be run all the same is ignored, and is in the notes of the model.
 
     Parameters
     ----------

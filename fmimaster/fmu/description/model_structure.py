@@ -88,7 +88,7 @@ def _unknowns(
     for element in children(root, "ModelStructure", *path):
         entry = references.find(element.get(attribute) or "")
         if entry is None:
-            what = f"{path[0]} of ModelStructure has an entry for a variable that does not exist, it is left aside"
+            what = f"{path[0]} of ModelStructure has an entry for a variable that does not exist, it is ignored"
             findings.note(element, what, shown(element.get(attribute)))
             continue
         text, kinds = element.get("dependencies"), element.get("dependenciesKind")
@@ -108,7 +108,7 @@ def _known(
     for number in text.split():
         known = references.find(number)
         if known is None:
-            what = "dependencies name a variable that does not exist; it counts as depending on all inputs"
+            what = "dependencies name a variable that does not exist; it is assumed to depend on all inputs"
             findings.note(element, what, f"{labelled(entry.element)} ({shown(number)})")
             return None
         found.append(known.name)
@@ -142,7 +142,7 @@ def _note_unlisted(
         v.name for v in variables if v.causality is Causality.OUTPUT and v.name not in listed
     ]
     if missing and any(v.causality is Causality.INPUT for v in variables):
-        what = "ModelStructure does not list all outputs; what is missing counts as depending on all inputs"
+        what = "ModelStructure does not list all outputs; missing outputs are assumed to depend on all inputs"
         for name in missing:
             findings.note(root, what, f"'{name}'")
 
@@ -222,7 +222,7 @@ def _initial_kinds(
 def _kinds(
     unknowns: Sequence[_Unknown], dependencies: Mapping[str, frozenset[str]]
 ) -> dict[str, dict[str, DependencyKind]]:
-    """Kinds of the dependencies of outputs on inputs; a kind that FMI does not know is left aside."""
+    """Kinds of the dependencies of outputs on inputs; a kind that FMI does not know is ignored."""
     found: dict[str, dict[str, DependencyKind]] = {}
     for unknown in unknowns:
         if not unknown.kinds or unknown.name not in dependencies:

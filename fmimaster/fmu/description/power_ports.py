@@ -29,7 +29,7 @@ def read_power_ports(
 ) -> tuple[PowerPort, ...]:
     """Ports by the annotation: of the vendor in FMI 2.0, of type ``org.fmimaster.power-bonds`` in FMI 3.0.
 
-    What is malformed or names no continuous scalars is left aside, with a note.
+    What is malformed or names no continuous scalars is ignored, with a note.
     """
     found = list[PowerPort]()
     for element in _annotated(root):
@@ -38,7 +38,7 @@ def read_power_ports(
             continue
         wrong = list(faults(element, _FORMS, NAMESPACE))
         for fault in wrong:
-            findings.note(fault.element, f"power ports are left aside: {fault.text}")
+            findings.note(fault.element, f"power ports are ignored: {fault.text}")
         for port in () if wrong else children(element, "PowerPort"):
             name, u, y, power = (text_of(port, a) for a in ("name", "input", "output", "power"))
             if _is_port(variables.get(u), variables.get(y)):

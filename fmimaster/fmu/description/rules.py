@@ -96,7 +96,7 @@ def _by_schema(root: Any, file: str, schema: str) -> Iterator[BrokenRule]:
         if (n := len(element)) > _MOST_CHILDREN:
             del element[_MOST_CHILDREN:]
             tag = etree.QName(element).localname
-            what = f"only the first {_MOST_CHILDREN} of {n} elements in {tag} are held against the schema"
+            what = f"only the first {_MOST_CHILDREN} of {n} elements in {tag} are checked against the schema"
             yield BrokenRule(file, what, is_common=True)
     if not xsd.validate(root):
         last = None

@@ -142,7 +142,7 @@ class VariableReader:
             return None
         declared = self.types.get(name)
         if declared is None:
-            what = "declaredType is not defined, it is left aside"
+            what = "declaredType is not defined, it is ignored"
             self.findings.note(entry.element, what, quoted(entry.element, name))
         return declared
 
@@ -150,7 +150,7 @@ class VariableReader:
         self, element: Element, causality: Causality, variability: Variability
     ) -> Initial | None:
         if (causality, variability) not in _INITIAL:
-            what = f"causality {causality.value} does not go together with variability {variability.value}"
+            what = f"causality {causality.value} cannot be combined with variability {variability.value}"
             self.findings.note(element, what, shown(element.get("name")))
         given = self.findings.one_of(element, "initial", Initial)
         if self.dialect.restricts_initialization and causality is Causality.INPUT:
@@ -165,7 +165,7 @@ class VariableReader:
         clocks = tuple(self.references.needed(element, "clocks", element))
         for clock in clocks:
             if clock.type is not DataType.CLOCK:
-                what = f"clocks of {labelled(element)} names {labelled(clock.element)}, which is no clock."
+                what = f"clocks of {labelled(element)} names {labelled(clock.element)}, which is not a clock."
                 raise problem(element, what)
         return tuple(clock.name for clock in clocks)
 
@@ -237,9 +237,9 @@ class VariableReader:
         try:
             parse_value(variable, texts, "")
         except DescriptionError:
-            what = f"start is no value of type {variable.type.value}, it is left aside"
+            what = f"start is no value of type {variable.type.value}, it is ignored"
             if len(texts) not in (1, variable.size):
-                what = "start has another number of elements than the variable, it is left aside"
+                what = "start has another number of elements than the variable, it is ignored"
             self.findings.note(entry.element, what, quoted(entry.element, " ".join(texts[:9])))
             return None
         return tuple(texts)
@@ -315,7 +315,7 @@ def with_aliases(
     found: dict[str, tuple[Variable, Element]] = {}
     for variable, element in (*zip(variables, (e.element for e in entries), strict=True), *aliases):
         if not variable.name:
-            findings.note(element, "a variable without a name is left aside", labelled(element))
+            findings.note(element, "a variable without a name is ignored", labelled(element))
         elif variable.name in found:
             _note_double(variable, element, *found[variable.name], findings)
         else:
