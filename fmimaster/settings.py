@@ -66,39 +66,40 @@ class Settings:
     system : SystemDescription, SystemBuilder or path
         A path to an FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked.
     algorithm : Algorithm, or text such as ``"GaussSeidel:mode=lin"``
-        The co-simulation algorithm. Default: Jacobi with held inputs; if an event clock fires events, Jacobi with inputs that
-        are extrapolated (``ADAPTIVE``), because held inputs make events late.
+        The co-simulation algorithm. Default: Jacobi with held inputs; if an event clock fires events, Jacobi with
+        inputs that are extrapolated (``ADAPTIVE``), because held inputs make events late.
     inputs : names of inputs → Polynomial, or text such as ``"linear"``
-        Inputs over a step, for some connections only: ``"component.input"`` or a glob. The algorithm decides for all others.
+        Inputs over a step, for some connections only: ``"component.input"`` or a glob. The algorithm decides for all
+        others.
     sequence : method, its name, or names of all components
-        The order in which the components step, if the algorithm steps them one after the other. Default: the sequence of the
-        system description, if it has one; else the one whose stale inputs have the smallest weight. Methods by name:
-        ``"automatic"``, ``"count"``, ``"nearest-neighbour"``, ``"upstream"``; as objects: LeastStale, NearestNeighbour,
-        Upstream.
+        The order in which the components step, if the algorithm steps them one after the other. Default: the sequence
+        of the system description, if it has one; else the one whose stale inputs have the smallest weight. Methods by
+        name: ``"automatic"``, ``"count"``, ``"nearest-neighbour"``, ``"upstream"``; as objects: LeastStale,
+        NearestNeighbour, Upstream.
     power_bonds : PowerBond
         Bonds in addition to those of the system description.
     bond_tolerance : float
         Relative tolerance of the energy of all power bonds that have an energy scale, in place of their own.
     accuracy : float
-        The error that each recorded output may have: root mean square over time, relative to the largest absolute value of
-        the output. The step-size rule and the inputs over a step are chosen, unless they are given, and the steps are
-        shortened until the accuracy is reached. The error is estimated by runs in which each step is halved. If step_size is
-        a number, it is the largest step.
+        The error that each recorded output may have: root mean square over time, relative to the largest absolute value
+        of the output. The step-size rule and the inputs over a step are chosen, unless they are given, and the steps
+        are shortened until the accuracy is reached. The error is estimated by runs in which each step is halved. If
+        step_size is a number, it is the largest step.
     start_time, stop_time : number or text, in s
         Default: the values of the system's default experiment, else those of the FMUs.
     step_size : StepRule, number in s, or text
         FixedStep, Ramp, FreeStep, Locate, PID. A text is a number or fraction in s, as ``"1/60"``, or names a rule, as
-        ``"ecco:size=0.01,smallest=1e-4"``. With a number or fraction the rule is FixedStep; with the event clocks LookAhead
-        and EarlyReturn it is FreeStep, and with Predictive it is Ramp.
+        ``"ecco:size=0.01,smallest=1e-4"``. With a number or fraction the rule is FixedStep; with the event clocks
+        LookAhead and EarlyReturn it is FreeStep, and with Predictive it is Ramp.
     event_clock : EventClock, or text such as ``"predictive:near=1e-4"``
         Predicts or detects state events: LookAhead, Predictive, EarlyReturn, Check. Without an event clock, FMUs handle
         their events themselves.
     event_mode : bool
         Whether Event Mode of FMI 3.0 is used. Default: if an event clock fires events. FMUs with clocks always use it.
     loops : Loops, or ``"real"``, ``"all"``, ``"none"``
-        The algebraic loops that are solved in Step Mode, by restoring the FMUs and repeating the step: ``Loops.REAL`` those
-        whose dependencies are declared; ``ALL`` also those that are assumed because an FMU declares no dependencies;
-        ``NONE`` no loop.
+        The algebraic loops that are solved in Step Mode, by restoring the FMUs and repeating the step: ``Loops.REAL``
+        those whose dependencies are declared; ``ALL`` also those that are assumed because an FMU declares no
+        dependencies; ``NONE`` no loop.
     loop_solver : LoopSolver
         Tolerances and limits for algebraic loops.
     strict : bool
@@ -106,8 +107,9 @@ class Settings:
     start_values : name → value
         Names are ``"component.variable"``; for a single FMU the name of the variable is enough.
     steady_states : names of states, ``"component.state"``
-        The run starts with values of these states for which their time derivatives are 0. The search for these values starts
-        from the start values. The FMU must have the derivatives, and the start values must be settable (initial is exact).
+        The run starts with values of these states for which their time derivatives are 0. The search for these values
+        starts from the start values. The FMU must have the derivatives, and the start values must be settable (initial
+        is exact).
     input : path, Results, mapping, structured array or DataFrame
         Signals that feed the open inputs of their names: columns of a CSV file, of results, of a structured array or of
         a DataFrame, or ``{"time": [...], "motor.u": [...]}``; the times are in s. A mapping may have functions of time
@@ -120,8 +122,8 @@ class Settings:
     output_interval : float, in s
         Only the first row at or after each multiple of it is recorded, and the last row.
     tolerance : float or ``"none"``
-        Relative tolerance passed to the FMUs. Default: that of the system's default experiment, else that of each FMU. With
-        ``"none"`` no tolerance is passed.
+        Relative tolerance passed to the FMUs. Default: that of the system's default experiment, else that of each FMU.
+        With ``"none"`` no tolerance is passed.
     allow_lossy_conversions : bool
         Whether a connection may convert between types where a value can be lost.
     allow_nan : bool
@@ -131,16 +133,16 @@ class Settings:
     debug_logging : bool
         Whether the debug messages of the FMUs are switched on. They go to the log: ``logging.getLogger("fmimaster")``.
     log_fmi_calls : bool
-        Whether each FMI call is logged, with time, arguments, status and answers. FMUs are then called in Python, one after
-        the other; the results are the same.
+        Whether each FMI call is logged, with time, arguments, status and answers. FMUs are then called in Python, one
+        after the other; the results are the same.
     fmi_log_file : path
         The file to which FMI calls are written, with the messages of the FMUs in between. If it is left out, calls are
         messages of level INFO in the log of fmimaster. With a file ``log_fmi_calls`` may be left out.
     backend : Backend, or ``"fastest"``, ``"native"``, ``"reference"``
         The executor: the kernel in C or the interpreter in Python. They give the same bits.
     threads : int
-        Number of threads that step instances at the same time, if the algorithm allows it and the executor is native. With 0
-        it is measured during the run whether threads make it faster. The results are the same.
+        Number of threads that step instances at the same time, if the algorithm allows it and the executor is native.
+        With 0 it is measured during the run whether threads make it faster. The results are the same.
     """
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
