@@ -459,3 +459,15 @@ def _running(make: Callable[_P, Simulation]) -> Callable[_P, Results]:
 
 
 simulate = _running(Simulation)
+"""Simulate a system once: a function that makes a :class:`Simulation` and runs it.
+
+Parameters
+----------
+system, **settings
+    As of :class:`fmimaster.settings.Settings`.
+
+Returns
+-------
+Results
+    As :class:`Simulation` returns them by ``run()``, with the same warnings and exceptions.
+"""

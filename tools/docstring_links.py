@@ -7,10 +7,14 @@ becomes a link to the object if the reference has it, and code otherwise.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import griffe
 
+PAGES = sorted((Path(__file__).parents[1] / "docs" / "api").glob("*.md"))
+
+_OBJECT = re.compile(r"^::: (fmimaster[\w.]*)$", re.M)
 _ROLE = re.compile(r":(?:class|func|meth|attr|data|mod|exc):`~?([\w.]+)`")
 
 
@@ -18,9 +22,8 @@ class DocstringLinks(griffe.Extension):
     """Replaces roles when an object has been read."""
 
     def __init__(self) -> None:
-        from fmimaster.api import __all__ as names
-
-        self._names = frozenset(names)
+        pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+        self._objects = {name.rpartition(".")[2]: name for name in _OBJECT.findall(pages)}
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Replace the roles of its docstring."""
@@ -28,7 +31,6 @@ class DocstringLinks(griffe.Extension):
             obj.docstring.value = _ROLE.sub(self._link, obj.docstring.value)
 
     def _link(self, found: re.Match[str]) -> str:
-        name = found[1].removeprefix("fmimaster.")
-        first = name.partition(".")[0]
-        shown = name if first in self._names else name.rpartition(".")[2]
-        return f"[`{shown}`][fmimaster.{name}]" if name in self._names else f"`{shown}`"
+        *_, shown = found[1].split(".")
+        target = self._objects.get(shown)
+        return f"[`{shown}`][{target}]" if target else f"`{shown}`"
