@@ -21,3 +21,18 @@ COMMANDS: Mapping[str, str] = {
     "completion": "Print the script for completion in a shell.",
 }
 """Name of a command, which is that of its file → what it does; the first sentence is its line in the list."""
+
+EXAMPLES: Mapping[str, str] = {
+    "simulate": "two-mass.ssp --stop-time 5 --output-file two.csv --show-plot",
+    "info": "two-mass.ssp",
+    "validate": "two-mass.ssp",
+    "plan": "two-mass.ssp --algorithm gauss-seidel",
+    "optimize": "four-units.ssp --stop-time 0.1 --step-size 1/1000",
+    "stability": "quarter-car-a.ssp --step-size 1/1000",
+    "budget": "quarter-car-a.ssp --step-size 1/1000",
+    "plot": 'two.csv --variable "*.x" --show-plot',
+    "steps": "two.csv",
+    "demo": "two-mass --output-directory figures",
+    "completion": "bash",
+}
+"""Name of a command → arguments of an example, with files that ``demo files`` writes."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from fmimaster.commands import COMMANDS
+from fmimaster.commands import COMMANDS, EXAMPLES
 from fmimaster.commands.text import tell, write
 from fmimaster.errors import did_you_mean, suggested
 
@@ -137,7 +137,12 @@ class CommandParser(Parser):
         self._is_filled = True
         import_module(f"fmimaster.commands.{self._command}").add_arguments(self)
         _add_common_arguments(self)
-        named = [str(a.metavar or a.dest) for a in self._get_positional_actions()]
+        example = f"Example: {self.prog} {EXAMPLES[self._command]}"
+        self.epilog = f"{example}\n\n{self.epilog}" if self.epilog else example
+        forms = {"?": "[{}]", "+": "{} ..."}
+        named = [
+            forms.get(str(a.nargs), "{}").format(a.metavar) for a in self._get_positional_actions()
+        ]
         self.usage = " ".join(["%(prog)s", *named, "[OPTION ...]"])
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:

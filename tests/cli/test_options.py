@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from command_line import Outcome, reference
 
 from fmimaster.cli import _parser
-from fmimaster.commands import COMMANDS
+from fmimaster.commands import COMMANDS, EXAMPLES
 from fmimaster.commands.parser import GROUPS
 
 Run = Callable[..., Outcome]
@@ -40,6 +41,13 @@ def test_the_example_of_a_group_is_accepted_and_has_its_options(run: Run, title:
     assert _parser().parse_args(["simulate", "a.fmu", *example]).command == "simulate"
     own = run("simulate", "--help").out.partition(f"\n{title}:")[2].partition("\n\n")[0]
     assert f"\n  {example[0]} " in own
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_shows_an_example_that_it_accepts(run: Run, command: str) -> None:
+    example = f"fmimaster {command} {EXAMPLES[command]}"
+    assert f"\nExample: {example}\n" in run(command, "--help").out
+    assert _parser().parse_args(shlex.split(example)[1:]).command == command
 
 
 @pytest.mark.parametrize(
