@@ -117,6 +117,12 @@ def _origins(settings: Settings, prepared: Prepared) -> dict[str, str]:
     }
 
 
+def _standard(version: str) -> str:
+    """``"FMI 3.0"``; ``"in Python"`` or ``"a table"`` for what is no FMU."""
+    other = version.removeprefix("none (")
+    return f"FMI {version}" if other == version else other.removesuffix(")")
+
+
 def _connection(delay: Delay, plan: Plan, lines: bool) -> dict[str, Any]:
     link = delay.route.link
     return {
@@ -157,7 +163,7 @@ def page(facts: dict[str, Any]) -> list[str]:
     lines = fitted(f"{facts['system']}, {facts['algorithm']}{clock}")
     lines += section("Times", aligned(_times(facts["times"])))
     made = [
-        (c["name"], c["modelName"], f"FMI {c['fmiVersion']}", _tolerance(c), *_own_step(c, facts))
+        (c["name"], c["modelName"], _standard(c["fmiVersion"]), _tolerance(c), *_own_step(c, facts))
         for c in facts["components"]
     ]
     lines += section("Components", aligned(made))

@@ -73,6 +73,6 @@ def _lines(
 def _made_from(component: Component, model: Model) -> tuple[str, str]:
     """The file of a component, and what it is."""
     if not component.is_file:
-        return "", f"{model.name}, {component.source}"
+        return "", f"{model.name} {component.source}"
     tool = f" by {model.generation_tool}" if model.generation_tool else ""
     return f"{component.source}, ", f"{model.name}, FMI {model.fmi_version}{tool}"

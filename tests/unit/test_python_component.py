@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -270,6 +271,24 @@ def test_a_component_is_pickled_and_copied_with_its_system() -> None:
     simulation = oscillator()
     assert same(pickle.loads(pickle.dumps(simulation)).run(), simulation.run())
     assert same(copy.deepcopy(simulation).run(), simulation.run())
+
+
+def test_the_plan_shows_it_with_its_class_and_its_delays() -> None:
+    page = str(oscillator(algorithm=GaussSeidel()).plan())
+    assert re.search(r"  mass +Mass +in Python", page)
+    assert re.search(r"  spring.x +<- +mass.x +not late", page)
+
+
+def test_parameters_can_be_set_while_a_run_pauses() -> None:
+    """Without stiffness there is no force: the mass keeps its speed, which it had changed until then."""
+    with oscillator().start() as run:
+        run.advance(0.5)
+        run["spring.stiffness"] = 0.0
+        run.advance(0.125)  # with the force of before
+        speed = run["mass.v"]
+        run.advance(0.25)
+        assert run["mass.v"] == speed
+    assert run.results["mass.v"][0] != speed
 
 
 # The life of a component

@@ -30,7 +30,7 @@ def test_the_log_names_versions_files_choices_and_the_end(caplog: pytest.LogCapt
     assert found[1] == "system 'two and one': 3 components, 2 connections"
     assert re.fullmatch(rf"'a' and 'b': {fmu}, Dahlquist, FMI 2\.0 by fmimaster \S+", found[2])
     assert found[3:8] == [
-        "'constant': PythonComponent, (Python)",
+        "'constant': PythonComponent (Python)",
         "0 s to 0.5 s by FixedStep(size=0.1), GaussSeidel()",
         "the components step in the order 'constant', 'a' and 'b'",
         "executed by the interpreter in Python",
