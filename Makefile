@@ -5,7 +5,7 @@ FMUS := $(shell find fmus -type f ! -path '*/__pycache__/*')
 PACKAGING := pyproject.toml setup.py
 KERNEL := $(wildcard fmimaster/kernel/*.h fmimaster/kernel/build.py) $(filter-out %/_kernel.c,$(wildcard fmimaster/kernel/*.c))
 
-.PHONY: demo test check clean
+.PHONY: demo test check site clean
 
 demo: .venv/reference-fmus
 	.venv/bin/fmimaster demo two-mass --output-directory demo-output
@@ -15,6 +15,10 @@ test: .venv/reference-fmus .venv/with-test
 
 check: .venv/reference-fmus .venv/with-dev
 	PATH="$(CURDIR)/.venv/bin:$$PATH" tools/check
+
+site: .venv/reference-fmus .venv/with-docs
+	.venv/bin/python -m mkdocs build --quiet --strict
+	@echo "The documentation is in site/index.html"
 
 clean:
 	rm -rf .venv build dist site demo-output fmimaster/reference *.egg-info
