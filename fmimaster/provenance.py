@@ -51,9 +51,10 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         "start_time": float(prepared.schedule.start),
         "stop_time": float(prepared.schedule.stop),
         "settings": {
-            f.name: plain(value)
+            f.name: value
             for f in fields(settings)
-            if f.name != "system" and (value := getattr(settings, f.name)) != _default(f)
+            if f.name != "system"
+            and (value := plain(getattr(settings, f.name))) != plain(_default(f))
         },
         "notes": list(prepared.notes),
     }

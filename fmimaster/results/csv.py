@@ -294,7 +294,7 @@ def _rows(columns: Sequence[NDArray[Any]]) -> str | memoryview:
 
 def _cells(column: NDArray[Any]) -> Iterable[str]:
     """The shortest text of each value that C and Python read back as the same value; empty where there is none."""
-    if np.ma.is_masked(column):
+    if numbers.is_masked(column):
         cells = _cells(np.ma.getdata(column))
         return (
             "" if absent else c for c, absent in zip(cells, np.ma.getmaskarray(column), strict=True)

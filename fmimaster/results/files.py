@@ -31,7 +31,7 @@ class _Format:
 
 
 _BINARY = {
-    ".parquet": _Format("parquet", "ParquetWriter", "read_parquet", "pyarrow", "parquet"),
+    ".parquet": _Format("parquet", "ParquetWriter", "read_parquet", "pyarrow.parquet", "parquet"),
     ".h5": _Format("hdf5", "Hdf5Writer", "read_hdf5", "h5py", "hdf5"),
     ".mat": _Format("mat", "MatWriter", "read_mat", "scipy.io", "all"),
 }
@@ -149,5 +149,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[Table, Facts]:
     except FileNotFoundError as error:
         raise FileError(f"'{path}' does not exist.") from error
     except OSError as error:
-        raise FileError(f"'{path}' cannot be read: {error.strerror or error}.") from error
+        raise FileError(
+            f"'{path}' cannot be read: {str(error.strerror or error).rstrip('.')}."
+        ) from error
     return table, facts

@@ -65,6 +65,10 @@ class ParquetWriter(BinaryWriter):
 
 def _written(arrow: Any, values: NDArray[Any]) -> Any:
     """A column as an array of Arrow, with a copy of the values: the kernel uses its rows again."""
+    if type(values) is np.ndarray and values.dtype.kind in "iuf":  # array() would import pandas
+        buffer = arrow.py_buffer(values.tobytes())
+        kind = arrow.from_numpy_dtype(values.dtype)
+        return arrow.Array.from_buffers(kind, len(values), [None, buffer])
     mask = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else None
     data = np.ma.getdata(values)
     if data.dtype == object:

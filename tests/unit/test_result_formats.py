@@ -153,6 +153,7 @@ def test_a_library_that_is_missing_is_named_before_the_run(
     suffix: str, library: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, f"{library}.parquet", raising=False)
     with pytest.raises(OptionError) as error:
         Simulation("no.fmu").run(output_file=tmp_path / f"rows{suffix}")
     assert str(error.value) == (
