@@ -25,10 +25,11 @@ def optional(library: str, extra: str, purpose: str) -> Any:
     OptionError
         If it is not installed, or cannot be imported.
     """
+    name = library.partition(".")[0]
     try:
+        import_module(name)  # first: its absence is told from that of a module in it
         return import_module(library)
     except ImportError as error:
-        name = library.partition(".")[0]
         missing = isinstance(error, ModuleNotFoundError) and error.name == name
         why = "is not installed" if missing else f"cannot be imported ({error})"
         raise OptionError(

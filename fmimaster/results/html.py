@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError
+from fmimaster.optional import drawing
 from fmimaster.results.table import Table
 from fmimaster.text import count
 from fmimaster.visible import in_a_line
@@ -81,10 +82,11 @@ def _text(text: str) -> str:
 
 def _figure(table: Table) -> str:
     try:
+        drawing("The figure")
         from fmimaster.results.plot import plot_results  # matplotlib takes half a second
 
         figure: Any = plot_results(table)
-    except (ImportError, OptionError):  # matplotlib is not installed, or there are no numbers
+    except OptionError:  # matplotlib is not installed, or there are no numbers
         return ""
     picture = b64encode(figure._repr_png_()).decode()
     return f'<img alt="columns over time" src="data:image/png;base64,{picture}">'

@@ -52,6 +52,8 @@ def test_results_without_matplotlib_can_do_all_but_plot() -> None:
     assert results.rows > 1
     with pytest.raises(OptionError, match=r"plot\(\) needs the library matplotlib"):
         results.plot()
+    assert "<td" in (page := results._repr_html_())
+    assert "<img" not in page
 
 
 def test_a_library_that_is_broken_is_not_called_missing(
