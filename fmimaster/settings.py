@@ -19,6 +19,7 @@ from fmimaster.input_signals import Input, InputSignals
 from fmimaster.named.algorithms import algorithm
 from fmimaster.named.event_clocks import event_clock
 from fmimaster.named.polynomials import polynomial
+from fmimaster.named.sequences import sequence
 from fmimaster.named.step_rules import is_rule, step_rule
 from fmimaster.named.text import choice
 from fmimaster.plan.sequence.choice import SequenceSetting, check_sequence
@@ -303,6 +304,7 @@ class Settings:
 _READERS: Mapping[str, Callable[[str], Any]] = {
     "algorithm": algorithm,
     "event_clock": event_clock,
+    "sequence": sequence,
     "loops": partial(choice, Loops, "choice of loops"),
     "backend": partial(choice, Backend, "backend"),
 }

@@ -176,7 +176,7 @@ def simulation(arguments: Namespace) -> Simulation:
         arguments.system,
         algorithm=chosen_algorithm(arguments),
         inputs=single_inputs(arguments.inputs),
-        sequence=_sequence(arguments.sequence),
+        sequence=arguments.sequence,
         bond_tolerance=arguments.bond_tolerance,
         accuracy=arguments.accuracy,
         start_time=arguments.start_time,
@@ -229,14 +229,6 @@ def _loop_solver(tolerance: float) -> LoopSolver:
     if not 0.0 < tolerance < inf:
         raise OptionError(f"--loop-tolerance {tolerance:g}: expected a number greater than 0.")
     return LoopSolver(relative=tolerance)
-
-
-def _sequence(text: str | None) -> str | tuple[str, ...] | None:
-    """The name of a method, or names of components between commas."""
-    if text is None or text in METHODS:
-        return text
-    names = tuple(name.strip() for name in text.split(","))
-    return names if len(names) > 1 else text
 
 
 def _tolerance(text: str | None) -> float | Literal["none"] | None:

@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernel": set(),
     "run": {"errors", "causes", "garbage", "system", "plan", "program", "control", "fmu", "kernel"},
     "input_signals": {"errors", "given_path", "system", "plan", "fmu", "results"},
-    "named": {"errors", "control", "algorithms", "program"},
+    "named": {"errors", "control", "algorithms", "program", "plan"},
     "requirements": {"errors", "system", "plan", "control", "algorithms"},
 }
 ALLOWED["settings"] = set(ALLOWED) - {"requirements"}

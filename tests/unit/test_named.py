@@ -101,6 +101,18 @@ def test_inputs_of_single_connections_mix_texts_and_objects() -> None:
     assert given["a.u"] == "linear"
 
 
+@pytest.mark.parametrize(
+    ("text", "sequence"),
+    [
+        ("nearest_neighbour", "nearest-neighbour"),
+        ("b, a ,c", ("b", "a", "c")),
+        (("b", "a"), ("b", "a")),
+    ],
+)
+def test_a_sequence_is_a_method_or_names(text: Any, sequence: Any) -> None:
+    assert Simulation("a.ssp", sequence=text).sequence == sequence
+
+
 def test_choices_by_their_values() -> None:
     found = Simulation("a.fmu", loops="all", backend="Reference")
     assert (found.loops, found.backend) == (Loops.ALL, Backend.REFERENCE)
@@ -148,6 +160,7 @@ def test_what_names_nothing_is_refused_with_what_is_near(
         ("--event-clock", "predictive:near=1e-4", "event_clock"),
         ("--step-rule", "ecco:size=0.01", "step_size"),
         ("--loops", "all", "loops"),
+        ("--sequence", "b,a", "sequence"),
         ("--backend", "reference", "backend"),
     ],
 )

@@ -1,0 +1,19 @@
+"""Orders of stepping as text: ``"nearest-neighbour"``, ``"controller, motor, load"``."""
+
+from __future__ import annotations
+
+from fmimaster.named.text import plain_name
+from fmimaster.plan.sequence import METHODS
+
+
+def sequence(text: str) -> str | tuple[str, ...]:
+    """The name of a method, or the names of components between commas.
+
+    Examples
+    --------
+    >>> sequence("b, a")
+    ('b', 'a')
+    """
+    method = next((name for name in METHODS if plain_name(name) == plain_name(text)), text)
+    names = tuple(name.strip() for name in text.split(","))
+    return names if len(names) > 1 else method
