@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+from fmimaster.version import installed_version
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +22,18 @@ def test_the_version_is_the_same_everywhere() -> None:
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     [version] = re.findall(r'^version = "(.+)"$', project, re.MULTILINE)
     assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [version]
+
+
+@pytest.mark.parametrize(
+    "name", ["fmimaster.egg-info/PKG-INFO", "fmimaster-1.2.3.dist-info/METADATA"]
+)
+def test_the_version_is_that_of_sources_and_of_installed_packages(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_text("Metadata-Version: 2.4\nName: fmimaster\nVersion: 1.2.3\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "none"), str(tmp_path)])
+    assert installed_version.__wrapped__() == "1.2.3"
 
 
 def test_fragments_of_the_changelog_have_names_that_are_found() -> None:
