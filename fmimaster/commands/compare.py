@@ -46,21 +46,22 @@ def _facts(row: ComparedSequence) -> dict[str, Any]:
 
 def page(facts: Mapping[str, Any]) -> list[str]:
     """The section of the plan's page."""
-    heads = ("sequence", "chosen by", "stale", "feed-through", "error", "", "difference", "")
-    below = ("", "", "", "", "predicted", "simulated", "predicted", "simulated")
+    heads = ("sequence", "stale", "feed-", "error", "", "change", "", "chosen by")
+    below = ("", "", "through", "pred.", "sim.", "pred.", "sim.", "")
     rows = [
         (
             ", ".join(row["sequence"]),
-            ", ".join(row["methods"]),
             f"{row['staleInputs']:g}",
-            f"{row['feedThroughCost']:.4g}",
+            f"{row['feedThroughCost']:.3g}",
             *(number(row[key]) for key in _NUMBERS),
+            ", ".join(row["methods"]),
         )
         for row in facts["sequences"]
     ]
     explained = (
-        "  Errors are distances from results that are extrapolated to the step size 0. Differences are distances from the "
-        f"results with the present sequence ('{PRESENT}'). Both are relative to the size of the outputs."
+        "  Error: distance from results that are extrapolated to the step size 0. Change: distance from the results with "
+        f"the present sequence ('{PRESENT}'). Both are predicted (pred.) and simulated (sim.), relative to the size of the "
+        "outputs."
     )
     return [
         *section(f"Sequences compared ({facts['algorithm']})", aligned([heads, below, *rows])),

@@ -207,13 +207,17 @@ def test_plan_compares_compromises_of_cost_and_speed_if_there_are_threads(
 
 
 def test_plan_compares_sequences_by_prediction_and_simulation(
-    capfd: pytest.CaptureFixture[str],
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Issue 10, ``plan --compare``."""
     system = reference("systems/four-units-fmi2.ssp")
     outcome = command(capfd, "plan", system, "--compare", "--json", *SHORT[:4])
     compared = json.loads(outcome.out)["comparison"]
-    assert page(compared)[1] == "Sequences compared (Gauss-Seidel, mode lin)"
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = page(compared)
+    assert lines[1] == "Sequences compared (Gauss-Seidel, mode lin)"
+    assert max(map(len, lines)) <= 100
+    assert sum(line.startswith("  S") for line in lines) == len(compared["sequences"])
     rows = compared["sequences"]
     by_method = {method: row for row in rows for method in row["methods"]}
     assert by_method["settings"] is by_method["automatic"]
