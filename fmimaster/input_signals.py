@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +28,7 @@ from fmimaster.system.resolve import OpenInput, ResolvedComponent, ResolvedSyste
 _NAME = "input"
 """Name of the component."""
 
-_NO_FILE = Source(Path("(input)"))
+_NO_FILE = Source(Path("(input)"), is_file=False)
 
 _EXPECTED = (
     "the path of a CSV file, Results, a mapping of names to arrays (with 'time') or to functions of time, a structured "
@@ -87,6 +88,14 @@ class InputSignals:
     def names(self) -> tuple[str, ...]:
         """Names of all signals."""
         return (*self.columns, *self.functions)
+
+    @property
+    def digest(self) -> str:
+        """A number for times and values; functions do not count."""
+        found = hashlib.sha256(self.time.tobytes())
+        for name, values in self.columns.items():
+            found.update(repr((name, values.dtype.str, values.tolist())).encode())
+        return found.hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fmimaster.algorithms import LINEAR, GaussSeidel
 from fmimaster.errors import OptionError
+from fmimaster.input_signals import InputSignals
 from fmimaster.optimization.alone import Alone
 from fmimaster.optimization.groups import Groups, groups_of
 from fmimaster.optimization.kept_runs import KeptRuns, digest
@@ -249,8 +250,14 @@ def _facts(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
     Raises
     ------
     OptionError
-        If a component is written in Python: its code may change from one search to the next.
+        If a component or an input is written in Python: its code may change from one search to the next.
     """
+    given = simulation.input
+    if isinstance(given, InputSignals) and given.functions:
+        raise OptionError(
+            f"The input '{next(iter(given.functions))}' is a function, so runs cannot be kept in a folder: a change of its "
+            "code would not be noticed. Give values instead, or leave the folder out."
+        )
     in_python = [name for name, c in prepared.description.components() if c.python is not None]
     if in_python:
         raise OptionError(
@@ -265,6 +272,7 @@ def _facts(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
     files = sorted({c.source.path for c in prepared.components if c.is_file})
     return {
         **{name: repr(value) for name, value in settings.items()},
+        "input": given.digest if isinstance(given, InputSignals) else repr(given),
         "system": repr(prepared.description.system),
         "files": digest(files),
     }

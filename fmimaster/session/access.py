@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.fmu.instance import Transfer
 from fmimaster.plan.layout import Group
 from fmimaster.preparation import Prepared
 from fmimaster.session.session import Session
@@ -49,6 +50,10 @@ class Access:
         """The values that were set before the run went on last."""
         self._waiting: dict[tuple[int, Variable], NDArray[Any]] = {}
         """Those that were set since."""
+        self._setters: dict[
+            tuple[int, DataType, tuple[int, ...]], tuple[NDArray[Any], Transfer]
+        ] = {}
+        """What sets variables of an instance, each with the array from which it takes the values."""
 
     def get(self, name: str) -> Any:
         """The value of a variable: a number, a text, or an array of its shape.
@@ -118,9 +123,14 @@ class Access:
 
         def set_values(i: int) -> None:
             for kind, variables in of[i].items():
+                references = tuple(v.value_reference for v in variables)
                 values = np.concatenate([self._given[i, v] for v in variables])
-                references = [v.value_reference for v in variables]
-                session.instances[i].setter(kind, references, values)()
+                if (i, kind, references) not in self._setters:  # instances keep what they set from
+                    setter = session.instances[i].setter(kind, references, values)
+                    self._setters[i, kind, references] = values, setter
+                buffer, act = self._setters[i, kind, references]
+                buffer[:] = values
+                act()
 
         session.give(frozenset(of), set_values)
 

@@ -32,7 +32,7 @@ from fmimaster.system.description import (
 from fmimaster.system.python_component import PythonComponent
 from fmimaster.text import count
 
-_IN_PYTHON = Source(Path("(Python)"))
+_IN_PYTHON = Source(Path("(Python)"), is_file=False)
 
 
 class SystemBuilder:

@@ -44,7 +44,7 @@ SLOPE = "slope"
 INPUTS = {GAP: ("x1", "x2"), SLIP: ("v1", "v2")}
 """Each difference → what it compares, of the first and of the second end."""
 
-_NO_FILE = Source(Path("(constraint)"))
+_NO_FILE = Source(Path("(constraint)"), is_file=False)
 
 
 def constraint_component(

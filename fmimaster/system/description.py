@@ -26,6 +26,8 @@ class Source:
     path: Path
     member: str = ""
     """Name inside the archive ``path``; empty if ``path`` itself is meant."""
+    is_file: bool = True
+    """Whether there is such a file; else ``path`` says in words what there is in its place."""
 
     def __str__(self) -> str:
         return f"{self.path}/{self.member}" if self.member else str(self.path)
@@ -174,7 +176,7 @@ class Component:
     @property
     def is_file(self) -> bool:
         """Whether its source is a file."""
-        return self.constraint is None and self.python is None
+        return self.source.is_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from fmimaster import (
     SimulationError,
     reference_path,
 )
+from fmimaster.input_signals import InputSignals
 
 FEEDTHROUGH = reference_path("fmi3/Feedthrough.fmu")
 TIME = np.array([0.0, 0.5, 0.5, 1.0])
@@ -220,3 +221,21 @@ def test_a_simulation_with_an_input_is_a_value() -> None:
 def test_the_old_name_of_the_setting_leads_to_the_new_one() -> None:
     with pytest.raises(OptionError, match=r"no setting 'input_file'\. Its name is 'input' now"):
         Simulation(FEEDTHROUGH, input_file=Path("u.csv"))  # type: ignore[call-arg]
+
+
+def test_a_digest_tells_inputs_apart() -> None:
+    given = {"time": [0.0, 1.0], "Int32_input": [1, 2]}
+    one, other = (
+        Simulation(FEEDTHROUGH, input=given | more).input for more in ({}, {"Int32_input": [1, 3]})
+    )
+    assert isinstance(one, InputSignals)
+    assert isinstance(other, InputSignals)
+    assert one.digest != other.digest
+    assert one.digest == InputSignals.of(given).digest
+
+
+def test_rows_from_given_signals_are_written_with_their_metadata(tmp_path: Path) -> None:
+    simulation = replace(SIMULATION, input={"Int32_input": lambda t: 3})
+    results = simulation.run(output_file=tmp_path / "rows.csv")
+    assert results.rows == 5
+    assert same(Results.read(tmp_path / "rows.csv"), simulation.run())
