@@ -20,6 +20,7 @@ from fmimaster.results.recorder import output_intervals
 from fmimaster.results.results import Results
 from fmimaster.settings import Settings
 from fmimaster.system.model import Causality, Variability
+from fmimaster.system.notes import listed
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
@@ -92,8 +93,25 @@ def judged_columns(plan: Plan) -> list[str]:
         and variable.name not in (planned.model.look_ahead, *planned.model.event_indicators)
         and (i, variable.name) in recorded
     ]
+    if not (found or outputs) and (discrete := _discrete_numbers(plan)):
+        raise OptionError(
+            "An accuracy is measured by continuous outputs, and all recorded ones are declared discrete (variability): "
+            f"{listed(discrete)}. Leave accuracy (--accuracy) out, and use --check-step."
+        )
     connected = [output for output in outputs if output in feeding]
     return found + [recorded[output] for output in connected or outputs]
+
+
+def _discrete_numbers(plan: Plan) -> list[str]:
+    """Recorded floating-point outputs that are declared discrete, as some tools do with all outputs."""
+    return [
+        f"'{c.name}'"
+        for c in plan.recorded
+        if c.instance is not None
+        and (variable := plan.instances[c.instance].model.variable(c.variable)) is not None
+        and variable.type.is_float
+        and variable.variability is Variability.DISCRETE
+    ]
 
 
 def reach(

@@ -70,7 +70,8 @@ def loop_notes(
         elif unsolved.loop.assumed and loops is Loops.REAL:
             notes.append(
                 f"{what}, because it may not be a loop: {_names(undeclared, plan)} {_do(undeclared)} not declare on "
-                f"which inputs {_their(undeclared)} outputs depend. {instead} To solve it: loops=Loops.ALL (--loops all)."
+                f"which inputs {_their(undeclared)} outputs depend. {instead} If the FMUs repeat a step exactly, "
+                "loops=Loops.ALL (--loops all) solves it."
             )
         elif stuck:
             warnings.append(
@@ -82,8 +83,8 @@ def loop_notes(
         else:
             notes.append(
                 f"{what} as a whole, because a part of it may not be a loop: {_names(undeclared, plan)} "
-                f"{_do(undeclared)} not declare on which inputs {_their(undeclared)} outputs depend. {instead} To solve "
-                "it: loops=Loops.ALL (--loops all)."
+                f"{_do(undeclared)} not declare on which inputs {_their(undeclared)} outputs depend. {instead} If the "
+                "FMUs repeat a step exactly, loops=Loops.ALL (--loops all) solves it."
             )
     return notes, warnings
 

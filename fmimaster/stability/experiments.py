@@ -204,7 +204,7 @@ class Experiments:
         programs = self.prepared.programs
         if len(programs.variants) > 1:
             raise OptionError(
-                "The steps of this run differ from each other, as with components that have step sizes of their own, so that "
+                "The steps of this run differ from each other, as with components that have step sizes of their own, so "
                 "one matrix does not describe its stability. Use an algorithm whose steps are all equal."
             )
         fits = [f for f in programs.attempt.instructions if isinstance(f, Fit)]

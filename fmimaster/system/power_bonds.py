@@ -229,8 +229,8 @@ def _watt(bond: PowerBond, port: Port, end: _Ends) -> tuple[float | None, str]:
     watt = watts(*known)
     if watt is None:
         raise DescriptionError(
-            f"{bond}: the product of the units of port {port} is not a power ({product}), expected units without offset whose "
-            "product is W. Correct the units or the port."
+            f"{bond}: the product of the units of port {port} is not a power ({product}), expected units without offset "
+            "whose product is W. Correct the units or the port."
         )
     return watt, ""
 

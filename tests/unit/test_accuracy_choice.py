@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import changed
 from edited_fmu import edited_fmu
 
 from fmimaster import (
@@ -285,6 +286,16 @@ def test_the_output_interval_thins_out_the_rows_of_the_last_run() -> None:
 def test_without_a_continuous_output_no_accuracy_can_be_measured() -> None:
     with pytest.raises(OptionError, match="no continuous output is recorded"):
         reach(chosen("a.fmu"), FIXED, Fraction(1, 10), [], simulated(1.0, 1.0))
+
+
+def test_outputs_that_are_declared_discrete_are_named(tmp_path: Path) -> None:
+    fmu = changed(
+        reference_path("fmi2/QuarterCarChassisA.fmu"),
+        tmp_path / "chassis.fmu",
+        description=lambda text: text.replace('variability="continuous"', 'variability="discrete"'),
+    )
+    with pytest.raises(OptionError, match=r"are declared discrete \(variability\): '.*velocity'"):
+        judged_columns(Simulation(fmu, stop_time=1).prepare().plan)
 
 
 def test_outputs_that_feed_others_are_judged_not_those_that_tell_of_events() -> None:

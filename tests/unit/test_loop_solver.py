@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from pytest import approx
 
 from fmimaster.control.loops.anderson import Anderson, least_squares
-from fmimaster.control.loops.search import NoSolution, Problem, Sweep
+from fmimaster.control.loops.messages import not_solved
+from fmimaster.control.loops.search import NoSolution, Problem, Reasons, Sweep
 from fmimaster.control.loops.solver import LoopSolver
 from fmimaster.errors import OptionError
 
@@ -205,3 +206,29 @@ def test_a_bounded_solver_fails_where_the_last_sweep_is_infinite() -> None:
     with pytest.raises(NoSolution, match="diverged") as caught, np.errstate(over="ignore"):
         solve(lambda u: 1e200 * (u * u + 1), [0.0], LoopSolver(bounded=2))
     assert caught.value.method == "Anderson acceleration"
+
+
+@pytest.mark.parametrize(
+    ("residual", "advice"),
+    [
+        (
+            2e-9,
+            "The residual is small: FMUs that do not repeat a step exactly allow no smaller one.",
+        ),
+        (0.1, "Give start values nearer to the solution"),
+    ],
+)
+def test_the_advice_for_a_loop_that_does_not_converge_depends_on_the_residual(
+    residual: float, advice: str
+) -> None:
+    error = not_solved(
+        "algebraic loop of a.y",
+        NoSolution(Reasons.NOT_CONVERGED, "Newton", np.zeros(1), np.zeros(1)),
+        loop=["a.y"],
+        values={"a.y": 0.5},
+        residuals={"a.y": residual},
+        sweeps=100,
+        time=0.04,
+        assumed=False,
+    )
+    assert advice in str(error)

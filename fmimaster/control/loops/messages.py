@@ -14,6 +14,10 @@ NEARLY_SINGULAR = 1e-3
 """Below this smallest singular value of the Jacobian the error of the unknowns can be a thousand times the residual."""
 
 
+SMALL = 1e-6
+"""Up to this residual, relative to the value, it is probably the FMUs that keep a loop from being solved."""
+
+
 def doubtful(what: str, smallest: float) -> tuple[str, ...]:
     """Warnings by the smallest singular value of the Jacobians at solutions."""
     loop = what[:1].upper() + what[1:]
@@ -48,7 +52,7 @@ def not_solved(
     about = MAY_BE_NONE if assumed else ""
     return LoopError(
         f"The {what} was not solved at t = {time:.12g} s: {failure.reason}. Method: {failure.method}; {sweeps} sweeps. "
-        f"Best attempt: {best}.{about} {_advice(failure.reason)}",
+        f"Best attempt: {best}.{about} {_advice(failure.reason, values, residuals)}",
         loop=loop,
         reason=failure.reason,
         method=failure.method,
@@ -59,7 +63,13 @@ def not_solved(
     )
 
 
-def _advice(reason: str) -> str:
+def _advice(reason: str, values: Mapping[str, float], residuals: Mapping[str, float]) -> str:
+    is_small = all(abs(residuals[name]) <= SMALL * abs(values[name]) for name in values)
+    if reason == Reasons.NOT_CONVERGED and is_small:
+        return (
+            "The residual is small: FMUs that do not repeat a step exactly allow no smaller one. Give a larger tolerance "
+            "(--loop-tolerance), or do not solve the loop (--loops none)."
+        )
     if reason == Reasons.SINGULAR:
         return "Check signs, and whether the equations contradict each other or one follows from the others."
     if reason in (Reasons.DIVERGED, Reasons.NOT_CONVERGED):
