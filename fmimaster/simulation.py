@@ -267,7 +267,9 @@ class Simulation(Settings):
         names = [c.name for c in prepared.plan.recorded if c.is_comparable]
         coarse = coarse or whole.run(progress)
         rule = half(prepared.schedule.rule, coarse)
-        return Pair(coarse, replace(whole, step_size=rule).run(progress), names)
+        # the log of FMI calls is that of the run itself
+        halved = replace(whole, step_size=rule, log_fmi_calls=False, fmi_log_file=None)
+        return Pair(coarse, halved.run(progress), names)
 
     def _attended(
         self,

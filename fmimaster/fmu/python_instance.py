@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -222,7 +223,7 @@ class PythonInstance(Instance):
             step = f" (step {arguments[1]:.6g} s)" if function == "step" else ""
             raise self._error(
                 f"{function} of '{self.name}' has raised {type(error).__name__} at t = {self._time:.12g} s{step}: "
-                f"{error}.{_place(error.__traceback__)}",
+                f"{error}.{_place(error.__traceback__)}{_ADVICE.get(function, '')}",
                 function,
                 type(error).__name__,
             ) from error
@@ -231,6 +232,11 @@ class PythonInstance(Instance):
         return CallError(
             message, instance=self.name, function=function, status=status, time=self._time
         )
+
+
+_ADVICE = {
+    "save": " Define save() and restore() for what cannot be copied, or set can_go_back = False."
+}
 
 
 def _integer(kind: DataType) -> tuple[str, str]:
@@ -258,7 +264,7 @@ def _start(variable: Variable) -> Any:
 def _place(raised: TracebackType | None) -> str:
     """Where in the user's code an exception was raised, as a sentence."""
     frames = traceback.extract_tb(raised)[1:]  # the first one is in this file
-    if not frames:
+    if not frames or frames[0].filename == sys.modules[PythonComponent.__module__].__file__:
         return ""
     frame = [f for f in frames if f.filename == frames[0].filename][-1]
     code = f": {frame.line}" if frame.line else ""

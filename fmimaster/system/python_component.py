@@ -303,8 +303,19 @@ class _Declarations:
                 )
         return {output: frozenset(given.get(output, ())) for output in component.outputs}
 
+    def _check_methods(self) -> None:
+        """Refuse a class that computes nothing: the name of its method is misspelt."""
+        kind, component = type(self.component), self.component
+        computes = kind.step is not PythonComponent.step or component.has_direct_outputs()
+        if kind is PythonComponent or computes or "step" in component._functions:
+            return
+        methods = [name for name in vars(kind) if callable(getattr(kind, name))]
+        near = "".join(did_you_mean(name, methods) for name in ("step", "output"))
+        raise self._wrong(f"it defines neither step(t, h) nor output(t).{near}")
+
     def model(self) -> Model:
         """All of it as a model."""
+        self._check_methods()
         dependencies = self._dependencies()
         is_assumed = self.component.dependencies is None and self.component.has_direct_outputs()
         assumed = frozenset(dependencies) if is_assumed else frozenset[str]()

@@ -7,6 +7,7 @@ import pickle
 import re
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -68,15 +69,15 @@ def oscillator(**settings: Any) -> Simulation:
     system.add("spring", spring())
     system.connect("mass.x", "spring.x")
     system.connect("spring.force", "mass.force")
-    usual: dict[str, Any] = {"step_size": 0.125, "output_variables": ["mass.*"]}
-    return Simulation(system, stop_time=1, **usual | settings)
+    usual: dict[str, Any] = {"stop_time": 1, "step_size": 0.125, "output_variables": ["mass.*"]}
+    return Simulation(system, **usual | settings)
 
 
 def run_alone(component: PythonComponent, **settings: Any) -> Results:
     system = SystemBuilder()
     system.add("unit", component)
     usual: dict[str, Any] = {"step_size": 0.25}
-    return Simulation(system, stop_time=1, **usual | settings).run()
+    return Simulation(system, **{"stop_time": 1, **usual, **settings}).run()
 
 
 def fails(component: PythonComponent, **settings: Any) -> CallError:
@@ -406,6 +407,38 @@ def test_a_wrong_declaration_is_refused_when_it_is_added(
     with pytest.raises(DescriptionError) as caught:
         SystemBuilder().add("unit", PythonComponent(**declared))
     assert message in str(caught.value)
+
+
+def test_a_class_that_computes_nothing_is_refused() -> None:
+    class Controller(PythonComponent):
+        outputs = {"y": 0.0}
+
+        def steps(self, t: float, h: float) -> None:
+            self.y = t
+
+    with pytest.raises(
+        DescriptionError, match=r"neither step\(t, h\) nor output\(t\)\. Did you mean 'steps'"
+    ):
+        SystemBuilder().add("unit", Controller())
+
+
+def test_a_state_that_cannot_be_copied_is_an_error_with_advice() -> None:
+    class Locked(PythonComponent):
+        outputs = {"y": 0.0}
+
+        def start(self, t: float) -> None:
+            self.lock = Lock()
+
+        def step(self, t: float, h: float) -> None:
+            self.y += h
+
+    assert run_alone(Locked())["unit.y"][-1] == 1.0
+    with pytest.raises(CallError) as caught:
+        run_alone(Locked(), algorithm=Waveform(Jacobi()))
+    assert str(caught.value) == (
+        "save of 'unit' has raised TypeError at t = 0 s: cannot pickle '_thread.lock' object. Define save() and restore() "
+        "for what cannot be copied, or set can_go_back = False."
+    )
 
 
 def test_a_class_in_the_place_of_an_object_is_refused() -> None:
