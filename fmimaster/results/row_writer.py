@@ -98,7 +98,7 @@ class BinaryWriter(ABC):
     may_block = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = given_path(path)
+        self._path = given_path(path).resolve()  # a link stays one
         self._part = self._path.with_name(f"{self._path.name}.part")
         self._names: tuple[str, ...] | None = None
         self._document = b""

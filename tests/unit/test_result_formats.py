@@ -128,6 +128,13 @@ def test_a_run_that_is_refused_leaves_the_older_file(file: Path) -> None:
     assert [p.name for p in file.parent.iterdir()] == [file.name]
 
 
+def test_a_link_stays_a_link(results: Results, file: Path) -> None:
+    file.symlink_to(file.with_name(f"target{file.suffix}"))
+    results.write(file)
+    assert file.is_symlink()
+    assert Results.read(file).rows == results.rows
+
+
 def test_a_file_of_another_kind_is_told(file: Path) -> None:
     file.write_bytes(b"\x00\x01 no results")
     with pytest.raises(FileError, match=rf"rows{file.suffix}'"):
