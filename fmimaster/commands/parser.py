@@ -81,6 +81,7 @@ class Parser(ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=_Help, **settings)
         self._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf)")
+        self.color = False  # Python 3.14 would write escapes, which visible() shows
         self._positionals.title, self._optionals.title = "Arguments", "Options"
 
     def error(self, message: str) -> NoReturn:
