@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction, Namespace
 from math import inf
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from fmimaster.algorithms import MODES
-from fmimaster.commands.algorithm_options import chosen_algorithm, single_inputs
 from fmimaster.commands.parser import add_pairs, group
-from fmimaster.control.event_clock import EventClock
-from fmimaster.control.loops.solver import LoopSolver
-from fmimaster.control.step_rule import StepRule, Time
 from fmimaster.errors import OptionError
-from fmimaster.named.algorithms import ALGORITHM_NAMES
-from fmimaster.named.event_clocks import EVENT_CLOCKS, event_clock
-from fmimaster.named.step_rules import STEP_RULES, step_rule
-from fmimaster.plan.sequence import METHODS
-from fmimaster.plan.step_groups import Loops
-from fmimaster.plan.tolerance import NO_TOLERANCE
-from fmimaster.program.polynomial import KINDS
-from fmimaster.run.choice import Backend
-from fmimaster.simulation import Simulation
+from fmimaster.named import names
+
+# what a help page does not need is imported where it is used: it takes 0.4 s
+if TYPE_CHECKING:
+    from fmimaster.control.event_clock import EventClock
+    from fmimaster.control.loops.solver import LoopSolver
+    from fmimaster.control.step_rule import StepRule, Time
+    from fmimaster.simulation import Simulation
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -44,7 +38,9 @@ def _add_times(parser: ArgumentParser) -> None:
     add("--start-time", metavar="T", help="start time in s")
     add("--stop-time", metavar="T", help="stop time in s")
     add("--step-size", metavar="H", help="communication step size in s: 0.01 or 1/60")
-    rules = f"rule by which steps end: {', '.join(STEP_RULES)}; with settings: ecco:smallest=1e-4"
+    rules = (
+        f"rule by which steps end: {', '.join(names.STEP_RULES)}; with settings: ecco:smallest=1e-4"
+    )
     add("--step-rule", metavar="RULE", help=rules)
     own = "step size in s of a component, on a grid of its own; can be repeated"
     add_pairs(times, "--component-step-size", ("NAME", "H"), own)
@@ -54,19 +50,19 @@ def _add_times(parser: ArgumentParser) -> None:
 
 def _add_algorithm(parser: ArgumentParser) -> None:
     add = group(parser, "Algorithm").add_argument
-    names = ", ".join(ALGORITHM_NAMES)
-    add("--algorithm", metavar="NAME", help=f"co-simulation algorithm: {names}")
+    algorithms = f"co-simulation algorithm: {', '.join(names.ALGORITHMS)}"
+    add("--algorithm", metavar="NAME", help=algorithms)
     inputs = (
-        f"inputs over a step: {', '.join(KINDS)}, or POINTS,DERIVATIVES; with settings as KIND:KEY=VALUE; for some inputs "
-        "only as INPUT=KIND, where INPUT is COMPONENT.NAME or a glob; can be repeated"
+        f"inputs over a step: {', '.join(names.KINDS)}, or POINTS,DERIVATIVES; with settings as KIND:KEY=VALUE; for some "
+        "inputs only as INPUT=KIND, where INPUT is COMPONENT.NAME or a glob; can be repeated"
     )
     add("--inputs", action="append", default=[], metavar="KIND", help=inputs)
     mode = (
-        f"inputs that GaussSeidel sets when their source has stepped: {', '.join(MODES)}; with settings as "
+        f"inputs that GaussSeidel sets when their source has stepped: {', '.join(names.MODES)}; with settings as "
         "NAME:KEY=VALUE"
     )
     add("--mode", metavar="NAME", help=mode)
-    order = f"order of stepping: a method ({', '.join(METHODS)}), or the names of all components, as in a,b,c"
+    order = f"order of stepping: a method ({', '.join(names.METHODS)}), or the names of all components, as in a,b,c"
     add("--sequence", metavar="ORDER", help=order)
     levels = "step components of GaussSeidel that do not wait for each other at the same time"
     add("--levels", action="store_true", help=levels)
@@ -87,7 +83,7 @@ def _add_algorithm(parser: ArgumentParser) -> None:
 
 def _add_events(parser: ArgumentParser) -> None:
     add = group(parser, "Events").add_argument
-    clocks = f"how events are found: {', '.join(EVENT_CLOCKS)}; with settings: predictive:near=1e-4"
+    clocks = f"how events are found: {', '.join(names.EVENT_CLOCKS)}; with settings: predictive:near=1e-4"
     add("--event-clock", metavar="NAME", help=clocks)
     mode = (
         "use Event Mode of FMI 3.0, or do not (default: as the system and the event clock need it)"
@@ -100,9 +96,9 @@ def _add_events(parser: ArgumentParser) -> None:
 def _add_loops(parser: ArgumentParser) -> None:
     add = group(parser, "Algebraic loops").add_argument
     loops = "algebraic loops that are solved in Step Mode: real (the default), all (assumed ones too), none"
-    add("--loops", default=Loops.REAL.value, metavar="WHICH", help=loops)
+    add("--loops", default=names.DEFAULT_LOOPS, metavar="WHICH", help=loops)
     relative = "relative tolerance of algebraic loops (default: 1e-8)"
-    add("--loop-tolerance", type=float, default=LoopSolver().relative, metavar="TOL", help=relative)
+    add("--loop-tolerance", type=float, default=names.LOOP_TOLERANCE, metavar="TOL", help=relative)
 
 
 def _add_starts(parser: ArgumentParser) -> None:
@@ -137,7 +133,7 @@ def _add_accuracy(parser: ArgumentParser) -> None:
     add("--accuracy", type=float, metavar="A", help=accuracy)
     bonds = "relative tolerance of the energy of all power bonds that have an energy scale"
     add("--bond-tolerance", type=float, metavar="TOL", help=bonds)
-    tolerance = f"relative tolerance passed to the FMUs; {NO_TOLERANCE} passes none"
+    tolerance = f"relative tolerance passed to the FMUs; {names.NO_TOLERANCE} passes none"
     add("--tolerance", metavar="TOL", help=tolerance)
     strict = "treat what makes results less accurate than they should be as an error, not a warning"
     add("--strict", action="store_true", help=strict)
@@ -145,9 +141,8 @@ def _add_accuracy(parser: ArgumentParser) -> None:
 
 def _add_execution(parser: ArgumentParser) -> None:
     add = group(parser, "Execution").add_argument
-    backends = ", ".join(e.value for e in Backend)
-    backend = f"executor of the programs: {backends}; all give the same bits"
-    add("--backend", default=Backend.FASTEST.value, metavar="NAME", help=backend)
+    backend = f"executor of the programs: {', '.join(names.BACKENDS)}; all give the same bits"
+    add("--backend", default=names.BACKENDS[0], metavar="NAME", help=backend)
     threads = (
         "threads that step instances at the same time (default: 1; 0: chosen by a measurement)"
     )
@@ -172,6 +167,9 @@ def simulation(arguments: Namespace) -> Simulation:
     OptionError
         If one of them means nothing.
     """
+    from fmimaster.commands.algorithm_options import chosen_algorithm, single_inputs
+    from fmimaster.simulation import Simulation
+
     return Simulation(
         arguments.system,
         algorithm=chosen_algorithm(arguments),
@@ -218,27 +216,35 @@ def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
         return MultiRate(size, dict(arguments.component_step_size))
     if arguments.step_rule is None:
         return size
+    from fmimaster.named.step_rules import step_rule
+
     return step_rule(arguments.step_rule, "--step-rule", size=size)
 
 
 def _event_clock(text: str | None) -> EventClock | None:
-    return None if text is None else event_clock(text, "--event-clock")
+    if text is None:
+        return None
+    from fmimaster.named.event_clocks import event_clock
+
+    return event_clock(text, "--event-clock")
 
 
 def _loop_solver(tolerance: float) -> LoopSolver:
     if not 0.0 < tolerance < inf:
         raise OptionError(f"--loop-tolerance {tolerance:g}: expected a number greater than 0.")
+    from fmimaster.control.loops.solver import LoopSolver
+
     return LoopSolver(relative=tolerance)
 
 
 def _tolerance(text: str | None) -> float | Literal["none"] | None:
     if text is None:
         return None
-    if text == NO_TOLERANCE:
-        return NO_TOLERANCE
+    if text == names.NO_TOLERANCE:
+        return "none"
     try:
         return float(text)
     except ValueError:
         raise OptionError(
-            f"--tolerance {text}: expected a positive number, or {NO_TOLERANCE}."
+            f"--tolerance {text}: expected a positive number, or {names.NO_TOLERANCE}."
         ) from None

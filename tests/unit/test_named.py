@@ -31,10 +31,19 @@ from fmimaster import (
     Sequential,
     Simulation,
 )
+from fmimaster.algorithms import MODES
 from fmimaster.cli import _parser
 from fmimaster.commands import settings
+from fmimaster.control.loops.solver import LoopSolver
+from fmimaster.named import names
+from fmimaster.named.algorithms import ALGORITHM_NAMES
+from fmimaster.named.event_clocks import EVENT_CLOCKS
 from fmimaster.named.polynomials import polynomial, polynomial_text
+from fmimaster.named.step_rules import STEP_RULES
+from fmimaster.plan.sequence import METHODS
+from fmimaster.plan.tolerance import NO_TOLERANCE
 from fmimaster.program.polynomial import KINDS
+from fmimaster.results.comparison import TOLERANCE
 
 
 @pytest.mark.parametrize(
@@ -168,3 +177,23 @@ def test_the_command_line_takes_the_same_texts(option: str, text: str, setting: 
     parsed = _parser().parse_args(["simulate", "a.fmu", option, text])
     in_python = Simulation("a.fmu", **{setting: text})  # type: ignore[arg-type]
     assert getattr(settings.simulation(parsed), setting) == getattr(in_python, setting)
+
+
+def test_help_pages_show_the_names_and_defaults_that_count() -> None:
+    assert tuple(ALGORITHM_NAMES) == names.ALGORITHMS
+    assert tuple(backend.value for backend in Backend) == names.BACKENDS
+    assert tuple(EVENT_CLOCKS) == names.EVENT_CLOCKS
+    assert tuple(KINDS) == names.KINDS
+    assert tuple(METHODS) == names.METHODS
+    assert tuple(MODES) == names.MODES
+    assert tuple(STEP_RULES) == names.STEP_RULES
+    defaults = Simulation("a.fmu")
+    assert (defaults.backend, defaults.loops) == (
+        Backend(names.BACKENDS[0]),
+        Loops(names.DEFAULT_LOOPS),
+    )
+    assert (
+        LoopSolver().relative,
+        NO_TOLERANCE,
+        TOLERANCE,
+    ) == (names.LOOP_TOLERANCE, names.NO_TOLERANCE, names.REFERENCE_TOLERANCE)

@@ -92,6 +92,12 @@ def test_version_and_help_import_no_package_and_no_command(arguments: list[str])
     }
 
 
+def test_help_of_simulate_imports_options_and_no_simulation() -> None:
+    modules = imported("simulate", "--help")
+    assert slow(modules) == set()
+    assert parts(modules) == {"commands", "named", "results"}
+
+
 def test_info_imports_what_reads_an_fmu() -> None:
     modules = imported("info", str(reference_path("fmi2/Dahlquist.fmu")))
     assert slow(modules) == {"lxml", "numpy"}

@@ -1,0 +1,157 @@
+"""What ``fmimaster simulate`` does: run a system, write its results, print the statistics of the run."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from contextlib import suppress
+from typing import Any, TextIO, cast
+
+from fmimaster.commands import check_step, settings
+from fmimaster.commands.run_facts import run_facts
+from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
+from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
+from fmimaster.errors import OptionError, SimulationError
+from fmimaster.optional import drawing
+from fmimaster.results.comparison import Comparison
+from fmimaster.results.csv import write_csv
+from fmimaster.results.facts import facts_path
+from fmimaster.results.files import check_results_file, write_table
+from fmimaster.results.results import Results
+from fmimaster.simulation import Simulation
+from fmimaster.text import count
+
+_BEYOND = 1
+"""Exit status if the results are not within the tolerance of the reference."""
+
+
+def run(arguments: Namespace) -> int:
+    """Simulate; without a file for the results, print their range."""
+    _check_figures(arguments)
+    # now: the standard output is the FMUs' while they run
+    arguments.to_standard_output = _is_standard_output(arguments)
+    outputs = {"--output-file": arguments.output_file, "--plot": arguments.plot}
+    check_outputs(outputs, [arguments.system, arguments.input_file, arguments.reference_file])
+    if arguments.output_file and not arguments.to_standard_output:
+        check_results_file(arguments.output_file)
+    file = arguments.reference_file
+    arguments.reference = None if file is None else Results.read(file)
+    simulation = settings.simulation(arguments)
+    _refuse(arguments, simulation)
+    try:
+        results = simulate_and_keep(
+            simulation,
+            lambda rows: _keep(rows, arguments),
+            show_progress=not arguments.no_progress,
+            quiet=arguments.quiet,
+            output_file=arguments.output_file if _streams(arguments) else None,
+        )
+    except SimulationError as error:
+        if error.results is not None:
+            note(arguments, check_step.largest_stable_step(simulation, error.results))
+            if arguments.json:
+                write_json(_facts(arguments, error.results, error))
+        raise
+    comparison = _comparison(results, arguments)
+    if arguments.json:
+        write_json(_facts(arguments, results, comparison=comparison))
+    elif not (arguments.output_file or arguments.plot or comparison or arguments.show_plot):
+        write(ranges(results))
+    note(arguments, check_step.largest_stable_step(simulation, results))
+    if arguments.check_step:
+        tell(check_step.differences(simulation, results))
+    if comparison is not None and not arguments.json:
+        put = tell if arguments.to_standard_output else write
+        put(str(comparison).splitlines())
+    if arguments.show_plot and results.rows:
+        results.plot(show=True, reference=arguments.reference)
+    return 0 if comparison is None or comparison.is_within else _BEYOND
+
+
+def _refuse(arguments: Namespace, simulation: Simulation) -> None:
+    """Raise if options exclude each other."""
+    if arguments.json and arguments.to_standard_output:
+        raise OptionError(
+            "--json and --output-file - both write to the standard output. Write the results to a file."
+        )
+    if arguments.check_step and arguments.output_interval:
+        raise OptionError(
+            "--check-step compares the rows of all communication points. Leave --output-interval out."
+        )
+    if arguments.check_step and simulation.accuracy is not None:
+        raise OptionError(
+            "With --accuracy the steps are halved already, and a note has the error. Leave --check-step out."
+        )
+
+
+def _check_figures(arguments: Namespace) -> None:
+    """Refuse a file for the figure that cannot be written, and a window that cannot be opened."""
+    if arguments.plot:
+        drawing("--plot")
+        from fmimaster.results.plot import check_format  # matplotlib is slow to import
+
+        check_format(arguments.plot)
+    if arguments.show_plot:
+        drawing("--show-plot")
+        from fmimaster.results.notebook import check_window
+
+        check_window()
+
+
+def _comparison(results: Results, arguments: Namespace) -> Comparison | None:
+    """How far the results are from the reference, if there is one."""
+    if arguments.reference is None:
+        return None
+    return results.compare(arguments.reference, tolerance=arguments.reference_tolerance)
+
+
+def _facts(
+    arguments: Namespace,
+    results: Results,
+    error: SimulationError | None = None,
+    comparison: Comparison | None = None,
+) -> dict[str, Any]:
+    files = {"results": arguments.output_file, "figure": arguments.plot}
+    written = {what: path if results.rows else None for what, path in files.items()}
+    return run_facts(arguments.system, results, written, comparison, error)
+
+
+def _streams(arguments: Namespace) -> bool:
+    """Whether rows go to the file during the run: if nothing else needs them, and the file is not the standard output,
+    which FMUs may write to until the end."""
+    drawn = arguments.plot or arguments.show_plot
+    shown = arguments.to_standard_output or arguments.json or arguments.reference
+    needed = drawn or shown or arguments.check_step
+    return bool(arguments.output_file) and not needed
+
+
+def _is_standard_output(arguments: Namespace) -> bool:
+    """Whether the file is the standard output, also by a name such as /dev/stdout."""
+    if not arguments.output_file or arguments.output_file == "-":
+        return bool(arguments.output_file)
+    with suppress(OSError, ValueError):  # new or no path at all, or the standard output is closed
+        return os.path.samestat(os.stat(arguments.output_file), os.fstat(1))
+    return False
+
+
+def _keep(results: Results, arguments: Namespace) -> list[str]:
+    """Write the requested files; returns lines to print about them."""
+    told = []
+    if arguments.output_file and not results.rows:
+        pass  # an older file stays
+    elif arguments.output_file and arguments.to_standard_output:
+        with standard_output() as output:
+            write_csv(results, cast(TextIO, Shown(output)) if output.isatty() else output)
+    elif arguments.output_file:
+        if not _streams(arguments):
+            write_table(results, arguments.output_file)
+        rows = results.statistics.rows
+        facts = facts_path(arguments.output_file)
+        beside = f" and {facts.name}" if facts.is_file() else ""
+        told.append(f"{count(rows, 'row')} written to {arguments.output_file}{beside}")
+    if arguments.plot and results.rows:
+        from fmimaster.results.plot import plot_results, save_figure
+
+        save_figure(plot_results(results, reference=arguments.reference), arguments.plot)
+        told.append(f"figure written to {arguments.plot}")
+    return told

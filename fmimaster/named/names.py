@@ -1,0 +1,46 @@
+"""Names and defaults for help pages: the modules that define them are slow to import, so tests/unit/test_named.py compares."""
+
+from __future__ import annotations
+
+ALGORITHMS = ("Jacobi", "GaussSeidel", "Sequential", "AutomaticSequence")
+"""Names of ``named.algorithms``."""
+BACKENDS = ("fastest", "native", "reference")
+"""Values of ``run.choice.Backend``; the first is the default."""
+EVENT_CLOCKS = ("look-ahead", "predictive", "early-return", "check")
+"""Names of ``named.event_clocks``."""
+KINDS = (
+    "hold",
+    "midpoint",
+    "nepce",
+    "linear",
+    "quadratic",
+    "interpolated",
+    "first-order",
+    "hermite",
+    "adaptive",
+)
+"""Names of ``program.polynomial``."""
+METHODS = ("automatic", "count", "nearest-neighbour", "upstream")
+"""Names of ``plan.sequence``."""
+MODES = ("end", "mid", "lin", "held", "sub")
+"""Names of ``algorithms``."""
+STEP_RULES = (
+    "grid",
+    "free",
+    "ramp",
+    "locate",
+    "ecco",
+    "predictor-corrector",
+    "embedded-orders",
+    "step-doubling",
+)
+"""Names of ``named.step_rules``."""
+
+DEFAULT_LOOPS = "real"
+"""Of ``plan.step_groups.Loops``."""
+LOOP_TOLERANCE = 1e-08
+"""Relative, of ``control.loops.solver``."""
+NO_TOLERANCE = "none"
+"""The word of ``plan.tolerance``."""
+REFERENCE_TOLERANCE = 0.01
+"""Of ``results.comparison``."""
