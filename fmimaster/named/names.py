@@ -1,4 +1,4 @@
-"""Names and defaults for help pages: the modules that define them are slow to import, so tests/unit/test_named.py compares."""
+"""Names and defaults for help pages; what defines them is slow to import. tests/unit/test_named.py compares them."""
 
 from __future__ import annotations
 
