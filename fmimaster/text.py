@@ -45,8 +45,8 @@ def page_width(stream: TextIO | None = None) -> int:
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return max(_NARROWEST, int(given))
-    with suppress(OSError, ValueError, AttributeError):
-        if stream.isatty():
+    with suppress(OSError, ValueError):
+        if stream is not None and stream.isatty():
             return max(_NARROWEST, os.get_terminal_size(stream.fileno()).columns)
     return PAGE_WIDTH
 
