@@ -1,7 +1,8 @@
-"""Links in docstrings for the API reference: an extension of griffe (``mkdocstrings`` in mkdocs.yml).
+"""Docstrings for the API reference: an extension of griffe (``mkdocstrings`` in mkdocs.yml).
 
 Docstrings name other objects as Sphinx does, which editors and ``help()`` show as it stands: ``:class:`fmimaster.Results```
-becomes a link to the object if the reference has it, and code otherwise.
+becomes a link to the object if the reference has it, and code otherwise. A paragraph after a section, such as the source of
+a formula, comes before the first section: griffe would take it for a parameter.
 """
 
 from __future__ import annotations
@@ -16,21 +17,39 @@ PAGES = sorted((Path(__file__).parents[1] / "docs" / "api").glob("*.md"))
 
 _OBJECT = re.compile(r"^::: (fmimaster[\w.]*)$", re.M)
 _ROLE = re.compile(r":(?:class|func|meth|attr|data|mod|exc):`~?([\w.]+)`")
+_UNDERLINE = re.compile(r"-{3,}")
 
 
 class DocstringLinks(griffe.Extension):
-    """Replaces roles when an object has been read."""
+    """Changes docstrings when an object has been read."""
 
     def __init__(self) -> None:
         pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
         self._objects = {name.rpartition(".")[2]: name for name in _OBJECT.findall(pages)}
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Replace the roles of its docstring."""
+        """Change its docstring."""
         if obj.docstring:
-            obj.docstring.value = _ROLE.sub(self._link, obj.docstring.value)
+            obj.docstring.value = prose_first(_ROLE.sub(self._link, obj.docstring.value))
 
     def _link(self, found: re.Match[str]) -> str:
         *_, shown = found[1].split(".")
         target = self._objects.get(shown)
         return f"[`{shown}`][{target}]" if target else f"`{shown}`"
+
+
+def prose_first(docstring: str) -> str:
+    """A docstring with its paragraphs before its sections; those of examples stay where they are."""
+    prose: list[str] = []
+    sections: list[str] = []
+    section = ""
+    for block in docstring.split("\n\n"):
+        first, *others = block.split("\n")
+        if others and _UNDERLINE.fullmatch(others[0]):
+            section = first
+        is_prose = section == "" or (
+            section not in ("", "Examples", first)
+            and not any(line.startswith(" ") for line in (first, *others))
+        )
+        (prose if is_prose else sections).append(block)
+    return "\n\n".join([*prose, *sections])

@@ -183,6 +183,16 @@ class PID(StepRule[Controlled]):
     def ecco(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
         """ECCO as its authors use it: by the residual energy of power bonds, without undoing a step.
 
+        Parameters
+        ----------
+        size, smallest : number or text, in s
+            Largest and smallest step; as the parameters of the class.
+
+        Returns
+        -------
+        PID
+            Its other parameters can be changed by ``dataclasses.replace``.
+
         Source: Sadjina et al. (2017), eq. (14), (15) and Table 1, where the step is from 0.1 ms to 10 ms.
         """
         return cls(size, smallest=smallest, estimators=(PowerResidual(),))
@@ -191,18 +201,49 @@ class PID(StepRule[Controlled]):
     def predictor_corrector(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
         """By the distance of outputs from a straight line through the last two.
 
+        Parameters
+        ----------
+        size, smallest : number or text, in s
+            As of :meth:`ecco`.
+
+        Returns
+        -------
+        PID
+            Its other parameters can be changed by ``dataclasses.replace``.
+
         Source: Busch (2012), as in Sadjina et al. (2017), eq. (16), (17).
         """
         return cls(size, smallest=smallest, estimators=(PredictorCorrector(),))
 
     @classmethod
     def embedded_orders(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
-        """By the error of extrapolated inputs, as it is seen at the end of each step."""
+        """By the error of extrapolated inputs, as it is seen at the end of each step.
+
+        Parameters
+        ----------
+        size, smallest : number or text, in s
+            As of :meth:`ecco`.
+
+        Returns
+        -------
+        PID
+            Its other parameters can be changed by ``dataclasses.replace``.
+        """
         return cls(size, smallest=smallest, estimators=(EmbeddedOrders(),))
 
     @classmethod
     def step_doubling(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
         """By the difference of outputs between each step and two halves of it; steps with larger errors are undone.
+
+        Parameters
+        ----------
+        size, smallest : number or text, in s
+            As of :meth:`ecco`.
+
+        Returns
+        -------
+        PID
+            Its other parameters can be changed by ``dataclasses.replace``.
 
         Source: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
         """
