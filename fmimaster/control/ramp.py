@@ -92,7 +92,13 @@ class Ramp(StepRule[Ramped]):
 
 @dataclass(frozen=True, slots=True)
 class FreeStep(Ramp):
-    """Steps of one size from the end of the last one, on no grid."""
+    """Steps of one size from the end of the last one, on no grid.
+
+    Parameters
+    ----------
+    size, first, growth
+        As of :class:`Ramp`; all steps have the whole size, if ``first`` and ``growth`` are left out.
+    """
 
     first: float = 1.0
     growth: float = inf

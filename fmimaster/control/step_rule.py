@@ -228,6 +228,11 @@ _KNOWN_AHEAD = {"propose", "decide"}
 class FixedStep(StepRule[Grid]):
     """Steps of one size, on the grid ``start + k * size``.
 
+    Parameters
+    ----------
+    size : float, int, str or Fraction
+        Step size in s, as in :class:`StepRule`; a text may be a fraction: ``"1/60"``.
+
     Examples
     --------
     >>> FixedStep("1/60").exact_size
