@@ -169,8 +169,10 @@ def _time(time: float | None) -> str:
 
 def _shown(names: Sequence[str], kinds: Sequence[Any], arguments: Sequence[Any], k: int) -> str:
     """One argument as text."""
-    kind, argument = kinds[k], getattr(arguments[k], "_obj", arguments[k])  # of byref
-    if kind is ctypes.c_void_p or (isinstance(argument, ctypes.c_void_p) and _is_address(kind)):
+    kind = kinds[k]
+    argument: Any = getattr(arguments[k], "_obj", arguments[k])  # of byref
+    is_pointer: bool = isinstance(argument, ctypes.c_void_p)
+    if kind is ctypes.c_void_p or (is_pointer and _is_address(kind)):
         return hex(getattr(argument, "value", argument) or 0)
     if not hasattr(kind, "_type_") or isinstance(kind._type_, str):
         value = getattr(argument, "value", argument)
@@ -186,7 +188,7 @@ def _shown(names: Sequence[str], kinds: Sequence[Any], arguments: Sequence[Any],
         return _text(getattr(argument, "value", argument))
     if argument is None:
         return "NULL"
-    if isinstance(argument, ctypes.c_void_p):
+    if is_pointer:
         argument = ctypes.cast(argument, kind)
     return _list(_text(argument[i]) for i in range(count))
 

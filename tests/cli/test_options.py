@@ -99,7 +99,7 @@ def test_pairs_of_components_are_written_alike() -> None:
         ("simulate a.fmu --stop 1", "no option '--stop'. Did you mean '--stop-time'?"),
         ("simulate a.fmu --stepSize 1", "no option '--stepSize'. Did you mean '--step-size'?"),
         ("simulate a.fmu --output_file=x", "'--output_file'. Did you mean '--output-file'?"),
-        ("simulate a.fmu --fmi-logging", "Did you mean '--debug-logging'"),
+        ("simulate a.fmu --fmi-logging", "Did you mean '--debug-logging' or '--log-fmi-calls'?"),
         ("simulate a.fmu --relative-tolerance 1", "Did you mean '--tolerance'?"),
         (
             "simulate a.fmu --out x",
