@@ -171,7 +171,7 @@ def _shown(names: Sequence[str], kinds: Sequence[Any], arguments: Sequence[Any],
     """One argument as text."""
     kind = kinds[k]
     argument: Any = getattr(arguments[k], "_obj", arguments[k])  # of byref
-    is_pointer: bool = isinstance(argument, ctypes.c_void_p)
+    is_pointer = issubclass(type(argument), ctypes.c_void_p)
     if kind is ctypes.c_void_p or (is_pointer and _is_address(kind)):
         return hex(getattr(argument, "value", argument) or 0)
     if not hasattr(kind, "_type_") or isinstance(kind._type_, str):
