@@ -165,7 +165,7 @@ def test_a_lossy_conversion_can_be_allowed(run: Run, tmp_path: Path) -> None:
     assert run("simulate", path, "--allow-lossy-conversions").status == 0
 
 
-def chosen(*options: str) -> Algorithm | None:
+def chosen(*options: str) -> Algorithm | str | None:
     """The algorithm that these options choose."""
     return settings.simulation(_parser().parse_args(["simulate", "a.fmu", *options])).algorithm
 
