@@ -125,6 +125,11 @@ class Settings:
     tolerance : float or ``"none"``
         Relative tolerance passed to the FMUs. Default: that of the system's default experiment, else that of each FMU.
         With ``"none"`` no tolerance is passed.
+    initial_fmu_state, final_fmu_state : path
+        A file of FMU states that are set after the initialization, and a file for those at the end of the run; for FMUs
+        that can serialize their state. Of a single FMU the file has its bytes, as FMPy reads and writes them. What an
+        algorithm remembers from steps before is not in the file. Some FMUs keep the stop time of the run in their state:
+        then end the first run early, by :meth:`Simulation.start`.
     allow_lossy_conversions : bool
         Whether a connection may convert between types where a value can be lost.
     allow_nan : bool
@@ -170,6 +175,8 @@ class Settings:
     output_variables: Sequence[str] = ()
     output_interval: float | None = None
     tolerance: float | Literal["none"] | None = None
+    initial_fmu_state: str | os.PathLike[str] | None = None
+    final_fmu_state: str | os.PathLike[str] | None = None
     allow_lossy_conversions: bool = False
     allow_nan: bool = False
     debug_logging: bool = False
@@ -232,6 +239,11 @@ class Settings:
         for bond in self.power_bonds:
             _expect(bond, PowerBond, "power_bonds", "a power bond", "PowerBond('coupling', ports)")
         _expect_positive(self.bond_tolerance, "bond_tolerance", "a positive number, such as 1e-6")
+        if self.accuracy is not None and self.final_fmu_state is not None:
+            raise OptionError(
+                "final_fmu_state (--final-fmu-state-file) is the end of one run, but accuracy (--accuracy) does several. "
+                "Leave one of them out."
+            )
         _expect_positive(self.accuracy, "accuracy", "a positive number, such as 1e-4")
         if not isinstance(self.backend, Backend):
             raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")

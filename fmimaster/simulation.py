@@ -262,7 +262,7 @@ class Simulation(Settings):
             )
         progress = _unanswered(progress or silent)
         # both runs need a row at each communication point
-        whole = replace(self, output_interval=None)
+        whole = replace(self, output_interval=None, final_fmu_state=None)
         prepared = whole.prepare()
         names = [c.name for c in prepared.plan.recorded if c.is_comparable]
         coarse = coarse or whole.run(progress)
@@ -306,6 +306,7 @@ class Simulation(Settings):
             prepared = prepare(self, loader)
             if self.strict and prepared.accuracy_warnings:
                 raise AccuracyError(prepared.accuracy_warnings)
+            self._check_states(prepared)
             if isinstance(output_file, str | os.PathLike):
                 # FMUs may change the working directory
                 output_file = given_path(output_file).absolute()
@@ -326,6 +327,18 @@ class Simulation(Settings):
             files.enter_context(writer)
         files.enter_context(_facts_written(run, writer, facts))
         return run
+
+    def _check_states(self, prepared: Prepared) -> None:
+        """Refuse files of FMU states that cannot be read or written, before anything is instantiated."""
+        if self.initial_fmu_state is None and self.final_fmu_state is None:
+            return
+        from fmimaster.session.fmu_states import read_states, refuse_unserializable  # few runs
+
+        refuse_unserializable(prepared)
+        if self.initial_fmu_state is not None:
+            read_states(given_path(self.initial_fmu_state), prepared)
+        if self.final_fmu_state is not None:
+            refuse_to_overwrite(given_path(self.final_fmu_state).absolute(), self._read(prepared))
 
     def _judged(self, found: tuple[str, ...], results: Results) -> None:
         """Warn of what makes results less accurate than they should be; raise it, if ``strict``."""
@@ -375,7 +388,7 @@ class Simulation(Settings):
     def _read(self, prepared: Prepared) -> list[Path]:
         """The files that the simulation reads."""
         files = [component.source.path for component in prepared.components]
-        given = (self.system, self.input)
+        given = (self.system, self.input, self.initial_fmu_state)
         return files + [Path(f) for f in given if isinstance(f, str | os.PathLike)]
 
 

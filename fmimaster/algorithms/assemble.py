@@ -124,6 +124,7 @@ def assemble(
         commit=commit,
         renew=renew,
         terminate=terminate,
+        resume=_resume(plan, p),
         n_places=p.n_places,
         n_buffers=p.n_buffers,
         history=history,
@@ -288,6 +289,20 @@ def _common_programs(plan: Plan, p: Emitter) -> tuple[Program, Program, Program]
     )
     check(terminate, plan, begin=ready, end=State.TERMINATED)
     return commit, renew, terminate
+
+
+def _resume(plan: Plan, p: Emitter) -> Program:
+    """What follows when all FMUs have taken other states."""
+    for i in range(len(plan.instances)):
+        p.get(i)
+    with p.at_an_event():
+        p.measure()
+    p.forget()
+    p.remember()
+    p.sample()
+    program = p.program("resume")
+    check(program, plan, begin=State.STEP_MODE, end=State.STEP_MODE, history=bool(p.history))
+    return program
 
 
 def _plan_of_variant(plan: Plan, k: int) -> Plan:

@@ -319,6 +319,32 @@ class BinaryInstance(Instance):
         """Restore the FMU state from a place."""
         self.call(self.state_function("Set"), self._places[place])
 
+    def serialized(self) -> bytes:
+        """The present FMU state as bytes."""
+        state, size = ctypes.c_void_p(), ctypes.c_size_t()
+        self.call(self.state_function("Get"), ctypes.byref(state))
+        try:
+            self.call(self.serialization_functions[0], state, ctypes.byref(size))
+            content = (ctypes.c_char * size.value)()
+            self.call(self.serialization_functions[1], state, content, size)
+            return content.raw
+        finally:
+            self.call(self.state_function("Free"), ctypes.byref(state))
+
+    def deserialize(self, state: bytes) -> None:
+        """Go to a serialized state."""
+        restored = ctypes.c_void_p()
+        content = (ctypes.c_char * len(state)).from_buffer_copy(state)
+        length = ctypes.c_size_t(len(state))
+        self.call(self.serialization_functions[2], content, length, ctypes.byref(restored))
+        try:
+            self.call(self.state_function("Set"), restored)
+        finally:
+            self.call(self.state_function("Free"), ctypes.byref(restored))
+
+    serialization_functions: ClassVar[tuple[str, str, str]]
+    """Names of the functions for the size of a serialized state, to serialize, and to deserialize."""
+
     @abstractmethod
     def state_function(self, verb: str) -> str:
         """Name of the function that gets, sets or frees a state; FMI 2.0 and 3.0 spell it differently."""

@@ -179,6 +179,12 @@ class Fmi2Instance(BinaryInstance):
             self.fail(name, status)
         return value.value if status in SUCCESS else default.value
 
+    serialization_functions = (
+        "SerializedFMUstateSize",
+        "SerializeFMUstate",
+        "DeSerializeFMUstate",
+    )
+
     def state_function(self, verb: str) -> str:
         """``GetFMUstate`` and its relatives."""
         return f"{verb}FMUstate"

@@ -279,6 +279,12 @@ class Fmi3Instance(BinaryInstance):
         answers = (_POINTER_BOOL,) * 3 + (_POINTER_DOUBLE,)
         return self.function("DoStep", *types, *answers), _Answers()
 
+    serialization_functions = (
+        "SerializedFMUStateSize",
+        "SerializeFMUState",
+        "DeserializeFMUState",
+    )
+
     def state_function(self, verb: str) -> str:
         """``GetFMUState`` and its relatives."""
         return f"{verb}FMUState"

@@ -236,6 +236,14 @@ class Instance(ABC):
         """Restore the FMU state from a place."""
         raise self._lacks("SetFMUState", "a state that can be restored")
 
+    def serialized(self) -> bytes:
+        """The present FMU state as bytes, for another instance of the same FMU."""
+        raise self._lacks("SerializeFMUState", "a state that can be serialized")
+
+    def deserialize(self, state: bytes) -> None:
+        """Go to a state that :meth:`serialized` has returned."""
+        raise self._lacks("DeserializeFMUState", "a state that can be serialized")
+
     # The end
 
     def terminate(self) -> None:  # noqa: B027 (may do nothing)

@@ -92,7 +92,9 @@ class Table:
             dependencies={v.name: frozenset() for v in variables},
             initial_dependencies={v.name: frozenset() for v in variables},
             capabilities=Capabilities(
-                can_get_and_set_fmu_state=True, can_handle_variable_communication_step_size=True
+                can_get_and_set_fmu_state=True,
+                can_serialize_fmu_state=True,
+                can_handle_variable_communication_step_size=True,
             ),
         )
 

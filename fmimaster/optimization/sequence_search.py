@@ -287,5 +287,6 @@ _NOT_COMPARED = (
     "debug_logging",
     "log_fmi_calls",
     "fmi_log_file",
+    "final_fmu_state",
 )
 """Settings that do not change the rows of a run, or are compared in another way."""

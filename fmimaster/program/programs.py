@@ -95,6 +95,8 @@ class Programs:
     """Parameters of FMUs that the run sets, loops that are not solved, and what is done because of what FMUs can do."""
     replay: Replay = Replay()
     """For the start of the run."""
+    resume: Program = Program("resume", ())
+    """Reads all outputs after the FMUs have taken other states, forgets the history, and records a row."""
     pattern: Pattern | None = None
     """In which order the variants are taken, if neither there is one alone nor the algorithm chooses."""
     accuracy_warnings: tuple[str, ...] = ()

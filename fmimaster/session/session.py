@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -18,6 +19,7 @@ from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.process_state import ProcessState
 from fmimaster.garbage import left_for_later
+from fmimaster.given_path import given_path
 from fmimaster.plan.layout import Group
 from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
@@ -36,6 +38,7 @@ from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
 from fmimaster.session.bond_statistics import bond_statistics
 from fmimaster.session.fact_keeper import FactKeeper
+from fmimaster.session.fmu_states import read_states, write_states
 from fmimaster.session.row_keeper import RowKeeper
 from fmimaster.session.run_log import log_begin, log_end
 from fmimaster.session.stop_request import RunStopped, StopRequest
@@ -82,6 +85,10 @@ class Session:
         self.plan = plan = prepared.plan
         self.programs = prepared.programs
         self._threads = settings.threads
+        self._settings = settings
+        final = settings.final_fmu_state
+        # FMUs may change the working directory
+        self._final_states = None if final is None else given_path(final).absolute()
         schedule = prepared.schedule
         self.start, self.stop = schedule.instant(schedule.start), schedule.instant(schedule.stop)
         executor = choose_executor(plan, settings.backend_used)
@@ -160,6 +167,8 @@ class Session:
                     lead(self)
                 elif goes_on:
                     self.advance(self.stop)
+            if self._final_states is not None:
+                write_states(self._final_states, self.prepared, self.instances, self.time)
             self._terminate()
         except SimulationError as error:
             error.results = self.results()
@@ -180,8 +189,20 @@ class Session:
         if outcome.terminate:
             self.stepper.has_ended = True
             return False
+        if self._settings.initial_fmu_state is not None:
+            self._take_states(self._settings.initial_fmu_state)
         self._measure_replay()
         return not self.stepper.begin()
+
+    def _take_states(self, path: str | os.PathLike[str]) -> None:
+        """Go on from FMU states of a file; the row of the initialization is replaced."""
+        states = read_states(given_path(path), self.prepared)
+        for instance, state in zip(self.instances, states, strict=True):
+            if state:
+                instance.deserialize(state)
+        self.executor.rows.take()
+        start = self.start.seconds
+        self.executor.run(self.programs.resume, start, start)
 
     def _measure_replay(self) -> None:
         """Measure whether FMUs repeat a step exactly, if the algorithm relies on it; its calls are not counted."""

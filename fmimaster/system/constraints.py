@@ -134,7 +134,9 @@ def constraint_model(constraint: Constraint) -> Model:
         dependencies=dependencies,
         initial_dependencies=dependencies,
         capabilities=Capabilities(
-            can_get_and_set_fmu_state=True, can_handle_variable_communication_step_size=True
+            can_get_and_set_fmu_state=True,
+            can_serialize_fmu_state=True,
+            can_handle_variable_communication_step_size=True,
         ),
         residuals={FORCE: Residual(_DIFFERENCES[constraint.level], SLOPE)},
     )

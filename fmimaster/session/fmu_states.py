@@ -1,0 +1,116 @@
+"""FMU states in a file: where a run begins, or has ended.
+
+Of a single FMU the file has the bytes of its serialized state, as FMPy writes and reads them. Of a system it is a zip
+archive: ``states.json`` with the time and the components, and a member for the state of each.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fmimaster.errors import FileError, OptionError
+from fmimaster.fmu.instance import Instance
+from fmimaster.preparation import Prepared
+from fmimaster.system.files import check_is_file
+
+_INDEX = "states.json"
+
+
+def refuse_unserializable(prepared: Prepared) -> None:
+    """Refuse a run of which FMU states are to be written or read, if a component has none that can be serialized.
+
+    Raises
+    ------
+    OptionError
+    """
+    unable = [
+        i.name for i in prepared.plan.instances if not i.model.capabilities.can_serialize_fmu_state
+    ]
+    if unable:
+        raise OptionError(
+            f"The state of '{unable[0]}' cannot be written to a file (canSerializeFMUState is false). Leave "
+            "initial_fmu_state (--initial-fmu-state-file) and final_fmu_state (--final-fmu-state-file) out."
+        )
+
+
+def read_states(path: Path, prepared: Prepared) -> list[bytes]:
+    """The states of all instances, in their order; empty for those that are no FMU.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read, or is no file of states of this system.
+    OptionError
+        If the run does not begin at the time of the states.
+    """
+    check_is_file(path)
+    names = _names(prepared)
+    try:
+        if not zipfile.is_zipfile(path):
+            if len(names) > 1:
+                raise FileError(
+                    f"'{path}' has the state of a single FMU, and the system has {len(names)} components. Give a file that "
+                    "was written by a run of this system."
+                )
+            return _in_order(prepared, {names[0]: path.read_bytes()})
+        with zipfile.ZipFile(path) as archive:
+            index = json.loads(archive.read(_INDEX))
+            found = {name: archive.read(member) for name, member in index["members"].items()}
+            time = float(index["time"])
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise FileError(f"'{path}' is no file of FMU states: {error}.") from error
+    if found.keys() != set(names):
+        differing = ", ".join(sorted(found.keys() ^ set(names)))
+        raise FileError(f"'{path}' has the states of other components: {differing}.")
+    start = float(prepared.schedule.start)
+    if time != start:
+        raise OptionError(
+            f"The FMU states of '{path}' are of t = {time:.12g} s, but the run begins at {start:.12g} s. Give the start time "
+            f"{time!r}: start_time (--start-time)."
+        )
+    return _in_order(prepared, found)
+
+
+def write_states(
+    path: Path, prepared: Prepared, instances: Sequence[Instance], time: float
+) -> None:
+    """Write the states of all instances, which stand at this time in s.
+
+    Raises
+    ------
+    CallError
+        If an FMU cannot serialize its state.
+    FileError
+        If the file cannot be written.
+    """
+    names = _names(prepared)
+    states = {i.name: i.serialized() for i in instances if i.name in names}
+    try:
+        if len(names) == 1:
+            path.write_bytes(states[names[0]])
+            return
+        members = {name: f"states/{k}" for k, name in enumerate(names)}
+        index: dict[str, Any] = {"time": time, "members": members}
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(_INDEX, json.dumps(index, indent=2))
+            for name, member in members.items():
+                archive.writestr(member, states[name])
+    except OSError as error:
+        raise FileError(f"'{path}' cannot be written: {error.strerror}.") from error
+
+
+def _names(prepared: Prepared) -> list[str]:
+    """Instances with a state, which are the FMUs: tables and constraints have none."""
+    return [
+        planned.name
+        for planned, component in zip(prepared.plan.instances, prepared.components, strict=True)
+        if component.constraint is None and planned.model.instantiation_token
+    ]
+
+
+def _in_order(prepared: Prepared, states: dict[str, bytes]) -> list[bytes]:
+    return [states.get(planned.name, b"") for planned in prepared.plan.instances]
