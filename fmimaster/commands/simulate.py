@@ -12,7 +12,11 @@ from fmimaster.named.names import REFERENCE_TOLERANCE
 def add_arguments(parser: ArgumentParser) -> None:
     """Settings, and where the results go."""
     settings.add_arguments(parser)
+    add = group(parser, "Start values and inputs").add_argument
+    begin = "file of FMU states that are set after the initialization"
+    add("--initial-fmu-state-file", metavar="FILE", help=begin)
     add = group(parser, "Results").add_argument
+    add("--final-fmu-state-file", metavar="FILE", help="file for the FMU states at the end")
     add(
         "--output-file",
         metavar="FILE",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TextIO, cast
 
 from fmimaster.commands import check_step, settings
@@ -30,13 +31,21 @@ def run(arguments: Namespace) -> int:
     _check_figures(arguments)
     # now: the standard output is the FMUs' while they run
     arguments.to_standard_output = _is_standard_output(arguments)
-    outputs = {"--output-file": arguments.output_file, "--plot": arguments.plot}
+    outputs = {
+        "--output-file": arguments.output_file,
+        "--plot": arguments.plot,
+        "--final-fmu-state-file": arguments.final_fmu_state_file,
+    }
     check_outputs(outputs, [arguments.system, arguments.input_file, arguments.reference_file])
     if arguments.output_file and not arguments.to_standard_output:
         check_results_file(arguments.output_file)
     file = arguments.reference_file
     arguments.reference = None if file is None else Results.read(file)
-    simulation = settings.simulation(arguments)
+    simulation = replace(
+        settings.simulation(arguments),
+        initial_fmu_state=arguments.initial_fmu_state_file,
+        final_fmu_state=arguments.final_fmu_state_file,
+    )
     _refuse(arguments, simulation)
     try:
         results = simulate_and_keep(

@@ -69,8 +69,8 @@ def read_states(path: Path, prepared: Prepared) -> list[bytes]:
     start = float(prepared.schedule.start)
     if time != start:
         raise OptionError(
-            f"The FMU states of '{path}' are of t = {time:.12g} s, but the run begins at {start:.12g} s. Give the start time "
-            f"{time!r}: start_time (--start-time)."
+            f"The FMU states of '{path}' are of t = {time:.12g} s, but the run begins at {start:.12g} s. Give the start "
+            f"time {time!r}: start_time (--start-time)."
         )
     return _in_order(prepared, found)
 

@@ -378,3 +378,14 @@ def test_a_results_file_of_an_unknown_format_is_refused_before_the_run(
 ) -> None:
     message = run("simulate", "no.fmu", "--output-file", tmp_path / "rows.txt").error
     assert "has the suffix '.txt', which decides on the format; expected .csv, .parquet" in message
+
+
+def test_fmu_states_are_written_and_read(run: Run, tmp_path: Path) -> None:
+    dahlquist = reference("fmi3/Dahlquist.fmu")
+    state, rows = tmp_path / "state.bin", tmp_path / "rows.csv"
+    run("simulate", dahlquist, "--stop-time", 1, "--final-fmu-state-file", state)
+    assert state.stat().st_size > 0
+    options = ["--start-time", 1, "--stop-time", 1.1, "--initial-fmu-state-file", state]
+    refused = run("simulate", dahlquist, *options, "--output-file", rows).error
+    assert "after the stop time 1 s" in refused  # this FMU keeps its stop time
+    assert rows.read_text().splitlines()[1].startswith("1.0,0.36")
