@@ -29,6 +29,7 @@ from loops import anderson_in_c
 from numpy.typing import NDArray
 from peers import PEERS, NotPossibleError, Tool
 from rates import three_rates
+from start import starts
 from systems import Measured, System, deviation, variants
 from threads import all_threads
 
@@ -260,6 +261,7 @@ def costs(repetitions: int, part: int) -> list[Cost]:
         *(bond_recorded(repetitions, fmi) for fmi in (2, 3)),
         *(three_rates(repetitions, fmi) for fmi in (2, 3)),
         *all_threads(repetitions),
+        *starts(repetitions),
     ]
 
 
