@@ -39,12 +39,14 @@ LICENSE = HERE.parent / "LICENSE"
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://fmimaster.org/fmus")
 
 C_FLAGS = (
-    *("-std=c11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden"),
+    *("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden"),
     "-ffp-contract=off",  # a * b + c is rounded twice everywhere: all platforms have the same bits
     *("-Wall", "-Wextra"),  # with --werror, which `make` and CI give, warnings are errors
     "-Wno-unused-parameter",  # FMI functions have parameters that most FMUs do not need
     "-DFMI3_OVERRIDE_FUNCTION_PREFIX",  # a shared library has the names of the standard
 )
+
+LINK_FLAGS = ("-shared", "-fPIC")
 
 NO_COMPILER = 3
 """Exit status when there is no C compiler, or none that works."""
@@ -67,25 +69,19 @@ def main() -> None:
     models = sorted(path.parent for path in HERE.glob("*/model.c"))
     if arguments.only:
         models = [model for model in models if model.name in arguments.only]
-    jobs = [
-        (model, version)
-        for model in models
-        for version in ("fmi2", "fmi3")
-        if version == "fmi3" or model.name not in ONLY_FMI3
-    ]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        builds = [pool.submit(build_fmu, model, version, compiler) for model, version in jobs]
+        builds = [pool.submit(build_model, model, compiler) for model in models]
         try:
-            fmus = [build.result() for build in builds]  # all, before one is written
+            fmus = [fmu for build in builds for fmu in build.result()]  # all, before one is written
         except CompilerError as error:
             pool.shutdown(cancel_futures=True)
             print(error, file=sys.stderr)
             raise SystemExit(NO_COMPILER) from None
     archives: dict[tuple[str, str], bytes] = {}
-    for (model, version), files in zip(jobs, fmus, strict=True):
-        path = arguments.output / version / f"{model.name}.fmu"
+    for version, model, files in fmus:
+        path = arguments.output / version / f"{model}.fmu"
         write_archive(path, files)
-        archives[version, model.name] = path.read_bytes()
+        archives[version, model] = path.read_bytes()
     if arguments.only:
         return
     for name, files in reference_systems.all_systems(archives):
@@ -114,8 +110,15 @@ def find_compiler(command: str | None) -> list[str]:
 # FMUs
 
 
-def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
-    """The files of one FMU; `version` is fmi2 or fmi3."""
+def build_model(model: Path, compiler: list[str]) -> list[tuple[str, str, Files]]:
+    """Version of FMI, name and files of the FMUs of one model; what their C sources share is compiled once."""
+    versions = ("fmi3",) if model.name in ONLY_FMI3 else ("fmi2", "fmi3")
+    objects: Files = {}
+    return [(v, model.name, build_fmu(model, v, compiler, objects)) for v in versions]
+
+
+def build_fmu(model: Path, version: str, compiler: list[str], objects: Files) -> Files:
+    """The files of one FMU; `version` is fmi2 or fmi3, `objects` those of :func:`compile_library`."""
     is_linear = model.name == linear_writer.MODEL
     if is_linear:
         description, of_binary = (
@@ -146,7 +149,9 @@ def build_fmu(model: Path, version: str, compiler: list[str]) -> Files:
     library = model.name + fmpy.sharedLibraryExtension
     files = {
         "modelDescription.xml": xml_bytes(description),
-        f"binaries/{folder}/{library}": compile_library(library, sources, c_names, compiler),
+        f"binaries/{folder}/{library}": compile_library(
+            library, sources, c_names, compiler, objects
+        ),
         "documentation/index.html": documentation(model),
         "documentation/licenses/license.txt": LICENSE.read_bytes(),
     }
@@ -199,17 +204,34 @@ def source_files(
     return sources
 
 
-def compile_library(name: str, sources: Files, c_names: list[str], compiler: list[str]) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
+def compile_library(
+    name: str, sources: Files, c_names: list[str], compiler: list[str], objects: Files
+) -> bytes:
+    """The shared library. `objects` has compiled sources by their contents, and gets those that it lacks."""
+    headers = hashlib.sha256(b"".join(sources[n] for n in sorted(sources) if n.endswith(".h")))
+    with tempfile.TemporaryDirectory() as name_of_folder:
+        folder = Path(name_of_folder)
         for source, content in sources.items():
-            Path(folder, source).write_bytes(content)
-        command = [*compiler, *C_FLAGS, f"-I{FMI_HEADERS}", *c_names, "-o", name, "-lm"]
-        result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        if result.returncode != 0:
-            raise CompilerError(
-                f"The C compiler cannot make {name}: {shlex.join(command)}\n{result.stderr}"
-            )
-        return Path(folder, name).read_bytes()
+            (folder / source).write_bytes(content)
+        made = []
+        for source in c_names:
+            made.append(f"{source.removesuffix('.c')}.o")
+            key = f"{headers.hexdigest()} {hashlib.sha256(sources[source]).hexdigest()}"
+            if key not in objects:
+                command = [*compiler, *C_FLAGS, f"-I{FMI_HEADERS}", "-c", source, "-o", made[-1]]
+                objects[key] = output_of(command, folder, made[-1])
+            (folder / made[-1]).write_bytes(objects[key])
+        return output_of([*compiler, *LINK_FLAGS, *made, "-o", name, "-lm"], folder, name)
+
+
+def output_of(command: list[str], folder: Path, name: str) -> bytes:
+    """The file that a compiler makes."""
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise CompilerError(
+            f"The C compiler cannot make {name}: {shlex.join(command)}\n{result.stderr}"
+        )
+    return (folder / name).read_bytes()
 
 
 def build_description(model: str, c_names: list[str]) -> ET.Element:

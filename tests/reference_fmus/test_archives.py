@@ -284,6 +284,19 @@ def test_without_a_compiler_the_build_says_so(tmp_path: Path) -> None:
     assert "No C compiler: none of no-such-compiler was found." in result.stderr
 
 
+@pytest.mark.skipif(
+    not BUILD.exists() or not shutil.which("false"), reason="no sources, or no command that fails"
+)
+def test_a_compiler_that_fails_is_like_one_that_is_missing(tmp_path: Path) -> None:
+    """The status is the same, its command is in the message, and nothing is left half."""
+    result = subprocess.run(
+        [sys.executable, BUILD, tmp_path / "built", "--cc", "false"], capture_output=True, text=True
+    )
+    assert result.returncode == 3
+    assert result.stderr.startswith("The C compiler cannot make fmi2.o: false -std=c11")
+    assert not (tmp_path / "built").exists()
+
+
 @pytest.mark.parametrize("name", ALL_SYSTEMS)
 def test_a_system_is_valid_by_the_schema_of_ssp(reference: Path, name: str) -> None:
     schema = Path(fmpy.ssp.__file__).parent / "schema" / "SystemStructureDescription.xsd"
