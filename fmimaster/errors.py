@@ -3,15 +3,15 @@
 ::
 
     FmimasterError
-    ├── InputError              what was given cannot be used; nothing has been simulated
+    ├── InputError              files, systems or options cannot be used; nothing has been simulated
     │   ├── FileError           a file is missing, unreadable, unsafe, or has the wrong type
     │   ├── ModelError          an FMU cannot be used: its model description, its binary, its capabilities
     │   ├── DescriptionError    a system description contradicts itself or its FMUs
     │   └── OptionError         an option or an argument has no meaning here
     │       └── ColumnError     the results have no column of that name; a KeyError as well
-    ├── ProgramError            a co-simulation algorithm needs what an FMU cannot do, or breaks FMI
-    ├── AccuracyError           results less accurate than they should be, which ``strict`` refuses
-    └── SimulationError         a run was begun and could not be ended; holds what was computed
+    ├── ProgramError            a co-simulation algorithm needs a capability that an FMU lacks, or violates FMI
+    ├── AccuracyError           results less accurate than they should be; only raised with ``strict``
+    └── SimulationError         a run has started and has failed; holds the rows until then
         ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
         ├── NotANumberError      an output became NaN or infinite
         ├── ConvergenceError    an iteration did not converge
@@ -101,7 +101,7 @@ class ColumnError(OptionError, KeyError):
 
 
 class ProgramError(FmimasterError):
-    """A co-simulation algorithm needs what an FMU cannot do, or breaks FMI."""
+    """A co-simulation algorithm needs a capability that an FMU lacks, or violates FMI."""
 
 
 class AccuracyError(FmimasterError):
