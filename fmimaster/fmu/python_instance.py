@@ -76,7 +76,7 @@ class PythonInstance(Instance):
                 self._compute()
             for k, v in enumerate(variables):
                 value = of.get(v.name)
-                values[k] = value if isinstance(value, float) else self._checked(v, value)
+                values[k] = value if isinstance(value, float) else self._checked(v, value)[0]
 
         def read() -> None:
             if self._is_stale:
@@ -219,7 +219,7 @@ class PythonInstance(Instance):
         """Call a method of the user's object."""
         try:
             return act(*arguments)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # sys.exit() would lose the rows
             step = f" (step {arguments[1]:.6g} s)" if function == "step" else ""
             raise self._error(
                 f"{function} of '{self.name}' has raised {type(error).__name__} at t = {self._time:.12g} s{step}: "

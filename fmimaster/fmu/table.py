@@ -153,7 +153,7 @@ def _value_of(function: Function, variable: Variable, time: float) -> Any:
     where = f"The function for the input '{variable.name}'"
     try:
         value = function(time)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # sys.exit() would lose the rows
         raise SimulationError(
             f"{where} raised {type(error).__name__} at t = {time:.12g} s: {error}", time=time
         ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Lock
@@ -369,6 +370,24 @@ def test_an_output_of_another_type_is_an_error(start: Any, value: Any, expected:
     assert fails(component).status == "wrong value"
     with pytest.raises(CallError, match=expected):
         run_alone(component)
+
+
+@pytest.mark.parametrize("value", [3, True, np.int32(3), np.float32(1.5), np.array(2)])
+def test_a_float64_takes_a_number_of_any_type(each_backend: Backend, value: Any) -> None:
+    component = PythonComponent(outputs={"y": 0.0}, step=lambda c, t, h: setattr(c, "y", value))
+    assert run_alone(component, backend=each_backend)["unit.y"][-1] == float(value)
+
+
+def test_exit_in_a_step_is_an_error_with_all_rows(each_backend: Backend) -> None:
+    def leave(component: PythonComponent, t: float, h: float) -> None:
+        if t == 0.5:
+            sys.exit(3)
+
+    component = PythonComponent(outputs={"y": 0.0}, step=leave)
+    with pytest.raises(CallError, match=r"raised SystemExit at t = 0.5 s") as raised:
+        run_alone(component, backend=each_backend)
+    assert raised.value.results is not None
+    assert raised.value.results.time.tolist() == [0.0, 0.25, 0.5]
 
 
 def test_a_misspelt_output_is_an_error() -> None:
