@@ -80,6 +80,13 @@ class Trial:
         """Whether the kernel must be there."""
         return self.file.suffix == ".whl" or not self.compiler or works(self.compiler)
 
+    @property
+    def how(self) -> str:
+        """Its options, for a line of the table."""
+        words = [*self.extras, *["oldest"] * self.oldest]
+        words += [f"CC={self.compiler}"] if self.compiler else []
+        return " ".join(words)
+
     def run(self) -> str:
         """Install and use it; returns the versions of what it uses."""
         with tempfile.TemporaryDirectory() as name:
@@ -138,7 +145,7 @@ def main() -> int:
             except TrialError as error:
                 told, failed = f"FAILED: {error}", failed + 1
             seconds = time.monotonic() - begin
-            print(f"{python:12}{file.name:62}{seconds:5.0f} s  {told}", flush=True)
+            print(f"{python:12}{file.name:58}{trial.how}{seconds:5.0f} s  {told}", flush=True)
     return int(failed > 0)
 
 
