@@ -101,8 +101,8 @@ class _Redirection:
         self._c = _c_library()
         _flush(self._c)
         self._before = _duplicate()
-        self._python = [] if self._before is None else _redirected_streams(self._before)
         self._reading, self._writing = os.pipe()
+        self._python = [] if self._before is None else _redirected_streams(self._before)
         os.dup2(self._writing, _STDOUT)
         # not the end of the pipe: a process that the FMU has started may keep that open
         self._end = uuid4().hex.encode()
@@ -116,8 +116,8 @@ class _Redirection:
             os.close(_STDOUT)
         else:
             os.dup2(self._before, _STDOUT)
-            for raw, name in self._python:
-                _point(raw, _STDOUT, name)
+            for raw, name, owns_it in self._python:
+                _point(raw, _STDOUT, name, owns_it)
             os.close(self._before)
         os.write(self._writing, self._end)
         self._reader.join()
@@ -160,30 +160,35 @@ def _duplicate() -> int | None:
         return None
 
 
-def _redirected_streams(descriptor: int) -> list[tuple[io.FileIO, Any]]:
+_RAW: tuple[Any, ...] = (io.FileIO, getattr(io, "_WindowsConsoleIO", io.FileIO))
+"""Python's raw streams that write to a file descriptor."""
+
+
+def _redirected_streams(descriptor: int) -> list[tuple[io.FileIO, Any, bool]]:
     """Let Python's streams that write to file descriptor 1 write to another one: these objects, since others keep them.
 
-    Streams of notebooks and of tools that capture output write elsewhere, and stay as they are.
+    Streams of notebooks and of tools that capture output write elsewhere, and stay as they are. A stream that owns file
+    descriptor 1, as ``os.fdopen(1, "w")`` does, closes it here.
 
     Returns
     -------
-    Each with its name.
+    Each with its name, and whether it owns the descriptor.
     """
-    found: dict[int, tuple[io.FileIO, Any]] = {}
+    found: dict[int, tuple[io.FileIO, Any, bool]] = {}
     for stream in (sys.stdout, sys.__stdout__):
         buffer = getattr(stream, "buffer", None)
         raw = getattr(buffer, "raw", buffer)
         with suppress(OSError, ValueError):  # closed
-            if isinstance(raw, io.FileIO) and raw.fileno() == _STDOUT:
-                found[id(raw)] = raw, raw.name
+            if isinstance(raw, _RAW) and raw.fileno() == _STDOUT:
+                found[id(raw)] = raw, raw.name, raw.closefd
                 _point(raw, descriptor, raw.name)
     return list(found.values())
 
 
-def _point(raw: io.FileIO, descriptor: int, name: Any) -> None:
-    """Have an open file write to another descriptor; the one that it had stays open."""
+def _point(raw: io.FileIO, descriptor: int, name: Any, owns_it: bool = False) -> None:
+    """Have an open file write to another descriptor; the one that it had stays open, if the file does not own it."""
     with suppress(OSError, ValueError):  # closed in the meantime
-        raw.__init__(descriptor, "wb", closefd=False)  # type: ignore[misc]
+        raw.__init__(descriptor, "wb", closefd=owns_it)  # type: ignore[misc]
         raw.name = name
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
 
+import numpy as np
+
 from fmimaster.errors import FmimasterError, Interrupted, SimulationError
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.output import fmu_output_to_log
@@ -201,7 +203,9 @@ class Attendance:
             session.state.counts(session.executor.reached)[0],
             session.seconds,
         )
-        if self._progress(progress) is False:
+        answer = self._progress(progress)
+        # a comparison with a number of NumPy gives another False
+        if isinstance(answer, bool | np.bool_) and not answer:
             self._stop_request.is_made = True
 
     def _end(self) -> None:

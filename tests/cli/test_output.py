@@ -149,6 +149,29 @@ def test_python_prints_as_ever_while_fmus_print_to_the_log(unbuffered: bool) -> 
     ]
 
 
+def test_a_stream_that_owns_the_descriptor_prints_as_ever(
+    messages: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As ``sys.stdout = os.fdopen(1, "w", buffering=1)``, which scripts do for a buffer of lines."""
+    before = os.dup(1)
+    try:
+        with os.fdopen(1, "w") as own, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", own)
+            with fmu_output_to_log():
+                own.write("of Python\n")
+                os.write(1, b"of an FMU\n")
+            own.write("back\n")
+        with pytest.raises(OSError, match="Bad file descriptor"):  # it still owns it
+            os.fstat(1)
+    finally:
+        os.dup2(before, 1)
+        os.close(before)
+    assert capfd.readouterr().out == "of Python\nback\n"
+    assert messages.messages == ["FMU output: of an FMU"]
+
+
 def test_runs_in_several_threads_share_one_redirection(
     messages: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fmimaster import Progress, Simulation, reference_path
@@ -35,8 +36,9 @@ def test_it_is_told_time_steps_and_speed() -> None:
     assert results.time[-1] >= last.time
 
 
-def test_a_run_that_it_ends_returns_all_rows() -> None:
-    results = ENDLESS.run(lambda progress: progress.time < 1000.0)
+@pytest.mark.parametrize("limit", [1000.0, np.float64(1000.0)], ids=["float", "NumPy"])
+def test_a_run_that_it_ends_returns_all_rows(limit: float) -> None:
+    results = ENDLESS.run(lambda progress: progress.time < limit)
     assert 1000.0 <= results.time[-1] < 1e9
     assert results.time[:2].tolist() == [0.0, 1000.0]
     assert results.statistics.steps == results.time[-1] / 0.125
