@@ -25,7 +25,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _page(budget: ErrorBudget, algorithm: str) -> Iterator[str]:
-    yield f"Error budget, {algorithm}: how far inputs were from the signals that they stand for"
+    yield f"Error budget, {algorithm}: errors of held or extrapolated inputs"
     rows: list[tuple[str, ...]] = [("connection", "error (rms)", "of scale", "largest", "at")]
     rows += [_error(c) for c in budget.connections]
     yield from section("Errors of inputs", aligned(rows), if_empty="nothing is connected")
@@ -33,10 +33,11 @@ def _page(budget: ErrorBudget, algorithm: str) -> Iterator[str]:
     known = [effect for effect in effects if effect]
     if known:
         head = ("input", "output", "error (rms)", "of scale")
-        yield from section("What they do to the component that they feed", aligned([head, *known]))
+        yield from section("Effects on the outputs of the same component", aligned([head, *known]))
     if budget.unmeasured:
         yield from section(
-            "Not measured, since no Float64 scalars", [f"  {', '.join(budget.unmeasured)}"]
+            "Not measured, because these are not Float64 scalars",
+            [f"  {', '.join(budget.unmeasured)}"],
         )
     for note in budget.notes:
         yield f"note: {note}"

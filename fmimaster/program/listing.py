@@ -173,13 +173,13 @@ def _revert(instruction: Revert, _plan: Plan) -> tuple[str, str]:
 
 def _repeat(instruction: Repeat, _plan: Plan) -> tuple[str, str]:
     times = f"{instruction.least} to {instruction.most} times"
-    return times, "then it goes on, converged or not" if instruction.bounded else ""
+    return times, "then continue, converged or not" if instruction.bounded else ""
 
 
 def _until(instruction: Until, _plan: Plan) -> tuple[str, str]:
     if isinf(instruction.tolerance):
-        return "inf", "so often, and until early returns stay where they are"
-    return f"{instruction.tolerance:g}", "until no output changes by more than that, relatively"
+        return "inf", "the least number of times, and until early returns no longer change"
+    return f"{instruction.tolerance:g}", "until the relative change of each output is at most this"
 
 
 def _parallel(instruction: Parallel, _plan: Plan) -> tuple[str, str]:

@@ -16,7 +16,7 @@ def test_the_page_shows_errors_and_what_they_do(run: Run) -> None:
     text = found.out
     assert "  wheel.force -> chassis.force" in text
     assert text.index("wheel.force -> chassis.force") < text.index("chassis.velocity -> wheel.vel")
-    assert "What they do to the component that they feed" in text
+    assert "Effects on the outputs of the same component" in text
     assert "note:" not in text
 
 

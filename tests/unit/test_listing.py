@@ -90,7 +90,7 @@ def test_what_is_repeated_is_indented() -> None:
         3   STEP     a  to 0.5
         4   GET      a  outputs        y, dy
         5   KEEP        buffer 1
-        6 UNTIL         1e-10          until no output changes by more than that, relatively
+        6 UNTIL         1e-10          until the relative change of each output is at most this
         7 RECALL        buffer 1
         8 MODE       a  Terminated
         9 SAMPLE
