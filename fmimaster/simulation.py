@@ -332,13 +332,17 @@ class Simulation(Settings):
         """Refuse files of FMU states that cannot be read or written, before anything is instantiated."""
         if self.initial_fmu_state is None and self.final_fmu_state is None:
             return
-        from fmimaster.session.fmu_states import read_states, refuse_unserializable  # few runs
+        from fmimaster.session.fmu_states import (  # few runs
+            check_writable,
+            read_states,
+            refuse_unserializable,
+        )
 
         refuse_unserializable(prepared)
         if self.initial_fmu_state is not None:
             read_states(given_path(self.initial_fmu_state), prepared)
         if self.final_fmu_state is not None:
-            refuse_to_overwrite(given_path(self.final_fmu_state).absolute(), self._read(prepared))
+            check_writable(given_path(self.final_fmu_state).absolute(), self._read(prepared))
 
     def _judged(self, found: tuple[str, ...], results: Results) -> None:
         """Warn of what makes results less accurate than they should be; raise it, if ``strict``."""

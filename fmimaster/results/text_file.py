@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,8 +74,15 @@ class TextFile:
                 self._path.unlink()
 
 
-def refuse_to_overwrite(path: Path, read: Iterable[Path]) -> None:
+def refuse_to_overwrite(
+    path: Path, read: Iterable[Path], *, is_ours: Callable[[Path], bool] = lambda path: False
+) -> None:
     """Refuse a file for output that is read, under whatever name, or that is an FMU or a description.
+
+    Parameters
+    ----------
+    is_ours
+        Whether an archive was written by fmimaster, and may be written again.
 
     Raises
     ------
@@ -94,7 +101,8 @@ def refuse_to_overwrite(path: Path, read: Iterable[Path]) -> None:
             begin = stream.read(1000).lstrip(b"\xef\xbb\xbf \t\r\n")
     except OSError:  # what cannot be read may still be written
         return
-    if begin.startswith(b"PK\x03\x04") or (begin.startswith(b"<") and b"<svg" not in begin):
+    is_archive = begin.startswith(b"PK\x03\x04") and not is_ours(path)
+    if is_archive or (begin.startswith(b"<") and b"<svg" not in begin):
         raise FileError(
             f"'{path}' would be overwritten, but it is an FMU, another archive or an XML file. Choose another name."
         )

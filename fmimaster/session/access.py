@@ -46,14 +46,22 @@ class Access:
         self._instances = {planned.name: i for i, planned in enumerate(self._plan.instances)}
         self._columns = {c.name: c for c in self._plan.recorded if c.present is None}
         self.settable = _settable(session.prepared, bare_names=self._bare)
-        self._given: dict[tuple[int, Variable], NDArray[Any]] = {}
-        """The values that were set before the run went on last."""
-        self._waiting: dict[tuple[int, Variable], NDArray[Any]] = {}
+        self._given: dict[tuple[int, str], NDArray[Any]] = {}
+        """The values that were set before the run went on last, or that the initial FMU states have."""
+        self._waiting: dict[tuple[int, str], NDArray[Any]] = {}
         """Those that were set since."""
         self._setters: dict[
             tuple[int, DataType, tuple[int, ...]], tuple[NDArray[Any], Transfer]
         ] = {}
         """What sets variables of an instance, each with the array from which it takes the values."""
+
+    def read_settable(self, session: Session) -> None:
+        """Read what can be set from FMUs that have taken other states; for the thread that calls FMUs."""
+        for targets in self.settable.values():
+            for i, variable, _ in targets:
+                values = np.empty(variable.size, variable.type.dtype)
+                session.instances[i].getter(variable.type, (variable.value_reference,), values)()
+                self._given[i, variable.name] = values
 
     def get(self, name: str) -> Any:
         """The value of a variable: a number, a text, or an array of its shape.
@@ -107,12 +115,14 @@ class Access:
                 if not transformation.is_identity:
                     values = transformation.factor * values + transformation.offset
                     values = values.astype(variable.type.dtype)
-            self._waiting[i, variable] = values
+            self._waiting[i, variable.name] = values
 
     def hand_over(self, session: Session) -> None:
         """Set what was kept, if it has changed; for the thread that calls FMUs."""
         of: dict[int, dict[DataType, list[Variable]]] = {}
-        for (i, variable), values in self._waiting.items():
+        for (i, name), values in self._waiting.items():
+            variable = self._plan.instances[i].model.variable(name)
+            assert variable is not None
             before = self._present(i, variable)
             if before is None or not np.array_equal(before, values):
                 of.setdefault(i, {}).setdefault(variable.type, []).append(variable)
@@ -124,7 +134,7 @@ class Access:
         def set_values(i: int) -> None:
             for kind, variables in of[i].items():
                 references = tuple(v.value_reference for v in variables)
-                values = np.concatenate([self._given[i, v] for v in variables])
+                values = np.concatenate([self._given[i, v.name] for v in variables])
                 if (i, kind, references) not in self._setters:  # instances keep what they set from
                     setter = session.instances[i].setter(kind, references, values)
                     self._setters[i, kind, references] = values, setter
@@ -140,7 +150,7 @@ class Access:
         return bool(self._waiting)
 
     def _of_settable(self, i: int, variable: Variable, transformation: Transformation) -> Any:
-        values = self._waiting.get((i, variable))
+        values = self._waiting.get((i, variable.name))
         if values is None:
             values = self._present(i, variable)
         if values is None:
@@ -154,7 +164,7 @@ class Access:
 
     def _present(self, i: int, variable: Variable) -> NDArray[Any] | None:
         """The value that the FMU has of what can be set."""
-        given = self._given.get((i, variable))
+        given = self._given.get((i, variable.name))
         return self._start(i, variable) if given is None else given
 
     def _start(self, i: int, variable: Variable) -> NDArray[Any] | None:

@@ -160,8 +160,9 @@ class Attendance:
 
     def _add_results(self, error: BaseException) -> None:
         """Give an error all rows until then, if the run has not done so."""
-        is_known = isinstance(error, FmimasterError | RunStopped)
-        if not is_known or (isinstance(error, SimulationError) and self._thread.is_left_alone):
+        has_them = isinstance(error, SimulationError) and not self._thread.is_left_alone
+        is_early = isinstance(error, FmimasterError) and self.session is None
+        if not (has_them or is_early or isinstance(error, RunStopped)):
             results = None if self.session is None else self.session.results()
             with suppress(
                 AttributeError, TypeError

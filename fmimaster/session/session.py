@@ -189,8 +189,8 @@ class Session:
         if outcome.terminate:
             self.stepper.has_ended = True
             return False
-        if self._settings.initial_fmu_state is not None:
-            self._take_states(self._settings.initial_fmu_state)
+        if (path := self._settings.initial_fmu_state) is not None:
+            self._take_states(path)
         self._measure_replay()
         return not self.stepper.begin()
 
@@ -268,6 +268,11 @@ class Session:
             self.rows.hand_on()
         self.facts.hand_on()
         self._put_back()
+
+    @property
+    def has_other_states(self) -> bool:
+        """Whether the FMUs have begun with states of a file, not with their start values."""
+        return self._settings.initial_fmu_state is not None
 
     @property
     def has_ended(self) -> bool:

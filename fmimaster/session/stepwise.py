@@ -71,6 +71,8 @@ class Run:
         assert self._attendance.session is not None
         self._session = self._attendance.session
         self._access = Access(self._session)
+        if self._session.has_other_states and not self.is_finished:
+            self._do(lambda: self._attendance.order(self._access.read_settable))
         self._at = self._session.prepared.schedule.start
 
     # Time

@@ -93,6 +93,54 @@ def test_files_that_do_not_fit_are_refused_before_the_run(tmp_path: Path) -> Non
         replace(car, accuracy=1e-3, final_fmu_state=other)
 
 
+@pytest.mark.parametrize("version", ["fmi2", "fmi3"])
+def test_inputs_have_the_values_of_the_state_until_they_are_set(
+    version: str, tmp_path: Path
+) -> None:
+    """A value that is equal to the start value must reach the FMU, whose state has another one."""
+    fmu, file = reference_path(f"{version}/Feedthrough.fmu"), tmp_path / "states"
+    u, y = "Float64_continuous_input", "Float64_continuous_output"
+    usual = Simulation(fmu, stop_time=1, step_size=0.25)
+    with replace(usual, final_fmu_state=file).start() as run:
+        run[u] = 5.0
+        run.advance(0.5)
+    with replace(usual, start_time=0.5, initial_fmu_state=file).start() as run:
+        assert (run[u], run[y]) == (5.0, 5.0)
+        run[u] = 0.0
+        run.advance(0.25)
+        assert (run[u], run[y]) == (0.0, 0.0)
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
+    usual = Simulation(DAHLQUIST, stop_time=1, step_size=0.5)
+    with pytest.raises(FileError, match="is a folder"):
+        replace(usual, final_fmu_state=tmp_path).run()
+    with pytest.raises(FileError, match=r"the folder '.*missing' does not exist"):
+        replace(usual, final_fmu_state=tmp_path / "missing" / "states").run()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_rows_stay_if_states_cannot_be_written() -> None:
+    usual = Simulation(DAHLQUIST, stop_time=1, step_size=0.5)
+    with pytest.raises(FileError, match="cannot be written") as raised:
+        replace(usual, final_fmu_state="/dev/full").run()
+    assert raised.value.results.time.tolist() == [0.0, 0.5, 1.0]  # type: ignore[attr-defined]
+
+
+def test_states_of_a_system_can_be_written_again(tmp_path: Path) -> None:
+    car = Simulation(
+        reference_path("systems/quarter-car-a-fmi3.ssp"), stop_time=0.5, step_size=0.125
+    )
+    file = tmp_path / "states.zip"
+    for _ in range(2):
+        replace(car, final_fmu_state=file).run()
+    assert zipfile.is_zipfile(file)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("other", "")
+    with pytest.raises(FileError, match="another archive"):
+        replace(car, final_fmu_state=file).run()
+
+
 def test_what_cannot_serialize_is_refused(tmp_path: Path) -> None:
     builder = SystemBuilder()
     builder.add("a", PythonComponent(outputs={"y": 0.0}, step=lambda component, t, h: None))

@@ -157,7 +157,7 @@ def test_values_are_read_by_the_names_of_results_and_of_inputs() -> None:
             run["chassis.vc"]
 
 
-def test_arrays_and_text_can_be_set() -> None:
+def test_arrays_text_and_enumerations_can_be_set() -> None:
     names = ["Float64_vector_output", "String_output", "Enumeration_output"]
     simulation = Simulation(
         FEEDTHROUGH, stop_time=1, step_size=0.25, output_variables=names, event_mode=False
@@ -166,7 +166,10 @@ def test_arrays_and_text_can_be_set() -> None:
         vector = run["Float64_vector_input"]
         run["Float64_vector_input"] = vector + 1.0
         run["String_input"] = "set"
+        run["Enumeration_input"] = 2
+        assert run["Enumeration_input"] == 2
         run.advance(0.25)
+        assert run["Enumeration_output"] == 2
         assert run["Float64_vector_output"].tolist() == (vector + 1.0).tolist()
         assert run["String_output"] == "set"
 
