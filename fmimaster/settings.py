@@ -39,6 +39,7 @@ HINTS = {
     "early_return_allowed": "Event clocks use early return: event_clock='early-return'.",
     "fmi_call_logger": "Did you mean 'log_fmi_calls'?",
     "fmi_type": "FMUs are used for Co-Simulation.",
+    "fmu_state": "States are kept in files: see 'initial_fmu_state' and 'final_fmu_state'.",
     "output": "Did you mean 'output_variables'?",
     "relative_tolerance": "Did you mean 'tolerance'?",
     "set_input_derivatives": "Write algorithm='Jacobi:inputs=linear'.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -25,6 +26,9 @@ _ROOM_OF_A_WORD = 12
 
 _HANGING = 2
 """Columns by which all lines of a sentence but the first are indented."""
+
+_NUMBER = re.compile(r"\d+\. +")
+"""Before an entry of a numbered list: the lines of the entry begin behind it."""
 
 _BELOW = " " * (2 * _HANGING)
 """Before cells that stand below the others of their row."""
@@ -64,7 +68,14 @@ def fitted(line: str, width: int | None = None) -> list[str]:
         return [line]
     text = line.lstrip(" ")
     indent = " " * (len(line) - len(text))
-    return _filled(text, indent, indent + " " * _HANGING, width)
+    number = _NUMBER.match(text)
+    hanging = _HANGING if number is None else number.end()
+    return _filled(text, indent, indent + " " * hanging, width)
+
+
+def paragraph(text: str) -> list[str]:
+    """A text in lines that fit the page, none of them indented."""
+    return _filled(text, "", "", page_width())
 
 
 def _filled(text: str, first: str, others: str, width: int) -> list[str]:

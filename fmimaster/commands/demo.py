@@ -14,7 +14,7 @@ from fmimaster.errors import FileError, OptionError, did_you_mean
 from fmimaster.given_path import given_path
 from fmimaster.results.results import Results
 from fmimaster.simulation import Simulation
-from fmimaster.text import aligned, flowing
+from fmimaster.text import aligned, paragraph
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> int:
         raise FileError(
             f"Folder '{folder}' cannot be made: {error.strerror}. Choose another."
         ) from error
-    write(flowing([f"{chosen.title}.", chosen.text]))
+    write([*paragraph(f"{chosen.title}."), *paragraph(chosen.text)])
     chosen.show(_Terminal(folder, version, arguments))
     return 0
 

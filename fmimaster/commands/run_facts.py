@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from math import isfinite
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fmimaster.commands.text import json_key
 from fmimaster.errors import SimulationError
 from fmimaster.results.comparison import Comparison
 from fmimaster.results.results import Results
@@ -43,12 +43,12 @@ def run_facts(
         "variables": _variables(results),
         "files": dict(files),
         "statistics": {
-            _key(f.name): _plain(getattr(statistics, f.name))
+            json_key(f.name): _plain(getattr(statistics, f.name))
             for f in fields(statistics)
             if f.name not in ("warnings", "notes", "rows")
         },
         "comparison": _compared(comparison),
-        "metadata": dict(results.metadata),
+        "metadata": {json_key(name): value for name, value in results.metadata.items()},
         "warnings": list(statistics.warnings),
         "notes": list(statistics.notes),
         "error": None
@@ -82,15 +82,10 @@ def _variables(results: Results) -> list[dict[str, Any]]:
     return found
 
 
-def _key(name: str) -> str:
-    """``start_seconds`` → ``startSeconds``."""
-    return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
-
-
 def _plain(value: Any) -> Any:
     """A value as JSON has it; what JSON has no number for is null."""
     if is_dataclass(value):
-        return {_key(f.name): _plain(getattr(value, f.name)) for f in fields(value)}
+        return {json_key(f.name): _plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]
     if isinstance(value, np.generic):

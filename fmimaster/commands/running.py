@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fmimaster.commands.log import not_in_the_log
 from fmimaster.commands.progress import progress
 from fmimaster.commands.text import tell
 from fmimaster.control.grid import SLIVER
@@ -57,7 +58,7 @@ def simulate_and_keep(
         raise
     told = keep(results)
     if quiet:
-        tell(f"warning: {warning}" for warning in results.statistics.warnings)
+        tell(not_in_the_log(f"warning: {warning}" for warning in results.statistics.warnings))
     else:
         tell([*_summary(results, reached), *told])
     return results
@@ -116,7 +117,7 @@ class _Reached:
 
 
 def _summary(results: Results, reached: _Reached) -> list[str]:
-    lines, last = results.statistics.lines(), reached.progress
+    lines, last = not_in_the_log(results.statistics.lines()), reached.progress
     if last is not None and last.fraction < 1.0 - SLIVER:
         lines.append(
             f"note: an FMU requested the end of the simulation at t = {last.time:.12g} s, before the stop time "

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fmimaster.causes import GRID, STOP_TIME, Cause, Event, Steps
-from fmimaster.commands.text import takes_all_characters, write
+from fmimaster.commands.text import json_key, takes_all_characters, write
 from fmimaster.errors import FileError
 from fmimaster.results.facts import Facts
 from fmimaster.results.facts_writer import lines
@@ -35,7 +35,8 @@ def run(arguments: Namespace) -> int:
         raise FileError(_missing(Path(arguments.file), facts.path))
     if arguments.json:
         only_ascii = not takes_all_characters()
-        everything = facts.events(), facts.steps(), facts.units(), facts.metadata()
+        metadata = {json_key(name): value for name, value in facts.metadata().items()}
+        everything = facts.events(), facts.steps(), facts.units(), metadata
         write(lines(*everything, only_ascii=only_ascii))
     else:
         write(_page(facts))

@@ -173,11 +173,10 @@ def _quoted(names: Iterable[str]) -> str:
 
 def page(facts: Mapping[str, Any]) -> list[str]:
     """The sections about loops."""
+    initial, step = facts["initialLoops"], facts["stepLoops"]
     return [
-        *section(
-            "Algebraic loops at initialization", _lines(facts["initialLoops"]), if_empty="none"
-        ),
-        *section("Algebraic loops in Step Mode", _lines(facts["stepLoops"]), if_empty="none"),
+        *section("Algebraic loops at initialization", _lines(initial), if_empty="none"),
+        *section("Algebraic loops in Step Mode", _lines(step, initial), if_empty="none"),
     ]
 
 
@@ -186,15 +185,23 @@ def possible_page(facts: Mapping[str, Any]) -> list[str]:
     return section("What would be possible", [f"  {line}" for line in facts["possible"]])
 
 
-def _lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
+def _lines(
+    found: Sequence[Mapping[str, Any]], shown: Sequence[Mapping[str, Any]] = ()
+) -> list[str]:
+    """Each loop with its kind and its treatment; one of those that are shown already has its number there instead."""
+    before = [_identity(loop) for loop in shown]
     lines = []
     for k, loop in enumerate(found, 1):
-        lines += [
-            f"  {k}. {_variables(loop)}",
-            f"     {_kind(loop)}",
-            f"     {loop['treatment']}, because {loop['why']}",
-        ]
+        if _identity(loop) in before:
+            lines.append(f"  {k}. loop {before.index(_identity(loop)) + 1} at initialization")
+        else:
+            lines += [f"  {k}. {_variables(loop)}", f"     {_kind(loop)}"]
+        lines.append(f"     {loop['treatment']}, because {loop['why']}")
     return lines
+
+
+def _identity(loop: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    return sorted(loop["variables"]), loop["undeclared"]
 
 
 def _kind(loop: Mapping[str, Any]) -> str:

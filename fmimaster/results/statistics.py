@@ -90,11 +90,18 @@ class BondStatistics:
             in_a_line(self.name),
             f"{self.mean_error:.4g} W",
             f"{self.residual_energy:.4g} J",
-            "-" if self.share is None else f"{self.share:.2%}",
+            _in_percent(self.share),
             f"{self.largest_residual:.4g} W",
             f"{self.largest_at:.6g} s",
             f"{self.event_energy:.4g} J",
         )
+
+
+def _in_percent(share: float | None) -> str:
+    """With two decimals; a share of a coupling that is unstable is very large, and has three digits."""
+    if share is None:
+        return "-"
+    return f"{share:.2%}" if abs(share) < 10.0 else f"{100.0 * share:.3g}%"
 
 
 BOND_TITLES = (

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fmimaster.control.step_rule import FixedStep
 from fmimaster.preparation import Prepared
 from fmimaster.results.statistics import Statistics
 from fmimaster.run.choice import ExecutorType, native_executor
@@ -55,9 +56,11 @@ def _lines(
         made.setdefault(_made_from(component, planned.model), []).append(f"'{planned.name}'")
     for (file, what), names in made.items():
         yield f"{named(names)}: {file}{what}"
+    rule = schedule.rule
+    is_plain = isinstance(rule, FixedStep)
+    steps = f"in steps of {float(rule.exact_size):g} s" if is_plain else f"by {in_short(rule)}"
     yield (
-        f"{float(schedule.start):g} s to {float(schedule.stop):g} s by {in_short(schedule.rule)}, "
-        f"{in_short(settings.algorithm_used)}"
+        f"{float(schedule.start):g} s to {float(schedule.stop):g} s {steps}, {in_short(settings.algorithm_used)}"
     )
     if settings.event_clock_used is not None:
         yield f"events by {in_short(settings.event_clock_used)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ from fmimaster.stability.linear_fmu import MOST_STEPS
 from fmimaster.stability.responses import Responses
 from fmimaster.stability.spectrum import Spectrum
 from fmimaster.stability.step_map import StepMap
+
+log = logging.getLogger("fmimaster")
 
 RANGE = 100.0
 """Step sizes are tried from a part of the run's to a multiple of it."""
@@ -114,6 +117,7 @@ class Advisor:
     def __init__(
         self, settings: Settings, *, at: float | None = None, longest: float | None = None
     ) -> None:
+        log.info("stability: the FMUs are stepped one by one, with pulses at their inputs")
         with Loader() as loader:
             self._prepared = prepared = prepare(settings, loader)
         self.name, schedule = prepared.description.system.name, prepared.schedule

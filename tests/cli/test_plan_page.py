@@ -149,6 +149,7 @@ def test_an_assumed_loop_names_the_fmus_that_declare_nothing(run: Run, tmp_path:
     path = ring(tmp_path, {"A": True, "B": True}, declared=False)
     page, facts = plan(run, path, "--algorithm", "GaussSeidel")
     assert "assumed: 'A' and 'B' do not declare on which inputs their outputs depend" in page
+    assert "1. loop 1 at initialization" in page  # the same one is described once
     assert facts["stepLoops"][0]["undeclared"] == ["A", "B"]
     assert "If 'A' and 'B' declared" in facts["possible"][0]
 

@@ -70,6 +70,11 @@ def test_each_note_is_told_once(run: Run, dahlquist: Path) -> None:
     assert run("simulate", dahlquist, "--stop-time", "1").err.count(note) == 1
 
 
+def test_the_summary_repeats_nothing_that_the_log_has_shown(run: Run, dahlquist: Path) -> None:
+    outcome = run("simulate", dahlquist, "--verbose")
+    assert outcome.err.count("stop time 10 s from the default experiment of 'Dahlquist'") == 1
+
+
 def test_without_a_file_the_range_of_each_output_is_printed(run: Run, dahlquist: Path) -> None:
     lines = run("simulate", dahlquist, "--stop-time", "1").out.splitlines()
     assert [line.split() for line in lines] == [

@@ -150,6 +150,7 @@ def test_one_name_is_a_sequence_of_one() -> None:
         ({"algorithm": Jacobi}, "algorithm: Jacobi is a class. Give an object: Jacobi()."),
         ({"stoptime": 1}, "There is no setting 'stoptime'. Did you mean 'stop_time'"),
         ({"relative_tolerance": 1e-4}, "Did you mean 'tolerance'?"),
+        ({"fmu_state": b""}, "see 'initial_fmu_state' and 'final_fmu_state'."),
         ({"solver": "CVode"}, "FMUs are used for Co-Simulation, with their own solvers."),
         ({"inputs": "linear"}, "algorithm='Jacobi:inputs=linear'"),
     ],

@@ -1,4 +1,4 @@
-"""System descriptions are checked against the schemas of SSP: findings are warnings with lines, and the system still runs."""
+"""System descriptions are checked against the schemas of SSP: findings are warnings with lines, and the system runs."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def parts(modules: set[str]) -> set[str]:
 def test_version_and_help_import_no_package_and_no_command(arguments: list[str]) -> None:
     modules = imported(*arguments)
     assert slow(modules) == set()
-    assert parts(modules) == {"commands", "results"}
+    assert parts(modules) == {"commands"}
     assert {name for name in modules if name.startswith("fmimaster.commands.")} == {
         "fmimaster.commands.parser",
         "fmimaster.commands.text",
@@ -95,7 +95,7 @@ def test_version_and_help_import_no_package_and_no_command(arguments: list[str])
 def test_help_of_simulate_imports_options_and_no_simulation() -> None:
     modules = imported("simulate", "--help")
     assert slow(modules) == set()
-    assert parts(modules) == {"commands", "named", "results"}
+    assert parts(modules) == {"commands", "named"}
 
 
 def test_info_imports_what_reads_an_fmu() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmimaster.text import aligned, fitted, page_width, section, shortened
+from fmimaster.text import aligned, fitted, page_width, paragraph, section, shortened
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +26,17 @@ def test_a_long_line_is_continued_with_its_indent_and_more() -> None:
         "  the first words of a sentence that is longer than a page",
         "    of sixty columns",
     ]
+
+
+def test_entries_of_a_numbered_list_begin_behind_the_number() -> None:
+    assert fitted("  1. " + "word " * 12) == [
+        "  1. word word word word word word word word word word word",
+        "     word",
+    ]
+
+
+def test_a_paragraph_has_no_indent() -> None:
+    assert paragraph("word " * 13) == ["word " * 11 + "word", "word"]
 
 
 def test_a_word_longer_than_the_page_is_not_broken() -> None:
