@@ -54,7 +54,7 @@ def _version(chosen: Demo, version: str | None) -> str:
     if version is None:
         return ""
     if not chosen.versions:
-        raise OptionError(f"Demo '{chosen.name}' has one version only: leave --fmus out.")
+        raise OptionError(f"Demo '{chosen.name}' has only one version. Omit --fmus.")
     if version not in chosen.versions:
         raise OptionError(
             f"--fmus {version}: expected {', '.join(chosen.versions)}.{did_you_mean(version, chosen.versions)}"

@@ -1,4 +1,4 @@
-"""Systems that are ready to be simulated, with what is worth looking at."""
+"""Demos: systems that are ready to be simulated, with their tables and figures."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fmimaster.simulation import Simulation
 
 
 class Demo(Protocol):
-    """Something to be shown."""
+    """A demo: it runs simulations, and writes tables and figures."""
 
     @property
     def name(self) -> str:
-        """By which it is called."""
+        """Its name on the command line."""
         ...
 
     @property
@@ -32,7 +32,7 @@ class Demo(Protocol):
 
     @property
     def text(self) -> str:
-        """What happens, in a sentence or two."""
+        """What it shows, in some sentences."""
         ...
 
     @property
@@ -86,11 +86,12 @@ class TwoMassDemo:
         "Two colliding blocks on springs: co-simulation algorithms for events, side by side"
     )
     text: str = (
-        "Two blocks, each an FMU, hang below each other on springs. They collide with each other (a shared event), and the "
-        "upper one with the ceiling (a private event). System B1: 7 s; B2: 7 s, ceiling and floor move; B3: 20 s. RMS and "
-        "max are of the sum of both position errors. Paper: what Tischer et al. print of LookAhead, or the figure of "
-        'Dejaco and Benedikt (2017): Fig. 4 has the trends of the exact solution, Fig. 5 is "totally wrong", in Fig. 6 the '
-        "sequence changes at 2.4, 3.55 and 4.75 s. Earlier: our own earlier prototype, which had no FMUs."
+        "Two blocks hang below each other on springs. Each block is an FMU. They collide with each other (a shared "
+        "event), and the upper one collides with the ceiling (a private event). System B1: 7 s; B2: 7 s, ceiling and floor "
+        "move; B3: 20 s. RMS and max: of the sum of both position errors. Paper: the values of Tischer et al. for "
+        "LookAhead, or the figure of Dejaco and Benedikt (2017): Fig. 4 has the trends of the exact solution, Fig. 5 is "
+        '"totally wrong", in Fig. 6 the sequence changes at 2.4, 3.55 and 4.75 s. Earlier: our own earlier prototype, '
+        "which had no FMUs."
     )
     versions: tuple[str, ...] = ("mixed", "fmi2", "fmi3")
 
@@ -131,10 +132,10 @@ class FourUnitsDemo:
         "Four coupled units: which trigger sequence is best, by three objectives and by simulation"
     )
     text: str = (
-        "Three rotating masses and a controller, each an FMU, are stepped one after the other in all 24 sequences. An "
-        "input is stale if its component steps before the one that feeds it. Objectives, smaller is better: the number of "
-        "stale inputs; of those with feed-through; the weights of the paper. Error: RMS relative to the monolithic "
-        "solution."
+        "Three rotating masses and a controller are stepped one after the other in all 24 sequences. Each of them is an "
+        "FMU. An input is stale if its component steps before the one that feeds it. Objectives, smaller is better: the "
+        "number of stale inputs (count); the number of stale inputs with feed-through; the total weight in the paper "
+        "(advanced). Error: RMS relative to the monolithic solution."
     )
     versions: tuple[str, ...] = ("fmi3", "fmi2")
 
@@ -155,8 +156,8 @@ class FourUnitsDemo:
             [
                 f"The sequence {' '.join(best.order)} has the smallest error, {best.error:.5f}"
                 f"{', as published' if published else ''}.",
-                f"It is set by --algorithm GaussSeidel --mode lin --sequence {','.join(best.order)}",
-                f"{best.results.rows} rows of it written to {file}",
+                f"Set it by --algorithm GaussSeidel --mode lin --sequence {','.join(best.order)}",
+                f"{best.results.rows} rows of its results written to {file}",
                 *(
                     f"figure written to {path}"
                     for path in write_figures(runs, self.name, stage.folder)
@@ -172,10 +173,11 @@ class QuarterCarDemo:
     name: str = "quarter-car"
     title: str = "A quarter car with a power bond: step sizes by the energy that the coupling creates, and better schemes"
     text: str = (
-        "Chassis and wheel, each an FMU, exchange power through a suspension, which belongs to the wheel (A) or to the "
-        "chassis (B); its damper is linear (lin) or not (nl). Error: mean absolute error of the power. Energy: what "
-        "the coupling has created. Needs: D inputs that change over a step, F outputs that follow inputs in Event "
-        "Mode, R states that can be restored. All schemes have as many steps of each FMU as with a constant step of 1 ms."
+        "A chassis and a wheel exchange power through a suspension. Both are FMUs. The suspension belongs to the wheel (A) "
+        "or to the chassis (B). Its damper is linear (lin) or nonlinear (nl). Error: mean absolute error of the power. "
+        "Energy: residual energy, which the coupling has created. Needs: D inputs that change over a step, F outputs that "
+        "follow inputs in Event Mode, R states that can be restored. Each FMU has the same number of steps in all schemes, "
+        "that of a constant step of 1 ms."
     )
     versions: tuple[str, ...] = ("mixed", "fmi2", "fmi3")
 

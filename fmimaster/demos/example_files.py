@@ -17,7 +17,7 @@ class ExampleFile:
     """A copy of a reference file."""
 
     name: str
-    """By which the pages of the documentation know it."""
+    """Its name on the pages of the documentation."""
     reference: str
     """For :func:`fmimaster.reference_path`."""
     text: str
@@ -30,7 +30,7 @@ EXAMPLE_FILES = (
         "Feedthrough.fmu", "fmi3/Feedthrough.fmu", "inputs of all types, each to an output"
     ),
     ExampleFile("BouncingBall.fmu", "fmi2/BouncingBall.fmu", "a ball that bounces on the floor"),
-    ExampleFile("Faulty.fmu", "fmi3/Faulty.fmu", "an FMU that fails as its parameters say"),
+    ExampleFile("Faulty.fmu", "fmi3/Faulty.fmu", "an FMU with faults that its parameters select"),
     ExampleFile(
         "two-mass.ssp",
         "systems/two-mass-b3-mixed.ssp",

@@ -53,7 +53,7 @@ class Method:
     algorithm: Algorithm
     clock: EventClock | None
     paper: str = ""
-    """What a paper prints: the error in m and, in brackets, the number of steps; or its figure."""
+    """The value in a paper: the error in m and, in brackets, the number of steps; or its figure."""
     prototype: str = ""
     """The same of our earlier prototype, which had no FMUs."""
 
@@ -112,7 +112,7 @@ SHOWN = METHODS[-3]
 
 @dataclass(frozen=True, slots=True)
 class MethodRun:
-    """A method, and what it came to."""
+    """A method, its results and its score."""
 
     method: Method
     results: Results
@@ -145,7 +145,7 @@ def run_method(method: Method, version: str = "mixed") -> MethodRun:
 
 
 def errors_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
-    """How accurate the methods are, beside what others have printed; two rows are the header."""
+    """Errors of the methods, beside values of papers; the first two rows are the header."""
     return [
         ("method", "system", "H", "RMS", "max", "steps", "paper:", "earlier:"),
         ("", "", "in s", "in m", "in m", "", "RMS (steps)", "RMS (steps)"),
@@ -166,7 +166,7 @@ def errors_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
 
 
 def costs_table(runs: Iterable[MethodRun]) -> list[tuple[str, ...]]:
-    """What they cost, and which events are wrong; two rows are the header."""
+    """Costs and wrong events of the methods; the first two rows are the header."""
     return [
         ("method", "system", "H", "steps", "steps", "states", "missed", "false", "one-sided"),
         ("", "", "in s", "", "of FMUs", "restored", "events", "events", "events"),

@@ -20,7 +20,7 @@ class Stage(Protocol):
 
     @property
     def version(self) -> str:
-        """Which FMUs, if a demo has several versions; the first one is taken if it is empty."""
+        """The version of the FMUs, if a demo has several; empty for the first one."""
         ...
 
     def simulate(self, simulation: Simulation, keep: Callable[[Results], list[str]]) -> None:
@@ -30,4 +30,4 @@ class Stage(Protocol):
         """Show a table."""
 
     def tell(self, lines: Sequence[str]) -> None:
-        """Say where something is."""
+        """Print lines, for example the paths of files."""
