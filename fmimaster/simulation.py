@@ -489,4 +489,11 @@ Returns
 -------
 Results
     As :class:`Simulation` returns them by ``run()``, with the same warnings and exceptions.
+
+Examples
+--------
+>>> from fmimaster import reference_path, simulate
+>>> results = simulate(reference_path("fmi3/Dahlquist.fmu"), stop_time=1, step_size="1/10")
+>>> round(float(results["x"][-1]), 6)
+0.367879
 """
