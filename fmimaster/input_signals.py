@@ -14,14 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fmimaster.errors import FileError, FmimasterError, OptionError, did_you_mean
+from fmimaster.errors import FileError, OptionError, did_you_mean
 from fmimaster.fmu.load import Loader
 from fmimaster.fmu.table import Function, Table
 from fmimaster.given_path import given_path
+from fmimaster.input_values import input_values
 from fmimaster.results import table as results
 from fmimaster.results.csv import read_csv
 from fmimaster.system.description import Component, Connector, Source
-from fmimaster.system.model import Causality, DataType, Variable
+from fmimaster.system.model import Causality
 from fmimaster.system.notes import listed
 from fmimaster.system.resolve import OpenInput, ResolvedComponent, ResolvedSystem, feed_open_inputs
 
@@ -139,7 +140,7 @@ def _of_arrays(
             f"input: '{next(iter(columns))}' has values, but their times are missing. Add 'time', in s."
         )
     try:
-        time = _read_only(np.array(arrays.get("time", ()), np.float64))
+        time = _read_only(_times(arrays.get("time", ())))
     except (TypeError, ValueError):
         raise OptionError("input: 'time' has other values than numbers. Give times in s.") from None
     if time.ndim != 1:
@@ -160,8 +161,20 @@ def _of_arrays(
     return InputSignals(time, MappingProxyType(columns), MappingProxyType(dict(functions)))
 
 
+def _times(given: Any) -> NDArray[np.float64]:
+    """Times as numbers; dates and durations of NumPy have other units than s."""
+    if np.asarray(given).dtype.kind in "bcmM":
+        raise TypeError
+    return np.array(given, np.float64)
+
+
 def _copied(name: str, values: Any) -> NDArray[Any]:
-    column = np.ma.array(values) if np.ma.isMaskedArray(values) else np.array(values)
+    try:
+        column = np.ma.array(values) if np.ma.isMaskedArray(values) else np.array(values)
+    except ValueError:
+        raise OptionError(f"input: the values of '{name}' have unequal shapes.") from None
+    if column.dtype.kind == "S":  # such an array drops zeros at the end of binary values
+        column = np.array(values, object)
     if column.ndim != 1:
         kind = "a single value; start_values sets constants" if column.ndim == 0 else "an array"
         raise OptionError(
@@ -232,7 +245,9 @@ def attach_input(
     chosen = _chosen(signals.names, known, what, ignore_further)
     of = {name: known[name][0].input for name in chosen}
     columns = {
-        name: _values(signals, name, of[name], lambda text: wrong(f"{what}: {text}"))
+        name: input_values(
+            signals.time, name, signals.columns[name], of[name], lambda t: wrong(f"{what}: {t}")
+        )
         for name in signals.columns
         if name in of
     }
@@ -287,42 +302,3 @@ def _shortest(known: Mapping[str, list[OpenInput]]) -> list[str]:
             key = open_input.target, open_input.input.name
             names[key] = min(names.get(key, name), name, key=len)
     return list(dict.fromkeys(names.values()))
-
-
-def _values(
-    signals: InputSignals,
-    name: str,
-    variable: Variable,
-    wrong: Callable[[str], FmimasterError],
-) -> NDArray[Any]:
-    """The values of a column, in the type of the input that it feeds."""
-    values, kind = signals.columns[name], variable.type
-    if variable.shape:
-        raise wrong(
-            f"'{name}' is an array of shape {variable.shape}. Only scalar inputs can be fed."
-        )
-    if not len(values):
-        raise wrong(f"column '{name}' has no rows. Give at least one row of values.")
-
-    def wrong_at(k: int, why: str) -> FmimasterError:
-        return wrong(f"column '{name}' {why} at t = {signals.time[k]:g} s. Give a number.")
-
-    if np.ma.is_masked(values):
-        raise wrong_at(int(np.ma.getmaskarray(values).argmax()), "is empty")
-    values = np.ma.getdata(values)
-    if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
-        k = int(finite.argmin())
-        raise wrong_at(k, f"is {'NaN' if np.isnan(values[k]) else 'infinite'}")
-    is_text = values.dtype.kind == "O" and isinstance(values[0], str)
-    if is_text is not (kind is DataType.STRING):
-        given = "text" if is_text else "no text"
-        raise wrong(f"column '{name}' has {given}, but the input has the type {kind.value}.")
-    if kind.is_integer:
-        limits = np.iinfo(kind.dtype)
-        for k, value in enumerate(values.tolist()):
-            if value != int(value) or not limits.min <= value <= limits.max:
-                raise wrong(
-                    f"column '{name}' is {value} at t = {signals.time[k]:g} s. Expected an integer from {limits.min} to "
-                    f"{limits.max}."
-                )
-    return values

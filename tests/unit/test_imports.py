@@ -46,7 +46,8 @@ ALLOWED: dict[str, set[str]] = {
     },  # results: a table is read as results are
     "kernel": set(),
     "run": {"errors", "causes", "garbage", "system", "plan", "program", "control", "fmu", "kernel"},
-    "input_signals": {"errors", "given_path", "system", "plan", "fmu", "results"},
+    "input_values": {"errors", "system"},
+    "input_signals": {"errors", "given_path", "system", "plan", "fmu", "results", "input_values"},
     "named": {"errors", "control", "algorithms", "program", "plan"},
     "requirements": {"errors", "system", "plan", "control", "algorithms"},
 }

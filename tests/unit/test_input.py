@@ -43,6 +43,7 @@ OUTPUTS = tuple(
 SIMULATION = Simulation(FEEDTHROUGH, stop_time=1, step_size=0.25, output_variables=OUTPUTS)
 
 
+NANOSECOND = np.timedelta64(1, "ns")
 NUMBERS = [name for name in OUTPUTS if "String" not in name]
 """What both executors can record."""
 
@@ -121,6 +122,20 @@ def test_a_function_is_called_at_communication_points(backend: Backend) -> None:
     assert set(called) == set(results.time.tolist())
 
 
+def test_numbers_of_all_types_feed_inputs_and_no_byte_is_lost() -> None:
+    given = {
+        "time": TIME,
+        "Float64_continuous_input": [False, True, True, False],
+        "Int32_input": np.array([1, 2, 3, 4], object),
+        "Boolean_input": [0.0, 1.0, 0.0, 1.0],
+        "Binary_input": [b"a\0", b"b\0", b"c\0", b"d\0"],
+    }
+    shown = ("Float64_continuous_output", "Int32_output", "Boolean_output")
+    results = replace(SIMULATION, output_variables=shown, input=given).run()
+    assert [results[name][-1] for name in shown] == [0.5, 3, False]
+    assert InputSignals.of(given).columns["Binary_input"][0] == b"a\0"
+
+
 def test_a_function_stands_beside_arrays() -> None:
     given = {"time": [0, 1], "Float64_continuous_input": [0, 1], "Int32_input": lambda t: 7}
     results = run(input=given, algorithm=GaussSeidel())
@@ -158,6 +173,19 @@ def test_a_function_is_extrapolated_through_its_points_since_it_has_no_derivativ
         ({"time": [0], "Float64_vector_input": [1.0]}, "Only scalar inputs can be fed"),
         ({"Int32_input": 3}, "'Int32_input' is a single value; start_values sets constants"),
         ({"time": [0], "Int32_input": [[1]]}, "'Int32_input' is an array of shape (1, 1)"),
+        (
+            {"time": [0], "Boolean_input": [0.5]},
+            "is 0.5 at t = 0 s. Expected an integer from 0 to 1",
+        ),
+        (
+            {"time": [0, 1], "Int32_input": [1, None]},
+            "is None at t = 1 s. Expected a value of type",
+        ),
+        ({"time": [0, 1], "String_input": ["a", None]}, "is None at t = 1 s."),
+        ({"time": [0], "Float64_continuous_input": [1j]}, "is np.complex128(1j) at t = 0 s."),
+        ({"time": [0], "Float64_continuous_input": [NANOSECOND]}, "of type Float64"),
+        ({"time": [NANOSECOND], "Int32_input": [1]}, "'time' has other values than numbers"),
+        ({"time": [0, 1], "Int32_input": [[1], [1, 2]]}, "'Int32_input' have unequal shapes"),
         ({"time": [0]}, "'time' stands for the times of the arrays. Add signals."),
         ({}, "no signal is given"),
         ({"time": [0], "Int32_inpt": [1]}, "Did you mean 'Int32_input'"),
