@@ -144,6 +144,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[Table, Facts]:
     found = _binary(path)
     if found is None:
         return read_csv(path), Facts(facts_path(path))
+    optional(found.library, found.extra, f"A {given_path(path).suffix.lower()} file")
     try:
         table, facts = _made(found, found.reader)(given_path(path))
     except FileNotFoundError as error:
@@ -152,4 +153,6 @@ def _read(path: str | os.PathLike[str]) -> tuple[Table, Facts]:
         raise FileError(
             f"'{path}' cannot be read: {str(error.strerror or error).rstrip('.')}."
         ) from error
+    except (OptionError, ValueError, TypeError, LookupError) as error:
+        raise FileError(f"'{path}' holds no results that can be read: {error}") from error
     return table, facts

@@ -1,11 +1,13 @@
 """Results as HDF5 files: a dataset per column, with time as the scale of its first dimension.
 
-Arrays keep their shapes. Units are attributes (``units``); absent values are NaN. The dataset ``fmimaster.json`` holds the
+Arrays keep their shapes. Numbers are compressed without loss (gzip). Units are attributes (``units``); absent values are
+NaN, so that integers beyond 2**53 are rounded in columns that have absent values. The dataset ``fmimaster.json`` holds the
 facts of the run.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +25,14 @@ _DOCUMENT = "fmimaster.json"
 _UNITS, _NAME, _MASKED = "units", "name", "type without absent values"
 """Attributes of a dataset."""
 _CHUNK = 1024
-"""Rows that are stored together: they are read and compressed as one."""
+"""Rows that are stored together at most: they are read and compressed as one."""
+_CHUNK_BYTES = 2**20
+"""The same in bytes, for large arrays: HDF5 keeps so much of a dataset in memory, and refuses chunks of 4 GB."""
+_MOST_SCALED = 500
+"""Columns that name time as their scale. HDF5 lists them in one attribute of time, which is written again for each of
+them (4000 take 12 s) and holds at most 4096."""
+_COMPRESSION = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+"""Each program that reads HDF5 has gzip; higher levels take much longer and gain little."""
 
 
 def _h5py() -> Any:
@@ -43,9 +52,13 @@ class Hdf5Writer(BinaryWriter):
         for name, values in block.items():
             is_text = values.dtype == object
             kind = h5py.string_dtype() if is_text else _stored(values).dtype
-            shape = values.shape[1:]
             dataset = self._to.create_dataset(
-                _key(name), (0, *shape), kind, maxshape=(None, *shape), chunks=(_CHUNK, *shape)
+                _key(name),
+                (0, *values.shape[1:]),
+                kind,
+                maxshape=(None, *(n or None for n in values.shape[1:])),
+                chunks=_chunk(values),
+                **({} if is_text else _COMPRESSION),
             )
             unit = "s" if name == "time" else block.units.get(name)
             if unit:
@@ -56,7 +69,7 @@ class Hdf5Writer(BinaryWriter):
                 dataset.attrs[_MASKED] = values.dtype.str
             self._sets[name] = dataset
         self._sets["time"].make_scale("time")
-        for dataset in list(self._sets.values())[1:]:
+        for dataset in list(self._sets.values())[1 : 1 + _MOST_SCALED]:
             dataset.dims[0].attach_scale(self._sets["time"])
 
     def append(self, block: Table) -> None:
@@ -74,7 +87,16 @@ class Hdf5Writer(BinaryWriter):
 
 def _key(name: str) -> str:
     """The name of a dataset: a slash would make a group, and a dot means the group itself."""
-    return "%2E" if name == "." else name.replace("/", "%2F")
+    if name in ("", ".", _DOCUMENT):
+        return f"%{name}%"
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def _chunk(values: NDArray[Any]) -> tuple[int, ...]:
+    """Rows that are stored together, and the shape of a row."""
+    shape = tuple(n or 1 for n in values.shape[1:])  # an array may have no elements
+    row = values.dtype.itemsize * math.prod(shape)
+    return max(1, min(_CHUNK, _CHUNK_BYTES // row)), *shape
 
 
 def _stored(values: NDArray[Any]) -> NDArray[Any]:
@@ -111,17 +133,26 @@ def read_hdf5(path: Path) -> tuple[Table, Facts]:
             rows = len(file["time"])
             for key, dataset in file.items():
                 if key == _DOCUMENT:
-                    document = dataset[()].tobytes()
+                    document = np.asarray(dataset[()]).tobytes()
                 elif isinstance(dataset, h5py.Dataset) and dataset.shape[:1] == (rows,):
-                    name = str(dataset.attrs.get(_NAME, key))
+                    given = _attribute(dataset, _NAME)
+                    name = key if given is None else given
                     columns[name] = _read(h5py, dataset)
-                    if _UNITS in dataset.attrs:
-                        units[name] = str(dataset.attrs[_UNITS])
+                    if unit := _attribute(dataset, _UNITS):
+                        units[name] = unit
     except (OSError, TypeError, ValueError, LookupError, RuntimeError, MemoryError) as error:
         raise FileError(f"'{path}' is not an HDF5 file with results: {error}.") from error
     units.pop("time", None)
     time = columns.pop("time")
     return Table(time=time, columns=columns, units=units), Facts(path, document)
+
+
+def _attribute(dataset: Any, name: str) -> str | None:
+    """A text, which some programs write as bytes; None if there is none."""
+    text = dataset.attrs.get(name)
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "replace")
+    return text if isinstance(text, str) else None
 
 
 def _read(h5py: Any, dataset: Any) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 The file is MAT of version 4, transposed (``binTrans``): the matrices ``Aclass``, ``name``, ``description`` with the units
 in brackets, ``dataInfo``, ``data_1`` for start and stop time, and ``data_2`` with a column per row of the results. All
 numbers are doubles, arrays become a variable per element, absent values are NaN; text has no place in the form and is left
-out. The matrix ``fmimaster`` holds the facts of the run.
+out, and integers beyond 2**53 are rounded, both with a warning. The matrix ``fmimaster`` holds the facts of the run.
 
 Source: Dymola User Manual, "Dymola result files"; MathWorks, "MAT-File Format", Version 4.
 """
@@ -32,6 +32,8 @@ _DOUBLES, _INTEGERS, _TEXT = 0, 20, 51
 """Types of matrices in a header: little-endian doubles, 32-bit integers, and bytes of text."""
 _HEADER = struct.Struct("<5i")
 """Type, rows, columns, whether it is complex, and the length of the name with its end."""
+_EXACT = 2**53
+"""Integers up to here are exact as doubles."""
 _MOST_COLUMNS = 2**31 - 1
 _DAMAGED = (LookupError, ValueError, TypeError, ArithmeticError, NotImplementedError, MemoryError)
 """What SciPy and the reader below raise where a file has not the form that is expected."""
@@ -57,6 +59,7 @@ class MatWriter(BinaryWriter):
     def begin(self, file: BinaryIO, block: Table) -> None:
         self._to = file
         self._rows = 0
+        self._rounded: set[str] = set()
         self._times = [0.0, 0.0]
         names = list(block)
         units = ["s", *(block.units.get(name, "") for name in block.names)]
@@ -74,8 +77,10 @@ class MatWriter(BinaryWriter):
 
     def append(self, block: Table) -> None:
         table = np.empty((block.rows, len(block)), "<f8")
-        for k, values in enumerate(block.values()):
+        for k, (name, values) in enumerate(block.items()):
             table[:, k] = np.ma.getdata(values)
+            if values.dtype.kind in "iu" and not -_EXACT <= values.min() <= values.max() <= _EXACT:
+                self._warn_of_rounding(name)
             if np.ma.isMaskedArray(values):
                 table[np.ma.getmaskarray(values), k] = np.nan
         if not self._rows:
@@ -85,6 +90,15 @@ class MatWriter(BinaryWriter):
         if self._rows > _MOST_COLUMNS:
             raise OSError(f"a MAT file of version 4 holds at most {_MOST_COLUMNS} rows")
         self._to.write(table.tobytes())
+
+    def _warn_of_rounding(self, name: str) -> None:
+        if name not in self._rounded:
+            self._rounded.add(name)
+            log.warning(
+                "%s: the format has doubles only; integers beyond 2**53 are rounded: %s",
+                self._path.name,
+                name,
+            )
 
     def end(self, document: bytes) -> None:
         if document:
@@ -126,7 +140,7 @@ def read_mat(path: Path) -> tuple[Table, Facts]:
         transposed = form[-1] == "binTrans"
         names = _texts(read["name"], transposed=transposed)
         descriptions = _texts(read["description"], transposed=transposed)
-        info, data = read["dataInfo"], read["data_2"]
+        info, data = read["dataInfo"].astype(int), read["data_2"]
         if transposed:
             info, data = info.T, data.T
         columns, units = _columns(names, descriptions, info, data)
@@ -159,5 +173,5 @@ def _texts(letters: NDArray[Any], *, transposed: bool) -> list[str]:
 
 
 def _bytes(letters: NDArray[Any]) -> bytes:
-    """SciPy takes each byte for a letter of Latin 1."""
-    return "".join(letters).encode("latin-1")
+    """SciPy takes each byte for a letter of Latin 1, and numpy stores a letter as a number of 32 bits."""
+    return np.ascontiguousarray(letters, "U1").view(np.uint32).astype(np.uint8).tobytes()

@@ -1,11 +1,14 @@
 """Results as Parquet files, for pandas, Polars, DuckDB and other tools of data analysis.
 
 The first column is ``time``; arrays become a column per element, binaries hexadecimal text, and absent values null. Units
-are in the metadata of the fields (``unit``), and the facts of the run in those of the file (``fmimaster``).
+are in the metadata of the fields (``unit``), and the facts of the run in those of the file (``fmimaster``; what is very
+long continues in ``fmimaster.1``, ``fmimaster.2``, …).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,7 +22,9 @@ from fmimaster.results.row_writer import BinaryWriter
 from fmimaster.results.table import Table
 from fmimaster.results.texts import as_text
 
-_KEY = b"fmimaster"
+_KEY = "fmimaster"
+_MOST_LETTERS = 2**24
+"""Letters of an entry of the metadata. Programs refuse a file with an entry of more than 100 MB; a letter has up to 4."""
 _UNIT = b"unit"
 _ROWS_AT_ONCE = 65_536
 """Rows of a row group: enough to be compressed and read well, and few enough for the memory."""
@@ -54,13 +59,19 @@ class ParquetWriter(BinaryWriter):
 
     def end(self, document: bytes) -> None:
         self._hand_on()
-        if document:
-            self._writer.add_key_value_metadata({_KEY: document})
+        text = document.decode()
+        pieces = (text[k : k + _MOST_LETTERS] for k in range(0, len(text), _MOST_LETTERS))
+        self._writer.add_key_value_metadata(dict(zip(_keys(), pieces, strict=False)))
         self._writer.close()
 
     def _hand_on(self) -> None:
         self._writer.write_table(_arrow().Table.from_batches(self._waiting, self._schema))
         self._waiting.clear()
+
+
+def _keys() -> Iterator[str]:
+    """Names of the entries of the metadata that hold the facts, without end."""
+    return (f"{_KEY}.{k}" if k else _KEY for k in count())
 
 
 def _written(arrow: Any, values: NDArray[Any]) -> Any:
@@ -99,8 +110,11 @@ def read_parquet(path: Path) -> tuple[Table, Facts]:
         for field in read.schema
         if field.name != "time" and field.metadata and _UNIT in field.metadata
     }
+    document = b"".join(
+        facts[key] for key in takewhile(facts.__contains__, map(str.encode, _keys()))
+    )
     time = columns.pop("time")
-    return Table(time=time, columns=columns, units=units), Facts(path, facts.get(_KEY, b""))
+    return Table(time=time, columns=columns, units=units), Facts(path, document)
 
 
 def _read(path: Path, name: str, column: Any) -> NDArray[Any]:

@@ -117,13 +117,25 @@ class BinaryWriter(ABC):
     def write(self, block: Table) -> None:
         """Append the rows of a block; all blocks have the same columns."""
         block = self.prepared(block)
-        with writing():
-            if self._names is None:
-                self._names = block.names
-                self.begin(self._file, block)
+        if self._names is not None:
             check_columns(self._names, block.names)
+        with self._writing():
+            if self._names is None:
+                self.begin(self._file, block)
+                self._names = block.names
             if block.rows:
                 self.append(block)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raise as a FileError also what a library says about values that its format cannot hold."""
+        try:
+            with writing():
+                yield
+        except (ValueError, TypeError, RuntimeError, ArithmeticError) as error:
+            raise FileError(
+                f"'{self._path}' cannot be written: {str(error).rstrip('.')}."
+            ) from error
 
     def embed(self, document: bytes) -> None:
         """Take the document of facts into the file."""
@@ -158,7 +170,7 @@ class BinaryWriter(ABC):
         traceback: TracebackType | None,
     ) -> None:
         try:
-            with writing():
+            with self._writing():
                 if self.has_written:
                     self.end(self._document)
                 self._file.close()

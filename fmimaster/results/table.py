@@ -223,6 +223,8 @@ def matching(patterns: str | Sequence[str], names: Iterable[str]) -> list[str]:
 
 
 def _time(values: ArrayLike) -> NDArray[np.float64]:
+    if np.ma.is_masked(values):
+        raise OptionError("time has absent values; expected a number in each row.")
     time = np.asarray(values, np.float64)
     if time.ndim != 1:
         raise OptionError(f"time has the shape {time.shape}; expected one axis, the rows.")

@@ -11,6 +11,7 @@ import pytest
 from fmimaster import Simulation, reference_path
 from fmimaster.causes import Cause, Event, Kind, Steps
 from fmimaster.errors import CallError, FileError, OptionError
+from fmimaster.results import hdf5
 from fmimaster.results.files import SUFFIXES, facts_of
 from fmimaster.results.results import Results
 
@@ -110,6 +111,111 @@ def test_a_table_without_rows_comes_back(file: Path) -> None:
     Results(time=[], columns={"x": []}).write(file)
     read = Results.read(file)
     assert (read.rows, read.names) == (0, ("x",))
+
+
+def test_names_and_shapes_that_formats_treat_in_another_way_come_back(file: Path) -> None:
+    if file.suffix == ".mat":
+        pytest.skip("it has no place for arrays without elements")
+    odd = ("a/b", "a%2Fb", ".", "..", "", "fmimaster.json", "x" * 5000, "Time")
+    written = Results(
+        time=[0.0, 1.0],
+        columns={"none": np.empty((2, 0)), **{name: [1.0, k] for k, name in enumerate(odd)}},
+    )
+    written.write(file)
+    read = Results.read(file)
+    assert [n for n in read.names if n != "none"] == list(odd)
+    assert [read[name][1] for name in odd] == [*range(len(odd))]
+
+
+def test_hdf5_holds_more_columns_than_a_scale_can_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each listed column takes 16 bytes of an attribute of 64 kB."""
+    h5py = pytest.importorskip("h5py")
+    assert 16 * hdf5._MOST_SCALED < 65_536
+    monkeypatch.setattr(hdf5, "_MOST_SCALED", 2)
+    names = ["a", "b", "c"]
+    Results(time=[0.0], columns={n: [1.0] for n in names}).write(tmp_path / "r.h5")
+    assert list(Results.read(tmp_path / "r.h5").names) == names
+    with h5py.File(tmp_path / "r.h5") as file:
+        assert [len(file[name].dims[0]) for name in names] == [1, 1, 0]
+
+
+def test_hdf5_is_compressed(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    time = np.arange(20_000) / 1000
+    columns = {"speed": np.sin(time), "constant": np.ones(len(time)), "count": np.arange(20_000)}
+    written = Results(time=time, columns=columns)
+    written.write(tmp_path / "r.h5")
+    assert (tmp_path / "r.h5").stat().st_size < 0.5 * 4 * 8 * len(time)
+    assert_same(Results.read(tmp_path / "r.h5"), written)
+
+
+def test_rows_of_large_arrays_are_stored_in_small_pieces(tmp_path: Path) -> None:
+    """HDF5 refuses pieces of 4 GB, and keeps a piece of each column in memory."""
+    h5py = pytest.importorskip("h5py")
+    Results(time=[0.0], columns={"field": np.ones((1, 500, 500))}).write(tmp_path / "r.h5")
+    with h5py.File(tmp_path / "r.h5") as file:
+        assert file["field"].chunks == (1, 500, 500)
+    assert (Results.read(tmp_path / "r.h5")["field"] == 1.0).all()
+
+
+def test_what_a_library_refuses_is_an_error_of_the_file(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    with pytest.raises(FileError, match=r"r\.h5' cannot be written: .*NULL"):
+        Results(time=[0.0], columns={"text": ["a\0b"]}).write(tmp_path / "r.h5")
+
+
+def test_long_facts_do_not_make_a_parquet_file_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs refuse a file with an entry of more than 100 MB in its metadata."""
+    arrow = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("fmimaster.results.parquet._MOST_LETTERS", 100)
+    written = Results(time=[0.0], columns={"x": [1.0]}, metadata={"note": "ä" * 200})
+    written.write(tmp_path / "r.parquet")
+    assert_same(Results.read(tmp_path / "r.parquet"), written)
+    found = arrow.ParquetFile(tmp_path / "r.parquet").metadata.metadata
+    pieces = [text.decode() for key, text in found.items() if key.startswith(b"fmimaster")]
+    assert len(pieces) > 3
+    assert max(map(len, pieces)) == 100
+
+
+def test_integers_that_a_mat_file_rounds_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    columns = {"exact": [2**53], "count": [2**53 + 1]}
+    Results(time=[0.0], columns=columns).write(tmp_path / "r.mat")
+    assert caplog.messages == [
+        "r.mat: the format has doubles only; integers beyond 2**53 are rounded: count"
+    ]
+
+
+@pytest.mark.parametrize("time", [[1.0, 0.0], ["a", "b"], [[1.0, 2.0]]], ids=str)
+def test_a_file_of_another_program_without_times_is_told(
+    time: list[object], tmp_path: Path
+) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "r.h5", "w") as file:
+        file["time"] = time
+    with pytest.raises(FileError, match=r"r\.h5' holds no results"):
+        Results.read(tmp_path / "r.h5")
+
+
+def test_absent_times_are_refused(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"time": [None, 1.0], "x": [1.0, 2.0]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "r.parquet")
+    with pytest.raises(FileError, match="time has absent values"):
+        Results.read(tmp_path / "r.parquet")
+
+
+def test_units_that_another_program_wrote_as_bytes_are_text(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "r.h5", "w") as file:
+        file["time"], file["x"] = [0.0], [1.0]
+        file["x"].attrs["units"] = np.bytes_("m/s")
+    assert Results.read(tmp_path / "r.h5").units == {"x": "m/s"}
 
 
 def test_a_run_that_fails_leaves_its_rows(file: Path) -> None:
