@@ -1,18 +1,18 @@
-"""Run every Co-Simulation FMU of a folder alone, by both backends and by fmpy, and compare what comes out.
+"""Run every Co-Simulation FMU of a folder alone, with both backends and with fmpy, and compare the results.
 
     python conformance/alone.py FOLDER [--table TABLE]
 
-Each run is a process of its own with a time limit, so that an FMU that crashes or hangs ends only itself. Per FMU the
-table tells
+Each run is a separate process with a time limit, so an FMU that crashes or does not return ends only its own run. The
+table has for each FMU
 
 * whether it ran, was refused, failed, crashed or reached the time limit, and why;
 * whether native and reference gave the same bits, and made the same FMI calls with the same arguments;
-* the largest difference to fmpy, relative to the largest magnitude of the output.
+* the largest difference from fmpy, relative to the largest magnitude of the output.
 
-All use the same communication step size: the FMU's own suggestion, else its fixed internal step, else a hundredth of its
-default span. Inputs come from a file ``<model>_in.csv`` beside the FMU; without one they keep their start values, or with
-``--waves`` the continuous ones follow sine waves around them. The tolerance is that of the FMU's default experiment. FMUs
-with clocks run in Event Mode; with ``--event-mode`` all that have it.
+All runs use the same communication step size: the suggestion of the FMU, otherwise its fixed internal step, otherwise a
+hundredth of the time span of its default experiment. Inputs come from a file ``<model>_in.csv`` beside the FMU. Without
+this file they keep their start values; with ``--waves`` the continuous inputs follow sine waves around them. The tolerance
+is that of the FMU's default experiment. FMUs with clocks run in Event Mode; with ``--event-mode``, all FMUs that have it.
 """
 
 from __future__ import annotations
@@ -157,14 +157,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="all *.fmu in it and below are run")
+    parser.add_argument("folder", type=Path, help="all *.fmu in it and in its subfolders are run")
     parser.add_argument("--table", type=Path, help="write TABLE.md and TABLE.csv")
     parser.add_argument("--only", default="", help="FMUs whose path contains this text")
     parser.add_argument(
         "--waves", action="store_true", help="let continuous inputs follow sine waves"
     )
     parser.add_argument(
-        "--event-mode", action="store_true", help="use Event Mode where there is one"
+        "--event-mode", action="store_true", help="use Event Mode for all FMUs that have it"
     )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds per run (60)")
     arguments = parser.parse_args()

@@ -1,8 +1,8 @@
-"""Give every FMU of a folder to the commands of fmimaster, and find tracebacks, unknown exit statuses and long waits.
+"""Run the commands of fmimaster with every FMU of a folder, and find tracebacks, unknown exit statuses and long waits.
 
     python conformance/commands.py FOLDER
 
-``info``, ``validate``, ``plan`` and ``simulate`` (100 steps) run in processes of their own. A line is printed for each that
+``info``, ``validate``, ``plan`` and ``simulate`` (100 steps) run in separate processes. A line is printed for each one that
 shows a traceback, ends with a status other than 0, 1 or 2, needs more than 3 s of processor time (``simulate``: reaches the
 limit), or prints more than 200 lines; with ``--all`` for each that ends with a status other than 0, with its message.
 """
@@ -45,7 +45,7 @@ COMMANDS = {
 
 
 def tried(command: str, fmu: Path, limit: float) -> tuple[int, float, str]:
-    """Exit status, negative for a signal; seconds of processor time; what was printed.
+    """Exit status, negative for a signal; seconds of processor time; its output.
 
     Beyond the time limit the process is killed. It is forked, so that fmimaster is imported once.
     """

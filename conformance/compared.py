@@ -1,4 +1,4 @@
-"""What the runs of one FMU have in common, as a line of the table."""
+"""Compares the runs of one FMU: a line of the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMALLEST = 1e-6
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the table; empty where nothing can be said."""
+    """A line of the table; a text is empty if there is no result."""
 
     fmu: str
     exporter: str = ""
@@ -50,7 +50,7 @@ class Line:
 def compare(
     line: Line, step: float, outcomes: Mapping[str, Outcome], calls: Sequence[list[str]]
 ) -> Line:
-    """The line with what the runs of "native", "reference" and "fmpy" came to.
+    """The line with the outcomes of the runs of "native", "reference" and "fmpy".
 
     Parameters
     ----------

@@ -1,20 +1,20 @@
-"""Run FMUs that know nothing of fmimaster under every event clock: alone, and beside the two masses.
+"""Run FMUs that were not made for fmimaster with every event clock: alone, and beside the two masses.
 
     python conformance/event_clocks.py FOLDER [--table TABLE]
 
 FOLDER is searched for BouncingBall, Stair and StateSpace of modelica's Reference FMUs, FMI 2.0 and 3.0. BouncingBall is
-run in the variants that an importer may meet:
+run in these variants, which occur in practice:
 
-* as it is; with FMI 3.0 it has an ``<EventIndicator>``;
-* without the ``<EventIndicator>``, so that it has outputs only;
+* without change; with FMI 3.0 it has an ``<EventIndicator>``;
+* without the ``<EventIndicator>``, so it has only outputs;
 * with a manifest that names its outputs as indicators, and nothing else.
 
-Beside the two masses nothing is connected with them: they have to meet their own events, and must not disturb those of
-the FMU. Each run is a process of its own with a time limit. The table tells
+The FMU is not connected to the two masses. Their events must all be found, and must not affect those of
+the FMU. Each run is a separate process with a time limit. The table has
 
 * whether it ran, was refused or failed, and why;
 * the largest deviation from the FMU's own run, which has its internal step size and no event clock;
-* how many events the results have, and how many steps the FMU did and how often it was brought back;
+* the number of events in the results, of steps of the FMU, and of restored FMU states;
 * missed, false and one-sided events of the two masses.
 """
 
@@ -92,7 +92,7 @@ CLOCKS: dict[str, Callable[[str, float], dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Model:
-    """A public FMU, and what of it can be compared."""
+    """A public FMU, and its variables that can be compared."""
 
     output: str
     """Output that is compared."""
@@ -236,7 +236,7 @@ def deviation(guest: Guest, name: str, results: fmimaster.Results, own: fmimaste
 
 
 def examine(line: Line, guest: Guest, is_beside: bool) -> Line:
-    """One run; the line with what it came to."""
+    """One run; returns the line with its outcome."""
     model = MODELS[guest.model]
     prefix, first = ("guest.", "upper") if is_beside else ("", guest.path.stem)
     with warnings.catch_warnings(record=True) as caught, executions() as executed:
@@ -271,7 +271,7 @@ def examine(line: Line, guest: Guest, is_beside: bool) -> Line:
 
 
 def isolated(line: Line, guest: Guest, is_beside: bool, limit: float) -> Line:
-    """:func:`examine` in a process of its own, for at most ``limit`` seconds."""
+    """:func:`examine` in a separate process, for at most ``limit`` seconds."""
     receive, send = multiprocessing.Pipe(duplex=False)
 
     def child(end: Connection) -> None:
@@ -324,7 +324,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="all *.fmu in it and below are looked at")
+    parser.add_argument("folder", type=Path, help="all *.fmu in it and in its subfolders are used")
     parser.add_argument("--table", type=Path, help="write TABLE.md and TABLE.csv")
     parser.add_argument(
         "--size", type=float, nargs="+", default=[0.1, 0.001], help="step sizes in s"

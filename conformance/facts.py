@@ -1,4 +1,4 @@
-"""What a model description says that a run needs. It is read as it is, without a check: that is for those who run it."""
+"""The facts of a model description that a run needs. They are read without checks: fmimaster and fmpy check them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Variable:
 
     @property
     def is_number(self) -> bool:
-        """Whether it can be compared, and is always there."""
+        """Whether it is a number that can be compared and is always present."""
         return self.type not in NO_NUMBERS and not self.is_clocked
 
 

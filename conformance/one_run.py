@@ -1,4 +1,4 @@
-"""One run of one FMU, by fmimaster or by fmpy, in a process of its own: the FMU may print, crash or hang there."""
+"""One run of one FMU, by fmimaster or by fmpy, in a separate process, because the FMU may print, crash or not return."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import fmimaster
 
 @dataclass(frozen=True)
 class Task:
-    """What is run: a number of steps of one size; times in s."""
+    """A task: a number of steps of one size; times in s."""
 
     fmu: Path
     start: float
@@ -36,7 +36,7 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What came of a run: columns by name with the times as "time", and the error, if there was one.
+    """The outcome of a run: columns by name with the times as "time", and the error, if there was one.
 
     ``verdict`` is "ran", "refused" (nothing was simulated), "failed" (a run was begun), or "defect" (an exception that
     is none of fmimaster's own), "crashed" or "timed out".

@@ -1,7 +1,7 @@
-"""Copies of FMUs that write down each FMI call: whichever program runs such a copy leaves a list of its calls.
+"""Copies of FMUs that record each FMI call: every program that runs such a copy leaves a list of its calls.
 
 The library of the copy has the same functions as the original. Each writes its arguments into a file and calls the
-original, which lies beside it. So nothing of the program that runs the FMU is changed, and any program can be observed.
+original, which is beside it. The program that runs the FMU is not changed, so all programs can be observed.
 Needs a C compiler and ``nm``, which comes with it. The prototypes are those of the C headers of FMI that fmpy ships.
 """
 
@@ -142,7 +142,7 @@ def record(fmu: Path, target: Path, identifier: str) -> Path:
 
 
 def with_named_library(fmu: Path, target: Path, identifier: str) -> Path:
-    """The FMU itself, or a copy whose library is named after its model identifier, for programs that insist on it.
+    """The FMU itself, or a copy whose library is named after its model identifier, for programs that require this.
 
     Raises
     ------

@@ -1,10 +1,10 @@
-"""The four units of Holzinger and Benedikt: in which sequence they are stepped decides how large the error is.
+"""The four units of Holzinger and Benedikt: the sequence in which they are stepped determines the error.
 
 Three rotating masses and a controller; S3 - S4 - S1 are coupled by spring-dampers, S2 drives S3 by the speed of S1. All
 sequences are simulated and compared with the monolithic solution, for which all units are solved as one.
 
 Source: Holzinger and Benedikt (2019), Optimal Trigger Sequence for Non-iterative Co-simulation, SIMULTECH 2019, section 4.
-Their equations as they must be read: docs/trigger-sequence.md.
+Their corrected equations: docs/trigger-sequence.md.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ ORDERS: tuple[Order, ...] = tuple(tuple(f"S{digit}" for digit in digits) for dig
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What a sequence costs: the total weight of its stale inputs, by three weightings."""
+    """The cost of a sequence: the total weight of its stale inputs, by three weightings."""
 
     count: float
     """Each input weighs 1 (eq. 4)."""
@@ -94,7 +94,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class SequenceRun:
-    """A sequence, its cost, and what its simulation came to."""
+    """A sequence, its cost, and the errors of its simulation."""
 
     order: Order
     objective: Objective

@@ -1,4 +1,4 @@
-"""Ways to bring the two masses through their collisions, side by side: the benchmark of events."""
+"""Methods that simulate the collisions of the two masses, side by side: the benchmark of events."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The quarter car of Sadjina et al.: its exact solution, and how well the power between its halves was met.
+"""The quarter car of Sadjina et al.: its exact solution, and the errors of the power between its two parts.
 
-A chassis stands on a wheel by a suspension, and the wheel on the road by a tyre. All states are 0 at the start; the road is
-0.1 m high from then on.
+A suspension connects a chassis to a wheel, and a tyre connects the wheel to the road. All states are 0 at
+the start; the road is 0.1 m high from then on.
 
 Source: Sadjina, Kyllingstad, Skjong, Pedersen (2017), Energy conservation and power bonds in co-simulations, section 5.
 """

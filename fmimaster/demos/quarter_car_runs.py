@@ -84,7 +84,7 @@ CASES = {
 
 @dataclass(frozen=True)
 class CarRun:
-    """One simulation, and what it has come to."""
+    """One simulation, and its measures."""
 
     results: Results
     measures: Measures
@@ -127,7 +127,7 @@ def exact_power(case: Case) -> Callable[[Vector], Vector]:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of tables of the source: what is printed, and the run that it belongs to.
+    """A row of tables of the source: the printed values, and the run for comparison.
 
     ``printed`` are mean step in ms, mean power in W, power error in W, and residual energy in J.
     """
@@ -182,7 +182,7 @@ SHOWN = ROWS[1]
 
 
 def paper_table(runs: Mapping[Row, CarRun]) -> list[tuple[str, ...]]:
-    """The rows of the table, two of them its header: each figure as printed, then as measured."""
+    """The rows of the table, two of them its header: each value as printed, then as measured."""
     head = ["table", "case", "step control", "toler-"]
     below = ["", "", "", "ance"]
     for figure, unit in (
