@@ -81,8 +81,9 @@ class InputSignals:
             return _of_arrays({name: given[name] for name in given.dtype.names})
         pandas = sys.modules.get("pandas")
         if pandas is not None and isinstance(given, pandas.DataFrame):
-            arrays = {} if "time" in given else {"time": given.index.to_numpy()}
-            return _of_arrays(arrays | {str(name): given[name].to_numpy() for name in given})
+            frame: Any = given  # type checkers do not know what pandas is here
+            arrays = {} if "time" in frame else {"time": frame.index.to_numpy()}
+            return _of_arrays(arrays | {str(name): frame[name].to_numpy() for name in frame})
         raise OptionError(f"input: an object of type {type(given).__name__}, expected {_EXPECTED}.")
 
     @property

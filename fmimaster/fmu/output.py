@@ -177,7 +177,7 @@ def _redirected_streams(descriptor: int) -> list[tuple[io.FileIO, Any, bool]]:
     found: dict[int, tuple[io.FileIO, Any, bool]] = {}
     for stream in (sys.stdout, sys.__stdout__):
         buffer = getattr(stream, "buffer", None)
-        raw = getattr(buffer, "raw", buffer)
+        raw: Any = getattr(buffer, "raw", buffer)
         with suppress(OSError, ValueError):  # closed
             if isinstance(raw, _RAW) and raw.fileno() == _STDOUT:
                 found[id(raw)] = raw, raw.name, raw.closefd
