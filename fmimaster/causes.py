@@ -1,4 +1,4 @@
-"""Why steps end and events happen: the loop makes these values, and the results hold them unchanged."""
+"""Causes of the ends of steps and of events: the loop creates these values, and the results hold them unchanged."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Kind(Enum):
     INTERRUPTION = "interruption"
     OUTDATED_OUTPUTS = "outputs of {} after an event"
     ERROR = "error"
-    """A step that was undone, because its error was too large, or because it failed."""
+    """A step that was rolled back, because its error was too large or because it failed."""
     CONTROLLED = "{}"
-    """By step-size control: the error estimate that has limited the step, and where it was largest."""
+    """Limited by step-size control: the error estimate that limited the step, and its place."""
     ENDED = "{} ended the run"
 
     # of the end of a step, and of an event
@@ -40,7 +40,7 @@ class Kind(Enum):
 
 
 class Cause(NamedTuple):
-    """Why a step has ended, or an event has happened.
+    """The cause of the end of a step, or of an event.
 
     Examples
     --------
@@ -49,10 +49,10 @@ class Cause(NamedTuple):
     """
 
     kind: Kind
-    """What kind of cause."""
+    """The kind of the cause."""
     who: tuple[str, ...] = ()
-    """Names of instances; of an event for PREDICTED and LOOK_AHEAD; of an error estimate for CONTROLLED. Empty where the
-    kind needs none."""
+    """Names of instances; for PREDICTED and LOOK_AHEAD of an event; for CONTROLLED of an error estimate. Empty if the
+    kind needs no name."""
 
     def __str__(self) -> str:
         return self.kind.value.format(" and ".join(self.who)).strip()
@@ -61,7 +61,7 @@ class Cause(NamedTuple):
 GRID, STEP_SIZE, RAMP, STOP_TIME = map(
     Cause, (Kind.GRID, Kind.STEP_SIZE, Kind.RAMP, Kind.STOP_TIME)
 )
-"""Causes without names, made once."""
+"""Causes without names."""
 
 NEED_NO_WORDS = frozenset({Kind.GRID, Kind.STOP_TIME})
 """A run in which all steps end for these causes, and without events, needs no explanation."""
@@ -83,23 +83,23 @@ class Event:
     """
 
     time: float
-    """[s] Of EXECUTED the communication point after it: it lies inside the step before."""
+    """Time in s. For EXECUTED it is the next communication point: the event was inside the step before it."""
     index: int
-    """Superdense index of its right limit: the row at this time that shows the values after it."""
+    """Superdense index of its right limit: the row at this time that has the values after the event."""
     name: str
-    """Of the event in its FMU, or of the shared event in the system."""
+    """Name of the event in its FMU, or of the shared event in the system."""
     shared: bool
-    """Whether it happens in several components at once; else it is private to one."""
+    """Whether it happens in several components at the same time; otherwise it is private to one component."""
     components: tuple[str, ...]
-    """Those in which it has happened; of EXECUTED those that have executed it in this step."""
+    """Components in which it happened; for EXECUTED those that executed it in this step."""
     cause: Cause
-    """How it was found; of the kinds PREDICTED, DETECTED, EXECUTED, EARLY_RETURN, TIME_EVENT, REQUESTED, CHANGED_INPUT,
+    """How it was found: PREDICTED, DETECTED, EXECUTED, EARLY_RETURN, TIME_EVENT, REQUESTED, CHANGED_INPUT or
     LOCATED."""
     left: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Recorded variables of its components before the event; arrays as lists. Empty for LOCATED and EXECUTED:
-    they lie inside a step."""
+    """Recorded variables of its components before the event; arrays as lists. Empty for LOCATED and EXECUTED, because
+    these events are inside a step."""
     right: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """The same after it."""
+    """The same variables after the event."""
 
     @property
     def scope(self) -> str:
@@ -112,14 +112,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Communication steps that follow each other, of the same cause and the same size."""
+    """Consecutive communication steps with the same cause and the same size."""
 
     begin: float
     """[s]"""
     end: float
     """[s]"""
     cause: Cause
-    """Why each of them ended where it did."""
+    """The cause of the end of each of them."""
     count: int = 1
     """Number of steps."""
 

@@ -11,7 +11,7 @@
     │       └── ColumnError     the results have no column of that name; a KeyError as well
     ├── ProgramError            a co-simulation algorithm needs a capability that an FMU lacks, or violates FMI
     ├── AccuracyError           results less accurate than they should be; only raised with ``strict``
-    └── SimulationError         a run has started and has failed; holds the rows until then
+    └── SimulationError         a run has started and has failed; holds the rows up to the failure
         ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
         ├── NotANumberError      an output became NaN or infinite
         ├── ConvergenceError    an iteration did not converge
@@ -20,7 +20,7 @@
         ├── ZenoError           events accumulate before a finite time
         └── Interrupted         the user pressed Ctrl-C; a KeyboardInterrupt as well
 
-A run that has ended with doubtful accuracy gives a warning, :class:`AccuracyWarning`.
+A completed run whose accuracy is doubtful gives a warning, :class:`AccuracyWarning`.
 
 Each message states what happened and where, what was expected, and what to do. The facts are attributes as well.
 """
@@ -44,12 +44,12 @@ class FmimasterError(Exception):
     """Base of all errors that fmimaster raises on purpose."""
 
     def __str__(self) -> str:
-        # a message holds names, and words of FMUs, and Python shows it as it is
+        # a message contains names and texts of FMUs, and Python prints it unchanged
         return visible(super().__str__())
 
 
 class InputError(FmimasterError):
-    """What was given cannot be used; nothing has been simulated."""
+    """An input cannot be used; nothing has been simulated."""
 
 
 class FileError(InputError):
@@ -62,7 +62,7 @@ class ModelError(InputError):
     Attributes
     ----------
     problems : tuple of str
-        Each thing that is wrong, a message for itself; the message of the error has them in lines.
+        One message per problem; the message of the error has one line for each.
     """
 
     def __init__(self, *problems: str) -> None:
@@ -79,7 +79,7 @@ class OptionError(InputError):
 
 
 class ColumnError(OptionError, KeyError):
-    """The results have no column of that name. A KeyError as well, as of any mapping.
+    """The results have no column of that name. It is a KeyError as well, as for any mapping.
 
     Attributes
     ----------
@@ -105,14 +105,14 @@ class ProgramError(FmimasterError):
 
 
 class AccuracyError(FmimasterError):
-    """Results less accurate than they should be, which the setting ``strict`` refuses: they would be, or they are.
+    """The results are less accurate than they should be, or would be, and the setting ``strict`` is set.
 
     Attributes
     ----------
     warnings : tuple of str
-        What would be an :class:`AccuracyWarning` otherwise.
+        The texts that are :class:`AccuracyWarning` without ``strict``.
     results : Results or None
-        Of the whole run, if only the run has shown it.
+        The results of the whole run, if the problem was found only by the run.
     """
 
     def __init__(self, warnings: Sequence[str], results: Any = None) -> None:
@@ -127,14 +127,14 @@ class AccuracyError(FmimasterError):
 
 
 class SimulationError(FmimasterError):
-    """A run was begun and could not be ended.
+    """A run has started but could not be completed.
 
     Attributes
     ----------
     time : float or None
-        Time in s at which it happened, None before the start time was reached.
+        Time in s of the failure; None before the start time was reached.
     results : Results or None
-        All rows that had been computed; set by ``Simulation.run``.
+        All rows computed before the failure; set by ``Simulation.run``.
     """
 
     def __init__(self, message: str, *, time: float | None = None) -> None:
@@ -143,7 +143,7 @@ class SimulationError(FmimasterError):
         self.results: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # not by way of the constructor: an exception would call it without the names of its arguments
+        # without the constructor: an exception would call it without the names of its arguments
         return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
@@ -193,9 +193,10 @@ class LoopError(ConvergenceError):
     reason, method : str
     sweeps : int
     values : unknown → value
-        Of the attempt with the smallest residual, in the unit of the output; of a discrete loop the last ones.
+        Values of the attempt with the smallest residual, in the unit of the output; for a discrete loop the last
+        values.
     residuals : unknown → float
-        Of that attempt, in the unit of the output; of a discrete loop there are none.
+        Residuals of that attempt, in the unit of the output; empty for a discrete loop.
     """
 
     def __init__(
@@ -223,7 +224,7 @@ class ConstraintError(SimulationError):
     constraint : str
         Full name of its component.
     differences : output → float
-        Of positions (``gap``) and velocities (``der(gap)``), in the units of the first end.
+        Differences of positions (``gap``) and velocities (``der(gap)``), in the units of the first end.
     """
 
     def __init__(
@@ -253,15 +254,16 @@ class ZenoError(SimulationError):
 
 
 class Interrupted(SimulationError, KeyboardInterrupt):
-    """The user pressed Ctrl-C; a KeyboardInterrupt as well, so that no other code handles it as an ordinary error."""
+    """The user pressed Ctrl-C; a KeyboardInterrupt as well, so other code does not handle it as an ordinary error."""
 
 
 class AccuracyWarning(UserWarning):
-    """A run has ended, but its results are less accurate than they should be: the message tells where, and what to do."""
+    """A completed run has results that are less accurate than they should be; the message has the place and a
+    remedy."""
 
 
 def warn_of(texts: Iterable[str]) -> None:
-    """Give each as an AccuracyWarning, at the line that has called fmimaster."""
+    """Give each text as an AccuracyWarning, located at the line that called fmimaster."""
     package = str(Path(__file__).parent) + os.sep
     level = 1
     frame: FrameType | None = sys._getframe()
@@ -272,9 +274,9 @@ def warn_of(texts: Iterable[str]) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Sentence that suggests the nearest known name, with a leading blank; empty if none is near.
+    """Sentence that suggests the nearest known name, with a leading space; empty if no name is near.
 
-    Names that differ in case only come first; a name that is the last part of a dotted one counts as near.
+    Names that differ only in case come first. A name is also near if it is the last part of a dotted name.
     """
     known = list(known)
     folded = [k for k in known if k.lower() == name.lower()]
@@ -283,16 +285,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def suggested(names: Sequence[str]) -> str:
-    """Sentence that suggests these names, with a leading blank; empty if there are none."""
+    """Sentence that suggests these names, with a leading space; empty if there are none."""
     return f" Did you mean {' or '.join(map(repr, names))}?" if names else ""
 
 
 _LISTED = 8
-"""Names in a message; of more, the rest is counted."""
+"""Largest number of names in a message; the message has only the number of the others."""
 
 
 def listed(names: Sequence[str]) -> str:
-    """Sentence that lists these names, with a leading blank; of many, the first ones and the number of the others."""
+    """Sentence that lists the first names and the number of the others, with a leading space."""
     if not names:
         return " There are none."
     others = len(names) - _LISTED

@@ -1,4 +1,4 @@
-"""The settings of a simulation as one value, checked when it is made."""
+"""The settings of a simulation as one value, checked when it is created."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fmimaster.system.description import PowerBond, SystemDescription
 from fmimaster.text import clipped, in_short
 
 RENAMED = {"input_file": "input", "fmi_logging": "debug_logging"}
-"""Names that settings had before, and those that they have now."""
+"""Former name of a setting → its present name."""
 
 HINTS = {
     "early_return_allowed": "Event clocks use early return: event_clock='early-return'.",
@@ -49,17 +49,17 @@ HINTS = {
     "use_event_mode": "Did you mean 'event_mode'?",
     "validate": "fmimaster.validate(path) is a function.",
 }
-"""Arguments of ``fmpy.simulate_fmu`` that are no settings → what to write."""
+"""Arguments of ``fmpy.simulate_fmu`` that are not settings here → what to write instead."""
 
 _MOST_LETTERS = 60
-"""Of the value of a setting in a repr."""
+"""Largest number of characters of the value of a setting in a repr."""
 
 AnySettings = TypeVar("AnySettings", bound="Settings")
 
 
 @dataclass(frozen=True, repr=False)
 class Settings:
-    """What a simulation is made from: a system, and how to simulate it.
+    """The settings of a simulation: a system, and how to simulate it.
 
     It is a value: it can be printed, compared, pickled, and run again and again.
 
@@ -69,26 +69,26 @@ class Settings:
         A path to an FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked.
     algorithm : Algorithm, or text such as ``"GaussSeidel:mode=lin"``
         The co-simulation algorithm. Default: Jacobi with held inputs; if an event clock fires events, Jacobi with
-        inputs that are extrapolated (``ADAPTIVE``), because held inputs make events late.
+        extrapolated inputs (``ADAPTIVE``), because held inputs delay events.
     inputs : names of inputs → Polynomial, or text such as ``"linear"``
-        Inputs over a step, for some connections only: ``"component.input"`` or a glob. The algorithm decides for all
-        others.
+        Polynomials of single inputs over a step; a name is ``"component.input"`` or a glob. The algorithm decides for
+        all other inputs.
     sequence : method, its name, or names of all components
         The order in which the components step, if the algorithm steps them one after the other. Default: the sequence
-        of the system description, if it has one; else the one whose stale inputs have the smallest weight. Methods by
-        name: ``"automatic"``, ``"count"``, ``"nearest-neighbour"``, ``"upstream"``; as objects: LeastStale,
+        of the system description, if it has one; otherwise the sequence whose stale inputs have the smallest weight.
+        Methods by name: ``"automatic"``, ``"count"``, ``"nearest-neighbour"``, ``"upstream"``; as objects: LeastStale,
         NearestNeighbour, Upstream.
     power_bonds : PowerBond
         Bonds in addition to those of the system description.
     bond_tolerance : float
-        Relative tolerance of the energy of all power bonds that have an energy scale, in place of their own.
+        Relative tolerance of the energy of all power bonds that have an energy scale. It replaces their own tolerances.
     accuracy : float
-        The error that each recorded output may have: root mean square over time, relative to the largest absolute value
-        of the output. The step-size rule and the inputs over a step are chosen, unless they are given, and the steps
-        are shortened until the accuracy is reached. The error is estimated by runs in which each step is halved. If
-        step_size is a number, it is the largest step.
+        The largest error of each recorded output: root mean square over time, relative to the largest absolute value of
+        the output. The step-size rule and the inputs over a step are chosen automatically, unless they are given. The
+        steps are shortened until the accuracy is reached. The error is estimated by runs in which each step is halved.
+        If step_size is a number, it is the largest step.
     start_time, stop_time : number or text, in s
-        Default: the values of the system's default experiment, else those of the FMUs.
+        Default: the values of the system's default experiment, otherwise those of the FMUs.
     step_size : StepRule, number in s, or text
         FixedStep, Ramp, FreeStep, Locate, PID. A text is a number or fraction in s, as ``"1/60"``, or names a rule, as
         ``"ecco:size=0.01,smallest=1e-4"``. With a number or fraction the rule is FixedStep; with the event clocks
@@ -97,59 +97,60 @@ class Settings:
         Predicts or detects state events: LookAhead, Predictive, EarlyReturn, Check. Without an event clock, FMUs handle
         their events themselves.
     event_mode : bool
-        Whether Event Mode of FMI 3.0 is used. Default: if an event clock fires events. FMUs with clocks always use it.
+        Whether Event Mode of FMI 3.0 is used. Default: True if an event clock fires events. FMUs with clocks always use
+        it.
     loops : Loops, or ``"real"``, ``"all"``, ``"none"``
-        The algebraic loops that are solved in Step Mode, by restoring the FMUs and repeating the step: ``Loops.REAL``
-        those whose dependencies are declared; ``ALL`` also those that are assumed because an FMU declares no
-        dependencies; ``NONE`` no loop.
+        The algebraic loops that are solved in Step Mode by restoring the FMUs and repeating the step. ``Loops.REAL``:
+        loops whose dependencies are declared. ``ALL``: also loops that are assumed because an FMU declares no
+        dependencies. ``NONE``: no loop.
     loop_solver : LoopSolver
         Tolerances and limits for algebraic loops.
     strict : bool
-        Whether anything that makes results less accurate than expected is an error instead of a warning.
+        Whether it is an error, instead of a warning, if results are less accurate than they should be.
     start_values : name → value
         Names are ``"component.variable"``; for a single FMU the name of the variable is enough.
     steady_states : names of states, ``"component.state"``
-        The run starts with values of these states for which their time derivatives are 0. The search for these values
-        starts from the start values. The FMU must have the derivatives, and the start values must be settable (initial
-        is exact).
+        The run starts with values of these states at which their time derivatives are 0. The search for them begins at
+        the start values. The FMU must have the derivatives, and the start values must be settable (initial is exact).
     input : path, Results, mapping, structured array or DataFrame
-        Signals that feed the open inputs of their names: columns of a CSV file, of results, of a structured array or of
-        a DataFrame, or ``{"time": [...], "motor.u": [...]}``; the times are in s. A mapping may have functions of time
-        too: ``{"motor.u": lambda t: sin(t)}``. A function is called at communication points, and its values are treated
-        as outputs of a component that publishes no derivatives.
+        Signals for open inputs of the same names: columns of a CSV file, of results, of a structured array or of
+        a DataFrame, or ``{"time": [...], "motor.u": [...]}``; the times are in s. A mapping may also have functions of
+        time: ``{"motor.u": lambda t: sin(t)}``. A function is called at communication points. Its values are treated
+        like outputs of a component that publishes no derivatives.
     ignore_further_columns : bool
-        Whether signals of the input that are no open input are left out; else they are an error.
+        Whether signals of the input that match no open input are ignored. Otherwise they are an error.
     output_variables : globs of names
         Variables to record. Default: the outputs of all components.
     output_interval : float, in s
-        Only the first row at or after each multiple of it is recorded, and the last row.
+        Only the first row at or after each multiple of this interval and the last row are recorded.
     tolerance : float or ``"none"``
-        Relative tolerance passed to the FMUs. Default: that of the system's default experiment, else that of each FMU.
-        With ``"none"`` no tolerance is passed.
+        Relative tolerance passed to the FMUs. Default: that of the system's default experiment, otherwise that of each
+        FMU. With ``"none"`` no tolerance is passed.
     initial_fmu_state, final_fmu_state : path
-        A file of FMU states that are set after the initialization, and a file for those at the end of the run; for FMUs
-        that can serialize their state. Of a single FMU the file has its bytes, as FMPy reads and writes them. What an
-        algorithm remembers from steps before is not in the file. Some FMUs keep the stop time of the run in their state:
-        then end the first run early, by :meth:`Simulation.start`.
+        A file of FMU states that are set after the initialization, and a file for the states at the end of the run. The
+        FMUs must be able to serialize their state. For a single FMU the file has its bytes, as FMPy reads and writes
+        them. The memory of an algorithm is not in the file. Some FMUs keep the stop time of the run in their state: then
+        end the first run early, by :meth:`Simulation.start`.
     allow_lossy_conversions : bool
-        Whether a connection may convert between types where a value can be lost.
+        Whether a connection may convert between types if the conversion can change a value.
     allow_nan : bool
         Whether outputs may be NaN or infinite.
     extrapolation_errors : bool
         Whether the error of each input over each step is recorded, as ``"component.input.extrapolation_error"``.
     debug_logging : bool
-        Whether the debug messages of the FMUs are switched on. They go to the log: ``logging.getLogger("fmimaster")``.
+        Whether the debug messages of the FMUs are switched on. They are written to the log
+        ``logging.getLogger("fmimaster")``.
     log_fmi_calls : bool
-        Whether each FMI call is logged, with time, arguments, status and answers. FMUs are then called in Python, one
-        after the other; the results are the same.
+        Whether each FMI call is logged, with time, arguments, status and returned values. The FMUs are then called in
+        Python, one after the other; the results are the same.
     fmi_log_file : path
-        The file to which FMI calls are written, with the messages of the FMUs in between. If it is left out, calls are
-        messages of level INFO in the log of fmimaster. With a file ``log_fmi_calls`` may be left out.
+        The file for the FMI calls and the messages of the FMUs, in order of time. Without a file, the calls are
+        messages of level INFO in the log of fmimaster. With a file, ``log_fmi_calls`` is not needed.
     backend : Backend, or ``"fastest"``, ``"native"``, ``"reference"``
         The executor: the kernel in C or the interpreter in Python. They give the same bits.
     threads : int
         Number of threads that step instances at the same time, if the algorithm allows it and the executor is native.
-        With 0 it is measured during the run whether threads make it faster. The results are the same.
+        With 0, fmimaster measures during the run whether threads make it faster. The results are the same.
     """
 
     system: SystemDescription | SystemBuilder | str | os.PathLike[str]
@@ -187,7 +188,7 @@ class Settings:
     threads: int = 1
 
     def __new__(cls: type[AnySettings], *arguments: Any, **settings: Any) -> AnySettings:
-        """Refuse settings that do not exist, with the name that is meant; ``__init__`` takes all others."""
+        """Refuse settings that do not exist, and suggest the right name; ``__init__`` handles all others."""
         del arguments
         known = [f.name for f in fields(cls)]
         for name in settings.keys() - known:
@@ -263,7 +264,7 @@ class Settings:
         _expect_names(self.steady_states, "steady_states", "names of states: component.state")
 
     def _read_texts(self) -> None:
-        """Let objects take the place of texts that name them, and a sequence that of a single name."""
+        """Replace texts by the objects that they name, and a single name by a sequence."""
         for name, read in _READERS.items():
             if isinstance(text := getattr(self, name), str):
                 object.__setattr__(self, name, read(text))
@@ -287,7 +288,7 @@ class Settings:
 
     @property
     def algorithm_used(self) -> Algorithm:
-        """The algorithm, also if it was left out."""
+        """The algorithm, or the default algorithm if none is given."""
         if self.algorithm is not None:
             return cast(Algorithm, self.algorithm)
         clock = self.event_clock_used
@@ -295,12 +296,12 @@ class Settings:
 
     @property
     def event_clock_used(self) -> EventClock | None:
-        """The event clock as an object, also if it was given as text; likewise those below."""
+        """The event clock as an object, also if it was given as text."""
         return cast(EventClock | None, self.event_clock)
 
     @property
     def inputs_used(self) -> Mapping[str, Polynomial]:
-        """The polynomials of single connections."""
+        """The polynomials of single inputs."""
         return cast(Mapping[str, Polynomial], self.inputs)
 
     @property
@@ -321,7 +322,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "loops": partial(choice, Loops, "choice of loops"),
     "backend": partial(choice, Backend, "backend"),
 }
-"""Setting → what makes its value from a text."""
+"""Setting → the function that reads its value from a text."""
 
 
 def _expect_names(value: object, name: str, what: str) -> None:

@@ -1,4 +1,4 @@
-"""The main entry point: a system and how to simulate it, as one value that can be planned and run."""
+"""The main entry point: a system and its settings as one value that can be planned and run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("fmimaster")
 
 _Judge = Callable[[tuple[str, ...], Results], None]
-"""Gets what makes results less accurate than they should be, and the results."""
+"""Called with the reasons why results are less accurate than they should be, and with the results."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +55,7 @@ class Simulation(Settings):
     """
 
     def prepare(self) -> Prepared:
-        """Everything that is known before an FMU is instantiated: the plan, the programs, the times.
+        """Prepare a run without instantiating an FMU: the plan, the programs, the times.
 
         Returns
         -------
@@ -76,18 +76,18 @@ class Simulation(Settings):
         Parameters
         ----------
         programs : bool
-            Whether the instructions of all programs are part of it.
+            Whether the page contains the instructions of all programs.
 
         Returns
         -------
         PlanPage
-            ``print(simulation.plan())`` shows the page of ``fmimaster plan``; ``simulation.plan().facts`` has the same as
-            plain data. Without a stop time, it is the plan of a run of 500 steps.
+            ``print(simulation.plan())`` shows the page of ``fmimaster plan``; ``simulation.plan().facts`` has the same
+            content as plain data. Without a stop time, it is the plan of a run of 500 steps.
 
         Raises
         ------
         InputError, ProgramError
-            If it cannot be simulated so; a stop time is not needed.
+            If the system cannot be simulated with these settings; a stop time is not needed.
 
         Examples
         --------
@@ -108,41 +108,44 @@ class Simulation(Settings):
         *,
         output_file: str | os.PathLike[str] | TextIO | None = None,
     ) -> Results:
-        """Simulate.
+        """Simulate the system from the start time to the stop time.
 
         Parameters
         ----------
         progress
-            Called some ten times a second with a :class:`fmimaster.Progress`, in the calling thread; FMUs are called in
-            another one meanwhile. If it returns ``False``, the run ends with its rows until then. What it raises ends the
-            run, too, and is raised here; its attribute ``results`` has the rows. With ``accuracy``, which needs whole runs,
-            what it returns has no effect.
+            A function that is called about ten times per second with a :class:`fmimaster.Progress`. It is called in the
+            calling thread, while FMUs are called in another thread. If it returns ``False``, the run ends, and the
+            results have the rows up to that time. An exception that it raises also ends the run and is raised again
+            here; its attribute ``results`` has the rows. With ``accuracy``, which needs whole runs, the returned value
+            has no effect.
         output_file : path or text stream
             A file to which the rows are written during the run, in the format of its suffix (``.csv``, ``.parquet``,
-            ``.h5``, ``.mat``; a text stream gets CSV). They are not kept then, but the last block of them, so that a run of
-            any length needs little memory. Likewise the file has all events and causes of steps (beside ``NAME.csv`` in
-            ``NAME.csv.json``), and the results the last 1000 events and 10 000 entries of steps. For a text stream they
-            are kept.
+            ``.h5``, ``.mat``; a text stream gets CSV). The results then keep only the last block of rows, and a run of
+            any length needs little memory. The file has all events and causes of steps (for ``NAME.csv`` they are in
+            ``NAME.csv.json``); the results have the last 1000 events and 10 000 entries of steps. For a text stream the
+            results keep all of them.
 
         Returns
         -------
         Results
-            A row for each communication point and event, unless ``output_interval`` leaves out some.
+            One row for each communication point and event, unless ``output_interval`` is set.
 
         Warns
         -----
         AccuracyWarning
-            If the run has ended, but its results are less accurate than they should be, as when an event was found late.
+            If the run is complete, but its results are less accurate than they should be, for example because an event
+            was found late.
 
         Raises
         ------
         InputError, ProgramError
             Before anything is simulated.
         SimulationError
-            If the run cannot be ended; its ``results`` hold all rows until then. It is Interrupted after Ctrl-C, also if
-            an FMU does not return from a call; that call is left alone then.
+            If the run cannot be completed; its ``results`` hold all rows up to the failure. It is Interrupted after
+            Ctrl-C, also if an FMU does not return from a call; fmimaster then no longer waits for that call.
         AccuracyError
-            In place of the warning, with ``strict``: before anything is simulated, if it is known then.
+            With ``strict``, instead of the warning. It is raised before anything is simulated, if the reason is known
+            before the run.
         """
         if isinstance(output_file, str | os.PathLike):
             check_results_file(output_file)
@@ -151,24 +154,24 @@ class Simulation(Settings):
         return self._simulated(progress, output_file, self._judged)
 
     def start(self, *, output_file: str | os.PathLike[str] | TextIO | None = None) -> Run:
-        """Initialize, and let the caller lead the run from pause to pause: read and set values there.
+        """Start a stepwise run: the caller advances it, and reads and sets values at each pause.
 
         Parameters
         ----------
         output_file : path or text stream
-            As of :meth:`run`.
+            As in :meth:`run`.
 
         Returns
         -------
         Run
-            At the start time; a context manager, which ends the run.
+            The initialized run at the start time; a context manager that ends the run.
 
         Raises
         ------
         InputError, ProgramError, SimulationError
-            As :meth:`run`.
+            As in :meth:`run`.
         OptionError
-            With ``accuracy``, for which a simulation is run several times.
+            If ``accuracy`` is set, because it needs several runs.
 
         Examples
         --------
@@ -183,7 +186,7 @@ class Simulation(Settings):
         """
         if self.accuracy is not None:
             raise OptionError(
-                "With accuracy a simulation is run again and again with shorter steps, which cannot pause. Leave accuracy "
+                "With accuracy a simulation is run several times with shorter steps, and cannot pause. Leave accuracy "
                 "out, or use run()."
             )
         with ExitStack() as files, Signals() as signals:
@@ -199,7 +202,7 @@ class Simulation(Settings):
         output_file: str | os.PathLike[str] | TextIO | None,
         judge: _Judge,
     ) -> Results:
-        """One run; in the end its results are judged by what makes them less accurate than they should be."""
+        """One run; at its end ``judge`` gets the reasons why the results are less accurate than they should be."""
         results = None
         try:
             with Signals() as signals:
@@ -221,27 +224,28 @@ class Simulation(Settings):
     def check_step(
         self, progress: ProgressCallback | None = None, *, coarse: Results | None = None
     ) -> Pair:
-        """Simulate twice, the second time with steps half as long: how far both runs are apart is what the steps cost.
+        """Simulate twice, the second time with half the step size: the differences estimate the error of the steps.
 
-        Where the differences are small the steps are short enough. Where an output grows without end in the first run
-        only, the coupling was unstable, not the model.
+        Outputs with small differences have steps that are short enough. If an output grows without bound in the first
+        run only, the coupling is unstable, not the model.
 
         Parameters
         ----------
         progress
-            As of :meth:`run`, for one run after the other. What it returns has no effect: both runs must be whole.
+            As in :meth:`run`, for one run after the other. The returned value has no effect, because both runs must be
+            whole.
         coarse : Results, optional
-            What :meth:`run` has returned, with all rows: then only the second run is done.
+            The results of :meth:`run`, with all rows. Then only the second run is simulated.
 
         Returns
         -------
         Pair
-            Both runs; :meth:`Pair.differences` has how far each output is apart.
+            Both runs; :meth:`Pair.differences` gives the difference of each output.
 
         Raises
         ------
         InputError, ProgramError, SimulationError
-            As :meth:`run`.
+            As in :meth:`run`.
 
         Source: Richardson (1911).
 
@@ -257,8 +261,8 @@ class Simulation(Settings):
 
         if self.accuracy is not None:
             raise OptionError(
-                "With accuracy the steps are halved already, and the notes of the run have the error. Leave check_step "
-                "(--check-step) or accuracy (--accuracy) out."
+                "With accuracy the steps are halved already, and the notes of the run contain the error. Leave "
+                "check_step (--check-step) or accuracy (--accuracy) out."
             )
         progress = _unanswered(progress or silent)
         # both runs need a row at each communication point
@@ -277,7 +281,7 @@ class Simulation(Settings):
         progress: ProgressCallback,
         output_file: str | os.PathLike[str] | TextIO | None,
     ) -> tuple[Results, tuple[str, ...]]:
-        """Run, and keep in the files what there is in the end; with what makes it less accurate than it should be."""
+        """Run, and complete the files; also returns the reasons for a lower accuracy of the results."""
         with ExitStack() as files:
             run = self._attendance(signals, progress, output_file, files)
             try:
@@ -296,7 +300,7 @@ class Simulation(Settings):
         output_file: str | os.PathLike[str] | TextIO | None,
         files: ExitStack,
     ) -> Attendance:
-        """A run that can be begun; its files are complete when ``files`` is closed."""
+        """A run that can be started; its files are complete when ``files`` is closed."""
         loader = Loader(
             logging_on=self.debug_logging,
             logs_calls=self.logs_calls,
@@ -345,7 +349,7 @@ class Simulation(Settings):
             check_writable(given_path(self.final_fmu_state).absolute(), self._read(prepared))
 
     def _judged(self, found: tuple[str, ...], results: Results) -> None:
-        """Warn of what makes results less accurate than they should be; raise it, if ``strict``."""
+        """Warn if results are less accurate than they should be; raise an error if ``strict``."""
         if self.strict and found:
             raise AccuracyError(found, results)
         warn_of(found)
@@ -353,7 +357,7 @@ class Simulation(Settings):
     def _accurate(
         self, progress: ProgressCallback | None, output_file: str | os.PathLike[str] | TextIO | None
     ) -> Results:
-        """Run again and again with shorter steps, until the results are accurate; the last ones go to the file."""
+        """Run again with shorter steps until the results are accurate; the last results are written to the file."""
         from fmimaster.accuracy.reach import in_words, judged_columns, reach
 
         prepared = self.prepare()
@@ -368,7 +372,7 @@ class Simulation(Settings):
             found = new
 
         def single(settings: Simulation) -> Results:
-            # what is wrong with the steps of one run may be mended in the next one
+            # shorter steps in the next run may remove a problem of this run
             shown = _unanswered(progress or silent)
             return replace(settings, strict=False)._simulated(shown, None, note)
 
@@ -397,7 +401,7 @@ class Simulation(Settings):
 
 
 def _unanswered(progress: ProgressCallback) -> ProgressCallback:
-    """The callback for runs that must be whole: what it returns has no effect."""
+    """The callback for runs that must be whole: its returned value has no effect."""
 
     def show(reached: Progress) -> None:
         progress(reached)
@@ -409,7 +413,8 @@ def _unanswered(progress: ProgressCallback) -> ProgressCallback:
 def _facts_written(
     run: Attendance, writer: RowWriter | None, facts: FactsWriter | None
 ) -> Iterator[None]:
-    """Complete the facts beside the file in the end. What ends the run counts more than facts that cannot be written."""
+    """Complete the facts beside the file at the end. An exception of the run takes precedence over a failure to
+    write."""
 
     def write() -> None:
         if facts is None or run.session is None:
@@ -445,16 +450,16 @@ Results
 Warns
 -----
 AccuracyWarning
-    If the results are less accurate than they should be, as when an event was found late.
+    If the results are less accurate than they should be, for example because an event was found late.
 
 Raises
 ------
 InputError, ProgramError
     Before anything is simulated.
 SimulationError
-    If the run cannot be ended; its ``results`` hold all rows until then. It is Interrupted after Ctrl-C.
+    If the run cannot be completed; its ``results`` hold all rows up to the failure. It is Interrupted after Ctrl-C.
 AccuracyError
-    In place of the warning, with ``strict``.
+    With ``strict``, instead of the warning.
 
 Examples
 --------
@@ -469,7 +474,7 @@ def _running(make: Callable[_P, Simulation]) -> Callable[_P, Results]:
     def simulate(*args: _P.args, **kwargs: _P.kwargs) -> Results:
         return make(*args, **kwargs).run()
 
-    # help() and editors show the settings, which are described once
+    # help() and editors show the settings from their one description
     settings = cleandoc(Settings.__doc__ or "")
     simulate.__doc__ = _HELP.format(parameters=settings[settings.find("Parameters\n") :])
     shown = signature(make).replace(return_annotation=Results)
@@ -478,17 +483,17 @@ def _running(make: Callable[_P, Simulation]) -> Callable[_P, Results]:
 
 
 simulate = _running(Simulation)
-"""Simulate a system once: a function that makes a :class:`Simulation` and runs it.
+"""Simulate a system once: creates a :class:`Simulation` and runs it.
 
 Parameters
 ----------
 system, **settings
-    As of :class:`fmimaster.settings.Settings`.
+    As in :class:`fmimaster.settings.Settings`.
 
 Returns
 -------
 Results
-    As :class:`Simulation` returns them by ``run()``, with the same warnings and exceptions.
+    As returned by :meth:`Simulation.run`, with the same warnings and exceptions.
 
 Examples
 --------

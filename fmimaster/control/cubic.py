@@ -1,4 +1,4 @@
-"""Cubics through event indicators, and the first time at which all of them have fallen to 0."""
+"""Cubics through event indicators, and the first time at which none of them is above 0."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ Cubic = tuple[float, float, float, float]
 """Coefficients, lowest power first, of the time in s since the start of an interval."""
 
 ROUNDING = 1e-12
-"""A cubic counts as 0 below so many times the sum of its terms over the horizon: thousands of roundings."""
+"""A cubic is 0 if it is smaller than this factor times the sum of its terms over the horizon: thousands of
+roundings."""
 
 
 def hermite(
     before: float, slope_before: float, after: float, slope_after: float, h: float
 ) -> Cubic:
-    """The cubic through values and slopes at both ends of an interval of the length h in s; h < 0: about its end."""
+    """The cubic through values and slopes at both ends of an interval of length h in s. For h < 0, time counts from its
+    end."""
     chord = (after - before) / h
     b = (slope_after - slope_before) / h
     a = (chord - slope_before) / h
@@ -34,15 +36,15 @@ def parabola(now: float, before: float, h: float, older: float, k: float) -> Cub
 
 
 def first_time_all_reached(cubics: Sequence[Cubic], horizon: float, after: float = -inf) -> float:
-    """First time in s at which no cubic is above 0: at the start, or where one falls to 0; inf if there is none.
+    """First time in s at which no cubic is above 0: the start, or a time at which one falls to 0; inf if there is none.
 
     Parameters
     ----------
     cubics : one for each indicator of an event
     horizon : float
-        Only times up to it in s are looked at.
+        Latest time in s that is considered.
     after : float
-        Only times later than this one, in s; at 0 and above the start does not count.
+        Only later times are considered, in s. With 0 or more, the start is excluded.
     """
     reached = [(p, ROUNDING * _terms(p, horizon)) for p in cubics]
     candidates = [0.0, *(r for p in cubics for r in falling_roots(p, horizon))]
@@ -53,7 +55,7 @@ def first_time_all_reached(cubics: Sequence[Cubic], horizon: float, after: float
 
 
 def falling_roots(p: Cubic, horizon: float) -> list[float]:
-    """Where a cubic falls to 0 within the horizon: at most once in each piece between its extrema."""
+    """Times at which a cubic falls to 0 within the horizon: at most one in each piece between its extrema."""
     points = [0.0, *sorted(t for t in _extrema(p) if 0.0 < t < horizon), horizon]
     return [
         max(_root(p, low, high), float_info.min)  # it is above 0 before
@@ -83,11 +85,11 @@ def _terms(p: Cubic, s: float) -> float:
 
 
 def _root(p: Cubic, low: float, high: float) -> float:
-    """Where a cubic is 0 between two times at which its signs differ."""
-    # with the module it would take a third of `import fmimaster`; event clocks import it when they are made
+    """Time at which a cubic is 0, between two times at which its signs differ."""
+    # at module level it would take a third of `import fmimaster`; event clocks import it when they are created
     from scipy.optimize import brentq
 
-    find: Any = brentq  # it has no types, and default values that pyright takes for types
+    find: Any = brentq  # it has no types, and pyright takes its default values for types
     return float(find(lambda s: value(p, s), low, high, xtol=1e-15 * high, rtol=1e-15))
 
 

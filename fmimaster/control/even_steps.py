@@ -17,9 +17,9 @@ from fmimaster.control.points_ahead import PointsAhead
 
 @dataclass(frozen=True, slots=True)
 class EvenSteps(PointsAhead):
-    """Points of which each is one step after the one before.
+    """Points at equal distances of one step.
 
-    After an instant that was given they are integers, as those of a grid; after one that was found, sums of doubles.
+    After a given instant the points are integers, like those of a grid; after a found instant they are sums of doubles.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class EvenSteps(PointsAhead):
     step : int
         Ticks of the base.
     least : float
-        They end before a step that is shorter than this, in s, by rounding.
+        The points end before a step that rounding has made shorter than this, in s.
     """
 
     base: TimeBase
@@ -53,7 +53,7 @@ class EvenSteps(PointsAhead):
         return self.base.instant(int(first.ticks) + (n + 1) * self.step)
 
     def _count(self, first: Instant, last: Instant, most: int) -> int:
-        """So many points at most are before the last one; one more does not harm."""
+        """Largest number of points before the last one; one point too many does no harm."""
         span = last.seconds - first.seconds
         return max(min(most, int(span / self._size) + 1), 0) if span < inf else most
 

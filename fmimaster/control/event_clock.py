@@ -1,7 +1,7 @@
-"""What an event clock is, and those that need no prediction.
+"""Base of the event clocks, and the event clocks that need no prediction.
 
-Event clocks read indicators, and their derivatives, from the outputs and the history in the value store, and have no memory
-of their own: a prediction is a pure function of what is in the store.
+Event clocks read indicators and their derivatives from the outputs and the history in the value store. They have no
+memory: a prediction is a pure function of the contents of the store.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ INTERRUPTION = Cause(Kind.INTERRUPTION)
 
 
 class Retry(NamedTuple):
-    """How a step is tried again that was undone."""
+    """How a rolled-back step is repeated."""
 
     length: float
     """[s]"""
     cause: Cause
-    """Why the next try ends there."""
+    """Cause of the end of the repeated step."""
 
 
 class Foresight(NamedTuple):
-    """How :class:`LookAhead` predicts; see there."""
+    """Parameters of the prediction of :class:`LookAhead`."""
 
     forecast: float
     shortest: float
@@ -42,7 +42,8 @@ class Foresight(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """What an event clock looks for at communication points, where the kernel can tell that it finds nothing."""
+    """The conditions that an event clock checks at communication points. The kernel can tell where none of them is
+    met."""
 
     detects: bool = False
     """Events that are on, as found by :meth:`Indicators.at`."""
@@ -61,33 +62,33 @@ class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone 
     """
 
     history: ClassVar[int] = 0
-    """How many accepted points it reads, the present one among them."""
+    """Number of accepted points that it reads, including the present one."""
     policy: ClassVar[Policy] = Policy.EXECUTE
-    """What FMUs do at their own events, if the importer can choose."""
+    """Behaviour of FMUs at their own events, if the importer can choose it."""
     fires: ClassVar[bool] = False
-    """Whether it fires events; if not, FMUs execute them themselves."""
+    """Whether it fires events; otherwise FMUs execute their events themselves."""
     for_others: ClassVar[bool] = False
     """Whether it is for algorithms in which one FMU finds events for the others (``finds_events_for_others``)."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # a watch is for these methods: one that is inherited does not know of others
+        # an inherited watch describes the methods of the base class, not those of the subclass
         if "watch" not in vars(cls) and not vars(cls).keys().isdisjoint(_WATCHED):
             cls.watch = EventClock.watch  # type: ignore[method-assign]
 
     def usual_rule(self, size: Time | None) -> StepRule[Any]:
-        """The step-size rule that a number means with this clock."""
+        """The step-size rule for a step size given as a number with this clock."""
         return FixedStep(size)
 
     def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
-        """An earlier end of the step, and why; or events that happen right now.
+        """An earlier end of the step, and its cause; or events that happen at the present time.
 
         Parameters
         ----------
         goal
             The end of the step without the event clock.
         fired
-            Events that have happened at this very time.
+            Events that have already happened at this time.
         """
         del now, indicators, fired
         return goal
@@ -98,44 +99,46 @@ class EventClock(ABC):  # noqa: B024 (each method has a default, and none alone 
         return NONE
 
     def undoes(self, plan: Plan) -> bool:
-        """Whether it may undo steps in a system, of which all FMUs must then be able to get and set their state."""
+        """Whether it may roll back steps of the system. All FMUs must then be able to get and set their state."""
         del plan
         return False
 
     def passed(self, indicators: Indicators, begin: float, end: float, tries: int) -> Retry | None:
-        """An event that was passed in the step that was just tried, which is then undone; None accepts the step.
+        """An event that lies inside the tried step, which is then rolled back; None accepts the step.
 
-        Called only if the clock undoes steps of the system.
+        Called only if the clock rolls back steps of the system.
 
         Parameters
         ----------
         begin, end
-            Of the step, in s.
+            Start and end of the step, in s.
         tries
-            How often it was undone already.
+            How often the step was rolled back already.
         """
         del indicators, begin, end, tries
         return None
 
     def watch(self, plan: Plan) -> Watch | None:
-        """What the clock looks for, if the kernel can tell where it finds nothing: there it is not called. None: it is
-        called at each communication point.
+        """The conditions of the clock, checked by the kernel: the clock is called only where one is met. With None, it
+        is called at each communication point.
 
-        A subclass with another ``clip``, ``detect``, ``undoes`` or ``passed`` has None, if it does not define this one too.
+        A subclass that overrides ``clip``, ``detect``, ``undoes`` or ``passed`` gets None, unless it overrides this
+        method as well.
         """
         del plan
         return None
 
 
 _WATCHED = {"clip", "detect", "undoes", "passed"}
-"""Methods that find nothing where nothing happens."""
+"""Methods that a watch replaces where no condition is met."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlyReturn(EventClock):
     """FMUs return early at their own events and announce them; the importer fires them in all members at once.
 
-    For an algorithm that brings the others back: ``Aligned`` or ``Waveform``, "E1" and "E2" in docs/events.md.
+    For an algorithm that rolls back the other instances to the event: ``Aligned`` or ``Waveform``, "E1" and "E2" in
+    docs/events.md.
     """
 
     history: ClassVar[int] = 2
@@ -143,11 +146,11 @@ class EarlyReturn(EventClock):
     fires: ClassVar[bool] = True
 
     def usual_rule(self, size: Time | None) -> StepRule[Any]:
-        """Free steps: the step after an event is as long as any other."""
+        """Free steps: the step after an event has the full size."""
         return FreeStep(size)
 
     def detect(self, indicators: Indicators) -> frozenset[int]:
-        """Events that are on, though no FMU has stopped: at the end of a step, by an input that jumps, or in two FMUs at
+        """Active events at which no FMU has stopped: at the end of a step, after a jump of an input, or in two FMUs at
         once."""
         return indicators.at()
 
@@ -161,8 +164,8 @@ class EarlyReturn(EventClock):
 class Check(EventClock):
     """Do a short step after each event, and fire events that are active at synchronous points (Dejaco's steps III to V).
 
-    For the algorithms ``Sequential`` and ``AutomaticSequence``, of which the first instance stops at its own events. Its
-    inputs are extrapolated, so that shared events are judged by the other members.
+    For the algorithms ``Sequential`` and ``AutomaticSequence``, whose first instance stops at its own events. The
+    inputs of that instance are extrapolated; therefore the other members decide on shared events.
 
     Parameters
     ----------
@@ -190,7 +193,7 @@ class Check(EventClock):
         return Goal(Instant(end), INTERRUPTION) if fired and end < goal.end.seconds else goal
 
     def detect(self, indicators: Indicators) -> frozenset[int]:
-        """Events that are on, by members whose inputs are those of this very point."""
+        """Active events, judged by members whose inputs belong to this communication point."""
         events, first = indicators.plan.events, indicators.first
         return frozenset(
             s.event

@@ -1,7 +1,7 @@
 """Whether an event was executed inside a step, by its indicators at both ends of the step and before.
 
-Indicators are continuous between events. If all of them were to be at or below 0 at the end of the step, by their course
-before it, and one has jumped up instead, the event has happened and was executed.
+Indicators are continuous between events. If the extrapolation of all of them is at or below 0 at the end of the step,
+and one has jumped up instead, the event has happened and was executed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fmimaster.control.indicator_set import IndicatorSet
 from fmimaster.control.indicators import ROUNDING
 
 LEAST_POINTS = 3
-"""Values that show a course: the last term of a parabola tells whether it is one."""
+"""Number of values for an extrapolation: the last term of a parabola is its error estimate."""
 
 CERTAIN_JUMP = 0.5
 """An indicator below 0, or the slope of one that falls, that jumps up by this part of its value shows an event. Inputs that
@@ -35,15 +35,15 @@ class Expected(NamedTuple):
     value: float
     slope: float
     error: float
-    """By which the value may be wrong."""
+    """Error bound of the value."""
     doubt: float
-    """By how much more it must differ from the value at the end before that shows an event."""
+    """Further difference from the value at the end, above which it shows an event."""
     slope_doubt: float
-    """By how much the slope must differ from that at the end before that shows an event."""
+    """Difference of the slope from that at the end, above which it shows an event."""
 
 
 class Course(NamedTuple):
-    """How a member has seen an event over a step."""
+    """The indicators of an event over a step, for one member."""
 
     was_due: bool
     """Whether one indicator is above 0 at the start, and all would be at or below 0 at the end if they went on as
@@ -60,7 +60,7 @@ def course(
     earlier: Sequence[Point],
     near: float,
 ) -> Course:
-    """How a member has seen an event over a step.
+    """The indicators of an event over a step, for one member.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def extrapolate(
     if dz < 0:
         return _by_values([(0.0, c0), *((s, values[z]) for values, s in earlier)], h)
     c1 = start[dz]
-    if c1:  # an FMU that steps on a grid of its own may have stood still; that tells nothing of its course
+    if c1:  # an FMU with its own internal grid may not have stepped; its values then show no trend
         earlier = [(values, s) for values, s in earlier if (values[z], values[dz]) != (c0, c1)]
     if not earlier:
         doubt = max(abs(c1), abs(end[dz]), abs(end[dz] - c1)) * h  # what slopes can do in the step

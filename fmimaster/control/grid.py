@@ -19,7 +19,7 @@ EXACT = 2**53
 """Integers below it are doubles."""
 
 SLIVER = 1e-9
-"""No step is shorter than this part of a usual one, if that can be avoided."""
+"""No step is shorter than this fraction of a usual step, if that can be avoided."""
 
 _ULPS = 4
 """A time ``start + k * step`` that was computed with doubles is wrong by less: by at most 1 for the step, which is a double
@@ -27,17 +27,18 @@ near the decimal that was meant, and by at most a half each for the start, the p
 
 
 def same(time: float, step: float) -> float:
-    """How far apart in s two doubles may be that mean one time, beside a step: an FMU computes its times, too."""
+    """Largest difference in s of two doubles that mean the same time, for a given step size."""
     return min(_ULPS * ulp(time), step / 4)
 
 
 def rounding(time: float, step: float) -> float:
-    """How near in s a time is to a point of a grid that it cannot be told from: else the step between them is a sliver."""
+    """Distance in s from a grid point below which a time is that grid point, because a step between them would be too
+    short."""
     return max(SLIVER * step, same(time, step))
 
 
 def nearest(time: Fraction, start: Fraction, step: Fraction) -> Fraction:
-    """The grid point ``start + k * step`` that a time is but for rounding; if there is none, the time itself.
+    """The grid point ``start + k * step`` that equals a time up to rounding; if there is none, the time itself.
 
     A user who writes ``3 * 0.1`` in Python means 3 steps of 0.1 s, not 0.30000000000000004 s.
     """
@@ -47,10 +48,11 @@ def nearest(time: Fraction, start: Fraction, step: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Grid(PointsAhead):
-    """The grid of a fixed step in one run, or of several fixed steps that begin together.
+    """The grid of a fixed step in one run, or of several fixed steps with the same start.
 
-    Its points come from integers, so no error adds up; the step size passed to FMUs is the difference of two points,
-    so that ``t + h`` is the next point bit by bit. After an interruption the next step goes to the next grid point.
+    Its points are computed from integers, so errors do not accumulate. The step size passed to FMUs is the difference
+    of two points, so ``t + h`` is the next point, bit for bit. After an interruption the next step goes to the next
+    grid point.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ class Grid(PointsAhead):
     cause: ClassVar[Cause] = GRID
 
     def after(self, now: Instant) -> Instant:
-        """The first grid point after an instant, but not one that a found time cannot be told from."""
+        """The first grid point after an instant, except a point that equals a found time up to rounding."""
         ticks = now[1]
         if isinstance(ticks, int) and len(self.offsets) == 1:  # so it is at most steps
             return self.base.instant(ticks + self.step - (ticks - self.start) % self.step)
@@ -78,7 +80,7 @@ class Grid(PointsAhead):
     def seconds_between(self, first: Instant, last: Instant, most: int) -> NDArray[np.float64]:
         """Grid points after ``first`` and before ``last`` in s; see :class:`PointsAhead`.
 
-        A grid point is not before a time that was found, if it cannot be told from it.
+        A grid point is not before a found time if both are equal up to rounding.
         """
         k = self._index_after(first)
         count = most
@@ -137,6 +139,6 @@ class Grid(PointsAhead):
         return int(steps) * len(self.offsets) + bisect_right(self.offsets, offset)
 
     def _ticks(self, found: float, towards: int) -> Fraction:
-        """The end of the times, earlier or later, that a time which was found cannot be told from."""
+        """The earliest or latest time that equals a found time up to rounding."""
         near = rounding(found, self.step / self.base.resolution)
         return Fraction(found + towards * near) * self.base.resolution

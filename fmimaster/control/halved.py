@@ -1,4 +1,4 @@
-"""The communication points of an earlier run, and one between each two of them."""
+"""The communication points of an earlier run, and one point between each two of them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fmimaster.errors import OptionError
 
 @dataclass(frozen=True, slots=True)
 class Halved(StepRule[tuple[float, ...]]):
-    """Steps half as long as those that an earlier run has taken, whatever has chosen them there.
+    """Steps half as long as those of an earlier run, for every step-size rule of that run.
 
-    The difference between both runs estimates the error of this one: the steps of both have the same distribution over
-    time, so that their errors have the same form. Event clocks and FMUs can end steps earlier, as in any run.
+    The difference between both runs estimates the error of this run: the steps of both have the same distribution over
+    time, so their errors have the same form. Event clocks and FMUs can end steps earlier, as in any run.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ class Halved(StepRule[tuple[float, ...]]):
             )
         object.__setattr__(self, "times", times)
         if self.size is None:
-            # a few digits: the stop time must not be taken for a multiple of it that was rounded
+            # a few digits: the stop time must not look like a rounded multiple of it
             longest = max(b - a for a, b in pairwise(times)) / 2
             object.__setattr__(self, "size", f"{longest:.3g}")
         StepRule.__post_init__(self)
 
     @property
     def points(self) -> tuple[float, ...]:
-        """The times, and the middle between each two that doubles can tell from them, in s."""
+        """The times, and the midpoint between each two of them if it is a different double, in s."""
         found = [self.times[0]]
         for a, b in pairwise(self.times):
             middle = a + (b - a) / 2
@@ -67,7 +67,7 @@ class Halved(StepRule[tuple[float, ...]]):
         return self.points
 
     def propose(self, now: Instant, memory: tuple[float, ...]) -> Goal:
-        """The next point, but not one to which the step would be a sliver; steps of the largest size after the last one."""
+        """The next point to which the step is not too short; after the last point, steps of the largest size."""
         k = bisect_right(memory, now.seconds)
         if k < len(memory) and memory[k] - now.seconds <= SLIVER * (memory[k] - memory[k - 1]):
             k += 1

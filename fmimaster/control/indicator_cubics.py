@@ -9,14 +9,15 @@ from fmimaster.control.cubic import Cubic, hermite, parabola
 from fmimaster.control.indicators import Indicators
 
 SAME_SLOPE = 1e-9
-"""An indicator is the slope of another one if both agree to this part: far more than rounding, far less than chance."""
+"""An indicator is the slope of another one if they agree to this fraction: far more than rounding, far less than
+chance."""
 
 Pairs = Sequence[tuple[int, int]]
 """Slots of the indicators of an event, each with that of its derivative; -1 if it has none."""
 
 
 Points = Sequence[tuple[Sequence[float], float]]
-"""Outputs at communication points before, the newest first, and how long before in s."""
+"""Outputs at earlier communication points, the newest first, and their times before now in s."""
 
 
 def points_before(indicators: Indicators, time: float, nearest: float) -> Points:
@@ -50,7 +51,7 @@ def extrapolated(
 
 
 def without_history(pairs: Pairs, values: Sequence[float], horizon: float) -> list[Cubic]:
-    """The same by present values, slopes, and curvatures where another indicator is the slope."""
+    """Cubics through the present values and slopes, and curvatures where another indicator is the slope."""
     cubics = []
     for z, dz in pairs:
         curvature = _curvature(pairs, values, z, dz) or 0.0
@@ -97,7 +98,7 @@ def between(
     for z, dz in pairs:
         if dz >= 0:
             low, high, third = before[z], after[z], length / 3
-            # as in _stays_above, by the Bernstein coefficients that a step begins and ends with
+            # as in _stays_above, by the Bernstein coefficients at the start and the end of the step
             if (
                 low > 0
                 and high > 0
@@ -118,7 +119,7 @@ def between(
 
 
 def time_by_tangents(pairs: Pairs, values: Sequence[float]) -> float:
-    """When the event has happened by the tangents of its indicators, in s from now; inf if it is not on, or if a derivative
+    """Time of the event by the tangents of its indicators, in s from now; inf if it is not active, or if a derivative
     is missing."""
     latest = -inf
     for z, dz in pairs:

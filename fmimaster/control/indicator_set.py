@@ -1,4 +1,4 @@
-"""The indicators by which the members of events see them: where they are among the outputs, and on what they depend."""
+"""The indicators of an event in each member: their slots among the outputs, and the inputs on which they depend."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fmimaster.system.model import DataType, Indicator, Model, Variable
 
 
 class IndicatorSet(NamedTuple):
-    """The indicators by which one member sees an event."""
+    """The indicators of an event in one member."""
 
     number: int
     """Index among all sets."""
@@ -22,21 +22,21 @@ class IndicatorSet(NamedTuple):
     z: tuple[int, ...]
     """Slots of the indicators among the Float64 outputs."""
     pairs: tuple[tuple[int, int], ...]
-    """The same, each with the slot of its time derivative; -1 if it has none."""
+    """The slots, each with that of the time derivative; -1 if there is none."""
     tolerances: tuple[float, ...]
-    """How near to 0 each indicator is at zero by the declaration of the FMU; 0 where it declares nothing."""
+    """Tolerance around 0 of each indicator, declared by the FMU; 0 if it declares none."""
     is_inside: bool
     """Whether the FMU executes the event inside a step: it has neither a trigger nor Event Mode."""
     internal_step: float
     """Fixed internal step size in s of an FMU that executes the event itself; 0 if it has none."""
     is_triggered: bool
-    """Whether the importer lets the event happen; if not, the FMU does, by a condition of its own."""
+    """Whether the importer triggers the event; otherwise the FMU does so, by its own condition."""
     stops: bool
-    """Whether the FMU returns early where it happens; what its indicators show without that is no event of it."""
+    """Whether the FMU returns early at the event; its indicators alone then show no event."""
 
 
 def indicator_set(plan: Plan, number: int, event: int, member: Member) -> IndicatorSet:
-    """The indicators by which a member sees an event; their number among all sets, and that of the event in the plan."""
+    """The indicators of an event in a member, with their number among all sets and that of the event in the plan."""
     instance = member.instance
 
     def slot(name: str) -> int:
@@ -64,7 +64,7 @@ def indicator_set(plan: Plan, number: int, event: int, member: Member) -> Indica
 
 
 def _tolerance(model: Model, indicator: Indicator) -> float:
-    """How near to 0 it is at zero by the declaration of the FMU, in its unit."""
+    """Tolerance around 0 declared by the FMU, in the unit of the indicator."""
     variable = model.variable(indicator.name)
     if indicator.tolerance is None or variable is None:
         return 0.0
@@ -72,8 +72,8 @@ def _tolerance(model: Model, indicator: Indicator) -> float:
 
 
 def sources(plan: Plan, instance: int, variable: Variable) -> Iterator[tuple[int, float]]:
-    """Slots of the outputs that feed the inputs of the same unit on which a variable depends directly, each with the factor
-    on the way."""
+    """Slots of the outputs connected to the inputs of the same unit on which a variable depends directly, each with the
+    factor of the connection."""
     needed = plan.instances[instance].model.dependencies.get(variable.name, ())
     for link in plan.links.into_instance.get(instance, ()):
         if link.input.name not in needed:

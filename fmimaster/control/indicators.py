@@ -2,22 +2,22 @@
 
 When an indicator is at zero
 ----------------------------
-Two times that a run cannot tell apart are one (:func:`fmimaster.control.grid.rounding`), and a number that is nothing but
-rounding is 0. So an indicator ``z`` with the time derivative ``dz`` is *above zero* if
+Two times whose difference is rounding are equal (:func:`fmimaster.control.grid.rounding`), and a number that consists
+of rounding errors only is 0. So an indicator ``z`` with the time derivative ``dz`` is *above zero* if
 
     z > max(rounding of time * |dz|, ROUNDING * the largest |z| of the run so far, OF_INPUTS * the largest |u| so far),
 
-*below zero* likewise, with REST and ROUNDING in place of ROUNDING and OF_INPUTS, and *at zero* between them. ``u`` are the
-inputs of the same unit on which ``z`` depends directly: where bodies move together, a gap is nothing but their rounding.
-``z`` falls if ``dz`` is below zero, and brings it below zero within a usual step; if ``z`` is itself the slope
-of another indicator, as a velocity is that of a gap, it must bring that one below zero. ``dz`` is the output that the FMU
-publishes, else the difference to the point before. The largest value starts from the nominal value, where the FMU declares
-one. An FMU may declare a tolerance relative to the nominal value, which then counts if it is larger. No
-tolerance is an absolute number, so that the same motion in other units has the same events.
+*below zero* likewise, with REST and ROUNDING instead of ROUNDING and OF_INPUTS, and *at zero* between them. ``u`` are
+the inputs of the same unit on which ``z`` depends directly: if bodies move together, the gap between them consists of
+their rounding errors only. ``z`` falls if ``dz`` is below zero, and brings it below zero within a usual step; if ``z``
+is itself the slope of another indicator, as a velocity is that of a gap, it must bring that one below zero. ``dz`` is
+the output that the FMU publishes, otherwise the difference to the previous point. The largest value starts from the
+nominal value, if the FMU declares one. An FMU may declare a tolerance relative to the nominal value; the larger
+tolerance is used. No tolerance is an absolute number. Therefore the same motion in other units has the same events.
 
-An event is *on* for a member if none of its indicators is above zero, and it is not *at rest*: of those at zero at least
-one falls, or all are below zero. A body that lies on another one (gap 0, no approach) is at rest, and so are bodies
-between which nothing but rounding is left, of whatever sign.
+An event is *on* for a member if none of its indicators is above zero, and it is not *at rest*: of those at zero at
+least one falls, or all are below zero. A body that lies on another one (gap 0, no approach) is at rest. Bodies are also
+at rest if their gap consists of rounding errors only, of either sign.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ OF_INPUTS = 16 * float_info.epsilon
 """Rounding of a difference of inputs, as a part of the largest one."""
 
 REST = 1e-9
-"""A body rests if its motion is no more than this part of the largest one, or the part ROUNDING of the inputs: that is what
-extrapolations make of roundings. What approaches so slowly is found when it is so far below zero."""
+"""A body rests if its motion is no more than this fraction of the largest one, or the fraction ROUNDING of the inputs:
+extrapolations amplify roundings to this size. So slow an approach is detected when the indicator is below zero by this
+amount."""
 
 FAR = 1e-6
 """An indicator without derivative is above zero above this part of its largest value: differences are not taken for it."""
@@ -72,7 +73,7 @@ class Phase(IntEnum):
     ABOVE = 0
     """An indicator is above zero."""
     AT_REST = 1
-    """None is above zero, and of those at zero none falls; or none moves at all, see :meth:`Indicators.rests`."""
+    """None is above zero, and none of those at zero falls; or none moves at all, see :meth:`Indicators.rests`."""
     UNKNOWN = 2
     """All are at zero, and it is not known whether one falls: there is no derivative, and no point before."""
     ON = 3
@@ -82,11 +83,11 @@ class Near(NamedTuple):
     """How far from 0 an indicator still is at zero."""
 
     seconds: float
-    """Its change within this time, in s, is nothing."""
+    """Its change within this time, in s, is negligible."""
     part: float
-    """This part of its largest value is nothing."""
+    """This fraction of its largest value is negligible."""
     of_inputs: float
-    """This part of the inputs on which it depends is nothing."""
+    """This fraction of the inputs on which it depends is negligible."""
 
 
 class Indicators:
@@ -99,7 +100,7 @@ class Indicators:
     step : float
         Length in s of a usual step.
     between : int
-        Points of the history inside each step: they are no communication points, and are passed over.
+        Points of the history inside each step. They are not communication points and are skipped.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Indicators:
         self.first: int | None = None
         """The instance whose inputs are extrapolated, while the others have its polynomials; None if all are."""
         self.outdated: frozenset[int] = NONE
-        """Sets, by number, that do not show what an event at this instant has changed: they say nothing."""
+        """Numbers of the sets whose indicators are from before an event at this instant; they are ignored."""
         members = [(e, m) for e, event in enumerate(plan.events) for m in event.members]
         self.sets = [indicator_set(plan, n, e, m) for n, (e, m) in enumerate(members)]
         self.look_ahead = [
@@ -125,7 +126,7 @@ class Indicators:
             if slot is not None
         ]
         self.pairs = [(s.event, s.pairs) for s in self.sets]
-        """Of each set the event, and slots of indicators and derivatives: what is looked at in each step."""
+        """For each set: the event, and the slots of its indicators and derivatives, which are read in each step."""
         self.lacks_slopes = any(dz < 0 for _, pairs in self.pairs for _, dz in pairs)
         """Whether an indicator has no derivative."""
         self.member = self.sets[0].instance if self.sets else 0
@@ -146,8 +147,8 @@ class Indicators:
                         store.largest[k] = max(store.largest[k], variable.nominal)
 
     def renew(self, *, is_tried: bool = False) -> None:
-        """The outputs have changed; ``is_tried``: by a step that may still be undone, and does not count as a part of the
-        run."""
+        """Note that the outputs have changed. ``is_tried``: by a step that is not accepted yet and may be rolled
+        back."""
         self._present = None
         self._is_tried = is_tried
 
@@ -185,8 +186,8 @@ class Indicators:
         return None
 
     def unmoved_since(self, s: IndicatorSet) -> float:
-        """Time in s of the oldest accepted point since which the indicators of a set have kept their very values; inf if
-        they have changed since the newest, as they do in all FMUs that do not step on a grid of their own."""
+        """Time in s of the oldest accepted point since which the indicators of a set have not changed; inf if they have
+        changed since the newest point, as in all FMUs without their own internal grid."""
         present, since = self.present(), inf
         for values, read in self.older_points:
             time, then = read.item(self.member), values[DataType.FLOAT64]
@@ -198,8 +199,8 @@ class Indicators:
         return since
 
     def predicted_by_fmus(self, in_fmu: bool) -> frozenset[int]:
-        """Instances whose own prediction of their next event counts: of those that have one, those without indicators; all
-        if ``in_fmu``."""
+        """Instances whose own prediction of their next event is used: those with a prediction and without indicators,
+        or all with a prediction if ``in_fmu``."""
         by_indicators = set() if in_fmu else {s.instance for s in self.sets}
         return frozenset(i for i, _ in self.look_ahead if i not in by_indicators)
 
@@ -208,7 +209,7 @@ class Indicators:
         return all(s.stops for s in self.sets if s.event == event)
 
     def at(self) -> frozenset[int]:
-        """Events that are on for a member."""
+        """Events that are active for a member."""
         found, values = NONE, self.present()
         for s in self.sets:
             if s.event not in found and not self._is_far_above(s, values) and self.is_on(s):
@@ -216,8 +217,8 @@ class Indicators:
         return found
 
     def _is_far_above(self, s: IndicatorSet, values: Sequence[float]) -> bool:
-        """Whether the first indicator of a set does not even come near zero within a quarter of a step: so it is in most
-        steps of most runs, and they need not look closer. No two times that are one are so far apart."""
+        """Whether the first indicator of a set stays clearly above zero within a quarter of a step. This is so in most
+        steps, and saves further checks. Times that are equal up to rounding are never so far apart."""
         z, dz = s.pairs[0]
         z_now = values[z]
         return (
@@ -229,8 +230,8 @@ class Indicators:
         )
 
     def is_on(self, s: IndicatorSet) -> bool:
-        """Whether an event is on for a member. If the FMU lets it happen, by a condition of its own, no indicator may be
-        above 0 at all."""
+        """Whether an event is active for a member. If the FMU triggers it, by its own condition, no indicator may be
+        above 0."""
         if s.number in self.outdated:
             return False
         if s.is_inside or (not s.is_triggered and any(self.present()[k] > 0.0 for k in s.z)):
@@ -238,8 +239,8 @@ class Indicators:
         return self._phase(s, self._at_zero(s)) is Phase.ON
 
     def rests(self, s: IndicatorSet, values: Sequence[float]) -> bool:
-        """Whether all indicators of a set and their derivatives are nothing, by these outputs: bodies that touch and do not
-        move. Noise alone would let them meet again and again."""
+        """Whether all indicators of a set and their derivatives are negligible in these outputs: bodies that touch and
+        do not move. Otherwise rounding would cause contact events again and again."""
         return all(
             dz >= 0
             and abs(values[z]) <= self._rest_of_value(z, dz)  # first: it seldom is, in any step
@@ -248,8 +249,8 @@ class Indicators:
         )
 
     def stopped_at(self, instances: frozenset[int]) -> frozenset[int]:
-        """Events at which these instances have stopped, up to what an FMU may miss its event by; not those at rest, since
-        bodies that touch approach each other by roundings."""
+        """Events at which these instances have stopped, within the accuracy of an FMU's own event location. Events at
+        rest are excluded, because bodies in contact approach each other by rounding."""
         near = Near(STOPPED * self.step, STOPPED, ROUNDING)
         return frozenset(
             s.event
@@ -258,12 +259,12 @@ class Indicators:
         )
 
     def still_on(self, event: int) -> bool:
-        """Whether an event is on for all its members of which the indicators are those of now."""
+        """Whether an event is active for all its members whose indicators are up to date."""
         sets = [s for s in self.sets if s.event == event and s.number not in self.outdated]
         return bool(sets) and all(self.is_on(s) for s in sets)
 
     def is_late(self, event: int) -> bool:
-        """Whether an event has been on for so long, for one of its members, that it should have been found before."""
+        """Whether an event has been active for a member for so long that it should have been found earlier."""
         values = self.present()
         return any(
             all(
@@ -279,7 +280,7 @@ class Indicators:
         return min(max(values[k] for k in s.z) for s in self.sets if s.event == event)
 
     def _at_zero(self, s: IndicatorSet) -> Near:
-        """How far from 0 indicators of a member are at zero, at the time of its outputs."""
+        """The tolerances around 0 of the indicators of a member, at the time of its outputs."""
         return Near(rounding(self.store.read.item(s.instance), self.step), ROUNDING, OF_INPUTS)
 
     def _phase(self, s: IndicatorSet, near: Near) -> Phase:
@@ -325,10 +326,10 @@ class Indicators:
     def _rest_of_slope(
         self, s: IndicatorSet, z: int, dz: int, length: float, values: Sequence[float]
     ) -> float:
-        """What is rest of a time derivative, taken over a length in s.
+        """The largest negligible time derivative, taken over a length in s.
 
-        It moves the indicator by no more than what is rest of that. If the indicator is itself the slope of another one of
-        the set, as a velocity is that of a gap, it moves that one by no more.
+        It changes the indicator by no more than a negligible value. If the indicator is itself the slope of another one
+        of the set, like the velocity for a gap, it changes that one by no more than a negligible value either.
         """
         if length == 0.0:
             return inf
@@ -346,15 +347,17 @@ class Indicators:
         return least
 
     def _rest_of_value(self, z: int, dz: int) -> float:
-        """What is rest of an indicator with a derivative: what has never been apart has no size of its own."""
+        """The largest negligible value of an indicator with a derivative. An indicator that was always 0 has no own
+        scale."""
         return max(self._rest(z), REST * self.step * self.store.largest.item(dz))
 
     def _rest(self, k: int) -> float:
-        """What is rest of an indicator or a derivative, by its slot."""
+        """The largest negligible value of an indicator or a derivative, by its slot."""
         return max(REST * self.store.largest.item(k), ROUNDING * self._inputs(k))
 
     def sources(self, k: int) -> Sequence[tuple[int, float]]:
-        """The outputs that feed an indicator or a derivative, by its slot, each with the factor on the way."""
+        """The outputs on which an indicator or a derivative depends, by its slot, each with the factor of the
+        connection."""
         return self._sources.get(k, ())
 
     def _inputs(self, k: int) -> float:
@@ -380,11 +383,11 @@ class Indicators:
                     )
 
     def check_members_agree(self, event: int, now: float) -> None:
-        """Raise if members see different values of an event's indicators where all inputs are those of now."""
+        """Raise if the indicators of an event differ between members whose inputs are all up to date."""
         values = self.present()
         first, *others = [s for s in self.sets if s.event == event]
         for other in others:
-            if len(other.z) != len(first.z):  # conditions in other words
+            if len(other.z) != len(first.z):  # differently written conditions
                 continue
             for n, (a, b) in enumerate(zip(first.z, other.z, strict=True)):
                 if abs(values[a] - values[b]) > max(
@@ -402,11 +405,11 @@ class Indicators:
                     )
 
     def _disagreement(self, s: IndicatorSet, n: int) -> float:
-        """How far an indicator of a member may differ from that of another one, in its unit."""
+        """Largest accepted difference of an indicator between two members, in its unit."""
         return max(AGREEMENT * self._usual(s, n), ROUNDING * self._inputs(s.z[n]))
 
     def _usual(self, s: IndicatorSet, n: int) -> float:
-        """The largest value of an indicator so far, or its change in a usual step, if that is more."""
+        """The largest value of an indicator so far, or its change in a usual step if that is larger."""
         slope, _ = self._slope(s, *s.pairs[n])
         return max(self.store.largest.item(s.z[n]), abs(slope) * self.step)
 

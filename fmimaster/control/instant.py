@@ -1,4 +1,4 @@
-"""When, exactly: instants as integer multiples of a resolution, next to the doubles that FMUs see."""
+"""Exact times: instants as integer multiples of a resolution, and the doubles passed to FMUs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fmimaster.causes import Cause
 from fmimaster.errors import OptionError
 
 LARGEST = Fraction(sys.float_info.max)
-"""[s] No time is farther from 0, and none from another one."""
+"""[s] Largest absolute value of a time, and of the difference of two times."""
 
 _MOST_DIGITS = 400
-"""The exponent of a text is at most so large: a longer number would only be computed to be refused."""
+"""Largest exponent of a number given as text; a larger number is refused without computing it."""
 
 
 _new = tuple.__new__
@@ -29,13 +29,13 @@ class Instant(NamedTuple):
     """A point in time, ordered exactly by comparing tuples."""
 
     seconds: float
-    """The double that FMUs see, correctly rounded, in s."""
+    """The double passed to FMUs, correctly rounded, in s."""
     ticks: float = -inf
-    """An integer multiple of the resolution; -inf for a time that was found, not given."""
+    """An integer multiple of the resolution; -inf for a found time, which is not given by the user."""
 
 
 class Goal(NamedTuple):
-    """Where the next step ends, and why."""
+    """The end of the next step, and its cause."""
 
     end: Instant
     cause: Cause
@@ -47,12 +47,12 @@ _NO_EVENTS: frozenset[int] = frozenset()
 
 
 def goal_at(end: Instant, cause: Cause) -> Goal:
-    """A goal at which no event happens, made in a third less time: rules are asked for one at each step."""
+    """A goal without events, created in a third less time, because each step needs one."""
     return _new(Goal, (end, cause, _NO_EVENTS))
 
 
 def exact(value: float | int | str | Fraction) -> Fraction:
-    """The number that a user means: a double counts as the shortest decimal that rounds to it, so 0.1 is 1/10.
+    """The number that a user means: a double is read as the shortest decimal that rounds to it, so 0.1 is 1/10.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Locating changes of discrete outputs by going back."""
+"""Location of changes of discrete outputs by repeating steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHANGE = "change of discrete outputs"
 
 
 class Bracket(NamedTuple):
-    """The grid, and step lengths in s without a change and with it; both are 0 while none is located."""
+    """The grid, and the step lengths in s without and with a change; both are 0 while no change is being located."""
 
     grid: Grid
     without: float = 0.0
@@ -28,10 +28,11 @@ class Bracket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Locate(StepRule[Bracket]):
-    """Go back and halve the step until a change of discrete outputs is bracketed; all instances then step to its end.
+    """Locate changes of discrete outputs: repeat the step with half its length until a short bracket contains the
+    change.
 
-    Steps are on the grid of the size. For FMUs without Event Mode that change discrete outputs inside a step. All must be
-    able to get and set their FMU state.
+    All instances then step to the end of the bracket. Other steps are on the grid of the size. This is for FMUs without
+    Event Mode that change discrete outputs inside a step. All FMUs must be able to get and set their state.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class Locate(StepRule[Bracket]):
 
     @property
     def rejects(self) -> bool:
-        """Steps are undone."""
+        """Always True: steps are rolled back."""
         return True
 
     def begin(self, base: TimeBase, start: int) -> Bracket:
@@ -71,7 +72,7 @@ class Locate(StepRule[Bracket]):
     def decide(
         self, memory: Bracket, now: Instant, length: float, errors: Sequence[Measured]
     ) -> tuple[Bracket, float | None]:
-        """Halve the bracket, until it is as short as the tolerance, or as doubles can tell times apart."""
+        """Halve the bracket until it is as short as the tolerance, or as the resolution of doubles."""
         grid, without, with_it = memory
         error = errors[0].error
         changed, same = error > 1.0, length == with_it
@@ -84,5 +85,5 @@ class Locate(StepRule[Bracket]):
         bracket = Bracket(grid, without, with_it)
         if with_it - without > max(self.tolerance, 4 * ulp(now.seconds)):
             return bracket, (without + with_it) / 2
-        # a change that does not come again at its length cannot be located
+        # a change that does not occur again in a step of the same length cannot be located
         return (Bracket(grid), None) if changed or same else (bracket, with_it)

@@ -55,7 +55,8 @@ class LookAhead(EventClock):
         return Goal(Instant(now.seconds + found[0]), Cause(Kind.LOOK_AHEAD, (found[1],)))
 
     def usual_rule(self, size: Time | None) -> StepRule[Any]:
-        """Free steps: on a grid an event is followed by a short step, which is bad for predictions and saves nothing."""
+        """Free steps: on a grid, the step after an event is short, which makes predictions worse and has no
+        advantage."""
         return FreeStep(size)
 
     def watch(self, plan: Plan) -> Watch:
@@ -67,7 +68,9 @@ class LookAhead(EventClock):
         values, candidates = indicators.present(), list[tuple[float, str]]()
         computing = indicators.predicted_by_fmus(self.in_fmu)
         for i, slot in indicators.look_ahead:
-            if i in computing and values[slot] >= 0:  # 0: it is due now, and a step has a length
+            if (
+                i in computing and values[slot] >= 0
+            ):  # 0: the event is now, but a step needs a length
                 name = indicators.plan.instances[i].name
                 candidates.append((values[slot] or self.shortest, f"an event of {name}"))
         previous = indicators.previous(now.seconds, 0.0)

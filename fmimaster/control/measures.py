@@ -1,4 +1,4 @@
-"""What a run with step-size control measures in each step: the errors of its estimators, and the size of the step."""
+"""Signals of a run with step-size control: the errors of its estimators and the size of each step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def control_signals(rule: StepRule[Any]) -> tuple[Signal, ...]:
 
 
 def control_measures(rule: StepRule[Any], plan: Plan, degree: int) -> tuple[Hook, ...]:
-    """What writes them; inputs are extrapolated by polynomials of that degree."""
+    """The hooks that write these signals; inputs are extrapolated by polynomials of this degree."""
     hooks = [estimator.hook(plan, degree) for estimator in rule.estimators]
     found = tuple(hook for hook in hooks if hook is not None)
     return (*found, StepSize.of(plan)) if rule.estimators else ()
@@ -33,7 +33,7 @@ def control_measures(rule: StepRule[Any], plan: Plan, degree: int) -> tuple[Hook
 def doubling_comparisons(
     rule: StepRule[Any], degree: int
 ) -> tuple[Callable[[Plan, int], Hook], ...]:
-    """For estimators that double steps: what makes the hooks that compare, of the plan and the buffer of the whole step."""
+    """For estimators that use step doubling: functions (plan, buffer of the whole step) → hook that compares."""
     if not rule.estimators:
         return ()
     from fmimaster.control.estimators.step_doubling import Doubling  # few runs need it
@@ -49,7 +49,7 @@ class StepSize(Hook):
     Parameters
     ----------
     instance : int
-        Its outputs have been read at the end of the step, wherever that is; -1 if no outputs are read.
+        An instance whose outputs have been read at the end of the step; -1 if no outputs are read.
     target : int
         Index of the signal into the Float64 outputs.
     """

@@ -1,4 +1,4 @@
-"""MultiRate: each component steps on a grid of its own, and all grids begin together."""
+"""MultiRate: each component steps on its own grid, and all grids begin at the start time."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from fmimaster.errors import OptionError, did_you_mean
 from fmimaster.system.model import Model
 
 MOST_POINTS = 10_000
-"""Communication points after which the pattern of steps must repeat: each has its place in a list."""
+"""Number of communication points after which the pattern of steps must repeat, because each is stored in a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class MultiRate(StepRule[Grid]):
     """A fixed step size for each component: its steps end on the grid ``start + k * step size``.
 
-    The communication points of the run are those of all grids together. A component is stepped only at its own points. Its
-    inputs are the outputs that were published last when its step begins, and they are held over its step. In the rows
-    between, its outputs keep their values.
+    The communication points of the run are those of all grids. A component steps only between its own points. Its
+    inputs are the newest outputs at the start of its step, held over the step. In rows between its points its outputs
+    keep their values.
 
     Parameters
     ----------
     size : float, int, str or Fraction, optional
-        Step size in s of the components that are not named, as in :class:`StepRule`. It may be left out if all are named.
+        Step size in s of the components that are not named, as in :class:`StepRule`. It is not needed if all are named.
     components : name → float, int, str or Fraction
-        Step size in s of a component. One that is not named and has a fixed internal step size
-        (``fixedInternalStepSize``) of which the size is not a multiple gets that step size.
+        Step size in s of a component. A component that is not named gets ``size``. If it has a fixed internal step size
+        (``fixedInternalStepSize``) and ``size`` is not a multiple of it, it gets that internal step size.
 
-    At the stop time all components end, with a shorter last step where the span is not a multiple of their step size.
+    All components end at the stop time, with a shorter last step if the span is not a multiple of their step size.
 
     Source: fmimaster (docs/multi-rate.md); the exact grids: FMI 3.0.2, 4.1.2 (communication points of one instance follow
     each other).
@@ -88,7 +88,7 @@ class MultiRate(StepRule[Grid]):
         Raises
         ------
         OptionError
-            If there is no component of a name.
+            If there is no component with a given name.
         """
         for name in self.components:
             if name not in models:
@@ -128,7 +128,7 @@ class MultiRate(StepRule[Grid]):
         return RatePattern(intervals, RateInterval(self._at_last_point(span), frozenset(steps)))
 
     def _at_last_point(self, span: Fraction) -> frozenset[str]:
-        """The components that have a point where the last interval of a run begins."""
+        """The components that have a point at the start of the last interval of a run."""
         last = {
             n: _multiples_before(span, self.size_of(n)) * self.size_of(n) for n in self.components
         }
@@ -153,7 +153,7 @@ def _meeting(steps: Mapping[str, int], ticks: int) -> frozenset[str]:
 
 
 def _common_points(steps: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    """After how many ticks the points of several grids repeat, and those before that.
+    """The number of ticks after which the points of several grids repeat, and the points before it.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def _common_points(steps: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     period = lcm(*steps)
     if sum(period // step for step in steps) > MOST_POINTS:
         raise OptionError(
-            f"MultiRate: the step sizes meet again only after more than {MOST_POINTS} communication points. Choose step "
+            f"MultiRate: the pattern of the steps has more than {MOST_POINTS} communication points. Choose step "
             "sizes with simple ratios, such as 1/100, 1/50 and 1/20."
         )
     return period, tuple(sorted(set(_multiples(steps, period))))

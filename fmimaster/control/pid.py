@@ -25,28 +25,28 @@ from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
 RANGE = 100
-"""The smallest step is this part of the largest one, if it is left out: as in the source of ECCO."""
+"""Default ratio of the smallest to the largest step size, as in the source of ECCO."""
 
 SHORTENED = 1e-9
-"""A step is shorter than proposed if it is shorter by more than this part."""
+"""A step is shorter than proposed if it is shorter by more than this fraction."""
 
 AGAIN = 0.9
-"""A rejected step is tried again with at most this part of its length."""
+"""A rejected step is repeated with at most this fraction of its length."""
 
 MANY = 100
-"""Steps of the smallest size, after which it is a warning that the error does not allow a larger one."""
+"""Number of steps of the smallest size with too large an error that gives a warning."""
 
 NOTHING: frozenset[int] = frozenset()
-"""No event happens at the end of a step for the sake of the error."""
+"""Events at the end of a step that the error has limited: none."""
 
 _NAMELESS = 2
-"""Causes without a name come before those with one in what the kernel is given."""
+"""In the codes for the kernel, causes without a name come before those with a name."""
 
 _IN_C = "smallest", "largest", "safety", "least", "most", "reject_above"
-"""Numbers that the kernel takes as they are."""
+"""Numbers that the kernel uses unchanged."""
 
 _new = tuple.__new__
-"""Makes a named tuple without a call of Python: it is made in each step."""
+"""Creates a named tuple without a Python call, because each step creates one."""
 
 
 class Stuck(NamedTuple):
@@ -55,14 +55,14 @@ class Stuck(NamedTuple):
     begin: float
     """[s] Of the first of them."""
     steps: int
-    """How many, up to :data:`MANY`."""
+    """Their number, up to :data:`MANY`."""
     reason: str
-    """What required a smaller one last."""
+    """The estimator that required a smaller step last."""
     error: float
 
 
 class Numbers(NamedTuple):
-    """What does not change during a run."""
+    """Numbers that do not change during a run."""
 
     smallest: float
     """[s]"""
@@ -75,13 +75,13 @@ class Numbers(NamedTuple):
     most: float
     reject_above: float
     exponents: tuple[tuple[float, float, float], ...]
-    """Per estimator, of its last three errors."""
+    """For each estimator: exponents of its last three errors."""
     of_sizes: tuple[float, float] | None
     """Exponents of the last quotients of step sizes; None if both are 0."""
 
 
 class Controlled(NamedTuple):
-    """What a controller remembers."""
+    """Memory of a controller."""
 
     numbers: Numbers
     size: float
@@ -90,7 +90,7 @@ class Controlled(NamedTuple):
     errors: Sequence[tuple[float, float]]
     """Per estimator: the error of the last step, and of the one before."""
     before: float
-    """[s] The last proposal but one."""
+    """[s] The proposal before it."""
     long_before: float
     """[s] The one before that."""
     was_rejected: bool = False
@@ -104,30 +104,30 @@ class PID(StepRule[Controlled]):
 
     ``h_new = h clip(safety e1^(-k1/p) e2^(-k2/p) e3^(-k3/p) (h/h1)^a1 (h1/h2)^a2)``, with the errors e1 of the step just
     done, e2 and e3 of those before it, the proposed steps h, h1, h2, and the order p of the error. Each estimator makes its
-    own proposal; the smallest one counts, and its name is the cause of the end of the step.
+    own proposal; the smallest proposal is used, and the name of its estimator is the cause of the end of the step.
 
     Parameters
     ----------
     size : float, int, str, Fraction or None
         Largest step size in s, as in :class:`StepRule`.
     estimators : Estimator, at least one
-        What measures the errors.
+        The error estimators.
     smallest : as size
-        Smallest step size in s; a hundredth of the largest, if left out.
+        Smallest step size in s. Default: a hundredth of the largest.
     first : as size
-        First step at the start and after each event, in s; the smallest, if left out.
+        First step at the start and after each event, in s. Default: the smallest.
     safety : float
     k1, k2, k3, a1, a2 : float
         Exponents of the formula.
     least, most : float
         Limits of the factor by which a step changes.
     reject_above : float or None
-        A step with a larger error is undone, and tried again with a smaller size, unless it has the smallest already. All
-        FMUs must then be able to restore their state. None: no step is undone.
+        A step with a larger error is rolled back and repeated with a smaller size, unless it already has the smallest
+        size. All FMUs must then be able to restore their state. With None, no step is rolled back.
     degree : int
         Degree of the extrapolation of the inputs; :meth:`with_inputs` sets it to that of the algorithm.
 
-    If the error is 0, the factor is ``most``; an earlier error that is 0 or unknown counts as 1.
+    If the error is 0, the factor is ``most``. An earlier error that is 0 or unknown is replaced by 1.
 
     Source: Sadjina et al. (2017), eq. (15), with k1 = 0.7 and k2 = -0.4; Soderlind (2003), Digital filters in adaptive
     time-stepping, for the other exponents.
@@ -171,7 +171,7 @@ class PID(StepRule[Controlled]):
         if not 0 < smallest <= largest:
             raise OptionError(
                 f"Smallest step size {float(smallest):g} s, largest step size {float(largest):g} s: expected "
-                "0 < smallest <= largest. Give a smaller `smallest`, or a larger largest step size (--step-size)."
+                "0 < smallest <= largest. Give a smaller `smallest`, or increase the largest step size (--step-size)."
             )
         if not smallest <= first <= largest:
             raise OptionError(
@@ -181,12 +181,12 @@ class PID(StepRule[Controlled]):
 
     @classmethod
     def ecco(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
-        """ECCO as its authors use it: by the residual energy of power bonds, without undoing a step.
+        """ECCO with its authors' settings: step sizes from the residual energy of power bonds; no step is rolled back.
 
         Parameters
         ----------
         size, smallest : number or text, in s
-            Largest and smallest step; as the parameters of the class.
+            Largest and smallest step size, like the parameters of the class.
 
         Returns
         -------
@@ -199,7 +199,7 @@ class PID(StepRule[Controlled]):
 
     @classmethod
     def predictor_corrector(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
-        """By the distance of outputs from a straight line through the last two.
+        """Step sizes from the distance of outputs from a straight line through the last two values.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class PID(StepRule[Controlled]):
 
     @classmethod
     def embedded_orders(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
-        """By the error of extrapolated inputs, as it is seen at the end of each step.
+        """Step sizes from the error of extrapolated inputs, measured at the end of each step.
 
         Parameters
         ----------
@@ -233,7 +233,8 @@ class PID(StepRule[Controlled]):
 
     @classmethod
     def step_doubling(cls, size: Time | None = None, smallest: Time | None = None) -> PID:
-        """By the difference of outputs between each step and two halves of it; steps with larger errors are undone.
+        """Step sizes from the difference of outputs between a step and two half steps; steps with too large an error
+        are rolled back.
 
         Parameters
         ----------
@@ -251,7 +252,7 @@ class PID(StepRule[Controlled]):
 
     @property
     def rejects(self) -> bool:
-        """Whether a step may be undone."""
+        """Whether a step may be rolled back."""
         return self.reject_above is not None
 
     @property
@@ -300,7 +301,7 @@ class PID(StepRule[Controlled]):
         return self._begun(memory.numbers, memory.stuck)
 
     def propose(self, now: Instant, memory: Controlled) -> Goal:
-        """The end of the next step, for the sake of the estimator that proposes the smallest."""
+        """The end of the next step; the estimator with the smallest proposal is its cause."""
         return _new(Goal, (_new(Instant, (now[0] + memory[1], -inf)), memory[2], NOTHING))
 
     def decide(
@@ -309,7 +310,7 @@ class PID(StepRule[Controlled]):
         """The next proposal; a shorter length if the step is rejected."""
         numbers, h, cause, before, h1, h2, was_rejected, stuck = memory
         smallest, largest, _, safety, least, most, limit, exponents, of_sizes = numbers
-        # this is done at each step: calls of min, max and zip would take half of the time
+        # this runs at each step: calls of min, max and zip would take half of the time
         factor, limiting, largest_error, known = inf, errors[0], 0.0, []
         k = 0
         for x1, x2, x3 in exponents:
@@ -330,7 +331,7 @@ class PID(StepRule[Controlled]):
         wanted = h * factor
         if length < h * (
             1.0 - SHORTENED
-        ):  # by an event, say: a good short step does not forbid the longer one
+        ):  # for example by an event: a good short step is no reason against a longer one
             wanted = length * factor if factor < 1.0 else max(length * factor, h)
         size = smallest if wanted < smallest else largest if wanted > largest else wanted
         if largest_error > limit and length > smallest * (1.0 + SHORTENED):
@@ -352,7 +353,7 @@ class PID(StepRule[Controlled]):
         return PIDTwin(memory.numbers, self.estimators, plan, store)
 
     def warnings(self, memory: Controlled) -> tuple[str, ...]:
-        """That the smallest step was too large for the tolerance."""
+        """A warning if the smallest step was too large for the tolerance."""
         stuck = memory.stuck
         if stuck is None or stuck.steps < MANY:
             return ()
@@ -366,7 +367,7 @@ class PID(StepRule[Controlled]):
 def _stuck(
     stuck: Stuck | None, is_stuck: bool, now: Instant, reason: str, error: float
 ) -> Stuck | None:
-    """How long the smallest step has been too large; the first place where it was for long stays."""
+    """Since when the smallest step has been too large; the first place with :data:`MANY` such steps is kept."""
     if stuck is not None and stuck.steps >= MANY:
         return stuck
     if not is_stuck:
@@ -426,9 +427,9 @@ class PIDTwin(RuleTwin[Controlled]):
         )
 
     def put(self, memory: Controlled) -> None:
-        """The controller goes on from this memory, not in the middle of a step that was rejected."""
+        """The controller continues from this memory, which must not be that of a rejected step."""
         _, size, cause, errors, before, long_before, was_rejected, stuck = memory
-        assert not was_rejected, "a step that is tried again is decided on in Python"
+        assert not was_rejected, "a repeated step is decided on in Python"
         code = self._codes_of_causes[cause]
         if stuck is None:
             self._sizes[:] = size, before, long_before, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Communication points that are known ahead: many steps to them can be done in one call of the executor."""
+"""Communication points that are known in advance: the executor can do many steps to them in one call."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fmimaster.control.instant import Instant
 
 
 class PointsAhead(ABC):
-    """The points that a step-size rule proposes, one after the other, as long as no step ends elsewhere.
+    """The successive points that a step-size rule proposes, while no step ends elsewhere.
 
     Attributes
     ----------
     cause : Cause
-        Why steps end there.
+        Cause of the end of steps at these points.
     """
 
     __slots__ = ()
@@ -26,9 +26,9 @@ class PointsAhead(ABC):
 
     @abstractmethod
     def seconds_between(self, first: Instant, last: Instant, most: int) -> NDArray[np.float64]:
-        """Points after ``first`` and before ``last`` in s, at most so many, up to two with the same double.
+        """Points after ``first`` and before ``last`` in s, at most ``most``, up to two with the same double.
 
-        None of them is so near to ``last`` that the step between them would be a sliver.
+        No point is so near to ``last`` that the step between them would be too short.
         """
 
     @abstractmethod

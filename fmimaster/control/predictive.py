@@ -31,46 +31,48 @@ from fmimaster.plan.policy import Policy
 from fmimaster.program.polynomial import NEAREST
 
 PROBE = 0.125
-"""Part of a step after an event that is stepped where the curvature of an indicator is not known: the next one knows it."""
+"""Fraction of a step that is used after an event if the curvature of an indicator is unknown; then it is known."""
 
 BEHIND = 1e-8
-"""By this part of a usual step a step ends after an event that an FMU executes inside it, so that it has executed it."""
+"""An event that an FMU executes inside a step is followed by at least this fraction of a usual step in the same
+step."""
 
 LONGER = 2.0
-"""So much longer than it has stood still steps are towards an event of an FMU that steps on an unknown grid of its own."""
+"""Ratio of the step towards an event to the time without change, for an FMU with its own unknown internal grid."""
 
 INTERNAL_STEPS = 10
-"""So near to an event, in steps of the FMU, a step ends at the first of them that is behind it."""
+"""Distance from an event, in internal steps of the FMU, below which a step ends at the first internal step after it."""
 
 SAME_TICK = 1e-6
-"""A time is a multiple of an FMU's step if it is as near as this part of the step."""
+"""A time is a multiple of an FMU's step if the distance is less than this fraction of the step."""
 
 MOST_TIMES_BACK = 9
-"""So often a step goes back for one event: cubics need two or three times, and halving 9 times gains a factor of 500."""
+"""Largest number of repetitions of a step for one event: cubics need two or three, and 9 halvings are a factor of
+500."""
 
 
 @dataclass(frozen=True, slots=True)
 class Predictive(EventClock):
     """Stop at predicted events and fire them in all members at once ("PZ" in docs/events.md).
 
-    Each indicator is extrapolated by the cubic through values and derivatives at the last two communication points. At the
-    start and after an event there is one point only: then another indicator of the event that is its slope gives the
-    curvature.
+    Each indicator is extrapolated by the cubic through values and derivatives at the last two communication points. At
+    the start and after an event there is only one point. The curvature then comes from another indicator of the event
+    that is the slope of this one.
 
-    If all FMUs can get and set their state, a step that has passed an event is undone and ends at the event.
+    If all FMUs can get and set their state, a step that contains an event is rolled back and ends at the event.
 
     Parameters
     ----------
     approach : float
-        Fraction of the time to an event that is stepped while it is far.
+        Fraction of the time to a distant event that the next step covers.
     near : float
-        Below this part of a usual step the step goes to the event itself.
+        If the time to the event is less than this fraction of a usual step, the step ends at the event.
     now : float
-        Below this part of a usual step the event is fired without a step.
+        If the time to the event is less than this fraction of a usual step, the event is fired without a step.
     late : float
-        A step that has passed an event by more than this part of a usual step is undone.
+        A step that ends later than the event by more than this fraction of a usual step is rolled back.
     go_back : bool
-        Whether steps may be undone. Then the FMU states are saved before each step.
+        Whether steps may be rolled back. The FMU states are then saved before each step.
     """
 
     approach: float = 0.95
@@ -83,10 +85,10 @@ class Predictive(EventClock):
     fires: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        import scipy.optimize  # noqa: F401 (it takes 0.3 s, which no step of a run may wait for)
+        import scipy.optimize  # noqa: F401 (it takes 0.3 s, which must not delay a step of a run)
 
     def clip(self, goal: Goal, now: Instant, indicators: Indicators, fired: frozenset[int]) -> Goal:
-        """The first event that the extrapolations meet before the goal."""
+        """The first event that the extrapolations predict before the goal."""
         time, (end, _) = now.seconds, goal.end
         horizon = end - time
         values = indicators.present()
@@ -119,12 +121,12 @@ class Predictive(EventClock):
         if first.is_inside and (since := indicators.unmoved_since(first)) < time:
             earliest = max(
                 earliest, LONGER * (time - since)
-            )  # it has not stepped since: on a grid of its own
+            )  # it has not stepped since: it has its own internal grid
         end = self._towards(first, earliest, time, indicators.step)
         return goal if end >= time + horizon else Goal(Instant(end), cause)
 
     def _towards(self, s: IndicatorSet, tau: float, time: float, step: float) -> float:
-        """Where a step ends that goes towards an event ``tau`` after a time; all in s."""
+        """The end of a step towards an event ``tau`` after a time; all in s."""
         is_near = tau <= self.near * step
         if s.internal_step:
             return _on_internal_grid(time, tau if is_near else self.approach * tau, s.internal_step)
@@ -135,7 +137,7 @@ class Predictive(EventClock):
         return time + max(tau, rounding(time, step))
 
     def usual_rule(self, size: Time | None) -> StepRule[Any]:
-        """Short steps after each event, which the prediction needs while it has no history."""
+        """Short steps after each event, because the prediction has no history there."""
         return Ramp(size)
 
     def detect(self, indicators: Indicators) -> frozenset[int]:
@@ -143,11 +145,11 @@ class Predictive(EventClock):
         return indicators.at()
 
     def undoes(self, plan: Plan) -> bool:
-        """Whether a step may be undone: if all FMUs can get and set their state."""
+        """Whether a step may be rolled back: if all FMUs can get and set their state."""
         return self.go_back and plan.can_go_back
 
     def passed(self, indicators: Indicators, begin: float, end: float, tries: int) -> Retry | None:
-        """The first event that was passed, by cubics through values and derivatives at both ends of the step."""
+        """The first event inside the step, by cubics through values and derivatives at both ends of the step."""
         if tries >= MOST_TIMES_BACK:
             return None
         length, least = end - begin, self.now * indicators.step
@@ -160,7 +162,7 @@ class Predictive(EventClock):
         earliest, event = length - self.late * indicators.step, -1
         for s in indicators.sets:
             if s.is_inside or s.stops:
-                continue  # inside, it has happened; an FMU that stops at its events has not met one
+                continue  # an event inside has happened; an FMU that stops at its events has met none
             tau = step.time_passed(s.pairs)
             if s.internal_step and tau < inf:
                 tau = _on_internal_grid(begin, tau, s.internal_step) - begin
@@ -172,12 +174,12 @@ class Predictive(EventClock):
         return Retry(earliest, Cause(Kind.LOCATED, (name,)))
 
     def watch(self, plan: Plan) -> Watch:
-        """For events that are on, ahead, or passed if steps are undone."""
+        """For events that are active, predicted, or inside the step if steps are rolled back."""
         return Watch(detects=True, predicts=True, locates=self.undoes(plan))
 
 
 class _Step(NamedTuple):
-    """A step that was tried. Times in s, of which those of events count from its start."""
+    """A tried step. Times in s; times of events count from its start."""
 
     before: Sequence[float]
     """All Float64 outputs at its start."""
@@ -188,14 +190,14 @@ class _Step(NamedTuple):
     is_again: bool
     """Whether a longer one was tried before."""
     least: float
-    """An event is not looked for earlier than this."""
+    """Earliest time of an event."""
 
     def time_passed(self, pairs: Pairs) -> float:
-        """When the event of these indicators has happened in the step; inf if it has not."""
+        """Time of the event of these indicators in the step; inf if there is none."""
         cubics = between(pairs, self.before, self.after, self.length, self.older)
         if not cubics:
             return inf
-        # without a derivative nothing tells when an indicator has come back to the 0 at which it started
+        # without a derivative it is unknown when an indicator returns to its initial value 0
         if all(
             dz < 0 and p[1] < 0.0 and p[0] <= -p[1] * self.least
             for p, (_, dz) in zip(cubics, pairs, strict=True)
@@ -209,7 +211,8 @@ class _Step(NamedTuple):
 
 
 def _on_internal_grid(time: float, tau: float, step: float) -> float:
-    """Where a step towards an event ``tau`` after a time ends, for an FMU that steps on multiples of ``step``; all in s."""
+    """The end of a step towards an event ``tau`` after a time, for an FMU that steps on multiples of ``step``; all in
+    s."""
     ticks = (time + tau) / step
     before, here = floor(ticks), floor(time / step + SAME_TICK)
     is_near = tau <= INTERNAL_STEPS * step

@@ -1,4 +1,4 @@
-"""Steps of one size from the end of the last one, with short ones after each event, or without."""
+"""Steps of one size, each from the end of the last one, with or without short steps after events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fmimaster.errors import OptionError
 
 
 class Ramped(NamedTuple):
-    """What a ramp remembers."""
+    """Memory of a ramp."""
 
     base: TimeBase
     step: int
@@ -29,7 +29,7 @@ class Ramped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ramp(StepRule[Ramped]):
-    """Steps of one size from the end of the last one; short ones first, at the start and after each event.
+    """Steps of one size, each from the end of the last one, with short first steps at the start and after each event.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Ramp(StepRule[Ramped]):
     first : float
         The first step, and the first after an event, as a fraction of the size.
     growth : float
-        A step is at most so many times the one before.
+        Largest ratio of a step to the one before.
 
     Source: fmimaster, for the event clock Predictive (docs/events.md).
     """
@@ -70,7 +70,7 @@ class Ramp(StepRule[Ramped]):
     def decide(
         self, memory: Ramped, now: Instant, length: float, errors: Sequence[Measured]
     ) -> tuple[Ramped, None]:
-        """Remember the length; not anew where the next step has the full size in any case."""
+        """Store the length; it is not changed if the next step has the full size in any case."""
         del now, errors
         base, step, size, previous = memory
         if previous and self.growth * length >= size and self.growth * previous >= size:
@@ -78,11 +78,11 @@ class Ramp(StepRule[Ramped]):
         return Ramped(base, step, size, length), None
 
     def ahead(self, memory: Ramped) -> EvenSteps | None:
-        """Steps of the full size, once there are no others before an event."""
+        """Steps of the full size, if no shorter step remains before the next event."""
         base, step, size, previous = memory
         if not previous or self.growth * previous < size:
             return None
-        # a length that rounding has made shorter than this could call for a shorter next step
+        # a length that rounding has made shorter than this could shorten the next step
         return EvenSteps(base, step, least=(size / self.growth + size) / 2)
 
     def restart(self, memory: Ramped) -> Ramped:
@@ -92,12 +92,12 @@ class Ramp(StepRule[Ramped]):
 
 @dataclass(frozen=True, slots=True)
 class FreeStep(Ramp):
-    """Steps of one size from the end of the last one, on no grid.
+    """Steps of one size, each from the end of the last one, without a grid.
 
     Parameters
     ----------
     size, first, growth
-        As of :class:`Ramp`; all steps have the whole size, if ``first`` and ``growth`` are left out.
+        As in :class:`Ramp`. By default all steps have the full size.
     """
 
     first: float = 1.0

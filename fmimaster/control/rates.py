@@ -9,9 +9,9 @@ class RateInterval(NamedTuple):
     """An interval between two communication points."""
 
     begins: frozenset[str]
-    """Components whose step begins where it begins."""
+    """Components whose step begins at its start."""
     ends: frozenset[str]
-    """Components whose step ends where it ends."""
+    """Components whose step ends at its end."""
 
 
 class RatePattern(NamedTuple):
@@ -20,7 +20,7 @@ class RatePattern(NamedTuple):
     intervals: tuple[RateInterval, ...]
     """They repeat until the end of the run."""
     last: RateInterval
-    """The last one: all components reach its end."""
+    """The last interval: all components step to its end."""
 
     @property
     def components(self) -> frozenset[str]:

@@ -17,12 +17,12 @@ from fmimaster.system.description import Experiment
 from fmimaster.system.model import Model
 
 MANY_STEPS = 10_000_000
-"""Above this there is a note: some FMUs suggest a stop time of 1e8 s."""
+"""Number of steps above which there is a note: some FMUs suggest a stop time of 1e8 s."""
 
 log = logging.getLogger("fmimaster")
 
 DEFAULT_STEPS = 500
-"""About so many steps are done where no step size is given."""
+"""Approximate number of steps if no step size is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Schedule:
     rule: StepRule[Any]
     """With a size."""
     points: tuple[Fraction, ...]
-    """Communication points besides those of the rule: steps of different sizes may pass over the grid as well."""
+    """Communication points besides those of the rule; for steps of different sizes also points of the grid."""
     notes: tuple[str, ...]
     """The origin of times that the user did not give."""
     base: TimeBase = field(init=False)
@@ -54,13 +54,13 @@ class Schedule:
         return self.base.instant(self.base.ticks(time))
 
     def met(self, seconds: float) -> Fraction:
-        """The communication point at which a jump is met: its own, or the next one if steps cannot vary."""
+        """The communication point of a jump: its own time, or the next grid point if steps cannot vary."""
         time = nearest(exact(seconds), self.start, self.rule.exact_size)
         steps = (time - self.start) / self.rule.exact_size
         return time if self.points else self.start + ceil(steps) * self.rule.exact_size
 
     def on_grid(self, seconds: float) -> float:
-        """The grid point that a given time is but for rounding; if there is none, the time itself."""
+        """The grid point that equals a given time up to rounding; if there is none, the time itself."""
         return float(nearest(exact(seconds), self.start, self.rule.exact_size))
 
 
@@ -82,9 +82,9 @@ def make_schedule(
     models
         Full component name → model.
     usual_rule
-        What a step size means that is only a number.
+        The rule for a step size that is only a number.
     points
-        Times in s at which a communication point is required; those outside of the run are left out, and all of them where
+        Times in s at which a communication point is required. Times outside of the run are ignored, and all of them if
         an FMU cannot vary its step size.
     needs_stop_time : bool
         Whether it is an error if no stop time is given. If not, one after 500 steps is assumed, and a note says so.
@@ -120,7 +120,7 @@ def make_schedule(
     if given is None:
         stop = first + DEFAULT_STEPS * _common_multiple(rule.sizes)
         notes.append(
-            f"no stop time is given: the plan is that of a run until {float(stop):g} s; a run needs stop_time "
+            f"no stop time is given: this is the plan of a run until {float(stop):g} s; a run needs stop_time "
             "(--stop-time)"
         )
     _refuse_short(rule.shortest, first, stop)
@@ -136,7 +136,7 @@ def make_schedule(
     inside = {p for p in near if first < p < stop and (rule.varies or (p - first) % step)}
     if inside and (cause := _why_no_points(models, rule)):
         notes.append(
-            f"{len(inside)} jumps of the input are met at the next communication point only, because {cause}"
+            f"{len(inside)} jumps of the input take effect at the next communication point only, because {cause}"
         )
         inside = set()
     return Schedule(first, stop, rule, tuple(sorted(inside)), tuple(notes))
@@ -151,7 +151,7 @@ def _why_no_points(models: Mapping[str, Model], rule: StepRule[Any]) -> str:
 
 
 def _internal_steps(models: Mapping[str, Model], rule: StepRule[Any]) -> Iterator[str]:
-    """FMUs whose own steps do not end where the steps of the run end."""
+    """FMUs whose internal steps do not end at the communication points."""
     for name, model in models.items():
         own = model.capabilities.fixed_internal_step_size
         if not own:
@@ -168,14 +168,14 @@ def _internal_steps(models: Mapping[str, Model], rule: StepRule[Any]) -> Iterato
 
 
 def _of_its_own(name: str, own: float, rule: StepRule[Any]) -> str:
-    """What avoids that, if steps are fixed."""
+    """A remedy, if steps are fixed."""
     if rule.varies:
         return ""
     return f". A step size of its own avoids that: MultiRate (--component-step-size {name} {own:g})"
 
 
 def _refuse_short(step: Fraction, first: Fraction, stop: Fraction) -> None:
-    """Refuse a step that doubles cannot tell from none."""
+    """Refuse a step size below the resolution of doubles."""
     if float(step) < 4 * max(ulp(float(first)), ulp(float(stop))):
         raise OptionError(
             f"The step size {float(step):g} s is too small: near t = {float(stop):g} s FMUs cannot tell two "
@@ -186,7 +186,7 @@ def _refuse_short(step: Fraction, first: Fraction, stop: Fraction) -> None:
 def _refuse_unfit(
     rule: StepRule[Any], first: Fraction, stop: Fraction, fixed: Sequence[str]
 ) -> None:
-    """Refuse steps that do not fit to the span, or to FMUs whose step size is fixed."""
+    """Refuse steps that do not fit the span, or FMUs whose step size is fixed."""
     step = max(rule.sizes)
     if fixed and (rule.varies or rule.rejects):
         raise OptionError(
@@ -231,7 +231,7 @@ def _stop(
     start: float,
     notes: list[str],
 ) -> Time | None:
-    """The stop time of the user, the system or an FMU; None if nobody gives one."""
+    """The stop time of the user, the system or an FMU; None if there is none."""
     if given is not None:
         return given
     if described.stop_time is not None:
@@ -274,7 +274,7 @@ def _size(
 
 
 def round_to_125(value: Fraction) -> Fraction:
-    """The largest of 1, 2, 5 times a power of ten that is not above the value, so that steps fall on round times."""
+    """The largest of 1, 2, 5 times a power of ten that is not above the value, for steps that end at round times."""
     power = Fraction(10) ** floor(log10(value.numerator) - log10(value.denominator))
     # a half and ten: the logarithm of a number just below or above a power of ten may be rounded to it
     return max(power * k for k in (Fraction(1, 2), 1, 2, 5, 10) if power * k <= value)

@@ -1,4 +1,4 @@
-"""What is known when a step is chosen, or has been tried: for algorithms with variants, and for step-size rules."""
+"""Facts about a step to be chosen or already tried: for algorithms with variants, and for step-size rules."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from fmimaster.control.instant import Goal, TimeBase
 
 @dataclass(frozen=True, slots=True)
 class StepContext:
-    """A step that is about to be tried, or was tried and is not accepted yet."""
+    """A step that will be tried, or that was tried and is not accepted yet."""
 
     indicators: Indicators
     """The event indicators of the plan in the value store: ``indicators.plan``, ``indicators.store``."""
     size: float
     """Length in s of a whole step."""
     variant: int
-    """The variant of the step before, or of this one after it was tried."""
+    """The variant of the last step, or of this step after it was tried."""
     goal: Goal
-    """Where the step ends, and why."""
+    """The end of the step, and its cause."""
     base: TimeBase
     """The unit of the ticks of instants."""
     changed: tuple[str, ...] = ()
-    """Components with a connected discrete output that has changed in the step; empty before it was tried."""
+    """Components with a connected discrete output that has changed in the step; empty before the step is tried."""

@@ -1,4 +1,4 @@
-"""Step-size rules: where the next step ends, and whether a step that was tried is accepted."""
+"""Step-size rules: they choose the end of the next step and accept or reject tried steps."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Time = float | int | str | Fraction
 """A time in s as a user gives it; see :func:`fmimaster.control.instant.exact`."""
 
 Memory = TypeVar("Memory")
-"""What a rule remembers from step to step: a value that can be copied."""
+"""Memory of a rule between steps: a value that can be copied."""
 
 
 class RuleTwin(ABC, Generic[Memory]):
-    """A step-size rule in C: it has the memory while an executor does steps on its own.
+    """A step-size rule in C: it holds the memory while an executor does several steps in one call.
 
     Attributes
     ----------
     data : Twin
-        What the kernel borrows.
+        The data that the kernel uses.
     causes : tuple of Cause
-        Of the ends of steps, by the codes that the kernel writes.
+        Causes of the ends of steps, by the codes that the kernel writes.
     """
 
     data: Twin
@@ -44,7 +44,7 @@ class RuleTwin(ABC, Generic[Memory]):
 
     @abstractmethod
     def put(self, memory: Memory) -> None:
-        """The rule goes on from this memory."""
+        """The rule continues from this memory."""
 
     @abstractmethod
     def take(self) -> Memory:
@@ -53,16 +53,16 @@ class RuleTwin(ABC, Generic[Memory]):
 
 @dataclass(frozen=True, slots=True)
 class StepRule(ABC, Generic[Memory]):
-    """Base of all step-size rules. A rule is pure: what it remembers is a value in the state of the run.
+    """Base of all step-size rules. A rule is pure: its memory is a value in the state of the run.
 
-    What it answers must depend on the arguments alone. If it neither rejects steps nor has estimators, it is asked for some
-    steps ahead, before the FMUs do the first of them.
+    Returned values must depend on the arguments alone. If a rule neither rejects steps nor has estimators, it is called
+    for several steps in advance, before the FMUs do the first of them.
 
     Parameters
     ----------
     size : float, int, str, Fraction or None
-        Largest step size in s. A float counts as its shortest decimal; a text may be a fraction: ``"1/60"``. None leaves
-        it to the system and the FMUs.
+        Largest step size in s. A float is read as its shortest decimal; a text may be a fraction: ``"1/60"``. With
+        None, the system and the FMUs determine it.
 
     A new rule is a subclass with ``begin`` and ``propose``, and ``decide`` if it rejects steps; see docs/events.md.
     """
@@ -72,14 +72,14 @@ class StepRule(ABC, Generic[Memory]):
     varies: ClassVar[bool] = True
     """Whether steps have different sizes, also without an event between them."""
     watches_discrete_outputs: ClassVar[bool] = False
-    """Whether the rule judges steps by changes of connected discrete outputs."""
+    """Whether the rule decides on steps by changes of connected discrete outputs."""
     rejection: ClassVar[Cause] = Cause(Kind.ERROR)
-    """The cause of the end of a step that was tried again."""
+    """The cause of the end of a repeated step."""
 
     def __init_subclass__(cls) -> None:
-        # a class with slots is made twice, and super() without arguments has the first one
+        # a class with slots is created twice, and super() without arguments refers to the first one
         super(StepRule, cls).__init_subclass__()
-        # what is known ahead is known of these methods: what is inherited does not know of others
+        # inherited `ahead` and `twin` describe the methods of the base class, not those of the subclass
         if not vars(cls).keys().isdisjoint(_KNOWN_AHEAD):
             for name in {"ahead", "twin"} - vars(cls).keys():
                 setattr(cls, name, getattr(StepRule, name))
@@ -90,17 +90,17 @@ class StepRule(ABC, Generic[Memory]):
 
     @property
     def rejects(self) -> bool:
-        """Whether a step may be undone and tried again with another length: then all FMUs must restore states."""
+        """Whether a step may be rolled back and repeated with another length; all FMUs must then restore states."""
         return False
 
     @property
     def estimators(self) -> tuple[Estimator, ...]:
-        """What measures the errors by which it judges steps; none for most rules."""
+        """The error estimators of the rule; most rules have none."""
         return ()
 
     @property
     def control(self) -> tuple[str, str] | None:
-        """The range of step sizes and what chooses them, in words; None if no error is measured."""
+        """The range of step sizes and the criterion of their choice, in words; None if no error is measured."""
         return None
 
     def with_inputs(self, degree: int) -> StepRule[Memory]:
@@ -121,7 +121,7 @@ class StepRule(ABC, Generic[Memory]):
 
     @property
     def shortest(self) -> Fraction:
-        """The shortest step in s that the rule makes where nothing else limits it."""
+        """The shortest step in s of the rule, if no other condition limits the step."""
         return min(self.sizes)
 
     def size_of(self, component: str) -> Fraction:
@@ -137,7 +137,7 @@ class StepRule(ABC, Generic[Memory]):
         models
             Full component name → model.
         usual
-            Determines the size, if none is given.
+            Returns the size, if none is given.
         """
         del models
         return self if self.size is not None else replace(self, size=usual())
@@ -149,7 +149,7 @@ class StepRule(ABC, Generic[Memory]):
 
     @abstractmethod
     def begin(self, base: TimeBase, start: int) -> Memory:
-        """What is remembered at the start of a run.
+        """The memory at the start of a run.
 
         Parameters
         ----------
@@ -161,10 +161,10 @@ class StepRule(ABC, Generic[Memory]):
 
     @abstractmethod
     def propose(self, now: Instant, memory: Memory) -> Goal:
-        """The end of the next step, if nothing else limits it."""
+        """The end of the next step, if no other condition limits it."""
 
     def error(self, tried: StepContext) -> float:
-        """How far a step that was tried is from being acceptable; at most 1 is good.
+        """Scaled error of a tried step; at most 1 is acceptable.
 
         Called only if the rule ``rejects`` and has no estimators.
         """
@@ -174,54 +174,54 @@ class StepRule(ABC, Generic[Memory]):
     def decide(
         self, memory: Memory, now: Instant, length: float, errors: Sequence[Measured]
     ) -> tuple[Memory, float | None]:
-        """What is remembered after a step, and how it goes on: None accepts it, a length in s tries it again.
+        """The memory after a step, and the decision: None accepts the step, a length in s repeats it.
 
         Parameters
         ----------
         now : Instant
-            Where the step began.
+            Start of the step.
         length : float
             Its length in s.
         errors
             One for each of :attr:`estimators`; if there are none, a single one, as returned by :meth:`error`. ``inf`` for a
             step that was discarded or did not converge, and for NaN if the rule rejects.
 
-        A step is never tried with a length beyond that of its first try. If a step is rejected that cannot be shorter, or
-        again and again, the run ends with an error.
+        A repeated step is never longer than its first attempt. If a step is rejected too often, or cannot be shorter,
+        the run ends with an error.
         """
         del now, length, errors
         return memory, None
 
     def restart(self, memory: Memory) -> Memory:
-        """What is remembered after an event."""
+        """The memory after an event."""
         return memory
 
     def warnings(self, memory: Memory) -> tuple[str, ...]:
-        """What makes the results so far less accurate than they should be."""
+        """Reasons why the results so far are less accurate than they should be."""
         del memory
         return ()
 
     def twin(self, memory: Memory, plan: Plan, store: ValueStore) -> RuleTwin[Memory] | None:
-        """The same rule in C, by which an executor does steps without Python in between; None if there is none.
+        """The same rule in C, which lets an executor do steps without Python; None if there is none.
 
-        Called once, at the start of a run. The results must agree bit for bit. A subclass with another ``propose`` or
-        ``decide`` has none, if it does not define this one too.
+        Called once, at the start of a run. The results must agree bit for bit. A subclass that overrides ``propose`` or
+        ``decide`` has none, unless it overrides this method as well.
         """
         del memory, plan, store
         return None
 
     def ahead(self, memory: Memory) -> PointsAhead | None:
-        """The points that it proposes from here on, if they follow a formula; None if there is none.
+        """The next points that the rule proposes, if they follow a formula; None if there is none.
 
-        Then many steps can be done in one call of the executor. As long as steps end there, ``decide`` must leave the
-        memory as it is. A subclass with another ``propose`` or ``decide`` has none, if it does not define this one too.
+        The executor can then do many steps in one call. While steps end at these points, ``decide`` must not change the
+        memory. A subclass that overrides ``propose`` or ``decide`` has none, unless it overrides this method as well.
         """
         del memory
         return None
 
 
 _KNOWN_AHEAD = {"propose", "decide"}
-"""Methods that ``ahead`` and ``twin`` stand for."""
+"""Methods that ``ahead`` and ``twin`` replace."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Event indicators as the kernel watches them: fmimaster/kernel/watch.c."""
+"""Data for the check of event indicators in the kernel: fmimaster/kernel/watch.c."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fmimaster.program.polynomial import NEAREST
 
 
 def watch_data(clock: EventClock, indicators: Indicators) -> Twin | None:
-    """What the kernel looks at after each step in the place of an event clock; None if the clock is called in any case.
+    """Data that the kernel checks after each step instead of an event clock; None if the clock is always called.
 
     The kernel keeps the largest values up to date, as :meth:`Indicators.present` does.
     """
@@ -69,5 +69,5 @@ def watch_data(clock: EventClock, indicators: Indicators) -> Twin | None:
 
 
 def _firsts(counts: Iterable[int]) -> NDArray[np.int64]:
-    """Where the entries of each begin that lie one after the other, and where the last ones end."""
+    """Index of the first entry of each group in a joined list, and the end of the last group."""
     return np.cumsum([0, *counts], dtype=np.int64)

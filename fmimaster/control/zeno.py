@@ -9,23 +9,23 @@ from itertools import pairwise
 from fmimaster.control.grid import same
 
 GAPS = 8
-"""So many gaps between events must have shrunk, one after the other."""
+"""Number of successive gaps between events that must have become shorter."""
 
 LARGEST_RATIO = 0.95
-"""Of a gap to the one before."""
+"""Largest ratio of a gap to the gap before."""
 
 SHORT = 1e-5
-"""Gaps are long as long as they are more than this part of a usual step: a system with fast events has short steps."""
+"""Gaps longer than this fraction of a usual step are no accumulation: a system with fast events has short steps."""
 
 MOST_AT_ONE_TIME = 1000
-"""More events at one time, or early returns without one, have no end."""
+"""With more events at one time, or early returns without an event, the sequence is assumed not to end."""
 
 
 def accumulation(times: Sequence[float], step: float) -> float | None:
     """Time in s at which events accumulate, None if they do not.
 
-    They do if the last 8 gaps have shrunk by a ratio below 0.95 each, and the last is below 1e-5 of a usual step, or
-    cannot be told from rounding.
+    They do if each of the last 8 gaps is shorter than 0.95 of the gap before, and the last is below 1e-5 of a usual
+    step or in the range of rounding.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def accumulation(times: Sequence[float], step: float) -> float | None:
 
     Notes
     -----
-    The limit of the gaps taken as a geometric series, by Aitken's extrapolation from the last two.
+    The gaps are treated as a geometric series; the limit is Aitken's extrapolation from the last two gaps.
     """
     if len(times) <= GAPS:
         return None
@@ -57,17 +57,19 @@ class EventHistory:
         self._count = 0
 
     def add(self, kind: object, time: float, step: float) -> float | None:
-        """Take an event of a run with usual steps of ``step`` s; the time in s at which its kind accumulates if it does."""
+        """Add an event of a run with usual steps of ``step`` s. Returns the time in s at which such events accumulate,
+        or None."""
         times = self._times.setdefault(kind, deque(maxlen=GAPS + 1))
-        if times and time == times[-1]:  # it has happened again because of another event
+        if times and time == times[-1]:  # it happened again because of another event
             return None
         times.append(time)
         return accumulation(times, step)
 
     def too_many_at(self, time: float, near: float) -> bool:
-        """Count an instant with events, or an early return without one; whether there were too many at one time.
+        """Count an instant with events, or an early return without one. Returns whether there were too many at one
+        time.
 
-        Times that creep count as one: those that are on average less than ``near``, in s, after the one before.
+        Times with an average distance below ``near``, in s, count as one time.
         """
         if not self._at <= time <= self._at + MOST_AT_ONE_TIME * near:
             self._at, self._count = time, 0

@@ -334,7 +334,7 @@ def test_a_plan_needs_no_stop_time(
     assert outcome.status == 0, outcome.err
     facts = json.loads(outcome.out)
     assert (facts["times"]["step"], facts["times"]["stop"]) == (step, stop)
-    expected = f"no stop time is given: the plan is that of a run until {stop:g} s; a run needs stop_time (--stop-time)"
+    expected = f"no stop time is given: this is the plan of a run until {stop:g} s; a run needs stop_time (--stop-time)"
     assert expected in facts["notes"]
 
 
