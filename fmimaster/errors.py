@@ -10,7 +10,7 @@
     │   └── OptionError         an option or an argument has no meaning here
     │       └── ColumnError     the results have no column of that name; a KeyError as well
     ├── ProgramError            a co-simulation algorithm needs a capability that an FMU lacks, or violates FMI
-    ├── AccuracyError           results less accurate than they should be; only raised with ``strict``
+    ├── AccuracyError           results are less accurate than they should be; only raised with ``strict``
     └── SimulationError         a run has started and has failed; holds the rows up to the failure
         ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
         ├── NotANumberError      an output became NaN or infinite
@@ -49,7 +49,7 @@ class FmimasterError(Exception):
 
 
 class InputError(FmimasterError):
-    """An input cannot be used; nothing has been simulated."""
+    """Files, systems or options cannot be used; nothing has been simulated."""
 
 
 class FileError(InputError):
@@ -105,7 +105,7 @@ class ProgramError(FmimasterError):
 
 
 class AccuracyError(FmimasterError):
-    """The results are less accurate than they should be, or would be, and the setting ``strict`` is set.
+    """Results are less accurate than they should be; only raised with the setting ``strict``.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class AccuracyError(FmimasterError):
 
 
 class SimulationError(FmimasterError):
-    """A run has started but could not be completed.
+    """A run has started and has failed.
 
     Attributes
     ----------

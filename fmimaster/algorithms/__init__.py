@@ -1,4 +1,4 @@
-"""Co-simulation algorithms, one file each. Those that few runs use are imported when they are named."""
+"""Co-simulation algorithms, one file each. Rarely used ones are imported on first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -29,14 +29,14 @@ _MODULES = {
     "SubSteps": "sub_steps",
     "Waveform": "waveform",
 }
-"""Name → the module of this package that has it and is imported then: importing is most of the time of a short run."""
+"""Name → its module in this package, imported on first use, because imports take most of the time of a short run."""
 
 ALGORITHMS: tuple[type[Algorithm], ...] = (Jacobi, GaussSeidel)
 """Algorithms that the command line offers by name."""
 
 
 def __getattr__(name: str) -> Any:
-    """An algorithm that few runs use."""
+    """A rarely used algorithm."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

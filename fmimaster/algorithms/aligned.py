@@ -1,4 +1,4 @@
-"""Aligned: any algorithm, safe against FMUs that end a step early at an event of their own."""
+"""Aligned: makes any algorithm safe against FMUs that end a step early at their own event."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from fmimaster.program.emitter import Emitter
 
 @dataclass(frozen=True, slots=True)
 class Aligned(Wrapper):
-    """Let the base algorithm step, then bring the instances that stepped past the earliest early return back to it.
+    """Step by the base algorithm, then roll back to the earliest early return the instances that stepped past it.
 
-    Only instances that can be past it are saved: those that are stepped before another one that may return early, and
-    those that discard a step at an event. They must be able to get and set their FMU state.
+    Only instances that can step past it are saved: those that step before another one that may return early, and those
+    that discard a step at an event. They must be able to get and set their FMU state.
 
     Parameters
     ----------
     base : Algorithm
         What steps.
 
-    Source: fmimaster; the grid of steps is not moved by an early return.
+    Source: fmimaster. An early return does not shift the grid of steps.
     """
 
     @property
     def handles_early_returns(self) -> bool:
-        """They are handled here."""
+        """Always True."""
         return True
 
     def restart(self) -> Aligned:
-        """Itself: a base with a first step of its own stands around it."""
+        """Itself: a base with a special first step is wrapped around it."""
         return self
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
         places = p.save(self.goes_back(plan))
         self.base.emit(plan, p)
-        # an instance that is brought back may stop still earlier, so that all are looked at again
+        # a repeated step of an instance may stop even earlier, so all instances are checked again
         for _ in places:
             for instance, place in places.items():
                 p.align(instance, place)

@@ -42,34 +42,34 @@ def assemble(
     comparisons: Sequence[Comparison] = (),
     inputs: Mapping[str, Polynomial] | None = None,
 ) -> Programs:
-    """Let the algorithm write its programs, add the others that a run needs, and check them all.
+    """Write the programs of the algorithm, add the other programs of a run, and check all of them.
 
-    The attempts come first: they show how much history is needed, and which inputs come as polynomials.
+    The attempts are written first: they determine the needed history and the inputs that are polynomials.
 
     Parameters
     ----------
     history : int
-        How many accepted communication points are needed besides those that the algorithm needs.
+        Number of accepted communication points that are needed in addition to those of the algorithm.
     undoes : bool
         Whether attempts may be undone.
     loops : Loops
-        Which algebraic loops the plan wants solved in Step Mode.
+        The algebraic loops to solve in Step Mode.
     measures : sequence of Hook
-        What is called at the end of each step, at the start and at events.
+        Hooks that are called at the end of each step, at the start and at events.
     comparisons : sequence of Comparison
-        For step doubling: what compares the halves of a step with the whole.
+        For step doubling: the comparison of the two halves of a step with the whole step.
     inputs : names or globs of inputs → Polynomial
-        How single connections go on over a step, in place of what the algorithm does for all.
+        Polynomials of single inputs over a step, instead of the polynomial of the algorithm.
 
     Raises
     ------
     ProgramError
-        If a program breaks FMI or forgets something, or an instance cannot do what the algorithm needs.
+        If a program violates FMI or is incomplete, or an instance lacks a capability that the algorithm needs.
     OptionError
         If a start value of the user contradicts a parameter that the run must set.
     """
     if any(i.may_return_early for i in plan.instances) and not algorithm.handles_early_returns:
-        from fmimaster.algorithms.aligned import Aligned  # few runs need it, as those below
+        from fmimaster.algorithms.aligned import Aligned  # few runs need this and the imports below
 
         algorithm = algorithm.aligned(Aligned)
     initialization = initialization or Initialization()
@@ -156,7 +156,7 @@ def _loop_notes(
 
 
 def _replay(plan: Plan, p: Emitter, repeated: Sequence[int]) -> Replay:
-    """What measures whether these instances repeat a step exactly."""
+    """The measurement whether these instances repeat a step exactly."""
     if not repeated:
         return Replay()
     from fmimaster.algorithms.replay import emit_replay
@@ -187,15 +187,15 @@ def _variant(
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """What an algorithm has written for one variant."""
+    """The program of one variant of an algorithm."""
 
     plan: Plan
     program: Program
     rollback: Program
     polynomial_inputs: frozenset[int]
-    """Instances that are given polynomials."""
+    """Instances whose inputs are polynomials."""
     ends: Mapping[int, float]
-    """Where it brings each instance, as a fraction of the interval."""
+    """The time to which it steps each instance, as a fraction of the interval."""
     under_way: Sequence[int]
     """Instances whose step began in an earlier interval."""
     event_hook: Hook | None
@@ -266,7 +266,7 @@ def _initialize(
 
 
 def _common_programs(plan: Plan, p: Emitter) -> tuple[Program, Program, Program]:
-    """What accepts a step, what forgets the history, and the end."""
+    """The programs that accept a step, clear the history, and end the run."""
     ready, history = State.STEP_MODE, bool(p.history)
     for buffer in p.between:
         p.remember(buffer)
@@ -279,7 +279,7 @@ def _common_programs(plan: Plan, p: Emitter) -> tuple[Program, Program, Program]
     for i in range(len(plan.instances)):
         p.mode(i, State.TERMINATED)
     terminate = p.program("terminate")
-    kept = tuple(Keep(buffer) for buffer in p.between)  # what each attempt has done
+    kept = tuple(Keep(buffer) for buffer in p.between)  # the points inside each attempt
     check(
         Program("commit", kept + commit.instructions),
         plan,
@@ -320,8 +320,8 @@ def _plan_of_variant(plan: Plan, k: int) -> Plan:
             and stops_at_events(i.model, i.policy(k))
         ):
             raise OptionError(
-                f"'{i.name}' stops at its events when it steps first, and would stop at them too when another one does, "
-                "because its manifest names no policy by which it ignores them. Use Sequential, and name the first one "
+                f"'{i.name}' stops at its events when it steps first, and would also stop when another one steps first, "
+                "because its manifest has no policy to ignore them. Use Sequential, and name the first component "
                 "(--algorithm sequential)."
             )
     instances = Instances(
@@ -332,7 +332,7 @@ def _plan_of_variant(plan: Plan, k: int) -> Plan:
 
 
 _UNDONE = ("a step is undone", "a step-size rule that undoes no steps (FixedStep, Ramp)")
-"""When all instances may have to go back, and what needs no going back."""
+"""The reason why all instances may have to go back, and an alternative."""
 
 
 def _refuse_who_cannot_go_back(

@@ -1,4 +1,4 @@
-"""The sequence of two instances by which of them has an event first, or parallel steps where none has one."""
+"""Two instances in the sequence of their predicted events, or in parallel if no event is predicted."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from fmimaster.system.model import Scope
 
 @dataclass(frozen=True, slots=True)
 class AutomaticSequence(Algorithm):
-    """Two instances, of which the one steps first that has a private event first, by extrapolations.
+    """Choose in each step which of two instances steps first: the one with the earlier predicted private event.
 
     Parameters
     ----------
     parallel : bool
-        Whether both step at once, each with extrapolated inputs, where no event is in sight.
+        Whether both step at the same time, each with extrapolated inputs, if no event is predicted.
     horizon : float
-        How far it is looked ahead, in steps.
+        Horizon of the prediction, in steps.
     extrapolation, interpolation, synchronised
-        As of :class:`Sequential`.
+        As in :class:`Sequential`.
 
     Source: Dejaco and Benedikt (2017), sections 5.1 (automatic sequence) and 5.2 (parallel switching).
     """
@@ -57,20 +57,20 @@ class AutomaticSequence(Algorithm):
         return self
 
     def policies(self, order: StepOrder) -> tuple[Mapping[int, Policy], ...]:
-        """The first one announces its events; in a parallel step none does."""
+        """The first one announces its events; in a parallel step neither does."""
         one, other = self._sequences(order)
         ignore = dict.fromkeys(range(2), Policy.IGNORE)
         return (*one.policies(order), *other.policies(order), ignore)
 
     def variants(self, plan: Plan) -> tuple[Algorithm, ...]:
-        """The one first, the other first, and both at once."""
+        """The first instance first, the second first, and both in parallel."""
         return (*self._sequences(plan.step_order), Jacobi(self.extrapolation))
 
     def _sequences(self, order: StepOrder) -> tuple[Sequential, Sequential]:
-        """The sequences with the one and with the other instance first."""
+        """The sequences with the first and with the second instance first."""
         if len(order.names) != 2:
             raise OptionError(
-                f"AutomaticSequence is for two instances; there are {len(order.names)}. Use Sequential, and name the "
+                f"AutomaticSequence is for two components; there are {len(order.names)}. Use Sequential, and name the "
                 "first one."
             )
         one, other = (
@@ -80,7 +80,7 @@ class AutomaticSequence(Algorithm):
         return one, other
 
     def goes_back(self, plan: Plan) -> list[int]:
-        """Those that discard steps at events."""
+        """Instances that discard steps at events."""
         return [i for i, p in enumerate(plan.instances) if p.may_return_early and not p.event_mode]
 
     def choose(self, context: StepContext) -> int:
@@ -106,7 +106,7 @@ class AutomaticSequence(Algorithm):
 
 
 def _first_time(s: IndicatorSet, values: Sequence[float], length: float) -> float:
-    """When all indicators, extrapolated linearly, are at or below 0; inf if that is not within the length."""
+    """Time at which all indicators, extrapolated linearly, are at or below 0; inf if it is beyond the length."""
     begin, end = 0.0, length
     for z, dz in s.pairs:
         value, slope = values[z], values[dz] if dz >= 0 else 0.0

@@ -23,14 +23,14 @@ class _Input:
     correction: Correction
     route: Route
     element: int
-    """Of the route."""
+    """Number of the route."""
     column: int
     """Of the partial derivatives."""
     buffer: int
-    """Outputs of all instances with the inputs as they are."""
+    """Outputs of all instances with unchanged inputs."""
 
     def value(self, store: ValueStore) -> float:
-        """The input as it is when it is not shifted."""
+        """The input without the shift."""
         outputs, _ = store.buffers[self.buffer]
         source = float(outputs[self.route.source_type][self.route.source][self.element])
         transformation = self.route.transformation
@@ -38,13 +38,13 @@ class _Input:
 
     @property
     def slot(self) -> int:
-        """Of the input, among the Float64 values."""
+        """Slot of the input among the Float64 values."""
         return int(self.route.target.start) + self.element
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shift(Hook):
-    """Shifts an input by its magnitude: rounding matters least then, and the outputs are linear."""
+    """Shifts an input by its magnitude: the effect of rounding is smallest, and the outputs are linear."""
 
     name: str
     input: _Input
@@ -69,7 +69,7 @@ class _Difference(Hook):
     input: _Input
 
     def __call__(self, store: ValueStore) -> bool:
-        """Note them."""
+        """Store them."""
         of, values = self.input, store.values[DataType.FLOAT64]
         before = store.buffers[of.buffer][0][DataType.FLOAT64]
         change = values.item(of.slot) - of.value(store)
@@ -81,10 +81,10 @@ class _Difference(Hook):
 
 
 def emit_differences(plan: Plan, p: Emitter, instances: Iterable[int]) -> None:
-    """Measure the partial derivatives of those of these instances that are corrected by them, and leave all as it was.
+    """Measure the partial derivatives for the correction of outputs of these instances, then restore all values.
 
-    For each input: it is shifted alone, and the outputs are read. The instances are in Initialization Mode, with inputs
-    that agree with the outputs that feed them.
+    Each input is shifted alone, and the outputs are read. The instances are in Initialization Mode, with inputs that
+    agree with the connected outputs.
     """
     for i in sorted(p.corrected & set(instances)):
         correction = plan.corrections[i]

@@ -1,4 +1,4 @@
-"""What happens at an event: all instances that it concerns are updated at one superdense instant, from left limits."""
+"""Event handling: all affected instances are updated at one superdense instant, from left limits."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fmimaster.program.instructions import Program
 from fmimaster.system.states import State
 
 MOST_UPDATES = 100
-"""Event iterations at one instant; more are an endless loop."""
+"""Largest number of event iterations at one instant; more are treated as an endless loop."""
 
 
 @dataclass
 class Events:
-    """The program of each combination of instances and triggers; written and checked when it is first needed."""
+    """The program of each combination of instances and triggers, written and checked on first use."""
 
     plan: Plan
     history: int
@@ -67,13 +67,13 @@ def emit_event(
     Parameters
     ----------
     instances
-        Those that it concerns: those with Event Mode enter it, those with triggers are triggered without.
+        The affected instances: those with Event Mode enter it, those with triggers are triggered without Event Mode.
     fired
         Triggers that the importer makes active.
     hook
-        Works on the value store after triggers and payload have moved.
+        Changes the value store after triggers and payload have been set.
     settling
-        How values are brought together after each update.
+        Makes the values consistent after each update.
     """
     instances = tuple(instances)
     modes = [i for i in instances if plan.instances[i].event_mode]
@@ -97,7 +97,7 @@ def emit_updates(
     rows: bool = True,
     settling: Settling | None = None,
 ) -> None:
-    """Update discrete states until nothing changes any more: all from left limits, then settled, then a row."""
+    """Update discrete states until nothing changes: all from left limits, then consistent values, then a row."""
     instances = tuple(instances)
     modes = [i for i in instances if plan.instances[i].event_mode]
     settling = settling or Settling()

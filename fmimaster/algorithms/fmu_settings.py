@@ -1,4 +1,4 @@
-"""Parameters of FMUs that depend on the variant of the algorithm: what they do at events, and the form of their inputs."""
+"""Parameters of FMUs that depend on the variant of the algorithm: policy at events, and form of inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REASONS = {
     Policy.ANNOUNCE: "it stops at its events, and the importer fires them",
     Policy.IGNORE: "it steps over its events, and the importer fires them",
 }
-_POLYNOMIALS = "its inputs come as polynomials"
+_POLYNOMIALS = "its inputs are polynomials"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class FmuSettings(Hook):
     name: str
     values: tuple[tuple[DataType, slice, int], ...]
     instances: frozenset[int]
-    """Instances that cannot go on with the values with which they start."""
+    """Instances whose values must change after the start."""
     notes: tuple[str, ...]
 
     def __call__(self, store: ValueStore) -> bool:
@@ -49,7 +49,7 @@ def fmu_settings(plan: Plan, k: int, polynomial_inputs: Collection[int]) -> FmuS
     k : int
         Number of the variant.
     polynomial_inputs
-        Instances whose inputs come as polynomials.
+        Instances whose inputs are polynomials.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def fmu_settings(plan: Plan, k: int, polynomial_inputs: Collection[int]) -> FmuS
 
 
 def _value(plan: Plan, i: int, name: str, value: int | None) -> int:
-    """The value that is set: the wanted one, else that of the user, else that of the FMU."""
+    """The value that is set: the required one, otherwise that of the user, otherwise that of the FMU."""
     if value is not None:
         return value
     planned = plan.instances[i]
@@ -101,15 +101,13 @@ def can_be_set_in_initialization_mode(plan: Plan, i: int) -> bool:
 
 
 def emit_settings(plan: Plan, p: Emitter, values: FmuSettings) -> Program:
-    """The program that brings all FMUs to the settings of a variant during the run."""
+    """The program that sets the settings of a variant in all FMUs during the run."""
     p.call(values)
     for i, planned in enumerate(plan.instances):
         if planned.event_mode:
             p.mode(i, State.EVENT_MODE)
         p.set(i, Group.SETTINGS)
-        if (
-            planned.event_mode
-        ):  # outputs are read again, so that they must belong to the present inputs
+        if planned.event_mode:  # outputs are read again, so they must belong to the present inputs
             with p.at_an_event():
                 p.move(i)
                 p.set_inputs(i)

@@ -23,27 +23,27 @@ from fmimaster.program.polynomial import HOLD, Polynomial
 from fmimaster.system.notes import listed
 
 MODES: Mapping[str, Mode] = {mode.name: mode for mode in (END, MID, LINEAR, HELD, SUBSEQUENCE)}
-"""By the names that the command line takes."""
+"""Modes by their names on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class GaussSeidel(Algorithm):
     """Step the instances one after the other along the trigger sequence, each with the newest outputs.
 
-    A connection that leads forward in the sequence is not late; one that leads back is late by one step.
+    A forward connection in the sequence has no delay; a backward connection is delayed by one step.
 
     Parameters
     ----------
     inputs : Polynomial
-        Inputs whose source has not stepped yet; in the mode ``END`` all others, too.
+        Polynomial of the inputs whose source has not stepped yet; in the mode ``END`` of all others as well.
     mode : Mode
-        Inputs whose source has stepped: ``END``, ``MID``, ``LINEAR``, ``HELD`` or ``SUBSEQUENCE``. ``LINEAR`` is the
-        one to use.
+        Treatment of inputs whose source has stepped: ``END``, ``MID``, ``LINEAR``, ``HELD`` or ``SUBSEQUENCE``.
+        ``LINEAR`` is recommended.
     levels : bool
         Whether instances that do not wait for each other step at the same time. The results are the same, bit for bit.
     most_levels : int, optional
-        Instances step in at most so many levels: those of one level at the same time, and none with new outputs of the
-        others. Which is on which level is chosen like the automatic sequence, such that the stale inputs weigh least.
+        Largest number of levels. Instances of one level step at the same time, without new outputs of each other. The
+        levels are chosen like the automatic sequence: the stale inputs have the smallest weight.
     stale : pairs of component names
         Source and target of connections that are treated as if the target had stepped before the source.
 
@@ -84,12 +84,12 @@ class GaussSeidel(Algorithm):
 
     @property
     def can_go_back(self) -> bool:
-        """Not in the mode ``SUBSEQUENCE``."""
+        """True, except in the mode ``SUBSEQUENCE``."""
         return self.mode.can_go_back
 
     @property
     def course(self) -> Polynomial:
-        """The inputs."""
+        """The polynomial of the inputs."""
         return self.inputs
 
     def emit(self, plan: Plan, p: Emitter) -> None:
@@ -97,16 +97,16 @@ class GaussSeidel(Algorithm):
         self.mode.emit(self._order(plan), self.inputs, plan, p)
 
     def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
-        """What each instance is given in this mode, by the capabilities of its FMU."""
+        """The treatment of the inputs of each instance in this mode, by the capabilities of its FMU."""
         return tuple(self._treatments(plan, before, False)) if self.mode != END else ()
 
     def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
-        """Instances whose FMU cannot do what the mode means."""
+        """Instances whose FMU lacks a capability for the mode."""
         return (*self._treatments(plan, before, True), *self._never_interpolated(plan, before))
 
     @contextmanager
     def given_to_group(self, group: Plan, p: Emitter) -> Iterator[None]:
-        """Sources of connections that are stale on purpose count as not yet stepped.
+        """Sources of intentionally stale connections are treated as not yet stepped.
 
         Raises
         ------
@@ -121,7 +121,7 @@ class GaussSeidel(Algorithm):
                 source, other = (group.instances[i].name for i in (k, fresh[0]))
                 raise OptionError(
                     f"GaussSeidel: connections from '{source}' to components that are solved together are stale, but not "
-                    f"those to '{other}', which is one of them. Give all of them."
+                    f"those to '{other}', which is one of them. Make all of these connections stale."
                 )
         with p.reverted({k: p.keep_begin() for k in sources if p.is_ahead(k)}):
             yield
@@ -136,7 +136,7 @@ class GaussSeidel(Algorithm):
             yield f"{listed(names)}: {what}"
 
     def _never_interpolated(self, plan: Plan, before: Collection[int]) -> Iterator[str]:
-        """Continuous inputs that are no Float64: polynomials are for these alone."""
+        """Continuous inputs of another type than Float64, for which there are no polynomials."""
         names = [
             f"'{plan.instances[i].name}.{route.link.input.name}'"
             for i, route in self._fresh(plan, before, Group.DISCRETE)
@@ -163,7 +163,7 @@ class GaussSeidel(Algorithm):
                     yield i, route
 
     def _order(self, plan: Plan) -> Order:
-        """The groups of instances that step at the same time, and which of their sources count as not yet stepped."""
+        """The groups of instances that step at the same time, and their sources that are treated as not yet stepped."""
         sequence, stale = plan.trigger_sequence, self._stale(plan)
         arcs = [(k, i) for i in sequence for k in plan.sources[i]]
         if self.most_levels is not None:
@@ -193,12 +193,12 @@ class GaussSeidel(Algorithm):
         return Order(groups, _not_empty(later), _not_empty(old))
 
     def _bounded(self, plan: Plan, most: int) -> tuple[tuple[int, ...], ...]:
-        """At most so many levels, whatever the sequence."""
+        """Levels of the instances, at most ``most``, independent of the sequence."""
         chooser = plan.sequence_chosen_by
         if chooser in GIVEN:
             raise OptionError(
-                f"most_levels={most}: which component is on which level is chosen, but {chooser} has given a sequence. "
-                "Leave the sequence out (--sequence automatic), or use levels without a bound."
+                f"most_levels={most}: the levels are chosen automatically, but {chooser} has given a sequence. "
+                "Leave the sequence out (--sequence automatic), or use levels without a limit."
             )
         names = [plan.instances[i].name for i in plan.members]
         models = [plan.instances[i].model for i in plan.members]
@@ -213,7 +213,7 @@ class GaussSeidel(Algorithm):
         )
 
     def _stale(self, plan: Plan) -> set[tuple[int, int]]:
-        """Connections that are stale on purpose, by indices."""
+        """Intentionally stale connections, by indices."""
         names = {instance.name: i for i, instance in enumerate(plan.instances)}
         found = set()
         for source, target in sorted(self.stale):

@@ -1,4 +1,4 @@
-"""From instantiated FMUs to a complete exchange of values at the start time, and the end."""
+"""The program from instantiated FMUs to a complete exchange of values at the start time, and the end of the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fmimaster.system.states import State
 class Initialization:
     """Start values, Initialization Mode, a complete exchange along the dependencies, the first row.
 
-    Start values are set before Initialization Mode and again inside it: some FMUs forget the first.
+    Start values are set before Initialization Mode and again inside it, because some FMUs lose the first values.
     """
 
     settling: Settling = Settling()

@@ -1,4 +1,4 @@
-"""Jacobi: all instances step over the same interval, none sees the others' new outputs."""
+"""Jacobi: all instances step over the same interval, without new outputs of the others."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fmimaster.program.polynomial import HOLD, Polynomial
 class Jacobi(Algorithm):
     """Step all instances with the outputs of the last communication point.
 
-    Their order does not matter, and each connection is late by one step.
+    The order of the steps has no influence. Each connection is delayed by one step.
 
     Parameters
     ----------
     inputs : Polynomial
-        How inputs continue over a step.
+        Polynomial of the inputs over a step.
 
     Source: Gomes et al. (2017), Co-simulation: state of the art, section 4.2 (there: parallel, Jacobi).
     """
@@ -35,17 +35,17 @@ class Jacobi(Algorithm):
 
     @property
     def course(self) -> Polynomial:
-        """The inputs."""
+        """The polynomial of the inputs."""
         return self.inputs
 
     def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
-        """That a sequence was given in vain."""
+        """A note if a sequence is given, because it has no influence."""
         del before
         if plan.sequence_chosen_by not in GIVEN or not plan.links:
             return ()
         return (
             f"The trigger sequence given by {plan.sequence_chosen_by} has no influence on the results: Jacobi steps all "
-            "components from the same communication point. With GaussSeidel (--algorithm gauss-seidel) it has.",
+            "components from the same communication point. Use GaussSeidel (--algorithm gauss-seidel) for a sequence.",
         )
 
     def emit(self, plan: Plan, p: Emitter) -> None:

@@ -1,4 +1,4 @@
-"""Outputs that an instance takes before their source has stepped: the unknowns of a step that is solved by sweeps."""
+"""Outputs that an instance uses before their source has stepped: the unknowns of a step that is solved by sweeps."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from fmimaster.program.store import ValueStore
 class LateOutputs:
     """The outputs of a part of a system that an algorithm passes on before their source has stepped.
 
-    In a sweep they are assumed; the sweep gives what they are then. All other outputs are new wherever they are taken, so
-    that a sweep is a function of the late outputs alone.
+    A sweep starts from assumed values of these outputs and computes new ones. All other outputs are new wherever they
+    are used, so a sweep is a function of the late outputs alone.
     """
 
     plan: Plan
     outputs: tuple[Node, ...]
-    """Sorted by the names of instance and variable, so that the order of listing does not matter."""
+    """Sorted by the names of instance and variable, to be independent of the order in the system."""
     variables: tuple[Node, ...] = ()
-    """They, the inputs that take them, and all variables of the algebraic loops in which they are."""
+    """These outputs, their connected inputs, and all variables of their algebraic loops."""
 
     @classmethod
     def of(cls, base: Algorithm, plan: Plan, p: Emitter) -> LateOutputs:
@@ -64,9 +64,9 @@ class LateOutputs:
 
     @contextmanager
     def solved(self, p: Emitter, solver: LoopSolver) -> Iterator[None]:
-        """Repeat the sweep that is written inside until these outputs are what was assumed.
+        """Repeat the sweep that is written inside until these outputs equal the assumed values.
 
-        Floating point outputs are solved for with all others as they were assumed, then these are compared.
+        Floating point outputs are solved with all other outputs at their assumed values; then the others are compared.
         """
         if not self.outputs:
             yield
@@ -94,13 +94,14 @@ class LateOutputs:
             yield
 
     def _is_float(self, node: Node) -> bool:
-        """Whether an output is a number to be solved for. Many FMUs declare all outputs as discrete, because these change
-        at communication points only; what is discrete in Event Mode does not change in Step Mode at all."""
+        """Whether an output is a floating point unknown. The declared variability is no criterion: many FMUs declare
+        all outputs as discrete, because they change at communication points only; outputs that change only in Event
+        Mode are constant in Step Mode."""
         variable = self.plan.instances[node[0]].model.variable(node[1])
         return variable is not None and variable.type.is_float
 
     def _residuals(self) -> dict[Node, Node]:
-        """What must be 0 instead of agreeing with what was assumed: that of constraints."""
+        """The residuals of constraints: these must be 0, and replace the difference from the assumed value."""
         found = {}
         for i, name in self.outputs:
             residual = self.plan.instances[i].model.residuals.get(name)
@@ -109,7 +110,7 @@ class LateOutputs:
         return found
 
     def _slope(self) -> Node | None:
-        """Where the derivative of the residual is kept; one constraint alone has one."""
+        """The output with the derivative of the residual, if there is exactly one constraint."""
         residuals = self._residuals()
         if len(self.outputs) != 1 or not residuals:
             return None
@@ -142,9 +143,10 @@ def _derivatives(plan: Plan, instance: int, output: str) -> Iterator[Node]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assumed(Hook):
-    """The outputs of these instances in the store count as those at a fraction of the interval, where they are assumed.
+    """Marks the outputs of these instances in the store as outputs at a fraction of the interval, where they are
+    assumed.
 
-    So polynomials lead to the assumed values in the first sweep too.
+    Polynomials then end at the assumed values in the first sweep as well.
     """
 
     instances: NDArray[np.int64]

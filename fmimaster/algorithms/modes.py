@@ -1,4 +1,4 @@
-"""Modes of Gauss-Seidel: what an instance is given of the sources that have stepped before it."""
+"""Modes of Gauss-Seidel: the inputs of an instance from sources that have stepped before it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import Polynomial
 
 SUB_STEPS = 5
-"""The least number of sub-steps with which the best sequence of four units is the best in simulations, too. Source:
-fmimaster (docs/trigger-sequence.md); 2 make it the third of 24."""
+"""The smallest number of sub-steps for which the computed best sequence of four units is also the best in simulations.
+With 2 it is the third of 24. Source: fmimaster (docs/trigger-sequence.md)."""
 
 MIDDLE = 0.5
-"""Of an interval, as a fraction of it: a line has its mean there."""
+"""Middle of an interval, as a fraction of it: a line has its mean there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +28,19 @@ class Order:
 
     groups: tuple[tuple[int, ...], ...]
     later: Mapping[int, tuple[int, ...]]
-    """Instance → sources that come later in the sequence, but are in a group before it, or that are in its own group and
-    read before it: it is given their outputs as they are before the first group."""
+    """Instance → sources that are later in the sequence but in an earlier group, or in its own group and read before
+    it. It gets their outputs from before the first group."""
     stale: Mapping[int, tuple[int, ...]]
-    """Instance → sources of which it is given the outputs at the start of the interval in any case."""
+    """Instance → sources whose outputs at the start of the interval it always gets."""
 
     def is_behind(self, instance: int, plan: Plan, p: Emitter) -> bool:
-        """Whether an instance is given the outputs of a source that has stepped."""
+        """Whether an instance gets outputs of a source that has stepped."""
         older = {*self.later.get(instance, ()), *self.stale.get(instance, ())}
         return any(p.is_ahead(k) for k in plan.sources[instance] if k not in older)
 
     @contextmanager
     def sources_of(self, instance: int, p: Emitter, start: int, begin: int) -> Iterator[None]:
-        """What is written inside finds the outputs of the instance's sources as it is to be given them.
+        """Context in which the outputs of the instance's sources are those that it shall get.
 
         Parameters
         ----------
@@ -55,20 +55,20 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """How one instance is given the inputs whose source has stepped before it."""
+    """Treatment of the inputs of one instance whose source has stepped before it."""
 
     what: str
-    """In words: of the inputs whose source has stepped."""
+    """The treatment in words."""
     parts: int = 1
-    """Its step is done in so many sub-steps."""
+    """Number of sub-steps of its step."""
     is_end: bool = False
     """Whether inputs are held at the value at the end of the source's step."""
     is_held: bool = False
     """Whether inputs are constant over a sub-step, at the value in its middle."""
     is_corrected: bool = False
-    """Whether outputs are corrected to the inputs at the end of the step."""
+    """Whether outputs are corrected for the inputs at the end of the step."""
     is_fallback: bool = False
-    """Whether this is less than the mode means, because the FMU cannot do it."""
+    """Whether the FMU lacks a capability for the full treatment of the mode."""
 
 
 AT_THE_END = Treatment("inputs are held at the value at the end of the source's step", is_end=True)
@@ -81,7 +81,7 @@ CORRECTED = Treatment(
 )
 PARTLY_CORRECTED = Treatment(
     "inputs are held at the mean of start and end, and outputs that feed others are corrected by their partial "
-    "derivatives; other outputs lag by half a step",
+    "derivatives; other outputs are delayed by half a step",
     is_held=True,
     is_corrected=True,
 )
@@ -97,21 +97,21 @@ NOT_INTERPOLATED = Treatment(
 def _divided(parts: int) -> Treatment:
     if parts == 1:
         return IN_THE_MIDDLE
-    what = f"the step is divided in {parts} parts, in each of which the interpolated value in its middle is held"
+    what = f"the step is divided into {parts} parts; in each part the interpolated value in its middle is held"
     return Treatment(what, parts, is_held=True)
 
 
 class Mode(ABC):
-    """What Gauss-Seidel gives an instance of the sources that have stepped before it.
+    """Treatment of inputs from sources that have stepped before the instance in Gauss-Seidel.
 
-    Inputs whose source has not stepped are extrapolated in all modes alike.
+    Inputs whose source has not stepped are extrapolated in the same way in all modes.
 
     Source: fmimaster (docs/trigger-sequence.md); "lin" and "sub" are Holzinger and Benedikt (2019), section 3.2.
     """
 
     __slots__ = ()
     name: ClassVar[str]
-    """On the command line."""
+    """Name on the command line."""
 
     @property
     def can_go_back(self) -> bool:
@@ -120,10 +120,10 @@ class Mode(ABC):
 
     @abstractmethod
     def treatment(self, plan: Plan, instance: int) -> Treatment:
-        """What is done for an instance, by the capabilities of its FMU."""
+        """The treatment of an instance, by the capabilities of its FMU."""
 
     def emit(self, order: Order, inputs: Polynomial, plan: Plan, p: Emitter) -> None:
-        """Write the steps of all groups; ``inputs`` are those whose source has not stepped."""
+        """Write the steps of all groups; ``inputs`` is the polynomial of inputs whose source has not stepped."""
         start = p.keep() if order.later else 0
         begin = p.keep_begin() if order.stale else 0
         for group in order.groups:
@@ -142,7 +142,7 @@ class Mode(ABC):
                         p.step_all(chosen)
             for i in group:
                 p.get(i)
-                if treatments[i].is_corrected:  # before the outputs of those behind it are read
+                if treatments[i].is_corrected:  # before the outputs of later instances are read
                     with order.sources_of(i, p, start, begin):
                         correct(i, plan, p)
 
@@ -150,7 +150,7 @@ class Mode(ABC):
 def give(
     instance: int, treatment: Treatment, inputs: Polynomial, since: tuple[int, ...], p: Emitter
 ) -> None:
-    """Give an instance its inputs; ``since``: buffers of the outputs at the start of the step."""
+    """Set the inputs of an instance; ``since``: buffers of the outputs at the start of the step."""
     if treatment.is_end:
         p.inputs(instance, inputs)
     else:
@@ -159,10 +159,10 @@ def give(
 
 
 def correct(instance: int, plan: Plan, p: Emitter) -> None:
-    """Correct the outputs of an instance at once, for those that step next.
+    """Correct the outputs of an instance immediately, for the instances that step next.
 
-    Where instances stop at events it is done at the end of the attempt too: this one may go back until then. One that
-    stops itself may have failed its step, and is corrected only then.
+    If instances stop at events, outputs are also corrected at the end of the attempt, because this instance may go back
+    before. An instance that stops itself may have failed its step, and is corrected only at the end.
     """
     p.held.add(instance)
     if plan.instances.any_may_return_early:
@@ -175,7 +175,7 @@ def correct(instance: int, plan: Plan, p: Emitter) -> None:
 class End(Mode):
     """Inputs are held at the value at the end of the source's step: they lead by half a step on average.
 
-    With a polynomial as the inputs of the algorithm, that polynomial serves instead.
+    If the algorithm has a polynomial for inputs, that polynomial is used instead.
     """
 
     name: ClassVar[str] = "end"
@@ -188,7 +188,7 @@ class End(Mode):
 
 @dataclass(frozen=True, slots=True)
 class Mid(Mode):
-    """Inputs are held at the mean of start and end. Outputs that depend directly on them lag by half a step."""
+    """Inputs are held at the mean of start and end. Outputs that depend directly on them are delayed by half a step."""
 
     name: ClassVar[str] = "mid"
 
@@ -205,7 +205,7 @@ class Held(Mode):
     Parameters
     ----------
     sub_steps : int
-        Of an FMU whose outputs depend directly on inputs and cannot be corrected.
+        Number of sub-steps of an FMU whose outputs depend directly on inputs and cannot be corrected.
     """
 
     sub_steps: int = SUB_STEPS
@@ -215,7 +215,7 @@ class Held(Mode):
         refuse_no_number("sub_steps", self.sub_steps)
 
     def treatment(self, plan: Plan, instance: int) -> Treatment:
-        """By whether outputs depend directly on inputs, and can be corrected."""
+        """Depends on whether outputs depend directly on inputs, and can be corrected."""
         depending = _direct_outputs(plan, instance)
         correction = plan.corrections.get(instance)
         if not depending:
@@ -232,14 +232,14 @@ class Held(Mode):
 
 @dataclass(frozen=True, slots=True)
 class Linear(Mode):
-    """Inputs go along the straight line from the start to the end of the source's step: the mode that is recommended.
+    """Inputs are interpolated linearly from the start to the end of the source's step. This mode is recommended.
 
-    An FMU that takes no polynomials is treated as by :class:`Held`.
+    An FMU that accepts no polynomials is treated as in :class:`Held`.
 
     Parameters
     ----------
     sub_steps : int
-        As of :class:`Held`.
+        As in :class:`Held`.
     """
 
     sub_steps: int = SUB_STEPS
@@ -249,14 +249,14 @@ class Linear(Mode):
         refuse_no_number("sub_steps", self.sub_steps)
 
     def treatment(self, plan: Plan, instance: int) -> Treatment:
-        """By whether the FMU takes polynomials."""
+        """Depends on whether the FMU accepts polynomials."""
         if takes_lines(plan, instance):
             return ALONG_THE_LINE
         return Held(self.sub_steps).treatment(plan, instance)
 
 
 def can_be_divided(plan: Plan, instance: int) -> bool:
-    """Whether the step of an instance can be done in parts: not if it may end one early at an event of its own."""
+    """Whether the step of an instance can be divided: not if the instance may end a step early at its own event."""
     planned = plan.instances[instance]
     can = planned.model.capabilities
     return can.can_handle_variable_communication_step_size and not planned.may_return_early
@@ -284,19 +284,19 @@ def _direct_outputs(plan: Plan, instance: int) -> set[str]:
 
 
 def refuse_no_number(name: str, value: int) -> None:
-    """Raise if a number of parts of a step is none."""
+    """Raise if a number of parts of a step is less than 1."""
     if value < 1:
         raise OptionError(f"{name}={value}: expected at least 1.")
 
 
 END = End()
-"""Inputs are held at the value that the source has at the end of its step."""
+"""Inputs are held at the value at the end of the source's step."""
 
 MID = Mid()
 """Inputs are held at the mean of the source's values at the start and at the end of its step."""
 
 LINEAR = Linear()
-"""Inputs are interpolated along the source's step, where the FMU can take polynomials."""
+"""Inputs are interpolated over the source's step, if the FMU accepts polynomials."""
 
 HELD = Held()
-"""As :data:`MID`, and outputs are corrected where the FMU has partial derivatives."""
+"""Like :data:`MID`, and outputs are corrected if the FMU has partial derivatives."""

@@ -1,4 +1,4 @@
-"""OwnGrids: each instance steps on a grid of its own, with the outputs that were published when its step begins."""
+"""OwnGrids: each instance steps on its own grid, with the newest outputs at the start of its step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fmimaster.program.programs import Pattern
 class OwnGrids(Algorithm):
     """Step each instance over the intervals between its own communication points.
 
-    A step of all is the first variant; then there is one for each different interval of the pattern. An instance takes its
-    inputs where its step begins, and is stepped where it ends, so that it never stands beyond the present communication
-    point.
+    The first variant is a step of all instances; each different interval of the pattern has another variant. The inputs
+    of an instance are set at the start of its step, and its step is done at the end, so the instance is never ahead of
+    the present communication point.
 
     Source: fmimaster (docs/multi-rate.md).
     """
@@ -27,7 +27,7 @@ class OwnGrids(Algorithm):
 
     @property
     def is_parallel(self) -> bool:
-        """No instance sees outputs that are newer than the start of its step."""
+        """True: no instance uses outputs that are newer than the start of its step."""
         return True
 
     def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> OwnGrids:
@@ -52,11 +52,11 @@ class OwnGrids(Algorithm):
 
     @property
     def _whole(self) -> RateInterval:
-        """A step of all: by it the delays of connections are described."""
+        """A step of all instances, used to describe the delays of connections."""
         return RateInterval(self.rates.components, self.rates.components)
 
     def emit(self, plan: Plan, p: Emitter) -> None:
-        """Write a step of all."""
+        """Write a step of all instances."""
         self._variant(self._whole).emit(plan, p)
 
     def _variant(self, interval: RateInterval) -> StepsThatEnd:
@@ -65,14 +65,14 @@ class OwnGrids(Algorithm):
 
 @dataclass(frozen=True, slots=True)
 class StepsThatEnd(Algorithm):
-    """The steps that end where an interval ends, and the inputs of those that begin where it begins.
+    """The steps that end at the end of an interval, and the inputs of steps that begin at its start.
 
-    What is no component, as the table of an input file, steps over each interval.
+    Instances that are no components, such as the table of an input file, step over each interval.
     """
 
     interval: RateInterval
     components: frozenset[str]
-    """All that have a step size."""
+    """All components with a step size."""
 
     def emit(self, plan: Plan, p: Emitter) -> None:
         """Write one attempt."""
@@ -86,11 +86,11 @@ class StepsThatEnd(Algorithm):
             p.get(i)
 
     def ends(self, plan: Plan) -> Mapping[int, float]:
-        """The end, for those whose step ends there; all others stay where they are."""
+        """The end, for instances whose step ends there; all others are not stepped."""
         return dict.fromkeys(self._of(plan, self.interval.ends), 1.0)
 
     def under_way(self, plan: Plan) -> Sequence[int]:
-        """Those whose step ends here and began before."""
+        """Instances whose step ends in this interval and started before it."""
         begins = self._of(plan, self.interval.begins)
         return [i for i in self._of(plan, self.interval.ends) if i not in begins]
 

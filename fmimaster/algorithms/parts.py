@@ -1,4 +1,4 @@
-"""Parts: groups of instances by one algorithm, all others by another one."""
+"""Parts: one algorithm for groups of instances, another one for all other instances."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fmimaster.program.emitter import Emitter
 
 @dataclass(frozen=True, slots=True)
 class Parts(Algorithm):
-    """Step the groups of the plan, which are instances that share algebraic loops, apart from all other instances.
+    """Step groups of instances that share algebraic loops by one algorithm, and all other instances by another one.
 
-    Along the trigger sequence, a group where its first member stands. If the others step in parallel, they step before
-    all groups, so that none of them sees new outputs.
+    The order is the trigger sequence, with each group at the place of its first member. If the others step in parallel,
+    they step before all groups, so none of them gets new outputs.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Parts(Algorithm):
 
     @property
     def order(self) -> int:
-        """That of the others, at most that of the groups."""
+        """The smaller of the two orders."""
         return min(self.others.order, self.group.order)
 
     def restart(self) -> Parts:
@@ -50,12 +50,12 @@ class Parts(Algorithm):
         return sorted(i for part, by in self.parts(plan) for i in by.repeats(part))
 
     def ends(self, plan: Plan) -> Mapping[int, float]:
-        """Where both bring their instances."""
+        """The ends of both."""
         return {i: end for part, by in self.parts(plan) for i, end in by.ends(part).items()}
 
     @property
     def can_go_back(self) -> bool:
-        """Whether the others can; the groups go back by themselves."""
+        """Whether the algorithm of the others can; the groups go back by themselves."""
         return self.others.can_go_back
 
     def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class Parts(Algorithm):
     def _by_others(
         self, plan: Plan, before: Collection[int]
     ) -> Iterator[tuple[Plan, frozenset[int]]]:
-        """The parts that the others step, with all instances that step before them."""
+        """The parts outside of groups, with all instances that step before them."""
         stepped = frozenset(before)
         for part, by in self.parts(plan):
             if by is self.others:
@@ -85,7 +85,7 @@ class Parts(Algorithm):
         return (*self.others.signals(), *self.group.signals())
 
     def parts(self, plan: Plan) -> Iterator[tuple[Plan, Algorithm]]:
-        """The plan of each part, in the order in which they step, with its algorithm."""
+        """The plan of each part with its algorithm, in the order of the steps."""
         group_of = {i: group for group in plan.step_groups for i in group}
         sequence, inside = plan.trigger_sequence, set(plan.trigger_sequence)
         if self.others.is_parallel:

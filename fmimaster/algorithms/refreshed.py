@@ -1,4 +1,4 @@
-"""Refreshed: outputs that depend directly on inputs are those of the new inputs, at the end of each step."""
+"""Refreshed: updates outputs that depend directly on inputs to the new inputs, at the end of each step."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ from fmimaster.system.states import State
 
 @dataclass(frozen=True, slots=True)
 class Refreshed(Wrapper):
-    """Let the base step, then bring outputs that depend directly on connected inputs to the inputs of now.
+    """Step by the base, then update outputs that depend directly on connected inputs to the new inputs.
 
-    At the end of a step such an output belongs to the input that was held or extrapolated. Others then start the next step
-    with it, although a better value is known. The outputs are taken in the order of their dependencies:
+    At the end of a step such an output belongs to the held or extrapolated input. Other instances would start the next
+    step with it, although a better value is known. The outputs are updated in the order of their dependencies:
 
-    * by FMUs with Event Mode that have no events of their own and no discrete inputs: the new inputs are set in Event
-      Mode, and the outputs are read again. It is exact, and algebraic loops among such FMUs are solved. Event Mode must
-      be left by ``UpdateDiscreteStates``, which would execute an event; so FMUs that have some are not asked.
-    * by others that declare a linear dependence (dependenciesKind): the partial derivative times the change of the inputs
-      is added, which is exact.
-    * others keep the outputs that they have. FMI forbids reading outputs after setting inputs in Step Mode, so that an FMU
-      is not tried out.
+    * FMUs with Event Mode, without own events and without discrete inputs: the new inputs are set in Event
+      Mode, and the outputs are read again. This is exact, and algebraic loops among such FMUs are solved.
+      ``UpdateDiscreteStates``, which ends Event Mode, would execute an event; therefore FMUs with events are excluded.
+    * other FMUs that declare a linear dependence (dependenciesKind): the partial derivative times the change of the
+    inputs is added, which is exact. * all other FMUs keep their outputs. FMI forbids reading outputs after setting
+    inputs in Step Mode, so this is not tried.
 
     Parameters
     ----------
     base : Algorithm
     linearized : bool
-        Whether FMUs with directional derivatives are corrected by them also where the dependence may not be linear. The
-        error is of second order in the change of the inputs for a smooth dependence. A damper with a force like the root
-        of the velocity has an infinite derivative at rest: with it the results are far worse than without.
+        Whether directional derivatives are also used where the dependence may not be linear. For a smooth dependence,
+        the error is of second order in the change of the inputs. A damper whose force is the square root of the
+        velocity has an infinite derivative at rest: its results become far worse.
 
     Source: fmimaster, as the feed-through refresh of the interface Jacobian's direct part; FMI 3.0.2, sections 2.3.5 and
     4.2.1.
@@ -47,12 +46,12 @@ class Refreshed(Wrapper):
 
     @property
     def refreshes(self) -> bool:
-        """Where FMUs have Event Mode."""
+        """True: in FMUs with Event Mode."""
         return True
 
     @property
     def measures_itself(self) -> bool:
-        """Between the steps and the refresh."""
+        """True: it measures between the steps and the refresh."""
         return True
 
     def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
@@ -62,7 +61,7 @@ class Refreshed(Wrapper):
         return (*Wrapper.notes(self, plan, before), *said)
 
     def accuracy_warnings(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
-        """Those of the base, and which outputs stay as they are."""
+        """Those of the base, and the outputs that are not refreshed."""
         stale = [i for i in plan.members if self._is_stale(plan, i)]
         names = sorted(f"'{plan.instances[i].name}'" for i in stale)
         said = (
@@ -85,7 +84,7 @@ class Refreshed(Wrapper):
         p.remeasure()
 
     def _refresh(self, plan: Plan, p: Emitter) -> None:
-        """Write how outputs of the members that depend directly on inputs become those of the inputs of now."""
+        """Write the update of outputs that depend directly on inputs, to the new inputs."""
         modes = [i for i in plan.members if _has_event_mode(plan, i)]
         others = [i for i in plan.members if self._is_corrected(plan, i)]
         for i in modes:
@@ -110,7 +109,7 @@ class Refreshed(Wrapper):
         return i in plan.corrections and not is_refreshed
 
     def _ways(self, plan: Plan) -> Iterator[tuple[str, list[str]]]:
-        """How outputs are refreshed, in words, and the names of the instances."""
+        """The ways in which outputs are refreshed, in words, and the names of the instances."""
         name = {i: f"'{plan.instances[i].name}'" for i in plan.members}
         yield "in Event Mode", [name[i] for i in plan.members if _has_event_mode(plan, i)]
         for means in dict.fromkeys(c.means for c in plan.corrections.values() if c.means):
@@ -119,7 +118,7 @@ class Refreshed(Wrapper):
 
 
 def _ask(plan: Plan, p: Emitter, instances: Collection[int]) -> None:
-    """Set inputs in Event Mode, and read outputs; Event Mode may be left when no update asks for another one."""
+    """Set inputs in Event Mode, and read outputs; Event Mode ends when no update requires another one."""
     with p.repeat(least=1, most=MOST_UPDATES, tolerance=float("inf")):
         if len(instances) > 1:
             Settling().at_an_event(plan, p, instances)
@@ -130,6 +129,7 @@ def _ask(plan: Plan, p: Emitter, instances: Collection[int]) -> None:
 
 
 def _has_event_mode(plan: Plan, i: int) -> bool:
-    """Whether outputs of an instance depend directly on inputs, and can be had anew in Event Mode without an event."""
+    """Whether outputs of an instance depend directly on inputs, and can be read again in Event Mode without an
+    event."""
     has_events = plan.triggers_of(i) or (i, Group.DISCRETE) in plan.routes
     return plan.instances[i].refreshed and i in plan.corrections and not has_events

@@ -1,6 +1,6 @@
-"""Whether an FMU repeats a step exactly after its state was restored: measured before a method relies on it.
+"""Measurement whether an FMU repeats a step exactly after its state was restored, before a method relies on it.
 
-So is whether it follows the inputs that it is given as polynomials: see :mod:`fmimaster.algorithms.slopes`.
+:mod:`fmimaster.algorithms.slopes` measures whether an FMU uses polynomials of inputs.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ ROUNDING = 1e-12
 
 
 def emit_replay(plan: Plan, p: Emitter, instances: Sequence[int]) -> Replay:
-    """Write a step, and then the same step twice; then all is as it was. The interval is two steps long.
+    """Write a step, then the same step twice, then restore the state. The interval is two steps long.
 
-    The first one gives solvers inside the FMUs a history, which many do not save. FMUs that stop at events are left out:
-    where they stop differs by their own search.
+    The first step gives solvers inside the FMUs a history, which many FMUs do not save. FMUs that stop at events are
+    excluded, because their own event search may stop at slightly different times.
 
     Source: fmimaster; of 28 public FMUs that can get and set their state, 9 do not repeat a step exactly.
     """
@@ -67,18 +67,18 @@ def _step(p: Emitter, instances: Sequence[int]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayedOutputs(Hook):
-    """Compares the outputs of these instances with those that were kept after the first of two equal steps."""
+    """Compares the outputs of these instances with those after the first of two equal steps."""
 
     plan: Plan
     instances: tuple[int, ...]
     buffer: int
     found: list[tuple[float, str, str]] = field(default_factory=list)
-    """Of each instance that differs: by how much relative to nominal value or magnitude, its name, and that of the output
-    that differs most."""
+    """For each differing instance: the difference relative to nominal value or magnitude, its name, and the output that
+    differs most."""
     name: ClassVar[str] = "outputs of a repeated step"  # type: ignore[misc]
 
     def __call__(self, store: ValueStore) -> bool:
-        """Note what differs."""
+        """Store the differences."""
         self.found.clear()
         before = store.buffers[self.buffer][0]
         for i in self.instances:
@@ -98,7 +98,7 @@ class ReplayedOutputs(Hook):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What differs, in words."""
+        """A warning for each instance that differs."""
         return tuple(
             f"'{name}' does not repeat a step exactly after its state was restored: its output '{output}' differs by "
             f"{size:.2g} (relative). Loops and sweeps with it cannot be solved more accurately than that. Ask the FMU's "
@@ -109,7 +109,8 @@ class ReplayedOutputs(Hook):
 
 
 def _difference(then: np.ndarray, now: np.ndarray, nominal: float) -> float:
-    """The largest difference of an element, relative to nominal value or magnitude; 1 for what is no floating point."""
+    """The largest difference of an element, relative to nominal value or magnitude; 1 for types that are not floating
+    point."""
     if then.dtype.kind != "f":
         return 0.0 if (then == now).all() else 1.0
     size = np.maximum(np.abs(then), abs(nominal))

@@ -1,4 +1,4 @@
-"""Richardson: each step again in two halves, which are kept; the difference is an estimate of the error."""
+"""Richardson: each step is repeated in two halves, which are kept; the difference is an estimate of the error."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.program.hook import Hook
 
 Comparison = Callable[[Plan, int], Hook]
-"""Makes a hook that is called at the end of the halves, and writes an error. It is given the plan, and the buffer of the
-outputs and signals at the end of the whole step."""
+"""Creates a hook that is called at the end of the halves and writes an error. Arguments: the plan, and the buffer of
+the outputs and signals at the end of the whole step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Richardson(Wrapper):
-    """Step doubling: let the base do the step as a whole, go back, and do it in two halves, which are kept.
+    """Step doubling: the base does the step as a whole, goes back, and does it in two halves, which are kept.
 
-    All instances must be able to get and set their FMU state. Polynomials go through the point between the halves, also in
-    later steps. Three steps of each FMU bring the system two halves forward.
+    All instances must be able to get and set their FMU state. Polynomials go through the point between the halves, also
+    in later steps. Each FMU does three steps for one communication step.
 
     Parameters
     ----------
     base : Algorithm
-        Any that can go back, also one that solves algebraic loops or repeats the step.
+        Any algorithm that can go back, including one that solves algebraic loops or repeats the step.
     comparisons : of Comparison
-        What makes errors of the difference: those of the estimators of the step-size rule that double steps.
+        Functions that compute errors from the difference, for the estimators of the step-size rule.
 
     Source: Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.4 (Richardson
     extrapolation); for co-simulation Arnold, Clauss and Schierz (2014), Error analysis and error estimates for
@@ -40,7 +40,7 @@ class Richardson(Wrapper):
 
     @property
     def why_it_goes_back(self) -> tuple[str, str]:
-        """To do the step again."""
+        """Because each step is done twice."""
         return (
             "each step is done as a whole and in two halves (step doubling)",
             "an error estimator that repeats no step (PredictorCorrector, EmbeddedOrders, PowerResidual)",
@@ -48,7 +48,7 @@ class Richardson(Wrapper):
 
     @property
     def measures_itself(self) -> bool:
-        """After each half."""
+        """True: it measures after each half."""
         return True
 
     def goes_back(self, plan: Plan) -> Sequence[int]:
@@ -81,8 +81,8 @@ class Richardson(Wrapper):
         name = type(self.base).__name__
         if len(self.base.variants(plan)) > 1:
             raise OptionError(
-                f"Step doubling is not possible with {name}, which chooses what it does from step to step. Use Jacobi or "
-                "GaussSeidel."
+                f"Step doubling is not possible with {name}, because it changes its method from step to step. Use "
+                "Jacobi or GaussSeidel."
             )
         if not self.base.can_go_back:
             raise OptionError(

@@ -1,4 +1,4 @@
-"""Sequential steps around events, without going back: the first instance finds them, the others follow."""
+"""Sequential steps around events, without rollback: the first instance finds events, the others follow."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from fmimaster.system.model import DataType
 
 @dataclass(frozen=True, slots=True)
 class Sequential(Algorithm):
-    """Step one instance with extrapolated inputs until its next event, then the others with its actual course.
+    """Step one instance with extrapolated inputs until its next event, then the others with its computed outputs.
 
     The first one stops at its events. The others ignore theirs, which the event clock :class:`Check` finds afterwards at
-    points where all states are synchronous. If the first one discards a step at an event, it must be able to go back; no
-    other instance is ever brought back.
+    points where all states are synchronous. If the first one discards a step at an event, it must be able to go back;
+    no other instance ever goes back.
 
     Parameters
     ----------
     first : str
-        Name of the component that steps first; the first one of the trigger sequence if it is left out.
+        Name of the component that steps first. Default: the first one of the trigger sequence.
     extrapolation : Polynomial
-        Inputs of the first one. ``HOLD`` leaves it to the FMU, which may extrapolate along derivatives that it is given.
+        Polynomial of the inputs of the first one. With ``HOLD`` the FMU may extrapolate by input derivatives.
     interpolation : Polynomial
-        Inputs of the others, through start and end of the first one's step.
+        Polynomial of the inputs of the others, through start and end of the first one's step.
     synchronised : bool
-        Whether at a shared event the first one is given the left limits of the others as they are; else the extrapolated
-        ones by which it has found the event, as in the paper.
+        Whether the first one gets the computed left limits of the others at a shared event. Otherwise it gets the
+        extrapolated values by which it found the event, as in the paper.
 
-    Source: Dejaco and Benedikt (2017), steps I to V. Synchronised and with a quintic extrapolation it is "C5" of
+    Source: Dejaco and Benedikt (2017), steps I to V. With ``synchronised`` and a quintic extrapolation it is "C5" of
     docs/events.md.
     """
 
@@ -48,7 +48,7 @@ class Sequential(Algorithm):
 
     @property
     def handles_early_returns(self) -> bool:
-        """The first one alone stops at events, and steps before the others."""
+        """True: only the first one stops at events, and it steps before the others."""
         return True
 
     @property
@@ -106,7 +106,7 @@ class Sequential(Algorithm):
                 p.get(i)
 
     def event_hook(self, plan: Plan, begin: int) -> Hook | None:
-        """What replaces the payload of the first one by what was extrapolated from the start of its step."""
+        """A hook that replaces the payload of the first one by values extrapolated from the start of its step."""
         if self.synchronised:
             return None
         first = self.leader(plan.step_order)

@@ -1,6 +1,6 @@
-"""Values that belong together at one instant: inputs agree with the outputs that feed them, algebraic loops are solved.
+"""Consistent values at one instant: inputs agree with the connected outputs, and algebraic loops are solved.
 
-In Initialization Mode and in Event Mode, inputs can be set and outputs read as often as a loop needs it.
+In Initialization Mode and in Event Mode, inputs can be set and outputs read as often as needed.
 """
 
 from __future__ import annotations
@@ -28,33 +28,34 @@ from fmimaster.system.notes import listed
 from fmimaster.system.states import State
 
 LOOSER = 10.0
-"""Outputs of a loop change by so many times the tolerance of its residual, if it is solved again."""
+"""Ratio of the change of outputs to the tolerance of the residual, if a loop is solved again."""
 
 NO_LOOPS: Mapping[Node, LoopHooks | DiscreteLoop] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """How values are brought together.
+    """Makes values consistent at one instant.
 
     Parameters
     ----------
     solver : LoopSolver
-        Of loops that are cut at continuous outputs.
+        Solver of loops that are cut at continuous outputs.
     """
 
     solver: LoopSolver = LoopSolver()
 
     def at_the_start(self, plan: Plan, p: Emitter) -> Collection[int]:
-        """Along the visits of Initialization Mode; no output is read but those that others need.
+        """Write the exchange in Initialization Mode; only outputs that others need are read.
 
-        Outputs that are needed before their instance is reached are read beforehand, so that nothing is computed from
-        values that were never set. The solution of a loop is searched from the start values of its inputs, or from what its
-        outputs are at first, if the loop is only assumed.
+        Outputs that are needed before the visit of their instance are read beforehand, so nothing is computed from
+        values that were never set. The solution of a loop is searched from the start values of its inputs, or from the
+        first values of its outputs if the loop is only assumed.
 
         Returns
         -------
-        Instances that have left Initialization Mode, because only then a calculated parameter of theirs can be read.
+        Instances that have left Initialization Mode, because a calculated parameter of them can be read only after
+        that.
         """
         read: set[int] = set()
         left: set[int] = set()
@@ -98,12 +99,12 @@ class Settling:
             p.call(hooks.sweep)
 
     def at_an_event(self, plan: Plan, p: Emitter, instances: Collection[int]) -> None:
-        """Along the visits of these instances in Event Mode; the others are left alone."""
+        """Write the exchange of these instances in Event Mode; the others are not affected."""
         for visit in visits_among(plan, instances):
             self._visit(visit, plan, p, Group.OUTPUTS)
 
     def tolerance_of_updates(self, plan: Plan, instances: Collection[int]) -> float:
-        """By how much outputs may still change from one update of discrete states of these instances to the next.
+        """Largest accepted change of outputs between two updates of discrete states of these instances.
 
         Relative to nominal value or magnitude: a loop that was solved before is solved again, from its solution.
         """
@@ -128,7 +129,8 @@ class Settling:
         group: Group,
         around: Mapping[Node, LoopHooks | DiscreteLoop] = NO_LOOPS,
     ) -> None:
-        """Exchange the values of one visit; ``around``: the loops of which it is a part, by the outputs that they cut."""
+        """Exchange the values of one visit; ``around``: the loops that contain it, by the outputs at which they are
+        cut."""
         if visit.loop is not None:
             self._solve(visit.loop, plan, p, group, around)
             return
@@ -162,7 +164,7 @@ class Settling:
             p.call(hooks.sweep)
 
     def _hooks(self, loop: AlgebraicLoop, plan: Plan, *, initial: bool) -> LoopHooks | DiscreteLoop:
-        """What solves a loop, by what it is cut at."""
+        """The solver of a loop, by the outputs at which it is cut."""
         if not loop.torn:
             return DiscreteLoop(
                 plan, loop.discrete, loop.variables, assumed=loop.assumed, solver=self.solver
@@ -180,7 +182,7 @@ class Settling:
 def visits_among(plan: Plan, instances: Collection[int]) -> Iterator[Visit]:
     """The visits of some instances by the dependencies of the run, while the outputs of all others stay as they are.
 
-    A loop that leads over others is none there, or what is left of it without them.
+    A loop through other instances is cut there.
     """
     chosen = frozenset(instances)
     for visit in plan.step_visits:
@@ -198,7 +200,8 @@ def visits_among(plan: Plan, instances: Collection[int]) -> Iterator[Visit]:
 
 
 def _leave(plan: Plan, p: Emitter, targets: Collection[int], left: set[int]) -> None:
-    """Let instances leave Initialization Mode whose calculated parameters are needed, and can be read only then."""
+    """End Initialization Mode of instances whose calculated parameters are needed, because they can be read only after
+    it."""
     into = (k for t in sorted(targets) for k in plan.parameter_links.into_instance.get(t, ()))
     for link in into:
         i = link.source
@@ -210,7 +213,7 @@ def _leave(plan: Plan, p: Emitter, targets: Collection[int], left: set[int]) -> 
 
 
 def _take_given_start_values(loop: AlgebraicLoop, plan: Plan, p: Emitter) -> None:
-    """Let the outputs at which a loop is cut be what they are for the start values that are given for inputs in it."""
+    """Set the outputs at which a loop is cut to the given start values of the inputs in the loop."""
     every = GivenStartValues(plan, loop.variables, loop.variables)
     if not every.given:
         return
@@ -226,18 +229,18 @@ def _take_given_start_values(loop: AlgebraicLoop, plan: Plan, p: Emitter) -> Non
 
 
 def _refuse_steady_states(plan: Plan, left: Collection[int]) -> None:
-    """Raise if an instance cannot be computed again and again, because it has left Initialization Mode."""
+    """Raise if an instance cannot be computed repeatedly, because it has left Initialization Mode."""
     if left:
         names = listed(f"'{plan.instances[i].name}'" for i in sorted(left))
         raise OptionError(
             f"steady_states: {names} must leave Initialization Mode before the others, so that a calculated parameter can "
-            "be read (FMI 2.0). A steady state is searched while all are in it. Leave steady_states out, or set the "
-            "connected parameters by start values."
+            "be read (FMI 2.0). The search for a steady state needs all in Initialization Mode. Leave steady_states "
+            "out, or set the connected parameters by start values."
         )
 
 
 def loops_in(loop: AlgebraicLoop) -> Iterator[AlgebraicLoop]:
-    """A loop, and the loops in its sweep."""
+    """A loop and the loops inside its sweep."""
     yield loop
     for visit in loop.sweep:
         if visit.loop is not None:

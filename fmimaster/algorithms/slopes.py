@@ -1,4 +1,4 @@
-"""Whether FMUs that take derivatives of inputs use them: measured before sweeps rely on it."""
+"""Measurement whether FMUs use the input derivatives that they accept, before sweeps rely on it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType
 
 RISE = 1e-3
-"""By so much inputs rise over the step, relative to their magnitude, at least 1."""
+"""Rise of inputs over the step, relative to their magnitude, which is taken as at least 1."""
 
 NOTHING = 1e-6
-"""Inputs that rise change outputs by so little in comparison with inputs that have risen: by rounding only. An output
-behind n integrators changes by 1 / (n + 1) of it."""
+"""Largest ratio, due to rounding, of the change of outputs by rising inputs to that by held larger inputs. An output
+behind n integrators has the ratio 1 / (n + 1)."""
 
 
 def emit_slopes(
@@ -32,14 +32,14 @@ def emit_slopes(
     start: int,
     held: int,
 ) -> None:
-    """Write a step with inputs that are held at a larger value, and one with inputs that rise to it.
+    """Write a step with inputs held at a larger value, and one with inputs that rise to this value.
 
     Parameters
     ----------
     places, start
         FMU states at the start of the step, and the buffer of the outputs.
     held
-        Buffer of the outputs after a step with inputs as they are.
+        Buffer of the outputs after a step with unchanged inputs.
     """
     raised = Raised(plan, instances)
     buffers = []
@@ -66,7 +66,7 @@ class Raised(Hook):
     name: ClassVar[str] = "raised outputs"  # type: ignore[misc]
 
     def __call__(self, store: ValueStore) -> bool:
-        """Change the outputs, and when they were read."""
+        """Change the outputs, and the time at which they were read."""
         routes = [r for i in self.instances for r in self.plan.routes[i, Group.CONTINUOUS]]
         outputs = store.outputs[DataType.FLOAT64]
         for slot in {
@@ -80,7 +80,7 @@ class Raised(Hook):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IgnoredSlopes(Hook):
-    """Finds the instances whose outputs depend on the inputs of a step, but not on how these rise over it."""
+    """Finds the instances whose outputs depend on the inputs of a step, but not on their derivatives."""
 
     plan: Plan
     instances: tuple[int, ...]
@@ -90,7 +90,7 @@ class IgnoredSlopes(Hook):
     name: ClassVar[str] = "outputs by rising inputs"  # type: ignore[misc]
 
     def __call__(self, store: ValueStore) -> bool:
-        """Note which they are."""
+        """Store these instances."""
         self.found.clear()
         held, larger, rising = (store.buffers[k][0] for k in self.buffers)
         for i in self.instances:
@@ -108,10 +108,10 @@ class IgnoredSlopes(Hook):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Which they are, in words."""
+        """A warning for each of these instances."""
         return tuple(
-            f"'{name}' accepts derivatives of its inputs (canInterpolateInputs), but ignores them: with inputs that rise "
-            "over a step its outputs are those of inputs that do not. Loops and sweeps with it use the values of the start "
-            "of the step. Take an algorithm with held inputs (HOLD, --inputs hold)."
+            f"'{name}' accepts derivatives of its inputs (canInterpolateInputs), but ignores them: with rising inputs, "
+            "its outputs are those of constant inputs. Loops and sweeps with it use the values at the start "
+            "of the step. Use an algorithm with held inputs (HOLD, --inputs hold)."
             for name in self.found
         )

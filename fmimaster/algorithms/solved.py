@@ -1,4 +1,4 @@
-"""Solved: the interval again until the instances of an algebraic loop agree at its end."""
+"""Solved: repeats the interval until the values of an algebraic loop agree at its end."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sweep(Algorithm):
-    """One sweep over a loop: Gauss-Seidel with inputs that are right at the end of the interval.
+    """One sweep over a loop: Gauss-Seidel with the inputs of the end of the interval.
 
     Inputs are held over the whole interval at their newest value, not at a mean: at the end of the interval outputs must
-    belong to the inputs there, or they would not solve the loop.
+    belong to the inputs there; otherwise they would not solve the loop.
 
     Parameters
     ----------
     inputs : Polynomial
-        For FMUs that take polynomials for all of their inputs. ``HOLD`` is the safe choice: FMUs are in use that accept
-        derivatives of inputs and ignore them, so that they see the values of the start of the interval only.
+        Polynomial for FMUs that accept polynomials for all of their inputs. ``HOLD`` is the safe choice, because some
+        FMUs accept derivatives of inputs and ignore them; these use only the values at the start of the interval.
     """
 
     inputs: Polynomial = HOLD
@@ -45,8 +45,8 @@ class Sweep(Algorithm):
 def solved(inputs: Polynomial, solver: LoopSolver) -> Waveform:
     """The algorithm for the instances of an algebraic loop in Step Mode.
 
-    All of them go back and step again until the outputs that were assumed are those that come out. Nothing is read
-    between setting and stepping, which FMI forbids in Step Mode.
+    All of them go back and repeat the step until the computed outputs equal the assumed ones. No output is read between
+    setting inputs and stepping, because FMI forbids this in Step Mode.
 
     Source: Gomes et al. (2017), Co-simulation: state of the art, sections 4.3.1 and 4.3.2; docs/loops.md.
     """
@@ -56,7 +56,7 @@ def solved(inputs: Polynomial, solver: LoopSolver) -> Waveform:
 
 
 def with_loops(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algorithm, str]:
-    """The algorithm with the loops of Step Mode solved; or why it solves none, and what to do instead.
+    """The algorithm with the loops of Step Mode solved; or the reason why it solves none, and a remedy.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def _wrapped(plan: Plan, algorithm: Algorithm, solver: LoopSolver) -> tuple[Algo
         return algorithm, f"{name} steps a whole system only. Use Jacobi or GaussSeidel."
     if stopping := [i.name for i in plan.instances if i.may_return_early]:
         return algorithm, (
-            f"'{stopping[0]}' ends steps at its events, and a loop beside it would be solved up to another time. Use "
-            "Waveform(Aligned(GaussSeidel(Polynomial(2, 0))), solver=LoopSolver()), which repeats the whole system."
+            f"'{stopping[0]}' ends steps at its events, but a loop of others would be solved at another time. "
+            "Use Waveform(Aligned(GaussSeidel(Polynomial(2, 0))), solver=LoopSolver()), which repeats the whole system."
         )
     return wrapped, ""

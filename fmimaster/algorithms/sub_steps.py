@@ -1,4 +1,4 @@
-"""SubSteps: some instances do several steps while the others do one."""
+"""SubSteps: some components do several steps while the others do one step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fmimaster.program.emitter import Emitter
 
 @dataclass(frozen=True, slots=True)
 class SubSteps(Wrapper):
-    """Divide the communication step of some components; the slowest step first.
+    """Divide the communication step of some components; the slowest components step first.
 
     A component with n sub-steps does n steps of equal size within a communication step. Inputs from slower components,
     which have stepped already, are interpolated over their step; inputs from faster ones are held or extrapolated.
@@ -26,11 +26,11 @@ class SubSteps(Wrapper):
     Parameters
     ----------
     base : Algorithm
-        How the components with the same number of sub-steps step, and what they are given of those that have stepped: a
+        Algorithm for components with the same number of sub-steps, and for inputs from sources that have stepped: a
         GaussSeidel.
     counts : component name → number of sub-steps
-        1 for components that are not named. Each number must be a multiple of the next smaller one, so that all steps of
-        the slower components end where sub-steps of the faster ones do.
+        Components that are not named have 1. Each number must be a multiple of the next smaller one; then each step of
+        a slower component ends together with a sub-step of the faster ones.
 
     Source: Gear and Wells (1984), Multirate linear multistep methods, BIT 24 (there: slowest first).
 
@@ -69,7 +69,7 @@ class SubSteps(Wrapper):
 
     @property
     def measures_itself(self) -> bool:
-        """After each step of the fastest components."""
+        """True: it measures after each step of the fastest components."""
         return True
 
     def repeats(self, plan: Plan) -> Sequence[int]:
@@ -93,7 +93,7 @@ class SubSteps(Wrapper):
         self._emit(1, list(self._levels(plan)), p)
 
     def _emit(self, done: int, levels: Sequence[tuple[int, Plan]], p: Emitter) -> None:
-        """Write the steps of these levels over the present interval, which is divided ``done`` times already."""
+        """Write the steps of these levels over the present interval, which is already one of ``done`` parts."""
         if not levels:
             p.measure()
             return
@@ -130,13 +130,13 @@ class SubSteps(Wrapper):
             planned = plan.instances[i]
             if n > 1 and planned.may_return_early:
                 raise OptionError(
-                    f"SubSteps: '{planned.name}' may end a step early at an event of its own, and its sub-steps could not "
+                    f"SubSteps: '{planned.name}' may end a step early at its own event, and its sub-steps could not "
                     "be undone. Use an event clock that needs no early returns (LookAhead, Predictive)."
                 )
         for group in plan.step_groups:
             members = sorted(names[i] for i in group)
             if len({self.counts.get(name, 1) for name in members}) > 1:
                 raise OptionError(
-                    f"SubSteps: {' and '.join(map(repr, members))} share an algebraic loop, which is solved where their "
-                    "steps end. Give them the same number of sub-steps."
+                    f"SubSteps: {' and '.join(map(repr, members))} share an algebraic loop, which is solved at the "
+                    "end of their steps. Give them the same number of sub-steps."
                 )

@@ -1,4 +1,4 @@
-"""The mode of Gauss-Seidel in which inputs follow all points that their source has reached inside the step."""
+"""The mode of Gauss-Seidel in which inputs follow all points of their source inside the step."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from fmimaster.program.emitter import Emitter
 from fmimaster.program.polynomial import Polynomial
 
 PARTS = 10
-"""Micro steps in a step of the four units of Holzinger and Benedikt (2019)."""
+"""Number of micro steps per step of the four units of Holzinger and Benedikt (2019)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subsequence(Mode):
-    """All instances step in parts, and inputs follow the points that their source has reached after each part.
+    """All instances step in parts, and inputs follow the outputs of their source after each part.
 
-    An FMU whose step cannot be divided is treated as by ``LINEAR``.
+    An FMU whose step cannot be divided is treated as in ``LINEAR``.
 
     Parameters
     ----------
     parts : int
-        Of a step; best the number of the FMUs' own steps in it.
+        Number of parts of a step; ideally the number of internal steps of the FMUs.
 
     Source: Holzinger and Benedikt (2019), section 3.2.1.
     """
@@ -49,16 +49,16 @@ class Subsequence(Mode):
 
     @property
     def can_go_back(self) -> bool:
-        """No: outputs at the start are corrected by the inputs that the instance was given last."""
+        """False: outputs at the start are corrected by the last inputs of the instance."""
         return False
 
     def treatment(self, plan: Plan, instance: int) -> Treatment:
-        """By whether the FMU takes polynomials, and whether its step can be divided."""
+        """Depends on whether the FMU accepts polynomials, and whether its step can be divided."""
         if not can_be_divided(plan, instance):
             return LINEAR.treatment(plan, instance)
         is_held = not takes_lines(plan, instance)
         how = "held at the mean of its ends" if is_held else "interpolated"
-        what = f"the step is divided in {self.parts} parts, in each of which inputs are {how}"
+        what = f"the step is divided into {self.parts} parts; in each part inputs are {how}"
         correction = plan.corrections.get(instance)
         can_be_corrected = correction is not None and correction.means is not None
         return Treatment(what, self.parts, is_held=is_held, is_corrected=can_be_corrected)
@@ -67,8 +67,8 @@ class Subsequence(Mode):
         """Write the steps of all groups; each buffer holds all outputs after one part."""
         if any(plan.instances[i].may_return_early for i in plan.trigger_sequence):
             raise OptionError(
-                "GaussSeidel in the mode 'sub' divides each step in parts, which an FMU must not end early at its events. "
-                "Use the mode 'lin'."
+                "GaussSeidel in the mode 'sub' divides each step into parts, and an FMU must not end a part early at "
+                "an event. Use the mode 'lin'."
             )
         begin, start = p.keep_begin(), p.keep()
         points = [p.new_buffer() for _ in range(self.parts + 1)]
@@ -77,7 +77,7 @@ class Subsequence(Mode):
         writing = _Writing(order, inputs, plan, p, points, start, begin)
         for group in order.groups:
             treatments = {i: self.treatment(plan, i) for i in group}
-            # in the order of the group: none of it is given new outputs of those behind it
+            # in the order of the group: no instance gets new outputs of later ones
             for parts, run in groupby(treatments.items(), lambda item: item[1].parts):
                 alike = dict(run)
                 if parts == self.parts:
@@ -89,22 +89,22 @@ class Subsequence(Mode):
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """Writes the steps of one group after the other."""
+    """Writes the steps of all groups, one after the other."""
 
     order: Order
     inputs: Polynomial
     plan: Plan
     p: Emitter
     points: list[int]
-    """Buffers of all outputs at the start and after each part. Those at the start are corrected to the inputs there, as
-    soon as an instance is reached."""
+    """Buffers of all outputs at the start and after each part. When an instance is written, its outputs at the start
+    are corrected for the inputs there."""
     start: int
     """Buffer of the outputs at the start, as they were recorded."""
     begin: int
-    """The same before other parts of the system stepped."""
+    """Buffer of the outputs before other parts of the system stepped."""
 
     def correct_the_start(self, group: Mapping[int, Treatment]) -> None:
-        """The first point of each instance of a group belongs to the inputs that it has there."""
+        """Correct the first point of each instance of a group for its inputs there."""
         p, chosen = self.p, [i for i, t in group.items() if t.is_corrected]
         if not chosen:
             return

@@ -1,4 +1,4 @@
-"""Waveform: the whole interval again, with inputs interpolated over the completed step."""
+"""Waveform: repeats the whole interval, with inputs interpolated over the completed step."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from fmimaster.program.emitter import Emitter
 
 @dataclass(frozen=True, slots=True)
 class Waveform(Algorithm):
-    """Repeat the base over the interval, with all instances brought back each time and the outputs at its end known.
+    """Repeat the base over the interval: all instances go back, and the outputs at its end are known from the last
+    sweep.
 
     Polynomials extrapolate in the first sweep, and interpolate in the next ones: they go through the outputs at the end of
-    the last sweep and those at the start of the interval. An early return is located anew in each sweep, so that the time
-    of the event converges together with the inputs; sweeps go on until that time no longer changes.
+    the last sweep and those at the start of the interval. An early return is located anew in each sweep, and the time
+    of the event converges together with the inputs; sweeps are repeated until that time no longer changes.
 
     Parameters
     ----------
@@ -31,16 +32,17 @@ class Waveform(Algorithm):
     restart_sweeps : int
         The least number of sweeps in the first step, and in the first one after an event, which have no history.
     most_sweeps : int
-        More have not converged: the step is tried with half its length, or the run ends if no instance stops at events.
+        The largest number of sweeps. If they do not converge, the step is repeated with half its length, or the run
+        ends if no instance stops at events.
     tolerance : float
-        Sweeps go on until no output changes by more than that, relative to the larger of its nominal value and its
-        magnitude. With ``inf`` the number of sweeps alone counts.
+        Sweeps are repeated until no output changes by more than this, relative to the larger of its nominal value and
+        its magnitude. With ``inf`` only the number of sweeps is used.
     corrections : int, optional
-        At most so many sweeps follow the first one, and then the step is accepted as it is (semi-implicit). Without it a
-        step must converge to the tolerance.
+        Largest number of sweeps after the first one; then the step is accepted without convergence (semi-implicit). By
+        default a step must converge to the tolerance.
     solver : LoopSolver, optional
-        Chooses what each sweep starts from, so that few sweeps are needed: the unknowns are the outputs that an instance
-        takes before their source has stepped. It has tolerances of its own, and a bound.
+        Chooses the values from which each sweep starts, to need few sweeps. The unknowns are the outputs that an
+        instance uses before their source has stepped. The solver has its own tolerances and its own limit.
 
     Source: fmimaster (docs/events.md, "E1" and "E2"); waveform relaxation as in Gomes et al. (2017), section 4.2; strong
     coupling and bounded corrections (semi-implicit): there, section 4.3.1.
@@ -61,18 +63,18 @@ class Waveform(Algorithm):
             raise OptionError(f"Waveform: tolerance={self.tolerance}, expected a positive number.")
         if self.solver is not None and (self.tolerance < inf or self.corrections is not None):
             raise OptionError(
-                "Waveform: a solver has a tolerance and a bound of its own. Write "
+                "Waveform: a solver has its own tolerance and its own limit. Write "
                 "solver=LoopSolver(relative=1e-6, bounded=3) instead of tolerance=1e-6, corrections=2."
             )
 
     @property
     def order(self) -> int:
-        """That of the base; more sweeps do not lower it."""
+        """The order of the base; more sweeps do not lower it."""
         return self.base.order
 
     @property
     def why_it_goes_back(self) -> tuple[str, str]:
-        """To repeat the step."""
+        """Because sweeps repeat the step."""
         return (
             "each step is repeated (sweeps)",
             "an algorithm that does each step once (Jacobi, GaussSeidel)",
@@ -85,12 +87,12 @@ class Waveform(Algorithm):
 
     @property
     def converges(self) -> bool:
-        """Whether sweeps go on until outputs no longer change."""
+        """Whether sweeps are repeated until outputs no longer change."""
         return self.solver is not None or self.tolerance < inf
 
     @property
     def solves_constraints(self) -> bool:
-        """Whether its sweeps have a solver; sweeps alone find no force."""
+        """Whether its sweeps have a solver; sweeps alone cannot solve for a force."""
         return self.solver is not None
 
     def goes_back(self, plan: Plan) -> Sequence[int]:
@@ -102,8 +104,8 @@ class Waveform(Algorithm):
         return plan.members if self.converges else self.base.repeats(plan)
 
     def undoes(self, plan: Plan) -> bool:
-        """Where instances stop at events: with inputs of one sweep there may be an event that those of the next one do not
-        lead to."""
+        """Whether instances stop at events: an event with the inputs of one sweep may not occur with those of the next
+        one."""
         return any(plan.instances[i].may_return_early for i in plan.members)
 
     def restart(self) -> Waveform:
@@ -114,7 +116,7 @@ class Waveform(Algorithm):
         return replace(self, base=base, sweeps=sweeps)
 
     def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Waveform:
-        """Loops are solved by the sweeps if these converge, else within each sweep."""
+        """Loops are solved by the sweeps if these converge, otherwise within each sweep."""
         return self if self.converges else replace(self, base=self.base.with_loops(solved))
 
     def notes(self, plan: Plan, before: Collection[int] = ()) -> tuple[str, ...]:
@@ -126,7 +128,7 @@ class Waveform(Algorithm):
         return self.base.accuracy_warnings(plan, self._known(plan, before))
 
     def _known(self, plan: Plan, before: Collection[int]) -> Collection[int]:
-        """Instances of which a sweep knows outputs at the end of the step: after the first one, all."""
+        """Instances whose outputs at the end of the step are known in a sweep: all, after the first sweep."""
         return {*before, *plan.members} if self.converges or self.sweeps > 1 else before
 
     def signals(self) -> tuple[Signal, ...]:
@@ -165,19 +167,21 @@ class Waveform(Algorithm):
             self.base.emit(plan, p)
 
     def _refuse_bounded(self, plan: Plan) -> None:
-        """Raise if an instance may stop at an event: the time of the event must converge, whatever the bound is."""
+        """Raise if an instance may stop at an event, because the time of the event must converge without a limit of
+        sweeps."""
         stopping = [
             plan.instances[i].name for i in plan.members if plan.instances[i].may_return_early
         ]
         if stopping:
             raise OptionError(
-                f"Waveform: corrections={self.corrections} is not possible where an FMU stops at its events, as "
+                f"Waveform: corrections={self.corrections} is not possible if an FMU stops at its events, as "
                 f"'{stopping[0]}' does, because the time of an event must converge. Leave the corrections out."
             )
 
     def _refuse_held(self, plan: Plan, p: Emitter) -> None:
-        """Raise if an instance stops at events by inputs that are held: those of an event may lead to no event in the next
-        sweep, and those of the whole step to the same one again; what is found so is wrong by a part of the step."""
+        """Raise if an instance with held inputs stops at events. Inputs at the time of an event may give no event in
+        the next sweep, and inputs of the whole step may give the same event again; its time would be wrong by a part of
+        the step."""
         if not plan.instances.any_may_return_early:
             return
         held = [i for i in sorted(p.held_inputs()) if plan.instances[i].may_return_early]

@@ -1,4 +1,4 @@
-"""The base class of algorithms around another one."""
+"""The base class of algorithms that wrap another algorithm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fmimaster.program.polynomial import Polynomial
 
 @dataclass(frozen=True, slots=True)
 class Wrapper(Algorithm):
-    """An algorithm around a base, which steps; all that it does not change is that of the base."""
+    """An algorithm that wraps a base algorithm. Methods that it does not override return those of the base."""
 
     base: Algorithm
 
@@ -69,7 +69,7 @@ class Wrapper(Algorithm):
         return self.base.can_go_back
 
     def given_to_group(self, group: Plan, p: Emitter) -> AbstractContextManager[None]:
-        """As of the base."""
+        """That of the base."""
         return self.base.given_to_group(group, p)
 
     def with_loops(self, solved: Callable[[Algorithm], Algorithm]) -> Wrapper:

@@ -1,4 +1,4 @@
-"""Clocks that tick in a run, and those that do not: what is ignored is named, and never set."""
+"""Clocks that tick in a run, and clocks that do not: ignored variables are listed in warnings and never set."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from fmimaster.system.resolve import Link, ResolvedComponent, ResolvedSystem
 
 
 def has_clocks(model: Model) -> bool:
-    """Whether an FMU has clocks: then its Event Mode must be used, if it has one (FMI 3.0.2, 2.3.1)."""
+    """Whether an FMU has clocks. Its Event Mode must then be used, if it has one (FMI 3.0.2, 2.3.1)."""
     return any(v.type is DataType.CLOCK for v in model.variables)
 
 
 def without_clocked_links(system: ResolvedSystem, triggers: Iterable[Trigger]) -> ResolvedSystem:
-    """The system without connections to inputs whose clocks nothing activates: they may be set with their clocks only."""
+    """The system without connections to inputs whose clocks are never activated: they may be set only with their
+    clocks."""
     with_clock = {(t.instance, name) for t in triggers for name in t.names}
     kept = tuple(k for k in system.links if not _is_still(k, with_clock))
     return system if len(kept) == len(system.links) else replace(system, links=kept)
@@ -52,7 +53,7 @@ def refuse_without_event_mode(system: ResolvedSystem, triggers: Iterable[Trigger
 def clock_warnings(
     system: ResolvedSystem, links: Sequence[Link], triggers: Sequence[Trigger]
 ) -> Iterator[str]:
-    """What does not tick in this version, or has no effect because of that.
+    """Warnings: clocks that do not tick in this version, and connections without effect because of them.
 
     Parameters
     ----------
@@ -70,8 +71,8 @@ def clock_warnings(
         ]
         if still:
             yield (
-                f"time-based clocks of '{component.name}' do not tick in this version, and nothing that they activate "
-                f"is computed: {listed(still)}"
+                f"time-based clocks of '{component.name}' do not tick in this version, and variables that they activate "
+                f"are not computed: {listed(still)}"
             )
         if has_clocks(component.model) and not component.model.capabilities.has_event_mode:
             yield f"'{component.name}' has clocks, but no Event Mode (hasEventMode is false): they do not tick"
@@ -88,13 +89,13 @@ def clock_warnings(
 def clock_notes(
     components: Sequence[ResolvedComponent], use: EventUse, chosen: Sequence[Chosen]
 ) -> Iterator[str]:
-    """That Event Mode is used though it was declined, and which clocked outputs are not recorded."""
+    """Notes: Event Mode that is used although it was switched off, and clocked outputs that are not recorded."""
     recorded = {(entry.instance, entry.variable) for entry in chosen}
     for i, component in enumerate(components):
         model = component.model
         if use.event_mode is False and has_clocks(model) and model.capabilities.has_event_mode:
             yield (
-                f"the Event Mode of '{component.name}' is used all the same, because it has clocks (FMI 3.0, 2.3.1)"
+                f"the Event Mode of '{component.name}' is used nevertheless, because it has clocks (FMI 3.0, 2.3.1)"
             )
         left_out = [
             v.name

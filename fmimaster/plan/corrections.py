@@ -1,8 +1,8 @@
-"""Outputs that belong to inputs which were held over a step: which of them, and how they are brought to the present inputs.
+"""Outputs that belong to inputs held over a step, and their correction for the present inputs.
 
 An FMU whose inputs are held computes its outputs at the end of a step with these inputs. Outputs that depend directly on
-them, such as the distance to another body or an acceleration, do not belong to the inputs at that time. An event that is
-found by them is late by a part of the step.
+them, for example the distance to another body or an acceleration, do not belong to the inputs at that time. An event
+that is found by such outputs is late by a part of the step.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from fmimaster.system.notes import listed
 from fmimaster.system.resolve import Link
 
 MOST_PASSES = 3
-"""So often outputs are corrected for each other's corrections, if they depend on each other in a ring."""
+"""Number of correction passes, if outputs depend on each other in a loop."""
 
 
 class Means(Enum):
-    """How the partial derivatives of outputs are had."""
+    """The way in which the partial derivatives of outputs are obtained."""
 
     DIRECTIONAL_DERIVATIVES = "by its directional derivatives"
     DIFFERENCES = "by differences in Initialization Mode"
@@ -34,7 +34,7 @@ class Correction:
     """The outputs of one instance that depend directly on its continuous inputs, and are used."""
 
     means: Means | None
-    """None if the partial derivatives cannot be had."""
+    """None if the partial derivatives cannot be obtained."""
     outputs: tuple[Variable, ...]
     slots: tuple[slice, ...]
     """Of the outputs, among the Float64 values."""
@@ -54,7 +54,7 @@ class Correction:
 def find_corrections(
     models: Sequence[Model], links: Sequence[Link], events: Sequence[Event], layout: Layout
 ) -> dict[int, Correction]:
-    """Instance → what can be corrected in it; an instance without such outputs is missing."""
+    """Instance → its correction; instances without such outputs are missing."""
     found = {}
     read = _read(models, links, events)
     for i, model in enumerate(models):
@@ -113,7 +113,7 @@ _CANNOT_WAIT = (
     "The FMU stops at its events by these inputs",
     "the event clock Predictive, which corrects indicators for them, or ",
 )
-"""Why an event may be late, and what to use instead of that."""
+"""The reason why an event may be late, and a remedy."""
 
 
 def late_indicators(
@@ -182,11 +182,12 @@ def _with_derivatives(model: Model, names: set[str]) -> set[str]:
 
 
 _LINEAR = (DependencyKind.CONSTANT, DependencyKind.FIXED, DependencyKind.TUNABLE)
-"""Kinds of dependencies with a factor that is the same for the whole run: tunable parameters that count are not changed."""
+"""Kinds of dependencies with a constant factor in a run, because tunable parameters are not changed."""
 
 
 def _means(model: Model, can_be_measured: bool) -> Means | None:
-    """How partial derivatives are had; they can be measured if they are constant and outputs can be read at the start."""
+    """The source of partial derivatives; they can be measured if they are constant and outputs can be read at the
+    start."""
     if model.capabilities.provides_directional_derivatives:
         return Means.DIRECTIONAL_DERIVATIVES
     return Means.DIFFERENCES if can_be_measured else None

@@ -1,7 +1,7 @@
-"""Events of a system: the instances that each concerns, and the triggers that make it happen in them.
+"""Events of a system: the instances that each event affects, and the triggers that fire it in them.
 
-A clock connection and a shared event become the same: a trigger of an instance, which is active when any of some output
-clocks is, and inputs that are set together with it.
+Clock connections and shared events have the same form: a trigger of an instance, which is active if any of several
+output clocks is active, and inputs that are set together with it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from fmimaster.system.shared_events import EventMember
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """An input clock or counter, what makes it active, and the inputs that are set together with it."""
+    """An input clock or counter, the clocks that make it active, and the inputs that are set together with it."""
 
     instance: int
     name: str
     clocks: tuple[tuple[int, str], ...]
     """(instance, output clock) of those that make it active."""
     links: tuple[Link, ...]
-    """What feeds the inputs that are set together with it: the payload."""
+    """The links to the inputs that are set together with it: the payload."""
     sources: tuple[int, ...] = ()
     """Slots of the output clocks."""
     payload: tuple[Route, ...] = ()
     """The links in terms of the value store."""
     segments: tuple[Segment, ...] = ()
-    """What is set when it is active, in this order, one call each."""
+    """Segments that are set when it is active, in this order, one call each."""
     counter: int | None = None
     """Slot of the Int32 that counts; None for a clock."""
 
@@ -58,7 +58,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event that happens in one instance, or in several at the same superdense instant."""
+    """An event in one instance, or in several at the same superdense instant."""
 
     name: str
     """With the component's name in front if it is private."""
@@ -173,8 +173,8 @@ def _is_clock(model: Model, name: str) -> bool:
 def reached_by_events(
     triggers: Iterable[Trigger], links: Iterable[Link], event_modes: Sequence[bool]
 ) -> dict[int, tuple[int, ...]]:
-    """Instance → those that an event in it concerns directly: over clock connections all, over others those with Event
-    Mode."""
+    """Instance → instances that an event in it affects directly: over clock connections all, over other connections
+    those with Event Mode."""
     found: dict[int, dict[int, None]] = {}
     for trigger in triggers:
         for j, _ in trigger.clocks:
@@ -186,7 +186,7 @@ def reached_by_events(
 
 
 def concerned(first: frozenset[int], reached: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
-    """Instances that an event concerns.
+    """Instances that an event affects.
 
     Parameters
     ----------

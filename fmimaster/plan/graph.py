@@ -48,14 +48,14 @@ class DependencyGraph:
 
     arcs: Arcs
     certain: Arcs
-    """Without those that are assumed because an FMU does not declare on what its outputs depend; the same object if all
-    FMUs declare it."""
+    """Without arcs that are assumed because an FMU does not declare the dependencies of its outputs; the same object if
+    all FMUs declare them."""
     names: tuple[str, ...]
     """Of the instances."""
     outputs: frozenset[Node]
     """Those nodes that are outputs; the others are inputs."""
     discrete: frozenset[Node] = frozenset()
-    """Outputs that change at events only, as all do that are no floating point numbers."""
+    """Outputs that change at events only, including all that are not floating point numbers."""
     linear: frozenset[tuple[Node, Node]] = frozenset()
     """Arcs from inputs to outputs that are declared as linear, with factors that do not change between events."""
     started: frozenset[Node] = frozenset()
@@ -79,13 +79,13 @@ def dependency_graph(
     initial: bool,
     parameter_links: Sequence[Link] = (),
 ) -> DependencyGraph:
-    """The graph of a system, in Initialization Mode or in Step Mode; there parameters are what they are."""
+    """The graph of a system in Initialization Mode or in Step Mode; in Step Mode parameters are constant."""
     models = [c.model for c in components]
     parameter_links = parameter_links if initial else ()
     links = (*links, *parameter_links)
     sources = {(k.source, k.output.name): k.output for k in links}
     targets = {(k.target, k.input.name): k.input for k in links}
-    connected = {*sources, *targets}  # nobody waits for other outputs
+    connected = {*sources, *targets}  # no variable depends on other outputs
 
     def arcs_of(*, assumed: bool) -> dict[Node, list[Node]]:
         found = dependency_arcs(models, links, initial=initial, assumed=assumed, among=connected)
@@ -112,7 +112,7 @@ def dependency_graph(
 def _with_order_of_parameters(
     arcs: dict[Node, list[Node]], links: Sequence[Link]
 ) -> dict[Node, list[Node]]:
-    """The arcs, and more of them, so that all parameters of an instance become known together.
+    """The arcs, with additional ones that make all parameters of an instance known together.
 
     A calculated parameter that cannot be read in Initialization Mode (FMI 2.0) comes after all else of its instance: it is
     read when the instance has left that mode.
@@ -177,7 +177,9 @@ def dependency_arcs(
             if output in undeclared and not assumed:
                 continue
             if (i, output) in arcs:
-                for name in inputs & fed[i]:  # an output may depend on thousands that nothing feeds
+                for name in (
+                    inputs & fed[i]
+                ):  # an output may depend on thousands of unconnected inputs
                     arcs[i, name].append((i, output))
     return arcs
 

@@ -1,7 +1,8 @@
-"""Where every value of a run lives: slots and groups.
+"""The place of every value of a run: slots and groups.
 
-One array per type holds first the outputs of all instances and the signals of the run, which can be copied at once; then
-what is read at events, and then all other groups. One group of one instance is one FMI call per type.
+Each type has one array. It holds first the outputs of all instances and the signals of the run, which can be copied at
+once, then the values that are read at events, and then all other groups. One group of one instance is one FMI call per
+type.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Signal:
     name: str
     unit: str = ""
     is_recorded: bool = True
-    """Whether it can be recorded; else it is what a hook must remember from step to step."""
+    """Whether it can be recorded; otherwise it is the memory of a hook between steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def make_layout(
         for i, instance in enumerate(members):
             for group in area:
                 if variables := instance.get(group):
-                    parts = parts_of.get(id(variables))  # instances that are used alike share it
+                    parts = parts_of.get(id(variables))  # instances with the same use share it
                     if parts is None:
                         parts = parts_of[id(variables)] = _by_type(variables)
                     groups[i][group] = _segments(parts, sizes)
@@ -171,7 +172,7 @@ def _by_type(variables: Sequence[Variable]) -> list[tuple[DataType, int, tuple[V
 def _segments(
     parts: Iterable[tuple[DataType, int, tuple[Variable, ...]]], sizes: dict[DataType, int]
 ) -> tuple[Segment, ...]:
-    """Segments behind all that have been placed so far."""
+    """Segments after all that have been placed so far."""
     segments = []
     for kind, size, variables in parts:
         start = sizes.get(kind, 0)
@@ -214,7 +215,7 @@ class Route:
 
     @property
     def has_discrete_source(self) -> bool:
-        """Whether the output changes at events only, as one of the type Boolean does; the input may be continuous."""
+        """Whether the output changes at events only, for example a Boolean; the input may be continuous."""
         return not self.link.output.is_continuous
 
     @property
@@ -224,5 +225,5 @@ class Route:
 
     @property
     def transformation(self) -> Transformation:
-        """What is done to a value."""
+        """The transformation of a value."""
         return self.link.transformation

@@ -9,7 +9,7 @@ from fmimaster.system.resolve import ResolvedSystem
 
 
 def other_programs(system: ResolvedSystem) -> Iterator[str]:
-    """FMUs that need another program."""
+    """Notes about FMUs that need another program."""
     names = [f"'{c.name}'" for c in system.components if c.model.capabilities.needs_execution_tool]
     if names:
         need = "needs" if len(names) == 1 else "need"
@@ -19,7 +19,7 @@ def other_programs(system: ResolvedSystem) -> Iterator[str]:
 
 
 def unread_outputs(system: ResolvedSystem) -> Iterator[str]:
-    """Outputs that cannot be read before the first step, and what they feed."""
+    """Notes about outputs that cannot be read before the first step, and their connected inputs."""
     for link in system.links:
         if not link.output.get_in_initialization:
             source, target = (system.components[i].name for i in (link.source, link.target))
@@ -30,9 +30,9 @@ def unread_outputs(system: ResolvedSystem) -> Iterator[str]:
 
 
 def connected_parameters(system: ResolvedSystem) -> Iterator[str]:
-    """Parameters that take their values from others."""
+    """Notes about parameters that get their values from other parameters."""
     for link in system.parameter_links:
         source, target = (system.components[i].name for i in (link.source, link.target))
         yield (
-            f"parameter '{target}.{link.input.name}' takes its value from '{source}.{link.output.name}', once, at the start"
+            f"parameter '{target}.{link.input.name}' gets its value from '{source}.{link.output.name}', once, at the start"
         )

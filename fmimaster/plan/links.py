@@ -1,4 +1,5 @@
-"""The links of a system, found by their ends: programs of large systems are written by asking for those of one instance."""
+"""The links of a system, found by their ends. Programs of large systems need a fast search for those of one
+instance."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ K = TypeVar("K")
 
 
 class Links(tuple[Link, ...]):
-    """A tuple of links; what is found in it is in its order. Plans for parts of a system share it."""
+    """A tuple of links; searches keep its order. Plans for parts of a system share it."""
 
     @cached_property
     def into(self) -> Mapping[Node, Link]:
@@ -22,17 +23,17 @@ class Links(tuple[Link, ...]):
 
     @cached_property
     def into_instance(self) -> Mapping[int, tuple[Link, ...]]:
-        """Instance → the links that feed it; without instances that nothing feeds."""
+        """Instance → the links to its inputs; instances without connected inputs are missing."""
         return _collected((k.target, k) for k in self)
 
     @cached_property
     def out_of(self) -> Mapping[Node, tuple[Link, ...]]:
-        """(Instance, name of an output) → the links that it feeds; without outputs that feed nothing."""
+        """(Instance, name of an output) → the links from it; unconnected outputs are missing."""
         return _collected(((k.source, k.output.name), k) for k in self)
 
     @cached_property
     def out_of_instance(self) -> Mapping[int, tuple[Link, ...]]:
-        """Instance → the links that it feeds; without instances that feed nothing."""
+        """Instance → the links from its outputs; instances without connected outputs are missing."""
         return _collected((k.source, k) for k in self)
 
     @cached_property
@@ -43,7 +44,7 @@ class Links(tuple[Link, ...]):
 
 
 class _Sources(dict[int, frozenset[int]]):
-    """An instance that nothing feeds has no sources."""
+    """An instance without connected inputs has no sources."""
 
     def __missing__(self, instance: int) -> frozenset[int]:
         return frozenset()

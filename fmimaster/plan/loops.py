@@ -1,8 +1,8 @@
 """Algebraic loops, and the order in which values are exchanged at one instant, as data.
 
 An algebraic loop is a strongly connected component of the graph of :mod:`fmimaster.plan.graph`. Some of its outputs are
-cut: values are assumed for them, with which all others can be computed in order. That is one sweep; it ends by reading the
-outputs that were cut. A loop is solved if they come out as they were assumed.
+cut: with assumed values for them, all others can be computed in order. This is one sweep; at its end the cut outputs
+are read. A loop is solved if the read values equal the assumed ones.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MAY_BE_NONE = " It may not be a loop: an FMU does not declare on which inputs it
 class AlgebraicLoop:
     """Variables that depend on each other directly, over several instances or within one.
 
-    A loop with discrete outputs is cut at discrete outputs only; what is then left of it among continuous outputs is a
-    loop of its own in the sweep.
+    A loop with discrete outputs is cut at discrete outputs only. A remaining loop among continuous outputs is a
+    separate loop in the sweep.
     """
 
     instances: tuple[int, ...]
@@ -30,19 +30,19 @@ class AlgebraicLoop:
     variables: tuple[Node, ...]
     """By name."""
     assumed: bool
-    """Whether it exists only because an FMU does not declare on what its outputs depend."""
+    """Whether it exists only because an FMU does not declare the dependencies of its outputs."""
     torn: tuple[Node, ...] = ()
     """Continuous outputs that are cut, by name: the unknowns of a solver."""
     discrete: tuple[Node, ...] = ()
     """Discrete outputs that are cut, by name: compared exactly from sweep to sweep."""
     sweep: tuple[Visit, ...] = ()
-    """What is exchanged in one sweep, in order; an instance may recur."""
+    """The exchange of one sweep, in order; an instance may recur."""
     is_linear: bool = False
     """Whether all dependencies in it are declared as linear, with factors that do not change between events."""
 
     @property
     def cut(self) -> tuple[Node, ...]:
-        """The outputs whose values are assumed in a sweep, and come out of it."""
+        """The outputs whose values are assumed at the start of a sweep, and read at its end."""
         return self.torn or self.discrete
 
 
@@ -63,8 +63,8 @@ class Visit:
     parameters: bool = False
     """Whether its connected parameters are set as well, which are all known then; in Initialization Mode."""
     held: tuple[Node, ...] = ()
-    """Outputs that are cut and read by this visit in passing, while others still need the values that were assumed for
-    them: they get these back right after it."""
+    """Cut outputs that this visit reads although others still need their assumed values, which are restored right after
+    it."""
 
 
 class Visits(tuple[Visit, ...]):
@@ -77,5 +77,5 @@ class Visits(tuple[Visit, ...]):
 
     @cached_property
     def loop_of(self) -> Mapping[Node, AlgebraicLoop]:
-        """Variable → the loop in which it is; without those that are in none."""
+        """Variable → its loop; variables without a loop are missing."""
         return {node: loop for loop in self.loops for node in loop.variables}

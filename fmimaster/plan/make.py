@@ -1,4 +1,4 @@
-"""From a resolved system to its plan."""
+"""Makes the plan of a resolved system."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def step_order(
     *,
     matters: bool = True,
 ) -> StepOrder:
-    """Names and trigger sequence of a system: what an algorithm knows before there is a plan.
+    """Names and trigger sequence of a system: the information for an algorithm before there is a plan.
 
     Parameters
     ----------
     sequence
-        What the user says of the sequence.
+        The sequence of the user.
     described
         The sequence in the system description; empty if there is none.
     unnamed
-        Components that users do not name.
+        Components that are not in sequences of users.
     loops
         Which algebraic loops are solved in Step Mode: their members follow each other directly, unless names are given.
     matters
@@ -62,7 +62,7 @@ def step_order(
     Raises
     ------
     OptionError
-        If a sequence misses, repeats or does not know a component.
+        If a component is missing in a sequence, is repeated, or does not exist.
     """
     names = tuple(c.name for c in system.components)
     models = [c.model for c in system.components]
@@ -94,13 +94,13 @@ def make_plan(
     bare_names : bool
         Whether columns of the first component are named without its name, as users of single FMUs expect.
     use
-        How the run uses events; not at all, if left out.
+        The use of events in the run. Default: no use.
     signals
         Values that hooks of the algorithm write, which can be recorded like outputs.
     order
         What :func:`step_order` returns, if it is known already.
     tolerance
-        That of the run, for all instances; each FMU's own if it is left out.
+        The tolerance of the run, for all instances. Default: each FMU's own tolerance.
     loops
         Which algebraic loops are solved in Step Mode.
     steady
@@ -141,7 +141,7 @@ def make_plan(
     layout = make_layout(members, signals)
     columns, rows = place_columns(system.components, chosen, layout)
     connected = any(k.input.type is DataType.CLOCK for k in system.links)
-    # the others have to be brought back to an early return, unless there are none
+    # other instances must go back to an early return, if there are any
     able = [c.model.capabilities.can_get_and_set_fmu_state for c in system.components]
     stops_alone = use.fires and (len(able) == 1 or all(able))
     instances = Instances(
@@ -288,7 +288,7 @@ def _routes(links: Sequence[Link], layout: Layout) -> dict[tuple[int, Group], tu
                     slots, output = [], link.output.name
                     while output := derivative_of.get((link.source, output), ""):
                         slot = layout.slots[link.source, Group.OUTPUTS, output][1]
-                        if slot in slots:  # a circle: the FMU contradicts itself
+                        if slot in slots:  # a cycle: the FMU contradicts itself
                             break
                         slots.append(slot)
                     found.append(Route(link, kind, source, segment.type, target, tuple(slots)))

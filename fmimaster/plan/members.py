@@ -35,7 +35,7 @@ def group_members(
     found = []
     for i, c in enumerate(system.components):
         names = (fed[i], read[i], triggers[i], clocks[i], sources[i], c.start_values)
-        # thousands of instances may have one model, and be used alike
+        # thousands of instances may have the same model and the same use
         alike = id(c.model), use.policies_of(i), *map(frozenset, names)
         if alike not in known:
             known[alike] = _groups(c, use.policies_of(i), *names[:-1])

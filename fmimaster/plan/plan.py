@@ -24,7 +24,7 @@ from fmimaster.text import count
 
 @dataclass(frozen=True)
 class InstancePlan:
-    """One instance: what it is made from and what it is given at the start."""
+    """One instance: its model and its values at the start."""
 
     name: str
     source: Source
@@ -34,16 +34,16 @@ class InstancePlan:
     event_mode: bool = False
     """Whether its Event Mode is used."""
     may_return_early: bool = False
-    """Whether it may end a step early, at an event of its own."""
+    """Whether it may end a step early, at its own event."""
     policies: tuple[Policy, ...] = ()
-    """What it does at its own events: in each variant of the algorithm, or a single one for all."""
+    """Its policy at its own events: one for each variant of the algorithm, or a single one for all."""
     tolerance: Tolerance = Tolerance()
-    """What it is passed when it enters Initialization Mode."""
+    """The tolerance that it gets when it enters Initialization Mode."""
     refreshed: bool = False
     """Whether its outputs are read again with new inputs in Event Mode, where no event of its own can happen."""
 
     def policy(self, variant: int) -> Policy:
-        """What it does at its own events in one variant."""
+        """Its policy at its own events in one variant."""
         return self.policies[min(variant, len(self.policies) - 1)]
 
     @property
@@ -53,20 +53,20 @@ class InstancePlan:
 
     @property
     def highest_order(self) -> int | None:
-        """Highest time derivative of its inputs that it takes; see :attr:`Model.highest_order`."""
+        """Highest time derivative of its inputs that it accepts; see :attr:`Model.highest_order`."""
         return self.model.highest_order
 
 
 @dataclass(frozen=True, slots=True)
 class StepOrder:
-    """What is known of the instances before there is a plan."""
+    """Information about the instances before there is a plan."""
 
     names: tuple[str, ...]
     """In the order of the system description."""
     trigger_sequence: tuple[int, ...]
     """Instance indices in the order in which they step."""
     chosen_by: str = ""
-    """Who chose the sequence, in words."""
+    """The origin of the sequence, in words."""
 
 
 class Instances(tuple[InstancePlan, ...]):
@@ -105,18 +105,18 @@ class Plan:
     clocked variables."""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What of the system is not computed, though its FMUs expect it."""
+    """Parts of the system that are not computed, although its FMUs require it."""
     events: tuple[Event, ...] = ()
     """Those that the run watches or fires."""
     triggers: tuple[Trigger, ...] = ()
     sequence_chosen_by: str = ""
-    """Who chose the trigger sequence, in words."""
+    """The origin of the trigger sequence, in words."""
     steady: tuple[SteadyState, ...] = ()
     """States whose start values are unknown, in the order of their names."""
     corrections: Mapping[int, Correction] = field(default_factory=dict)
-    """Instance → outputs that depend directly on its inputs, which are corrected if inputs are held at a mean."""
+    """Instance → correction of outputs that depend directly on its inputs, used if inputs are held at a mean."""
     parameter_links: Links = Links()
-    """Calculated parameters that parameters of other instances take at the start."""
+    """Calculated parameters that give other parameters their values at the start."""
     power_bonds: tuple[BondPlan, ...] = ()
     """Sorted by name."""
     step_groups: tuple[tuple[int, ...], ...] = ()
@@ -142,7 +142,7 @@ class Plan:
         return self.step_visits.loops
 
     def exists_in_steps(self, loop: AlgebraicLoop) -> bool:
-        """Whether no input of a loop is set in Event Mode only, which leaves no loop between events."""
+        """Whether a loop exists between events: none of its inputs is set in Event Mode only."""
         return not any(
             self.instances[i].event_mode and (i, Group.DISCRETE, name) in self.layout.slots
             for i, name in loop.variables

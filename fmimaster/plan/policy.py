@@ -1,4 +1,4 @@
-"""What a run does with the events of its FMUs, and the parameters by which FMUs are prepared for that."""
+"""The handling of FMUs' events in a run, and the parameters that prepare FMUs for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fmimaster.system.model import Model
 
 
 class Policy(Enum):
-    """What FMUs do at their own events, if they let the importer choose."""
+    """Behaviour of FMUs at their own events, if the importer can choose it."""
 
     EXECUTE = "execute"
     """They execute them, inside a step or in Event Mode."""
@@ -27,7 +27,7 @@ class EventUse:
     watched: bool = False
     """Whether indicators are read."""
     fires: bool = False
-    """Whether the importer fires events: then FMUs execute private ones without a trigger by themselves."""
+    """Whether the importer fires events. FMUs then execute their private events without a trigger themselves."""
     policy: Policy = Policy.EXECUTE
     """For all instances, where there are no policies by instance."""
     policies: tuple[Mapping[int, Policy], ...] = ()
@@ -37,7 +37,7 @@ class EventUse:
     event_mode: bool | None = None
     """Whether Event Mode is used; None: where the policy requires it. FMUs with clocks use it always."""
     refreshes: bool = False
-    """Whether FMUs without events of their own use Event Mode too, so that outputs can be read again with new inputs."""
+    """Whether FMUs without own events also use Event Mode, to read outputs again with new inputs."""
 
     def policies_of(self, instance: int) -> tuple[Policy, ...]:
         """The policy of one instance in each variant of the algorithm; a single one if there are no variants."""
@@ -45,7 +45,7 @@ class EventUse:
 
 
 def stops_at_events(model: Model, policy: Policy) -> bool:
-    """Whether an instance may end a step at an event of its own, if it is allowed to and has this policy."""
+    """Whether an instance with this policy may end a step at its own event, if early return is allowed."""
     chosen = model.event_policy
     if chosen is not None and chosen.ignore is not None and policy is Policy.IGNORE:
         return False

@@ -1,4 +1,4 @@
-"""Power bonds in the value store: where inputs and outputs of the ports lie, and the signals of each bond."""
+"""Power bonds in the value store: slots of inputs and outputs of the ports, and the signals of each bond."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fmimaster.system.power_bonds import ResolvedPort, ResolvedPowerBond
 ENERGY_ERROR = "energy_error"
 """Name of the signal with the energy error of all bonds that have a scale and a tolerance."""
 WORST = f"{ENERGY_ERROR}.worst"
-"""Name of the signal with the index of the bond that has the largest part in it; not recorded."""
+"""Name of the signal with the index of the bond that contributes most to it; not recorded."""
 
 
 class BondSignal(IntEnum):
     """The signals of a bond; the number is the place behind :attr:`BondPlan.signals`."""
 
     POWER_1 = 0
-    """Power in W that leaves the first component, as it sees it."""
+    """Power in W that leaves the first component, by its own input and output."""
     POWER_2 = 1
     POWER = 2
     """Power in W from the first component to the second one, by both outputs."""
@@ -41,11 +41,12 @@ class BondSignal(IntEnum):
     LENGTH = 10
     """Of the last step in s."""
     ERROR = 11
-    """Part of the bond in the energy error: residual energy of the communication step by what is tolerated."""
+    """Contribution of the bond to the energy error: residual energy of the communication step, divided by the tolerated
+    energy."""
     EVENT_ENERGY = 12
-    """Residual energy in J of steps that an event has spoilt; it is not in the sums."""
+    """Residual energy in J of steps with an event, whose energies are wrong; it is not in the sums."""
     LARGEST_BEFORE = 13
-    """Largest residual before the present one, and when: back in force if the step of that one does not count."""
+    """Largest residual before the present step, and its time: restored if the present step is not counted."""
     LARGEST_BEFORE_AT = 14
     STEP_RESIDUAL = 15
     """Residual energy in J of the communication step so far: the sum over its intervals, if components do sub-steps."""
@@ -60,7 +61,7 @@ _RECORDED = {
     BondSignal.RESIDUAL_ENERGY: "J",
     BondSignal.TRANSMITTED_ENERGY: "J",
 }
-"""With their units; all others are what the hooks must remember."""
+"""Recorded signals with their units; all others are the memory of the hooks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class PortPlan:
     """Of the input among the continuous inputs of the instance, in the polynomials of ``ValueStore.courses``; -1 if it is
     declared discrete, so that it is always held."""
     degree: int | None
-    """Of a polynomial that is given to the instance, so much is used: :attr:`Model.highest_order`."""
+    """Highest used order of a polynomial for the instance: :attr:`Model.highest_order`."""
     output_slot: int
     weight: float
 
@@ -88,7 +89,7 @@ class BondPlan:
     name: str
     ports: tuple[PortPlan, PortPlan]
     transmitted: float
-    """By which the product of both outputs is multiplied to be the power in W from the first port to the second one."""
+    """Factor from the product of both outputs to the power in W from the first port to the second one."""
     signals: int
     """Index of the first of its signals in the Float64 outputs; :class:`BondSignal` counts from it."""
     scale: float | None = None
@@ -97,7 +98,7 @@ class BondPlan:
 
     @property
     def has_error(self) -> bool:
-        """Whether it counts in the energy error."""
+        """Whether it contributes to the energy error."""
         return self.scale is not None and self.tolerance is not None
 
 

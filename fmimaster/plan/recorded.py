@@ -1,4 +1,4 @@
-"""Which variables are recorded, and where each column of the results lies in a row."""
+"""The recorded variables, and the place of each column of the results in a row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING_RECORDED = (
     "only time is recorded: no FMU has an output that can be recorded; output_variables (--output-variable '*') "
     "records other variables"
 )
-"""The note for results without any column."""
+"""The note for results without columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,15 @@ class Recorded:
     column: slice
     """Its elements in the rows of its type."""
     present: tuple[DataType, tuple[int, ...]] | None = None
-    """Of a clocked variable: type and elements in the rows of the clocks of which one must be active, or there is no value;
-    None if there is always one."""
+    """For a clocked variable: type and elements in the rows of its clocks. It has a value only if one of them is
+    active. None if there is always a value."""
     usual: float | None = None
     """Of a floating point output of an FMU: the largest of its nominal value, its minimum and its maximum."""
     transformation: Transformation = Transformation()
     """From the value of the variable to that of the column: of a connector of the root system."""
     is_repeated: bool = False
-    """Whether it shows nothing new: a connector of the root system whose variable has a column of its own, or is given."""
+    """Whether it repeats other data: a connector of the root system whose variable has its own column, or is an input
+    signal."""
 
     @property
     def is_comparable(self) -> bool:
@@ -62,7 +63,7 @@ class Recorded:
 
     @property
     def is_signal(self) -> bool:
-        """Whether it is no variable of an instance, but computed by the run."""
+        """Whether it is computed by the run, and not a variable of an instance."""
         return self.instance is None
 
 
@@ -87,7 +88,7 @@ def chosen_variables(
 ) -> list[Chosen]:
     """Variables to record: connectors of the root system first, then those of the components, then signals of the run.
 
-    Without globs these are the outputs of all components but those of the signals that are given as input.
+    Without globs these are the outputs of all components, except the signals that are given as input.
 
     Raises
     ------
@@ -198,7 +199,7 @@ def place_columns(
 
 
 def _usual(variable: Variable) -> float | None:
-    """The magnitude that is usual for a variable, by what its FMU declares."""
+    """The usual magnitude of a variable, by the declarations of its FMU."""
     if not variable.type.is_float or variable.causality is not Causality.OUTPUT:
         return None
     limits = [abs(limit) for limit in (variable.min, variable.max) if limit is not None]

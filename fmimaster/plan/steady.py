@@ -53,14 +53,14 @@ def steady_states(
         if variable is None or variable.initial is not Initial.EXACT:
             raise OptionError(
                 f"steady_states: the start value of '{name}' cannot be set, because its FMU calculates it (initial is not "
-                "exact). Leave it out, or set what it is calculated from."
+                "exact). Leave it out, or set the variables from which it is calculated."
             )
         found.append(steady)
     return tuple(found)
 
 
 def with_start_values(system: ResolvedSystem, steady: Iterable[SteadyState]) -> ResolvedSystem:
-    """The system with a start value for each of these states: the one it has, else that of the FMU, else 0."""
+    """The system with a start value for each of these states: its own, otherwise that of the FMU, otherwise 0."""
     added: dict[int, dict[str, NDArray[Any]]] = {}
     for s in steady:
         variable = system.components[s.instance].model.variable(s.state)
@@ -78,11 +78,11 @@ def with_start_values(system: ResolvedSystem, steady: Iterable[SteadyState]) -> 
 def steady_notes(
     components: Sequence[ResolvedComponent], steady: Sequence[SteadyState]
 ) -> Iterator[str]:
-    """What is searched at the start."""
+    """Notes about the search at the start."""
     if steady:
         names = listed(f"'{components[s.instance].name}.{s.state}'" for s in steady)
         verb = "starts" if len(steady) == 1 else "start"
-        yield f"{names} {verb} in a steady state: the value is searched at which the time derivative is 0"
+        yield f"{names} {verb} in a steady state: fmimaster searches the value at which the time derivative is 0"
 
 
 def _derivatives(model: Model) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Which instances are solved together in Step Mode, because they are in an algebraic loop or share a constraint."""
+"""Groups of instances that are solved together in Step Mode, because they share an algebraic loop or a constraint."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from fmimaster.system.resolve import Link
 
 
 class Loops(Enum):
-    """Which algebraic loops are solved in Step Mode, by going back and stepping again.
+    """The algebraic loops that are solved in Step Mode, by restoring FMUs and repeating the step.
 
-    ``REAL`` solves loops of outputs whose dependencies are declared. ``ALL`` solves those too that exist only because an
-    FMU declares no dependencies. ``NONE`` leaves all loops to the algorithm: some input in each of them is late by a step.
+    ``REAL`` solves loops of outputs whose dependencies are declared. ``ALL`` also solves loops that exist only because
+    an FMU declares no dependencies. ``NONE`` solves no loop: an input in each loop is delayed by one step.
     """
 
     REAL = "real"
@@ -28,8 +28,8 @@ def step_groups(
 ) -> tuple[tuple[int, ...], ...]:
     """Groups of instances that share algebraic loops of Step Mode and can all get and set their FMU state.
 
-    A loop with an instance that cannot go back is broken there: what is left of it without that instance counts. Loops
-    that have an instance in common are one group, since an instance steps as a whole.
+    A loop is cut at an instance that cannot go back. Loops with a common instance are one group, because an instance
+    steps as a whole.
 
     A constraint, and the instances that it compares or acts on, are a group in any case.
 
@@ -89,8 +89,9 @@ def in_order_of_sweeps(
 ) -> tuple[tuple[int, ...], ...]:
     """The groups with their members in the order in which the sweeps over their loops read outputs.
 
-    So what an instance takes before its source has stepped are the outputs at which the loops are cut. Members that are in
-    no loop come first, along the trigger sequence, and constraints last: they compare what the others have computed.
+    The outputs that an instance uses before their source has stepped are then those at which the loops are cut. Members
+    without a loop come first, in the trigger sequence, and constraints last, because they compare the results of the
+    others.
     """
     read = [i for loop in loops for visit in loop.sweep for i in visit.instances]
     last = {i: k for k, i in enumerate(read)}

@@ -1,4 +1,4 @@
-"""Variables in the order of their dependencies, those of one instance together where that is possible."""
+"""Variables in the order of their dependencies; those of one instance are together if possible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fmimaster.plan.graph import Arcs, Node, components, is_loop
 
 ALL_SET = ""
-"""In place of a variable: a node that comes after all inputs of the instance, and is itself not reached."""
+"""Instead of the name of a variable: a node that comes after all inputs of the instance and is not visited itself."""
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Stop:
     nodes: list[Node]
     is_loop: bool
     fed: set[Node] = field(default_factory=set)
-    """Inputs of the instance that its own outputs feed: they are known after this stop only."""
+    """Inputs of the instance that are connected to its own outputs: they are known only after this stop."""
 
 
 def stops(arcs: Arcs, outputs: Collection[Node], position: Mapping[int, int]) -> Iterator[Stop]:

@@ -1,4 +1,4 @@
-"""One sweep over an algebraic loop: in what order its instances are set and read."""
+"""One sweep over an algebraic loop: the order in which its instances are set and read."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _held(
     fed_by_cut: Mapping[Node, set[int]],
     inputs: Mapping[int, Sequence[Node]],
 ) -> Iterator[Visit]:
-    """The visits, with the outputs that they must leave as they were assumed."""
+    """The visits, with the outputs that they must reset to the assumed values."""
     is_input = {node for nodes in inputs.values() for node in nodes}
     left = {i: len(nodes) for i, nodes in inputs.items()}  # inputs that have not been set yet
     cut_in: dict[int, list[Node]] = {}
@@ -84,7 +84,7 @@ def _held(
         cut_in.setdefault(node[0], []).append(node)
     for stop, visit in zip(reached, visits, strict=True):
         set_now = [i for i, name in stop.nodes if (i, name) in is_input]
-        if stop.is_loop:  # it is swept again and again: what it sets is set again
+        if stop.is_loop:  # it is swept repeatedly: its inputs are set again
             held = _needed(stop, cut_in, fed_by_cut, left)
         for i in set_now:
             left[i] -= 1

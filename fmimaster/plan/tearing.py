@@ -1,7 +1,7 @@
-"""Which nodes of a graph are cut so that no circle is left (a feedback vertex set): a smallest set, or a small one.
+"""The nodes of a graph to cut so that no cycle is left (a feedback vertex set): a smallest set, or a small one.
 
-Small graphs are solved exactly, by trying all sets. Large ones are reduced first: nodes that lie on no circle are removed,
-and a node with one predecessor or one successor is merged into it. What is left is cut where most paths meet.
+Small graphs are solved exactly, by trying all sets. Large graphs are reduced first: nodes on no cycle are removed, and
+a node with one predecessor or one successor is merged into it. The rest is cut at the nodes with most paths.
 
 Source: Levy and Low (1988), A contraction algorithm for finding small cycle cutsets, Journal of Algorithms 9.
 """
@@ -16,23 +16,23 @@ from typing import NamedTuple, TypeVar
 N = TypeVar("N", bound=Hashable)
 
 MOST_EXACT = 15
-"""Nodes of a graph for which all sets are tried; each one more doubles the time, which is 0.1 s at most."""
+"""Largest number of nodes for which all sets are tried; each further node doubles the time, which is at most 0.1 s."""
 
 MOST_CHECKS = 50
-"""How often the whole graph may be searched to find cuts that are not needed, so that the time is linear."""
+"""Largest number of searches of the whole graph for unnecessary cuts, to keep the time linear."""
 
 
 class Preference(NamedTuple):
-    """Which of two nodes is rather cut: the smaller."""
+    """Preference for the choice between two nodes: the node with the smaller value is cut."""
 
     penalties: tuple[int, ...]
-    """Of the first reason, which counts most, to that of the last; in a set they add up."""
+    """Penalties, the most important first; those of a set are summed."""
     name: str
     """Decides a tie, so that the choice does not depend on the order of the nodes."""
 
 
 def cuts(arcs: Mapping[N, Collection[N]], preferences: Mapping[N, Preference]) -> tuple[N, ...]:
-    """Nodes without which the graph has no circle, by name.
+    """Nodes without which the graph has no cycle, by name.
 
     Up to ``MOST_EXACT`` nodes: a smallest set, of those the one with the smallest sum of penalties, of those the first by
     names. More nodes: linear time on sparse graphs; no node of the set can be left out, as far as ``MOST_CHECKS`` allows
@@ -72,7 +72,7 @@ def _smallest(heads: Sequence[set[int]], preferences: Sequence[Preference]) -> C
         ]
         if found:
             return min(found, key=lambda chosen: _cost(preferences[k] for k in chosen))
-    raise AssertionError("without all of its nodes a graph has no circle")
+    raise AssertionError("without all of its nodes a graph has no cycle")
 
 
 def _cost(chosen: Iterable[Preference]) -> tuple[list[int], list[str]]:
@@ -82,7 +82,7 @@ def _cost(chosen: Iterable[Preference]) -> tuple[list[int], list[str]]:
 
 
 def _is_acyclic(masks: Sequence[int], left: int) -> bool:
-    """Whether the nodes that are left, one bit for each, have no circle."""
+    """Whether the remaining nodes, one bit for each, have no cycle."""
     before = 0
     while left and left != before:
         before = left
@@ -126,7 +126,7 @@ def _small(heads: Sequence[set[int]]) -> list[int]:
 
 
 class _Reducible:
-    """A graph that shrinks, without changing what has to be cut."""
+    """A graph that is reduced without changing the nodes to cut."""
 
     def __init__(self, heads: Sequence[set[int]]) -> None:
         self.heads = [set(of) for of in heads]
@@ -141,14 +141,14 @@ class _Reducible:
         return len(self.heads[k]) * len(self.tails[k])
 
     def reduce(self, k: int) -> set[int]:
-        """Remove a node that lies on no circle or on one with itself, or merge it; the nodes that have changed."""
+        """Remove a node without a cycle or with a cycle to itself, or merge it; returns the nodes that have changed."""
         heads, tails = self.heads[k], self.tails[k]
         if k in heads or not heads or not tails:
             return self.remove(k)
         for before, after in ((tails, self.heads), (heads, self.tails)):
             if len(before) == 1:
                 (other,) = before
-                # every circle through k leads through the other one; if both lead through both, the preferred one stays
+                # every cycle through k leads through the other one; if this is mutual, the preferred node is kept
                 if len(after[other]) == 1 and k < other:
                     return self.merge(other, k)
                 return self.merge(k, other)
@@ -165,7 +165,7 @@ class _Reducible:
         return neighbours
 
     def merge(self, k: int, into: int) -> set[int]:
-        """Let the arcs of a node begin and end at a neighbour of it; the nodes that have changed."""
+        """Move the arcs of a node to one of its neighbours; returns the nodes that have changed."""
         heads, tails = self.heads[k], self.tails[k]
         changed = self.remove(k)
         for head in heads - {k} if into in tails else ():
@@ -178,7 +178,8 @@ class _Reducible:
 
 
 def _without_needless(heads: Sequence[set[int]], chosen: Sequence[int]) -> list[int]:
-    """The chosen nodes without those that close no circle when they are put back; the least preferred ones first."""
+    """The chosen nodes without those that close no cycle if they are not cut; the least preferred nodes are tried
+    first."""
     is_cut = [False] * len(heads)
     for k in chosen:
         is_cut[k] = True

@@ -1,4 +1,4 @@
-"""The relative tolerance that each FMU is passed: it is settled here, once."""
+"""The relative tolerance passed to each FMU, decided in this one place."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Literal
 from fmimaster.system.model import Model
 
 NO_TOLERANCE: Literal["none"] = "none"
-"""As the tolerance of a run: no FMU is passed one."""
+"""Tolerance of a run in which no tolerance is passed to FMUs."""
 
 
 class Origin(Enum):
-    """Where a tolerance comes from; the first of them that gives one counts."""
+    """Origin of a tolerance; the first origin with a tolerance is used."""
 
     OPTION = "settings"
     SYSTEM = "system"
@@ -33,7 +33,7 @@ class Tolerance:
 def tolerance_of_run(
     given: float | Literal["none"] | None, described: float | None
 ) -> Tolerance | None:
-    """The tolerance for all FMUs: that of the user, else that of the system; None if each FMU gets its own."""
+    """The tolerance for all FMUs: that of the user, otherwise that of the system; None if each FMU gets its own."""
     if given is not None:
         return Tolerance(None if given == NO_TOLERANCE else float(given), Origin.OPTION)
     return None if described is None else Tolerance(described, Origin.SYSTEM)

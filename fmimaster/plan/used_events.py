@@ -1,4 +1,4 @@
-"""Which of the events that FMUs declare a run uses."""
+"""The events declared by FMUs that a run uses."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _without_events(system: ResolvedSystem) -> ResolvedSystem:
 def _without_lone_events(system: ResolvedSystem) -> ResolvedSystem:
     """The system without shared events that have no other member: nothing feeds an input of their indicators.
 
-    A ball at the end of a row has a neighbour on one side only. An event that the system has forgotten to declare is
-    kept: its indicators depend on inputs that are connected.
+    For example, a ball at the end of a row has a neighbour on one side only. An event that is missing in the system
+    description is kept: its indicators depend on connected inputs.
     """
     connected = {(k.target, k.input.name) for k in system.links}
     declared = {(m.component, m.event.name) for e in system.shared_events for m in e.members}
@@ -62,7 +62,7 @@ def _has_inputs_but_none_of(
 
 
 def _without_untriggered(system: ResolvedSystem) -> ResolvedSystem:
-    """The system without private events that the importer cannot let happen, in FMUs that leave others of theirs to it.
+    """The system without private events that the importer cannot fire, in FMUs with other events that it can fire.
 
     FMUs that execute all of their events themselves, in Event Mode or inside a step, keep them: they are predicted.
     """
@@ -79,7 +79,7 @@ def _without_untriggered(system: ResolvedSystem) -> ResolvedSystem:
             notes.append(f"'{c.name}' executes its {what} itself: {why}")
         model = c.model
         if len(own) == len(model.events):
-            # an FMU that leaves its events to the importer would never execute these
+            # an FMU whose events are fired by the importer would never execute these
             model = replace(model, event_policy=None)
         elif model.event_policy is not None:
             model = replace(model, events=tuple(e for e in model.events if e not in own))

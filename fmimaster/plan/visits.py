@@ -11,15 +11,15 @@ from fmimaster.plan.sweeps import sweep
 from fmimaster.plan.tearing import Preference, cuts
 
 MOST_SEARCHED = 10_000_000
-"""Nodes of a loop times discrete outputs in it, up to which few of these are cut, which takes as many steps; beyond it,
-all of them are."""
+"""Largest product of the nodes of a loop and its discrete outputs for which few of these outputs are cut; beyond it all
+are cut, because the search takes as many steps."""
 
 
 def visits(graph: DependencyGraph, sequence: Sequence[int]) -> tuple[Visit, ...]:
     """The order in which one exchange at one instant reaches every variable, upstream first.
 
-    An instance recurs if some of its outputs are needed before some of its inputs are known. A visit lasts as long as
-    something of the instance is ready; then the next ready one in ``sequence`` follows.
+    An instance recurs if some of its outputs are needed before some of its inputs are known. A visit contains all
+    variables of the instance that are ready; then the next ready instance in ``sequence`` follows.
     """
     position = {instance: k for k, instance in enumerate(sequence)}
     return tuple(
@@ -55,7 +55,7 @@ def _is_assumed(graph: DependencyGraph, inside: Collection[Node]) -> bool:
 
 
 def _cut(graph: DependencyGraph, arcs: Arcs, candidates: frozenset[Node]) -> tuple[Node, ...]:
-    """Candidates that are cut so that no circle leads over a candidate any more."""
+    """Candidates to cut so that no cycle contains a candidate."""
     if len(candidates) * len(arcs) > MOST_SEARCHED and candidates & graph.discrete:
         return tuple(sorted(candidates, key=graph.name))
     between = {node: _next_ones(node, arcs, candidates) for node in candidates}
@@ -63,7 +63,7 @@ def _cut(graph: DependencyGraph, arcs: Arcs, candidates: frozenset[Node]) -> tup
 
 
 def _next_ones(start: Node, arcs: Arcs, candidates: Collection[Node]) -> set[Node]:
-    """Candidates that are reached over no other candidate."""
+    """Candidates that are reached without another candidate on the way."""
     if all(head in candidates for head in arcs[start]):
         return set(arcs[start])
     found, seen, waiting = set[Node](), set[Node](), [start]
@@ -78,7 +78,7 @@ def _next_ones(start: Node, arcs: Arcs, candidates: Collection[Node]) -> set[Nod
 
 
 def _preference(graph: DependencyGraph, output: Node, arcs: Arcs) -> Preference:
-    """A value can best be assumed for an output if it is known what its inputs are likely to be."""
+    """The preference of an output: values of an output with known start values of its inputs are assumed best."""
     ends = (output, *arcs[output])
     return Preference(
         (

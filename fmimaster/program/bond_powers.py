@@ -1,4 +1,4 @@
-"""What the coupling does to power and energy: hooks that measure power bonds after each step, into signals."""
+"""Power and energy of power bonds: hooks that measure them after each step and write signals."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _POWER_1, _POWER_2, _POWER, _RESIDUAL_POWER = (
 )
 
 FIRST = 1e-9
-"""An interval that begins by less than this part of its length after the communication step is the first one of it."""
+"""An interval is the first of a communication step if it starts within this fraction of its length after the step's
+start."""
 
 
 def bond_measures(plan: Plan) -> tuple[Hook, ...]:
-    """What measures the power bonds of a plan; nothing if it has none."""
+    """The hooks that measure the power bonds of a plan; empty if it has none."""
     if not plan.power_bonds:
         return ()
     signals = plan.layout.signals
@@ -39,7 +40,7 @@ def bond_measures(plan: Plan) -> tuple[Hook, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bonds:
-    """The power bonds of a run, and where their energy error goes.
+    """The power bonds of a run, and the slots of their energy error.
 
     ``sqrt(mean((dE / (r * (E0 + abs(E)))) ** 2))`` over the bonds with a scale E0 and a tolerance r, where dE is the
     residual and E the transmitted energy of a communication step: the sums over its intervals, if it is divided.
@@ -48,7 +49,7 @@ class Bonds:
     ----------
     bonds : of BondPlan
     error, worst : int
-        Index into the Float64 outputs, of the error and of the bond with the largest part in it; -1 for none.
+        Indices into the Float64 outputs: of the error, and of the bond that contributes most to it; -1 for none.
 
     Source: Sadjina et al. (2017), eq. (14).
     """
@@ -123,7 +124,7 @@ def _powers(bond: BondPlan, store: ValueStore, values: list[float]) -> _Powers:
 
 
 def _input(port: PortPlan, store: ValueStore, values: list[float]) -> float:
-    """The input that the FMU had at the end of the step: held, or the end value of its polynomial."""
+    """The input of the FMU at the end of the step: the held value, or the end value of its polynomial."""
     i, courses = port.instance, store.courses
     degree = courses.degree.item(i)
     if degree < 0 or port.column < 0:
@@ -207,11 +208,11 @@ class BondPowers(Hook):
 def exclude_last_step(
     bonds: Iterable[BondPlan], store: ValueStore, instances: Collection[int]
 ) -> None:
-    """Take the last step of the bonds of these instances out of their sums: an event made values jump inside of it, so that
-    its residual is no error of the coupling.
+    """Exclude the last step of the bonds of these instances from their sums: values jumped inside it because of an
+    event, so its residual is no error of the coupling.
 
-    The loop calls it after a step in which an FMU has executed an event, and after one at whose start outputs did not show
-    an event yet.
+    The main loop calls it after a step in which an FMU has executed an event, and after a step whose outputs at the
+    start were from before an event.
     """
     signals = store.outputs[DataType.FLOAT64]
     for bond in bonds:
@@ -251,8 +252,8 @@ class BondPowersAtInstant(Hook):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BondPowersRefreshed(Hook):
-    """Transmitted power and energy of all bonds by outputs that were read again at the end of a step; the residual stays
-    that of the inputs which the FMUs had in the step."""
+    """Transmitted power and energy of all bonds by outputs that were read again at the end of a step. The residual is
+    still that of the inputs in the step."""
 
     of: Bonds
     name: ClassVar[str] = "power bonds with refreshed outputs"  # type: ignore[misc]

@@ -1,4 +1,5 @@
-"""How late each connection is, and why: read off the program of an attempt, not off the name of its algorithm."""
+"""The delay of each connection and its reason, derived from the program of an attempt instead of the algorithm's
+name."""
 
 from __future__ import annotations
 
@@ -25,35 +26,35 @@ from fmimaster.program.instructions import (
 )
 
 NEWEST = Fitted(1, 0)
-"""The newest value, as MOVE takes it."""
+"""The newest value, as set by MOVE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """How far a value lags behind the end of the step that uses it.
+    """Delay of a value relative to the end of the step that uses it.
 
     All fractions are of the interval of one attempt, which begins at 0 and ends at 1: 1.0 is one communication step.
     """
 
     route: Route
     steps: float
-    """End of the target's step minus where the source stood when its output was read."""
+    """End of the target's step minus the time of the source when its output was read."""
     read: float
-    """Where the source stood when its output was read."""
+    """Time of the source when its output was read."""
     end: float
-    """Where the target's step ends."""
+    """End of the target's step."""
     taken_at: int
-    """Index of the MOVE or FIT that takes the value."""
+    """Index of the MOVE or FIT that uses the value."""
     source_steps_at: int | None
-    """Index of the source's STEP that brings it to ``read``; if it has none, of its first STEP; None without any."""
+    """Index of the source's STEP that ends at ``read``; if there is none, of its first STEP; None without a STEP."""
     fitted: Fitted
-    """How the input goes on over the step."""
+    """The polynomial of the input over the step."""
     parts: int = 1
-    """How many steps of the target the attempt has, of those that stay."""
+    """Number of steps of the target in the attempt that are not undone."""
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the input has the value of the end of the step; else it is stale."""
+        """Whether the input has the value of the end of the step; otherwise it is stale."""
         return self.steps <= 0
 
     @property
@@ -70,8 +71,8 @@ class Delay:
 def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
     """The delay of each connection, in the order of the targets and their inputs.
 
-    A target may step several times in one attempt, and steps may be undone. Of the steps that stay, the one with the
-    largest delay counts. The body of each REPEAT is walked twice: the second pass stands for all later ones.
+    A target may step several times in one attempt, and steps may be undone. The result is the largest delay of the
+    steps that are not undone. The body of each REPEAT is evaluated twice: the second pass represents all later ones.
     """
     walk = _Walk(plan)
     for line in _lines(attempt.instructions):
@@ -94,7 +95,7 @@ def delays(attempt: Program, plan: Plan) -> tuple[Delay, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Take:
-    """A value as an input took it."""
+    """A value used by an input."""
 
     line: int
     read: float
@@ -103,7 +104,7 @@ class _Take:
 
 @dataclass(frozen=True)
 class _Use:
-    """One step of a target, with what it took: input → value."""
+    """One step of a target, with the values that it used: input → value."""
 
     end: float
     takes: dict[str, _Take]
@@ -111,17 +112,17 @@ class _Use:
 
 @dataclass
 class _Walk:
-    """What is known of instances and outputs at one point of the program."""
+    """The state of instances and outputs at one point of the program."""
 
     plan: Plan
     at: dict[int, float] = field(default_factory=dict)
-    """Where each instance stands; 0 if it is not in it."""
+    """Time of each instance; missing ones are at 0."""
     read: dict[int, float] = field(default_factory=dict)
-    """Where each instance stood when its outputs in the store were read."""
+    """Time of each instance when its outputs in the store were read."""
     takes: dict[int, dict[str, _Take]] = field(default_factory=dict)
     """Instance → input → value."""
     uses: dict[int, list[_Use]] = field(default_factory=dict)
-    """Instance → its steps that stay."""
+    """Instance → its steps that are not undone."""
     places: dict[int, float] = field(default_factory=dict)
     buffers: dict[int, dict[int, float]] = field(default_factory=dict)
 
@@ -154,7 +155,7 @@ class _Walk:
                 self.read[instance] = self.buffers[buffer].get(instance, 0.0)
 
     def _fitted(self, route: Route, k: int, fit: Fit, line: int) -> _Take:
-        """The value of the k-th route; one whose source publishes too few derivatives is held."""
+        """The value of the k-th route; it is held if its source publishes too few derivatives."""
         read = self.read.get(route.link.source, 0.0)
         fitted = fit.of_route(k)
         if len(route.derivatives) < fitted.derivatives:
@@ -199,7 +200,7 @@ def _delay(
 
 
 def reason(delay: Delay, plan: Plan, *, lines: bool = True) -> str:
-    """Why a connection is late, or not; with the numbers of the instructions, if these are shown."""
+    """The reason of the delay of a connection, with the numbers of the instructions if these are shown."""
     link = delay.route.link
     source, target = (plan.instances[i].name for i in (link.source, link.target))
     taken = f"'{target}' is set" + (f" ({delay.taken_at})" if lines else "")
@@ -223,7 +224,7 @@ def in_steps(delay: Delay) -> str:
 
 
 def course(delay: Delay) -> str:
-    """How the input goes on over the step, in words."""
+    """The course of the input over the step, in words."""
     fitted, degree = delay.fitted, delay.fitted.size - 1
     points = f"{fitted.points} point{'s' if fitted.points != 1 else ''}"
     polynomial = f"polynomial of degree {degree} through {points}"

@@ -1,4 +1,4 @@
-"""What an algorithm writes a program with."""
+"""The emitter: algorithms write programs with it."""
 
 from __future__ import annotations
 
@@ -53,24 +53,24 @@ Since = tuple[int, ...]
 
 
 class Emitter:
-    """Writes instructions, numbers places and buffers, and keeps track of the interval that is written about.
+    """Writes the instructions of programs, numbers places and buffers, and tracks the present interval.
 
     Parameters
     ----------
     plan : Plan
     history : int
-        How many accepted points the history holds.
+        Number of accepted points in the history.
     given : (instance, name of an input) → Polynomial
-        What the user has given for single connections, in place of the polynomial of the algorithm.
+        Polynomials of the user for single inputs, instead of the polynomial of the algorithm.
 
     Attributes
     ----------
     wanted_history : int
-        How many points of the history the polynomials need that were written.
+        Number of points of the history that the written polynomials need.
     begin_buffer : int or None
-        Of the last program: the buffer of the outputs at the start of its interval, if it keeps them.
+        Buffer of the outputs at the start of the interval of the last program, if it keeps them.
     polynomial_inputs : set of int
-        Instances that are given polynomials in any program so far.
+        Instances whose inputs are polynomials in any program so far.
     held : set of int
         Instances whose inputs are held at the mean of a polynomial in any program so far.
     corrected : set of int
@@ -78,16 +78,16 @@ class Emitter:
     means : set of int
         Instances whose inputs are held at the mean of a polynomial in the present program, and that are to be corrected.
     hooks : Hooks
-        What CALL calls, by number.
+        The hooks called by CALL, by number.
     measures : sequence of Hook
         Hooks that are called at the end of each step, after all outputs were read and before new inputs are set.
     between : list of int
         Buffers of outputs inside the interval that an accepted attempt leaves to the history, the earliest first.
     used : set of (instance, name of an input)
-        Inputs for which that of the user counts, if there is any.
+        Inputs for which a polynomial of the user is used.
     derivatives : instance → number
-        How many derivatives of its inputs an instance needs at an event and in Initialization Mode too, because it takes
-        them as coefficients: without them it would take their slopes for 0.
+        Number of derivatives of its inputs that an instance also needs at an event and in Initialization Mode, because
+        they are coefficients: without them it would assume slopes of 0.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Emitter:
         self._enter(0.0, 1.0)
 
     def program(self, name: str) -> Program:
-        """Program of what has been written since the last one."""
+        """The program with all instructions since the last call."""
         written = tuple(i for i in self._instructions if i is not None)
         self.begin_buffer = self._trace.kept.get(self._intervals[0].outputs.number)
         self._start()
@@ -140,7 +140,7 @@ class Emitter:
 
     @contextmanager
     def over(self, begin: float, end: float) -> Iterator[None]:
-        """Narrow the interval for what is written inside: fractions of the present one. Nests."""
+        """Use a part of the interval inside this context: fractions of the present one. Contexts can be nested."""
         outer = self._intervals[-1]
         length = outer.end - outer.begin
         self._enter(outer.begin + begin * length, outer.begin + end * length)
@@ -160,15 +160,15 @@ class Emitter:
     # Inputs, steps, outputs
 
     def inputs(self, instance: int, polynomial: Polynomial, *, for_all: bool = False) -> None:
-        """Give the instance its inputs: continuous ones by the polynomial, or by its mean if the FMU takes none for them;
-        all others held.
+        """Set the inputs of the instance: continuous ones by the polynomial, or by its mean if the FMU accepts no
+        polynomials; all others are held.
 
-        If the polynomial has sub-steps, and the FMU can do them, all but the last are written too.
+        If the polynomial has sub-steps, and the FMU can do them, all sub-steps except the last one are written as well.
 
         Parameters
         ----------
         for_all : bool
-            Whether the polynomial counts for connections too for which the user has given another one.
+            Whether the polynomial is also used for connections with another polynomial of the user.
         """
         takes = self.plan.instances[instance].model.takes_polynomial_of
 
@@ -191,7 +191,7 @@ class Emitter:
             self._give(instance, of)
 
     def _give(self, instance: int, of: Callable[[Route], Polynomial], since: Since = ()) -> None:
-        """Give the instance its inputs: continuous ones by these polynomials, all others held."""
+        """Set the inputs of the instance: continuous ones by these polynomials, all others held."""
         if self._has(instance, Group.CONTINUOUS):
             kinds = kinds_of(self.plan, instance, of)
             if all(kind.is_hold for kind in kinds):
@@ -214,21 +214,21 @@ class Emitter:
         held: float | None = None,
         parts: int = 1,
     ) -> None:
-        """Give the instance its inputs: continuous ones whose source has stepped already along the straight line to its
-        newest output, continuous ones of other sources by a polynomial; all others held.
+        """Set the inputs of the instance: continuous ones whose source has stepped along the straight line to its
+        newest output, continuous ones of other sources by a polynomial; all others are held.
 
         Parameters
         ----------
         otherwise : Polynomial
-            Of the sources that have not stepped, where the user has given no other one.
+            For sources that have not stepped, unless the user has given another polynomial.
         since : buffers
             The line begins at the output in the first of them in which the source was read at another time.
         held : float, optional
-            Continuous inputs are constant, at their values at this fraction of the present interval; else the FMU is given
-            the polynomials.
+            Continuous inputs are constant, at their values at this fraction of the present interval; otherwise the FMU
+            gets the polynomials.
         parts : int
-            In so many parts the instance does its step, of which the present interval is one. A compensation of what was
-            lacking over a whole step is divided among them.
+            Number of parts of the instance's step; the present interval is one of them. A compensation for a whole step
+            is divided among them.
         """
 
         def extrapolated(route: Route) -> Polynomial:
@@ -246,7 +246,7 @@ class Emitter:
         self._give(instance, of, since)
 
     def _given(self, route: Route, otherwise: Polynomial) -> Polynomial:
-        """What the user has given for a connection, if anything."""
+        """The polynomial of the user for a connection, otherwise ``otherwise``."""
         key = route.link.target, route.link.input.name
         self.used.add(key)
         return self.given.get(key, otherwise)
@@ -262,7 +262,7 @@ class Emitter:
         for kind in kinds:
             refuse_too_many_coefficients(self.plan, instance, kind)
         buffers = since
-        # the start of a later part of the step is no point of the history yet
+        # the start of a later part of the step is not in the history yet
         sources = self.plan.sources[instance]
         is_ahead = interval.begin > 0.0 and any(self.is_ahead(j) for j in sources)
         wanted = self._wants_begin or is_ahead
@@ -332,7 +332,7 @@ class Emitter:
         planned, instances = self.plan.instances, list(instances)
         stopping = [i for i in instances if planned[i].may_return_early]
         others = [i for i in instances if not planned[i].may_return_early]
-        for instance in stopping:  # first, one by one: the others then step no farther
+        for instance in stopping:  # first, one by one: the others then step no further
             self.step(instance)
         if len(others) > 1:
             self._write(Parallel(len(others)))
@@ -367,7 +367,7 @@ class Emitter:
             self._write(Get(instance, Group.CLOCKS))
 
     def align(self, instance: int, place: int) -> None:
-        """Bring the instance back if it stands beyond an early return."""
+        """Roll the instance back if it is past an early return."""
         self._write(Align(instance, place))
         self._trace.change()
 
@@ -382,31 +382,31 @@ class Emitter:
         self._write(Tick(trigger))
 
     def call(self, hook: Hook) -> None:
-        """Let a hook work on the value store."""
+        """Call a hook on the value store."""
         self._write(Call(self.hooks.number(hook)))
         self._trace.change()
 
     def measure(self) -> None:
-        """Let the measures look at the step that has been written, or at the instant of an event."""
+        """Call the measures for the step that has been written, or for the instant of an event."""
         for hook in self.measures:
             chosen = hook.at_instant if self._at_an_event else hook
             if chosen is not None:
                 self.call(chosen)
 
     def remeasure(self) -> None:
-        """Let the measures look again, after outputs were read again at the same time with new inputs."""
+        """Call the measures again, after outputs were read again at the same time with new inputs."""
         for hook in self.measures:
             if hook.refreshed is not None:
                 self.call(hook.refreshed)
 
     def derive(self, instance: int, hook: Hook) -> None:
-        """Partial derivatives of the instance → hook, when it asks for them."""
+        """Partial derivatives of the instance → hook, if it requests them."""
         if hook.partials(instance) is not None:
             self._write(Derive(instance, self.hooks.number(hook)))
 
     @contextmanager
     def at_an_event(self) -> Iterator[None]:
-        """What is written inside happens in Event Mode, or in Initialization Mode: discrete inputs can be set."""
+        """Context for Event Mode or Initialization Mode, in which discrete inputs can be set."""
         outer, self._at_an_event = self._at_an_event, True
         yield
         self._at_an_event = outer
@@ -447,14 +447,14 @@ class Emitter:
 
     @contextmanager
     def through_begin(self) -> Iterator[None]:
-        """Let all polynomials that are written inside go through the outputs at the start of the interval too."""
+        """Context in which all polynomials also go through the outputs at the start of the interval."""
         outer, self._wants_begin = self._wants_begin, True
         yield
         self._wants_begin = outer
 
     @contextmanager
     def reverted(self, instances: Mapping[int, int]) -> Iterator[None]:
-        """What is written inside finds the outputs of these instances as they are in a buffer: instance → buffer."""
+        """Context in which the outputs of these instances are those of a buffer: instance → buffer."""
         now = self.keep() if instances else 0
         for instance, buffer in instances.items():
             self.revert(instance, buffer)
@@ -489,7 +489,8 @@ class Emitter:
         self._n_between += 1
 
     def keep_begin(self) -> int:
-        """Keep the outputs at the start of the present interval, whatever has been written since; returns the buffer."""
+        """Keep the outputs at the start of the present interval, also if steps were written since; returns the
+        buffer."""
         return self._begin(self._intervals[-1])
 
     def _begin(self, interval: Interval) -> int:
@@ -523,7 +524,7 @@ class Emitter:
             self._write(Remember(buffer))
 
     def forget(self) -> None:
-        """No point before this instant counts any more."""
+        """Remove all points before this instant from the history."""
         if self.history:
             self._write(Forget())
 
@@ -537,7 +538,7 @@ class Emitter:
     def repeat(
         self, *, least: int, most: int, tolerance: float, bounded: bool = False
     ) -> Iterator[None]:
-        """Repeat what is written inside until the outputs have converged; see UNTIL."""
+        """Repeat the instructions written inside until the outputs have converged; see UNTIL."""
         self._write(Repeat(least, most, bounded))
         self._trace.repeat()
         self._saved = {}  # the next pass starts with other states

@@ -1,4 +1,4 @@
-"""How far the inputs of a step were from the signals that they stand for: a measure of each connection, into signals."""
+"""Extrapolation errors: the difference of inputs over a step from their source signals, for each connection."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _Connections(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Remembered(Hook):
-    """What the next step starts from; at an instant, errors are 0."""
+    """Stores the start values of the next step; at an instant, errors are 0."""
 
     connections: _Connections
     is_instant: bool
@@ -103,10 +103,10 @@ class _Remembered(Hook):
 class ExtrapolationErrors(Hook):
     """The error of each input over the step → signals.
 
-    Within a step the signal counts as the straight line between the output of the source at its start and at its end, and
-    the input as the straight line between the values that the FMU had there. The error is the root mean square of their
-    difference over the step: ``sqrt((e0 ** 2 + e0 e1 + e1 ** 2) / 3)`` with the differences at both ends. For a held input
-    that is the change of the output over the step by ``sqrt(3)``.
+    Within a step, the signal is the straight line between the outputs of the source at its start and at its end, and
+    the input is the straight line between the values of the FMU there. The error is the root mean square of their
+    difference over the step: ``sqrt((e0 ** 2 + e0 e1 + e1 ** 2) / 3)`` with the differences at both ends. For a held
+    input that is the change of the output over the step by ``sqrt(3)``.
 
     Source: fmimaster; the extrapolation error of docs/trigger-sequence.md ("propagated weights"), measured in the run.
     """
@@ -140,7 +140,7 @@ class ExtrapolationErrors(Hook):
 
 
 def extrapolation_measures(plan: Plan) -> tuple[Hook, ...]:
-    """What measures the errors of the connections of a plan; nothing if it has no signals for that."""
+    """The hooks that measure the errors of the connections of a plan; empty if it has no signals for them."""
     if _TIME not in plan.layout.signals:
         return ()
     every = tuple(_placed(plan, link) for link in plan.links if can_be_measured(link))

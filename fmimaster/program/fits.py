@@ -1,4 +1,4 @@
-"""How the inputs of an instance go on: the FIT that it is given, by its routes and what its FMU takes."""
+"""Inputs of an instance over an interval: its FIT, by its routes and the capabilities of its FMU."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fmimaster.program.polynomial import HOLD, MOST_COEFFICIENTS, Polynomial
 
 
 def kinds_of(plan: Plan, instance: int, of: Callable[[Route], Polynomial]) -> list[Polynomial]:
-    """How each continuous input of an instance goes on.
+    """The polynomial of each continuous input of an instance.
 
-    What a solver finds for a constraint holds over the whole step: it goes through no value of the past. Neither does an
+    The solution for a constraint is held over the whole step and uses no values of the past. This is also so for an
     output that changes at events only.
     """
     return [
@@ -62,7 +62,7 @@ def fit_of(
 
 
 def points_of_history(kinds: Iterable[Polynomial], buffers: tuple[int, ...]) -> int:
-    """How many points of the history such a FIT needs.
+    """Number of points of the history that such a FIT needs.
 
     The newest one is the present one before the first step; one more is for a short step, and one for measuring the error.
     """
@@ -76,8 +76,8 @@ def _measures(kind: Polynomial, buffers: tuple[int, ...]) -> bool:
 
 
 def sub_steps(plan: Plan, instance: int, kinds: Iterable[Polynomial]) -> int:
-    """Into how many parts an instance divides its step; 1 if it takes polynomials or cannot do it, or if an input is held
-    at a value that belongs to the whole step."""
+    """Number of parts of an instance's step; 1 if it accepts polynomials or cannot divide its step, or if an input is
+    held at a value for the whole step."""
     if (kinds := [k for k in kinds if not k.is_hold]) and not any(
         k.is_constant or k.late for k in kinds
     ):
@@ -97,7 +97,7 @@ def wanted_derivatives(plan: Plan, polynomial_inputs: Collection[int]) -> dict[i
     Parameters
     ----------
     polynomial_inputs
-        Instances that are given polynomials.
+        Instances whose inputs are polynomials.
     """
     found = {}
     for i in sorted(polynomial_inputs):
@@ -113,7 +113,7 @@ def wanted_derivatives(plan: Plan, polynomial_inputs: Collection[int]) -> dict[i
 
 
 def most_coefficients(plan: Plan, instance: int) -> int:
-    """How many coefficients an instance takes, if it takes polynomials in that way."""
+    """Largest number of coefficients that an instance accepts, if its polynomials are given as coefficients."""
     model = plan.instances[instance].model
     sizes = [
         sum(v.size for name in p.coefficients if (v := model.variable(name)) is not None)
@@ -123,11 +123,11 @@ def most_coefficients(plan: Plan, instance: int) -> int:
 
 
 def refuse_too_many_coefficients(plan: Plan, instance: int, polynomial: Polynomial) -> None:
-    """Raise if an instance does not take so many coefficients."""
+    """Raise if an instance does not accept all coefficients of a polynomial."""
     most = most_coefficients(plan, instance)
     if polynomial.degree >= most and not polynomial.is_constant:
         raise OptionError(
-            f"'{plan.instances[instance].name}' takes polynomials with {most} coefficients, but "
-            f"Polynomial({polynomial.points}, {polynomial.derivatives}) has {polynomial.degree + 1}. Take "
+            f"'{plan.instances[instance].name}' accepts polynomials with {most} coefficients, but "
+            f"Polynomial({polynomial.points}, {polynomial.derivatives}) has {polynomial.degree + 1}. Use "
             "fewer points or derivatives."
         )

@@ -1,4 +1,4 @@
-"""How single connections go on over a step, as the user gives it by names of inputs."""
+"""Polynomials of single inputs over a step, given by the user by names of inputs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_given_inputs(inputs: object) -> None:
 def given_inputs(plan: Plan, inputs: Mapping[str, Polynomial]) -> dict[tuple[int, str], Polynomial]:
     """(Instance, name of an input) → its polynomial, for the connected continuous inputs that are named.
 
-    A name counts before a glob.
+    A name takes precedence over a glob.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Hooks: code of an algorithm that works on the value store in the middle of a program."""
+"""Hooks: code of an algorithm that is called inside a program and works on the value store."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Twin:
     Parameters
     ----------
     name : str
-        By which :mod:`fmimaster.run.native.hooks` knows the C function and its data.
+        The name by which :mod:`fmimaster.run.native.hooks` finds the C function and its data.
     numbers, arrays : field of the C structure → value
-        The data. The kernel borrows the arrays, so that Python sees what C writes into them.
+        The data. The kernel uses these arrays directly, so Python sees the values written by C.
     hooks : field of the C structure → hook
         Other hooks that it calls.
     """
@@ -36,21 +36,21 @@ class Twin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partials:
-    """Partial derivatives of outputs by inputs of one instance, for a hook that asks for them: what DERIVE fills in.
+    """Partial derivatives of outputs by inputs of one instance, computed by DERIVE when a hook requests them.
 
     Parameters
     ----------
     outputs, inputs
         Of type Float64.
     varies : shape (elements of the inputs,), bool
-        Whether derivatives by that input can change; the others are computed once for each time that all are asked for.
+        Whether derivatives by that input can change. The others are computed only when all are requested.
 
     Attributes
     ----------
     values : shape (elements of the outputs, elements of the inputs)
-        The last ones; NaN where an output was not finite.
+        The last derivatives; NaN where an output was not finite.
     wanted : shape (1,)
-        What the next DERIVE has to compute: NOTHING, WHAT_VARIES or EVERYTHING; then it is NOTHING again.
+        The derivatives that the next DERIVE computes: NOTHING, WHAT_VARIES or EVERYTHING. Afterwards it is NOTHING.
     """
 
     outputs: tuple[Variable, ...]
@@ -60,56 +60,56 @@ class Partials:
     wanted: NDArray[np.intc] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Make room for them."""
+        """Allocate the arrays."""
         shape = sum(v.size for v in self.outputs), sum(v.size for v in self.inputs)
         object.__setattr__(self, "values", np.zeros(shape))
         object.__setattr__(self, "wanted", np.zeros(1, np.intc))
 
 
 NOTHING, WHAT_VARIES, EVERYTHING = range(3)
-"""What of partial derivatives is wanted; the kernel has the same numbers."""
+"""The requested partial derivatives; the kernel has the same numbers."""
 
 
 class Solutions(NamedTuple):
-    """How often a hook has solved a loop."""
+    """Statistics of the solutions of a loop by a hook."""
 
     variables: tuple[str, ...]
     """Of the loop: ``"instance.variable"``, in the order of names."""
     times: int
     sweeps: int
     most: int
-    """Sweeps of the solution that took most."""
+    """Largest number of sweeps of a solution."""
 
 
 class Hook(ABC):
-    """What CALL calls.
+    """Base of all hooks, which CALL calls.
 
     Attributes
     ----------
     name : str
-        Listings show it.
+        Name in listings.
     """
 
     name: str
 
     @property
     def refreshed(self) -> Hook | None:
-        """Of a measure: what is called if outputs are read again after it, with new inputs; None for nothing."""
+        """For a measure: the hook that is called if outputs are read again after it, with new inputs; or None."""
         return None
 
     @property
     def at_instant(self) -> Hook | None:
-        """Of a measure: what is called in its place at the start and at events, where no time passes; None for nothing."""
+        """For a measure: the hook that is called instead at the start and at events, where no time passes; or None."""
         return None
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the results so far less accurate than they should be."""
+        """Reasons why the results so far are less accurate than they should be."""
         return ()
 
     @abstractmethod
     def __call__(self, store: ValueStore) -> bool:
-        """Work on the value store; True to ask for another pass of the enclosing REPEAT."""
+        """Change the value store; returns True to request another pass of the enclosing REPEAT."""
 
     @property
     def solutions(self) -> Solutions | None:
@@ -117,7 +117,7 @@ class Hook(ABC):
         return None
 
     def partials(self, instance: int) -> Partials | None:
-        """Where DERIVE leaves partial derivatives of an instance; None if the hook needs none."""
+        """Arrays into which DERIVE writes partial derivatives of an instance; None if the hook needs none."""
         del instance
         return None
 
@@ -129,7 +129,7 @@ class Hook(ABC):
 
 @dataclass(frozen=True, slots=True)
 class FunctionHook(Hook):
-    """A hook that calls a Python function, and never asks for another pass."""
+    """A hook that calls a Python function, and never requests another pass."""
 
     name: str
     function: Callable[[ValueStore], None]
@@ -141,7 +141,7 @@ class FunctionHook(Hook):
 
 
 class Hooks(list[Hook]):
-    """The hooks of a run: CALL names one by its number, which is its place here."""
+    """The hooks of a run; the number in CALL is the index in this list."""
 
     def __init__(self, hooks: Iterable[Hook] = ()) -> None:
         super().__init__(hooks)

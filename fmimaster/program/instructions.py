@@ -1,9 +1,9 @@
-"""The instructions of a program: their docstrings are the one definition of what they mean.
+"""The instructions of a program; their docstrings define their meaning.
 
 A program is a short, flat list of instructions over one interval from ``begin`` to ``end``. Instances, groups of their
 variables, places for FMU states and buffers for outputs are named by index; places in the interval by a fraction from
-0 to 1. There are no strings, no variables, no jumps but REPEAT, so that an interpreter in any language is small. The one
-in Python (:mod:`fmimaster.run.reference`) is the specification by example.
+0 to 1. There are no strings, no variables, and no jumps except REPEAT, so an interpreter in any language is small. The
+Python interpreter (:mod:`fmimaster.run.reference`) is the reference implementation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fmimaster.plan.layout import Group
 from fmimaster.system.states import State
 
 MOST_NESTED = 4
-"""REPEATs inside each other: the kernel has room for so many."""
+"""Largest nesting depth of REPEATs in the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Instruction:
 
     @property
     def subject(self) -> int | None:
-        """Index of the instance that it works on; None if it works on none or on all."""
+        """Index of the affected instance; None if it affects none or all."""
         return self.instance if self._has_instance else None  # type: ignore[attr-defined]
 
     def __init_subclass__(cls) -> None:
@@ -36,7 +36,7 @@ class Instruction:
         cls._has_instance = "instance" in cls.__annotations__
 
     def __str__(self) -> str:
-        """Its name and its operands; the last ones are left out while they have their defaults."""
+        """Its name and its operands, without trailing operands that have their default values."""
         operands = [(getattr(self, f.name), f.default) for f in fields(self)]
         while operands and operands[-1][1] is not MISSING and operands[-1][0] == operands[-1][1]:
             operands.pop()
@@ -52,8 +52,8 @@ def _text(operand: object) -> str:
 class Move(Instruction):
     """Inputs in the store ← the outputs they are connected to, transformed; they are held over the interval.
 
-    Of the group TRIGGERS: a trigger becomes active if one of the output clocks that feed it is, and what comes along with
-    an active trigger moves.
+    For the group TRIGGERS: a trigger becomes active if one of its connected output clocks is active, and the payload of
+    active triggers is moved.
     """
 
     instance: int
@@ -74,7 +74,7 @@ class Fitted(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many coefficients the polynomial has."""
+        """Number of coefficients of the polynomial."""
         return self.points * (self.derivatives + 1)
 
     @property
@@ -91,27 +91,28 @@ class Fit(Instruction):
     source was read at another time, then with ``history`` through the first points of the history likewise, until there
     are ``points`` of them; at each point it takes as many derivatives of the output as the source publishes, at most
     ``derivatives``. An input whose source publishes too few is held at its present value. Each operand but the buffers is
-    the same for all routes to the instance, or a tuple with one for each.
+    the same for all routes to the instance, or a tuple with one value for each.
 
-    A copy of the outputs that is nearer to the newest point than 1/50 of the interval gives one derivative more there
-    instead of a point, by the difference of the highest derivatives: a polynomial through both would be ill-conditioned.
-    A copy that is as near to another point gives nothing.
+    If a copy of the outputs is nearer to the newest point than 1/50 of the interval, it gives one more derivative there
+    instead of a point, by the difference of the highest derivatives, because a polynomial through both would be
+    ill-conditioned. A copy that is as near to another point is ignored.
 
     With ``held`` an input is constant over the interval, at the value that its polynomial has at that fraction of it; with
-    ``mean`` at its mean from ``at`` to that fraction. If all are, they are in the store then, as after a MOVE.
+    ``mean`` at its mean from ``at`` to that fraction. If all inputs are constant, their values are in the store, as
+    after a MOVE.
 
-    With ``adaptive`` each input that is extrapolated takes one point or one derivative less, or both, if that has the
-    smaller *measured error*: the difference at the newest point from what the points before it predict, or 0.9 of the
+    With ``adaptive`` each extrapolated input uses one point or one derivative less, or both, if this has the smaller
+    *measured error*: the difference at the newest point from the prediction by the points before it, or 0.9 of the
     measured error at the point before, whichever is more. Without an older point nothing is measured. The largest
     polynomial is taken until its error is measured, and if this interval is shorter than 0.8 or longer than 1.25 of the
     last one.
 
-    With ``compensation`` an input that is held at a mean, and is extrapolated, is given so much of what it lacked over the
-    last interval in addition: ``compensation * (m - g) * h / H``, where h and H are the lengths of the last interval and of
-    the present one, g is the value given over the last one, and m is the mean of the outputs at its two ends. The last
+    With ``compensation`` an extrapolated input that is held at a mean is corrected by a part of its error over the last
+    interval: ``compensation * (m - g) * h / H`` is added, where h and H are the lengths of the last interval and of the
+    present one, g is the value given over the last one, and m is the mean of the outputs at its two ends. The last
     interval began when a value was given before. Without an older point that is 0, or if an output is not finite.
 
-    With ``late`` the newest point counts as one at that fraction, and the one before as one at ``at``.
+    With ``late`` the newest point is treated as a point at that fraction, and the one before as a point at ``at``.
     """
 
     instance: int
@@ -157,10 +158,11 @@ class Fit(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Set(Instruction):
-    """Group in the store → FMU. Continuous inputs take the value of their polynomial where the instance stands, and the
-    FMU gets the rest of the polynomial by the means it has.
+    """Group in the store → FMU. Continuous inputs get the value of their polynomial at the time of the instance; the
+    FMU gets the other coefficients in the form that it accepts.
 
-    Of the group TRIGGERS: active triggers with what comes along; a counter counts up. None is active afterwards.
+    For the group TRIGGERS: active triggers with their payload; a counter is incremented. No trigger is active
+    afterwards.
     """
 
     instance: int
@@ -169,7 +171,7 @@ class Set(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Get(Instruction):
-    """FMU → group in the store. For outputs the store notes the time at which the instance stands.
+    """FMU → group in the store. For outputs, the store also gets the time of the instance.
 
     SOURCES are the outputs that others need at the start."""
 
@@ -179,13 +181,13 @@ class Get(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Correct(Instruction):
-    """Outputs in the store that depend directly on the continuous inputs ← what they are with the inputs of now.
+    """Outputs in the store that depend directly on the continuous inputs ← their values with the present inputs.
 
-    FMI forbids to read after setting in Step Mode. So the partial derivatives times the difference between the connected
-    outputs, transformed, and the inputs that the instance has are added; its inputs in the store ← those outputs, and they
-    are held. The inputs that it has are those in the store, or the values of their polynomials where the instance stands.
-    With inputs as they were nothing is called. Which outputs, and how the derivatives are had, is in the plan's
-    corrections.
+    FMI forbids reading outputs after setting inputs in Step Mode. Therefore the partial derivatives times the
+    difference between the connected outputs, transformed, and the inputs that the instance has are added; its inputs in
+    the store ← those outputs, and they are held. The inputs of the instance are those in the store, or the values of
+    their polynomials at its time. With unchanged inputs nothing is called. The plan's corrections define the outputs
+    and the source of the derivatives.
     """
 
     instance: int
@@ -193,11 +195,11 @@ class Correct(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Derive(Instruction):
-    """If the hook of that number has asked for them: partial derivatives of outputs by inputs of the instance → hook.
+    """If the hook of that number has requested them: partial derivatives of outputs by inputs of the instance → hook.
 
-    They are directional derivatives of the FMU at the inputs that it has, one for each input; see
-    :class:`fmimaster.program.hook.Partials`. Where an output is not finite, all are NaN and the FMU is not asked: it may
-    return an error there.
+    They are directional derivatives of the FMU at its present inputs, one for each input; see
+    :class:`fmimaster.program.hook.Partials`. If an output is not finite, all are NaN and the FMU is not called, because
+    it may return an error there.
     """
 
     instance: int
@@ -206,14 +208,16 @@ class Derive(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Step(Instruction):
-    """``DoStep`` from where the instance stands to the fraction ``end`` of the interval, but not beyond the limit.
+    """``DoStep`` from the time of the instance to the fraction ``end`` of the interval, but not beyond the limit.
 
-    The limit is the time of the earliest early return in this pass, the end of the interval until there is one. An
-    instance that returns early sets it; one that stands at it or beyond is not stepped. An instance that *discards* a step
-    at an event of its own sets the limit too, and counts as standing at the end of the step: ALIGN brings it back.
+    The limit is the time of the earliest early return in this pass; before the first one it is the end of the interval.
+    An instance that returns early sets the limit. An instance at the limit or beyond it is not stepped. An instance
+    that *discards* a step at its own event also sets the limit, and is treated as being at the end of the step: ALIGN
+    rolls it back.
 
-    A time that differs from the start or the end of the step by rounding is the start or the end. An early return at the
-    start is an event there. One at the end is none; a step that is discarded at its end is done again up to a time before.
+    A time that differs from the start or the end of the step by rounding is the start or the end. An early return at
+    the start is an event there. A return at the end is no early return; a step that is discarded at its end is repeated
+    up to an earlier time.
     """
 
     instance: int
@@ -222,9 +226,9 @@ class Step(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Align(Instruction):
-    """If the instance stands beyond the limit: RESTORE from place, SET its continuous inputs, STEP to the limit, GET.
+    """If the instance is beyond the limit: RESTORE from place, SET its continuous inputs, STEP to the limit, GET.
 
-    Again if it has stopped before the limit by discarding that step, at most 20 times.
+    This is repeated if the instance discards that step and stops before the limit, at most 20 times.
     """
 
     instance: int
@@ -233,7 +237,7 @@ class Align(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Save(Instruction):
-    """FMU state, and where the instance stands → place."""
+    """FMU state and time of the instance → place."""
 
     instance: int
     place: int
@@ -241,7 +245,7 @@ class Save(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Restore(Instruction):
-    """FMU state, and where the instance stands ← place, unless it has not moved since. The outputs in the store stay."""
+    """FMU state and time of the instance ← place, unless it has not moved since. Outputs in the store are unchanged."""
 
     instance: int
     place: int
@@ -249,16 +253,16 @@ class Restore(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Keep(Instruction):
-    """Outputs of all instances, and when each was read → buffer; the limit and the event requests too."""
+    """Outputs of all instances with their read times, the limit and the event requests → buffer."""
 
     buffer: int
 
 
 @dataclass(frozen=True, slots=True)
 class Recall(Instruction):
-    """Outputs of all instances, and when each was read ← buffer; the limit and the event requests too.
+    """Outputs of all instances with their read times, the limit and the event requests ← buffer.
 
-    So what has been tried since the KEEP leaves nothing. In a later execution the limit is at most its end.
+    An attempt since the KEEP then has no effect. In a later execution the limit is at most its end.
     """
 
     buffer: int
@@ -266,7 +270,7 @@ class Recall(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Revert(Instruction):
-    """Outputs of one instance, and when they were read ← buffer. The limit and the event requests stay."""
+    """Outputs of one instance with their read time ← buffer. The limit and the event requests are unchanged."""
 
     instance: int
     buffer: int
@@ -274,7 +278,7 @@ class Revert(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Remember(Instruction):
-    """The outputs, or those of a buffer, become the newest point of the history, the oldest is dropped.
+    """The outputs, or those of a buffer, become the newest point of the history; the oldest is removed.
 
     A buffer holds outputs from inside the interval, which an attempt has kept.
     """
@@ -284,16 +288,16 @@ class Remember(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Forget(Instruction):
-    """There is no history: no point before this instant serves a polynomial any more."""
+    """Clear the history: polynomials no longer use points before this instant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Instruction):
-    """The instructions down to the matching UNTIL, again and again; it nests.
+    """Repeat the instructions down to the matching UNTIL. Repetitions can be nested.
 
-    At least ``least`` passes are done. A program that has done ``most`` passes without an end stops: not converged; if it
-    is ``bounded``, it goes on after them as if they had converged. Each pass begins with the limit and the event requests
-    as they were at the REPEAT, and with no wish for another pass.
+    At least ``least`` passes are done. After ``most`` passes without convergence the program stops; if it is
+    ``bounded``, it continues as after convergence. Each pass begins with the limit and the event requests of the
+    REPEAT, and without a request for another pass.
     """
 
     least: int
@@ -305,14 +309,14 @@ class Repeat(Instruction):
 class Until(Instruction):
     """End of a REPEAT: leave it if
 
-    * no UPDATE and no hook in this pass has asked for another one,
+    * no UPDATE and no hook in this pass has requested another one,
     * the limit differs by at most 1e-9 s from that after the pass before (for the first pass: at the REPEAT), or by
-      rounding; whichever instances request an event there, it is one instant,
+      rounding; the instances that request an event there may differ,
     * no output has changed by more than the tolerance since the pass before.
 
-    The change of a floating point output counts relative to the larger of its nominal value and its magnitude, all
-    other outputs must be equal. In the first pass all outputs have changed, since there is none to compare it with; with
-    the tolerance ``inf`` outputs do not count. After it, an enclosing REPEAT finds its own wishes as they were.
+    The change of a floating point output is relative to the larger of its nominal value and its magnitude; all other
+    outputs must be equal. In the first pass all outputs have changed, because there is no pass to compare with. With
+    the tolerance ``inf`` outputs are ignored. Requests of an enclosing REPEAT are unchanged by it.
     """
 
     tolerance: float
@@ -327,7 +331,7 @@ class Parallel(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Mode(Instruction):
-    """Bring the instance to a state: the FMI calls that enter it, or leave the one before."""
+    """Bring the instance to a state by the FMI calls that enter it or leave the previous one."""
 
     instance: int
     state: State
@@ -335,7 +339,8 @@ class Mode(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Update(Instruction):
-    """``UpdateDiscreteStates``: the instance can want another one, end the run, and name the time of its next event."""
+    """``UpdateDiscreteStates``: the instance can request another one, end the run, and give the time of its next
+    event."""
 
     instance: int
 
@@ -349,7 +354,7 @@ class Tick(Instruction):
 
 @dataclass(frozen=True, slots=True)
 class Call(Instruction):
-    """The hook of that number works on the value store, and can ask for another pass of the innermost REPEAT.
+    """The hook of that number works on the value store, and can request another pass of the innermost REPEAT.
 
     See :class:`fmimaster.program.hook.Hook`.
     """
@@ -374,7 +379,7 @@ class Program:
 
 
 def nesting(instructions: Sequence[Instruction]) -> dict[int, int]:
-    """Index of each REPEAT and UNTIL → how many others it is inside of."""
+    """Index of each REPEAT and UNTIL → its nesting depth."""
     depths, outer = dict[int, int](), list[int]()
     for first, last in sorted(closings(instructions).items()):
         outer = [end for end in outer if end > first]
@@ -384,7 +389,7 @@ def nesting(instructions: Sequence[Instruction]) -> dict[int, int]:
 
 
 def closings(instructions: Sequence[Instruction]) -> dict[int, int]:
-    """Index of each REPEAT → index of the UNTIL that closes it; without those that have no partner."""
+    """Index of each REPEAT → index of its UNTIL; REPEATs without UNTIL are missing."""
     found, open_ = {}, list[int]()
     for k, instruction in enumerate(instructions):
         match instruction:

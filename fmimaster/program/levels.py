@@ -1,6 +1,6 @@
-"""Levels of a program: which instances can step at the same time, read off the delays of its connections.
+"""Levels of a program: the instances that can step at the same time, derived from the delays of its connections.
 
-Instances that feed each other by fresh connections, as in an iteration, step *together*: they share a level.
+Instances with fresh connections in both directions, as in an iteration, step *together*: they share a level.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs as text: one numbered line per instruction, with names, and what is moved beside it."""
+"""Programs as text: one numbered line per instruction, with names and the moved values."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from fmimaster.program.instructions import (
 )
 
 _MOST_NAMES = 8
-"""So many variables are named in one line; of more, the line has the number."""
+"""Largest number of variables that are named in one line; the line has only the number of the others."""
 
 Row = tuple[str, str, str, str]
 """Name of the instruction, of the instance, operand, remark."""
 
 
 def listing(program: Program, plan: Plan, hooks: Sequence[Hook] = ()) -> str:
-    """A program as text: the first thing to look at when a result surprises.
+    """A program as text, to find the reason of a surprising result.
 
-    Each line has the number of the instruction, its name, the instance, what of it, and then in words which values are
-    meant. What is repeated is indented. With the hooks of the programs, CALL has the name of what it calls.
+    Each line has the number of the instruction, its name, the instance, the operand, and the values in words. Repeated
+    instructions are indented. With the hooks of the programs, CALL has the name of its hook.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def listing(program: Program, plan: Plan, hooks: Sequence[Hook] = ()) -> str:
 
 
 def moved(route: Route, plan: Plan) -> str:
-    """One input and what it is set from: ``"u <- 0.001 * motor.w + 2"``."""
+    """One input and its source: ``"u <- 0.001 * motor.w + 2"``."""
     source = f"{plan.instances[route.link.source].name}.{route.link.output.name}"
     factor, offset = route.transformation.factor, route.transformation.offset
     scaled = f"{factor:.12g} * {source}" if factor != 1.0 else source
@@ -221,7 +221,7 @@ def _routes(instruction: Move | Fit, plan: Plan, group: Group) -> str:
 
 
 def _fed(trigger: int, plan: Plan) -> str:
-    """A trigger with the clocks that make it active, and what comes along with it; empty if nothing feeds it."""
+    """A trigger with the clocks that make it active and its payload; empty if it is not connected."""
     planned = plan.triggers[trigger]
     clocks = [f"{plan.instances[i].name}.{name}" for i, name in planned.clocks]
     by_clocks = f"{planned.name} <- {' or '.join(clocks)}" if clocks else ""
@@ -242,7 +242,7 @@ def _group(group: Group) -> str:
 
 
 def _any(operand: object) -> bool:
-    """Whether an operand of FIT says something, for one route at least."""
+    """Whether an operand of FIT differs from its default for at least one route."""
     return (
         any(operand) if isinstance(operand, tuple) else operand is not None and operand is not False
     )

@@ -1,4 +1,4 @@
-"""What the execution of a program came to."""
+"""Result of the execution of a program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Reason(Enum):
-    """Why an execution stopped before its end."""
+    """Reason why an execution stopped before its end."""
 
     DISCARDED = "the FMU discarded the step"
     EARLY = "the FMU returned early at a time outside of the step"
@@ -18,13 +18,13 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """An execution that stopped before its end: why, at which instruction, and where the instance stood."""
+    """An execution that stopped before its end: the reason, the instruction, and the time of the instance."""
 
     reason: Reason
     instance: int
-    """Index of the instance; -1 where it is not the fault of one."""
+    """Index of the instance; -1 if no single instance is the cause."""
     instruction: int
-    """Index in the program; -1 for what is found out at its end."""
+    """Index in the program; -1 for reasons found at its end."""
     time: float
     """Time in s that the instance had reached."""
     change: float = 0.0
@@ -34,12 +34,12 @@ class Stop:
 
 
 class Outcome(NamedTuple):
-    """What one execution of a program came to."""
+    """Result of one execution of a program."""
 
     end: float
     """Time in s that all instances have reached."""
     terminate: bool = False
-    """Whether an FMU asked to end the simulation."""
+    """Whether an FMU requested the end of the simulation."""
     stopped: Stop | None = None
     event_requests: tuple[int, ...] = ()
-    """Instances that ask for an event at the end."""
+    """Instances that request an event at the end."""

@@ -1,4 +1,4 @@
-"""Inputs over an interval as polynomials through the newest points of the outputs that feed them."""
+"""Inputs over an interval as polynomials through the newest points of the connected outputs."""
 
 from __future__ import annotations
 
@@ -16,40 +16,39 @@ MOST_POINTS, MOST_COEFFICIENTS = 8, 64
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
-    """How an input goes on over the interval: the Hermite polynomial through the newest points.
+    """Polynomial of an input over the interval: the Hermite polynomial through the newest points of its source.
 
     Parameters
     ----------
     points : int, at least 1
-        How many points of the source's output it goes through: the newest one, then others, newest first.
+        Number of points of the source's output: the newest one, then earlier ones, newest first.
     derivatives : int, at least 0
-        How many time derivatives of the output it takes at each point; they are outputs of the source too, known by
-        the attribute ``derivative``.
+        Number of time derivatives of the output at each point. They are outputs of the source as well, marked by the
+        attribute ``derivative``. If the source publishes fewer, those are used.
     history : bool
-        Whether points before the present interval may serve.
+        Whether points before the present interval may be used.
     held : float, optional
         The input is constant over the interval, at the value that the polynomial has at this fraction of it: 0.5 is a
         midpoint hold. Without it the input follows the polynomial.
     mean : bool
-        The input is constant over the interval, at the mean of the polynomial. An FMU that cannot take a polynomial is
-        given the mean in any case, unless the polynomial is ``held``.
+        The input is constant over the interval, at the mean of the polynomial. An FMU that accepts no polynomials
+        always gets the mean, unless the polynomial is ``held``.
     adaptive : bool
-        One point or one derivative less is taken where that would have predicted the newest point better, see
+        One point or one derivative less is used if this would have predicted the newest point better, see
         :class:`fmimaster.program.instructions.Fit`. Needs at least 2 points.
     compensation : float, 0 to 1
-        Of an input that is held: so much of what its mean over the last interval lacked, compared with the output, is
-        given over the present one in addition. Source: Benedikt et al. (2013), NEPCE; there 1, which is unstable where
-        intervals differ in length.
+        For a held input: this fraction of the difference between the output and the mean of the input over the last
+        interval is added over the present one. Source: Benedikt et al. (2013), NEPCE; there it is 1, which is unstable
+        if intervals differ in length.
     late : bool
-        The input goes on one interval later: from the value at the last point but one to that at the newest. So it has
-        no jumps at communication points. For ``Polynomial(2, 0)`` only. Source: Gomes et al. (2017), equation (49).
+        The input is delayed by one interval: it goes from the second newest value to the newest one, and has no jumps
+        at communication points. For ``Polynomial(2, 0)`` only. Source: Gomes et al. (2017), equation (49).
     sub_steps : int, at least 1
-        An FMU that takes no polynomial divides its step into so many parts of equal length, over each of which it is given
-        the mean of the polynomial, if its step size may vary and no FMU ends steps early.
+        Number of equal parts of the step of an FMU that accepts no polynomials. In each part the input is the mean of
+        the polynomial. The step size of the FMU must be variable, and no FMU may end steps early.
 
-    Of a source that publishes fewer derivatives, those that it publishes are taken. ``Polynomial(1, 0)`` holds the value,
-    ``Polynomial(1, 1)`` goes on along the slope (first-order hold), ``Polynomial(2, 0)`` is the straight line through two
-    points.
+    ``Polynomial(1, 0)`` holds the value, ``Polynomial(1, 1)`` follows the slope (first-order hold), and ``Polynomial(2,
+    0)`` is the straight line through two points.
     """
 
     points: int = 1
@@ -70,14 +69,14 @@ class Polynomial:
         if self.points > MOST_POINTS or self.degree >= MOST_COEFFICIENTS:
             raise OptionError(
                 f"Polynomial({self.points}, {self.derivatives}): expected at most {MOST_POINTS} points and "
-                f"{MOST_COEFFICIENTS} coefficients, which is far more than numbers of double precision can bear."
+                f"{MOST_COEFFICIENTS} coefficients; rounding errors are too large long before this limit."
             )
 
         if self.held is not None and not 0.0 <= self.held <= 1.0:
             raise OptionError(f"held={self.held:g}: expected a fraction of the interval, 0 to 1.")
         if self.held is not None and self.mean:
             raise OptionError(
-                "held and mean: an input is constant at the one or the other. Give one of them."
+                "held and mean: both define the value of a constant input. Give only one of them."
             )
         if self.adaptive and (self.points < 2 or not self.history):
             raise OptionError(
@@ -89,7 +88,7 @@ class Polynomial:
         if self.compensation and not (self.is_constant and self.history):
             raise OptionError(
                 f"Polynomial({self.points}, {self.derivatives}, compensation={self.compensation:g}): expected an input "
-                "that is held, with the history. What an input lacks that follows a polynomial is not known."
+                "that is held, with the history. For an input that follows a polynomial the error is not known."
             )
         if self.late and (self.numbers != (2, 0) or self.held is not None or self.adaptive):
             raise OptionError(
@@ -99,7 +98,7 @@ class Polynomial:
         if self.sub_steps < 1 or (self.sub_steps > 1 and (self.is_constant or self.late)):
             raise OptionError(
                 f"Polynomial({self.points}, {self.derivatives}, sub_steps={self.sub_steps}): expected at least 1, and more "
-                "for a polynomial only that is followed, which is neither held nor late."
+                "only for a polynomial that is neither held nor late."
             )
 
     @property
@@ -109,7 +108,7 @@ class Polynomial:
 
     @property
     def is_hold(self) -> bool:
-        """Whether the input keeps its newest value over the interval, and no more."""
+        """Whether the input only keeps its newest value over the interval."""
         return self.degree == 0 and not self.compensation
 
     @property
@@ -119,7 +118,7 @@ class Polynomial:
 
     @property
     def followed_degree(self) -> int:
-        """Degree of the smooth signals that it follows without an error; 0 if the input is constant, or late."""
+        """Highest degree of signals that it reproduces exactly; 0 if the input is constant or late."""
         return 0 if self.is_constant or self.late else self.degree
 
     @property
@@ -129,12 +128,12 @@ class Polynomial:
 
     @property
     def uses_history(self) -> bool:
-        """Whether points before the present interval serve."""
+        """Whether points before the present interval are used."""
         return self.history and self.wanted_points > 1
 
     @property
     def wanted_points(self) -> int:
-        """How many points serve: a compensation needs the one before the newest, too."""
+        """Number of used points; a compensation also needs the second newest one."""
         return max(self.points, 2) if self.compensation else self.points
 
     def constant(self, held: float) -> Polynomial:
@@ -146,7 +145,7 @@ class Polynomial:
         return replace(self, held=held, adaptive=False, sub_steps=1)
 
     def of(self, published: int) -> Polynomial:
-        """The polynomial for a source that publishes so many derivatives."""
+        """The polynomial for a source with this number of published derivatives."""
         derivatives = min(self.derivatives, published)
         sub_steps = self.sub_steps if self.points * (derivatives + 1) > 1 else 1
         if (derivatives, sub_steps) == (self.derivatives, self.sub_steps):
@@ -154,10 +153,11 @@ class Polynomial:
         return replace(self, derivatives=derivatives, sub_steps=sub_steps)
 
     def mean_of(self, published: int) -> Polynomial:
-        """The polynomial whose mean an FMU is given that takes none.
+        """The polynomial whose mean is the input of an FMU that accepts no polynomials.
 
-        With derivatives it goes through the newest point alone, else through at most two: those of higher degree are less
-        stable as means. Source: fmimaster, the best of five on the two masses with held inputs.
+        With derivatives it goes through the newest point alone, otherwise through at most two points: means of
+        polynomials of higher degree are less stable. Source: fmimaster, the best of five on the two masses with held
+        inputs.
         """
         derivatives = min(self.derivatives, published)
         points = 1 if derivatives else min(self.points, 2)
@@ -167,13 +167,13 @@ class Polynomial:
 
 
 HOLD = Polynomial(1, 0)
-"""The value stays as it is until the next communication point."""
+"""The value is held until the next communication point."""
 
 NEAREST = 0.02
-"""Points of time that are nearer to each other, in intervals, are too near for a polynomial through both."""
+"""Smallest distance of two points, in intervals, for a polynomial through both."""
 
 FIRST_ORDER = Polynomial(1, 1)
-"""The value goes on along its present slope."""
+"""The value follows its present slope."""
 
 LINE = Polynomial(2, 0)
 """The straight line through the two newest points."""
@@ -188,14 +188,15 @@ MIDPOINT = Polynomial(2, 0, held=0.5)
 """The value that :data:`LINE` has in the middle of the interval, held. Source: fmimaster; NEPCE without recursion."""
 
 NEPCE = Polynomial(1, 0, compensation=0.5)
-"""The newest value, held, and half of what the last interval lacked: nearly energy-preserving coupling element, damped.
-Source: Benedikt et al. (2013)."""
+"""The newest value, held, plus half of the error over the last interval: damped nearly energy-preserving coupling
+element. Source: Benedikt et al. (2013)."""
 
 INTERPOLATED = Polynomial(2, 0, late=True)
-"""From the value before to the newest: no jumps, late by one interval. Source: Gomes et al. (2017), equation (49)."""
+"""From the second newest value to the newest: no jumps, delayed by one interval. Source: Gomes et al. (2017), eq.
+(49)."""
 
 ADAPTIVE = Polynomial(2, 2, adaptive=True)
-"""The quintic through value and two derivatives at two points, lowered where that is better by the measured error."""
+"""The quintic through value and two derivatives at two points, with lower degree if its measured error is smaller."""
 
 KINDS: Mapping[str, Polynomial] = {
     "hold": HOLD,
@@ -208,32 +209,32 @@ KINDS: Mapping[str, Polynomial] = {
     "hermite": HERMITE,
     "adaptive": ADAPTIVE,
 }
-"""By the names that the command line takes."""
+"""Polynomials by their names on the command line."""
 
 MOST_CANDIDATES = 4
 """Of an adaptive polynomial."""
 
 MOST_GIVEN = 4
-"""Intervals that are remembered for each input that is compensated: the last one, the present one, and parts of it that
-may still be undone. Where more are undone, the step is not compensated when it is done again."""
+"""Number of intervals that are stored for each compensated input: the last one, the present one, and parts of it that
+may still be undone. If more are undone, the repeated step is not compensated."""
 
 FADING = 0.9
-"""A measured error counts by so much less from point to point. With :data:`STEADY` the best of nine settings on the two
-masses."""
+"""Factor by which a measured error is reduced at each further point. With :data:`STEADY`, the best of nine settings on
+the two masses."""
 
 STEADY = 0.8
-"""An interval is as long as the last one if it is at least this part of it, and at most the inverse: errors that were
-measured over another length tell nothing."""
+"""Smallest ratio of two intervals that are treated as equally long; the largest is the inverse. Errors measured over
+another length are not used."""
 
 ROUNDING = 1e-13
-"""Measured errors below this part of the largest value at the points are equal: a polynomial through two points has an
-error of some hundred units in the last place."""
+"""Measured errors below this fraction of the largest value at the points are equal: a polynomial through two points has
+an error of about a hundred units in the last place."""
 
 
 def candidates(points: int, derivatives: int) -> tuple[tuple[int, int], ...]:
-    """The polynomials among which an adaptive one is chosen: (points, derivatives), the largest first.
+    """The candidates of an adaptive polynomial: (points, derivatives), the largest first.
 
-    A polynomial without derivatives is one of them only for a source that publishes none.
+    A polynomial without derivatives is a candidate only for a source that publishes none.
     """
     orders = [d for d in (derivatives, derivatives - 1) if d > 0] or [0]
     return tuple((p, d) for p in (points, points - 1) for d in orders)
@@ -261,7 +262,7 @@ def hermite(
     Notes
     -----
     Newton's form with confluent divided differences (e.g. Stoer and Bulirsch, Numerische Mathematik 1, 2.1.5), summed in
-    a fixed order, so that every executor computes the same bits.
+    a fixed order, so every executor computes the same bits.
     """
     owners = [p for p, sample in enumerate(samples) for _ in sample]
     nodes = [times[p] for p in owners]

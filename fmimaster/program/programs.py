@@ -21,18 +21,18 @@ class EventPrograms(Protocol):
         Parameters
         ----------
         instances
-            Instances that the event concerns.
+            Instances that the event affects.
         fired
             Triggers that become active.
         early
-            Whether an early return is the cause, for algorithms to which that makes a difference.
+            Whether an early return is the cause, for algorithms that need it.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One of the ways of an algorithm to step: its programs."""
+    """The programs of one variant of an algorithm."""
 
     attempt: Program
     rollback: Program
@@ -40,14 +40,14 @@ class Variant:
     tell: Program
     """Sets the parameters of the FMUs that differ between variants; empty if none does."""
     event: EventPrograms
-    """What happens at events while this variant is in use."""
+    """The programs of events while this variant is used."""
     first: int | None
-    """The instance whose inputs are extrapolated, so that the others decide on shared events; None if there is none."""
+    """The instance whose inputs are extrapolated; the others decide on shared events. None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """In which order variants are taken on a grid whose intervals repeat."""
+    """Order of the variants on a grid whose intervals repeat."""
 
     intervals: tuple[int, ...]
     """The variant of each interval, counted from the start of the run."""
@@ -57,50 +57,51 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Measures whether FMUs repeat a step exactly after their state was restored; empty if nothing relies on it."""
+    """Measures whether FMUs repeat a step exactly after their state was restored; empty if this is not needed."""
 
     twice: Program = Program("replay", ())
     """Over two steps: one, and then the next one twice; a hook compares."""
     back: Program = Program("back", ())
-    """All as before."""
+    """Restores all states."""
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The programs of one run, and what they need of an executor."""
+    """The programs of one run, and their requirements on an executor."""
 
     initialize: Program
     variants: tuple[Variant, ...]
-    """More than one for algorithms that choose at each step."""
+    """Variants; more than one for algorithms that choose at each step."""
     restart: Variant | None
-    """For steps without history, if the algorithm does them in another way."""
+    """Variants for steps without history, if they differ."""
     commit: Program
     renew: Program
-    """Forgets the history except for the present point."""
+    """Clears the history except the present point."""
     terminate: Program
     n_places: int
     n_buffers: int
     history: int
     hooks: Sequence[Hook]
-    """What CALL calls, by number."""
+    """The hooks called by CALL, by number."""
     between: int = 0
-    """How many points inside each step are in the history, too, between those at its ends."""
+    """Number of points inside each step that are also in the history."""
     polynomial_inputs: frozenset[int] = frozenset()
-    """Instances whose inputs come as polynomials at any time."""
+    """Instances whose inputs are polynomials at any time."""
     undoes: bool = False
     """Whether an attempt can be undone."""
     held: frozenset[int] = frozenset()
     """Instances whose inputs are held at the mean of a polynomial at any time."""
     notes: tuple[str, ...] = ()
-    """Parameters of FMUs that the run sets, loops that are not solved, and what is done because of what FMUs can do."""
+    """Notes: parameters of FMUs set by the run, unsolved loops, and special treatment because of capabilities of
+    FMUs."""
     replay: Replay = Replay()
     """For the start of the run."""
     resume: Program = Program("resume", ())
     """Reads all outputs after the FMUs have taken other states, forgets the history, and records a row."""
     pattern: Pattern | None = None
-    """In which order the variants are taken, if neither there is one alone nor the algorithm chooses."""
+    """Order of the variants, if there are several and the algorithm does not choose."""
     accuracy_warnings: tuple[str, ...] = ()
-    """Where results will be less accurate than they should be."""
+    """Warnings about results that will be less accurate than they should be."""
 
     @property
     def chooses(self) -> bool:

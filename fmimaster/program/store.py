@@ -1,4 +1,4 @@
-"""The values of a run: what programs and hooks work on."""
+"""The value store: the values of a run, used by programs and hooks."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ OutputCopy = tuple[dict[DataType, NDArray[Any]], NDArray[np.float64]]
 
 
 class Courses:
-    """How continuous inputs go on over the interval: instance → polynomials, for those whose inputs are not held.
+    """Polynomials of continuous inputs over the interval: instance → polynomials, if its inputs are not held.
 
-    All lives in arrays, which the kernel borrows.
+    All data are in arrays that the kernel uses directly.
 
     Attributes
     ----------
     degree : shape (n_instances,)
-        Of the polynomials of each instance; -1 while its inputs are held.
+        Degree of the polynomials of each instance; -1 while its inputs are held.
     centre : shape (n_instances,)
         In s.
     coefficients : list of arrays, one per instance, shape (MOST_COEFFICIENTS, inputs)
@@ -44,8 +44,8 @@ class Courses:
     measured : list of arrays, one per instance, shape (inputs,)
         Time in s of the point at which they were measured last; NaN before.
     lacking, given_from : lists of arrays, one per instance, shape (inputs, MOST_GIVEN)
-        Half of the output less the value at which a compensated input was held, in the unit of the input, and from which
-        times in s on; NaN before.
+        Half of the output minus the value of a compensated, held input, in the unit of the input; and the times in s
+        since which it was held. NaN before.
     """
 
     def __init__(self, n_inputs: Sequence[int]) -> None:
@@ -87,7 +87,7 @@ class Courses:
 
 
 class ValueStore:
-    """The values of a run: one array per type, when each instance's outputs were read, and copies of all outputs.
+    """The values of a run: one array per type, the read times of each instance's outputs, and copies of all outputs.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class ValueStore:
     n_buffers : int
         Buffers of KEEP.
     history : int
-        Accepted points that are remembered.
+        Number of accepted points that are stored.
 
     partials : instance → (outputs, inputs)
         Shapes of the partial derivatives that are measured.
@@ -104,18 +104,18 @@ class ValueStore:
     Attributes
     ----------
     values : DataType → array of shape (size,)
-        Allocated once; executors and FMUs borrow them.
+        Allocated once; executors and FMUs use them directly.
     outputs : DataType → array
         The parts of them that hold the outputs of all instances.
     largest : shape (Float64 outputs,)
-        Largest absolute value of each so far, as far as event indicators have been looked at: what is small is small in
-        comparison with it.
+        Largest absolute value of each so far, updated when event indicators are evaluated: the scale for negligible
+        values.
     read : shape (n_instances,)
         Time in s at which the outputs of each instance were read; NaN before.
     active : shape (n_triggers,)
         Which triggers are active.
     courses : Courses
-        How the continuous inputs of each instance go on.
+        Polynomials of the continuous inputs of each instance.
     partials : instance → array of shape (outputs, inputs)
         Partial derivatives of outputs with respect to inputs that were measured by differences, see the plan's corrections.
     interval : (float, float)
@@ -123,7 +123,7 @@ class ValueStore:
     history : list of copies of the outputs
         The accepted points, newest first.
     buffers : list of copies of the outputs
-        What KEEP has kept, by number; the history is not among them.
+        Copies made by KEEP, by number; without the history.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class ValueStore:
         self.buffers = [self.copy_of_outputs() for _ in range(n_buffers)]
 
     def copy_of_outputs(self) -> OutputCopy:
-        """Outputs and read times as they are now."""
+        """The present outputs and read times."""
         return {kind: array.copy() for kind, array in self.outputs.items()}, self.read.copy()
 
     def keep(self, buffer: int) -> None:
@@ -188,7 +188,8 @@ class ValueStore:
         self.read[instance] = read[instance]
 
     def remember(self, buffer: int | None = None) -> None:
-        """Outputs and read times, or those of a buffer, become the newest point of the history; the oldest is dropped."""
+        """Outputs and read times, or those of a buffer, become the newest point of the history; the oldest is
+        removed."""
         self.history.insert(0, self.history.pop())
         newest, now = self.history[0], (self.outputs, self.read)
         values, read = now if buffer is None else self.buffers[buffer]
@@ -202,7 +203,7 @@ class ValueStore:
             read[:] = np.nan
 
     def copy(self) -> Copy:
-        """All that can change in the store, as it is now."""
+        """A copy of all data of the store that can change."""
         courses = self.courses
         used = zip(courses.coefficients, courses.degree, strict=True)
         return tuple(
@@ -211,7 +212,7 @@ class ValueStore:
         )
 
     def restore(self, copy: Copy) -> None:
-        """Put back what :meth:`copy` has returned, of this store or of one of the same layout and sizes."""
+        """Restore a :meth:`copy` of this store, or of a store of the same layout and sizes."""
         arrays = (*self._arrays(), *self.courses.coefficients)
         for array, saved in zip(arrays, copy, strict=True):
             array[: len(saved)] = saved

@@ -1,4 +1,4 @@
-"""What is known of the outputs in the value store while a program is written."""
+"""Tracks the outputs in the value store while a program is written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval that an algorithm writes about, inside another one or the whole."""
+    """An interval of a program: the whole one, or one inside another."""
 
     begin: float
     end: float
@@ -40,7 +40,7 @@ class Interval:
 
 @dataclass
 class Trace:
-    """Where instances stand, when their outputs were read, and which buffer holds which outputs, in the first pass of each
+    """Times of instances, read times of their outputs, and the contents of buffers, in the first pass of each
     repetition."""
 
     kept: dict[int, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Trace:
         return self._read.get(instance, self._otherwise) > fraction + AHEAD
 
     def change(self) -> None:
-        """The outputs, or what else KEEP keeps, may be others from here on."""
+        """The outputs, or other values stored by KEEP, may differ from here on."""
         self._last += 1
         self._number = self._last
 

@@ -1,4 +1,4 @@
-"""Algebraic loops of Step Mode that a program does not solve: which inputs are late in them, and why."""
+"""Algebraic loops of Step Mode that a program does not solve, with their delayed inputs and the reason."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fmimaster.system.notes import listed
 
 @dataclass(frozen=True, slots=True)
 class UnsolvedLoop:
-    """A loop in which inputs are taken before their source has stepped."""
+    """A loop with inputs that are set before their source has stepped."""
 
     loop: AlgebraicLoop
     late: tuple[Delay, ...]
-    """The connections inside the loop where it is broken; at least one."""
+    """The connections at which the loop is cut; at least one."""
 
 
 def unsolved_loops(attempt: Program, plan: Plan) -> tuple[UnsolvedLoop, ...]:
-    """The loops of Step Mode that an attempt at a step breaks."""
+    """The loops of Step Mode that an attempt does not solve."""
     if not plan.step_loops:
         return ()
     late = [d for d in delays(attempt, plan) if not d.is_fresh]
@@ -46,14 +46,14 @@ def unsolved_loops(attempt: Program, plan: Plan) -> tuple[UnsolvedLoop, ...]:
 def loop_notes(
     attempt: Program, plan: Plan, loops: Loops, hindrance: str = ""
 ) -> tuple[list[str], list[str]]:
-    """What is said about loops that are not solved: notes, and warnings of results that are less accurate.
+    """Notes about unsolved loops, and warnings about results that are less accurate because of them.
 
-    A loop that exists by an assumption only, or that the settings leave alone, is a note.
+    A loop that exists only by an assumption, or that the settings exclude, gives a note.
 
     Parameters
     ----------
     hindrance
-        Why the run solves no loop at all, and what to do; empty if it solves those whose members can go back.
+        The reason why the run solves no loop, with a remedy; empty if it solves loops whose members can go back.
     """
     notes, warnings = list[str](), list[str]()
     for unsolved in unsolved_loops(attempt, plan):
@@ -76,7 +76,7 @@ def loop_notes(
         elif stuck:
             warnings.append(
                 f"{what}: {_names(stuck, plan)} cannot get and set {_their(stuck)} FMU state "
-                f"(canGetAndSetFMUState is false). {instead} Take short steps, or an FMU that can."
+                f"(canGetAndSetFMUState is false). {instead} Use short steps, or an FMU with this capability."
             )
         elif hindrance:
             warnings.append(f"{what}: {hindrance} {instead}")
@@ -95,7 +95,7 @@ def _loop(unsolved: UnsolvedLoop, plan: Plan) -> str:
 
 
 def _broken(unsolved: UnsolvedLoop, plan: Plan) -> str:
-    """What is done at each input where the loop is broken."""
+    """The treatment of each input at which the loop is cut."""
     said = sorted(
         f"the input '{plan.instances[link.target].name}.{link.input.name}' is {in_steps(d)} ({course(d)})"
         for d in unsolved.late
@@ -105,7 +105,7 @@ def _broken(unsolved: UnsolvedLoop, plan: Plan) -> str:
 
 
 def _undeclared(unsolved: UnsolvedLoop, plan: Plan) -> list[int]:
-    """The instances of the loop that do not declare on which inputs its outputs depend."""
+    """The instances of the loop that do not declare the dependencies of its outputs."""
     return sorted(
         {
             i

@@ -1,4 +1,4 @@
-"""How much outputs have changed since a KEEP, as one number: error norms of step doubling and of predictions."""
+"""Change of outputs since a KEEP as one number: error norms of step doubling and of predictions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fmimaster.system.model import DataType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedChange(Hook):
-    """Root mean square of the weighted change of outputs since a KEEP → a slot, and which has changed most → another one.
+    """Root mean square of the weighted change of outputs since a KEEP → a slot; the output with the largest change →
+    another slot.
 
     ``sqrt(mean(((y - kept) / (absolute * nominal + relative * abs(y))) ** 2)) / divisor``
 
@@ -31,9 +32,10 @@ class WeightedChange(Hook):
     target, worst : int
         Indices into the Float64 outputs: of the result, and of the number of the output that has changed most.
     absolute, relative : float
-        Tolerances; a result of 1 is a change by as much.
+        Tolerances; a change of this size gives the result 1.
     divisor : float
-        ``2 ** p - 1`` makes of the difference between one step and two halves of it, of order p, the error of the halves.
+        ``2 ** p - 1`` converts the difference between one step and its two halves, of order p, to the error of the
+        halves.
 
     Source: the norm of Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, II.4, eq. (4.11).
     """

@@ -156,7 +156,7 @@ def test_nonsense_is_told(run: Run, two_mass: Path, options: list[str], message:
 
 def test_fmus_with_clocks_use_event_mode_though_it_is_declined(run: Run, two_mass: Path) -> None:
     plan = run("plan", two_mass, "--event-clock", "predictive", "--no-event-mode").out
-    assert "the Event Mode of 'upper' is used all the same, because it has clocks" in plan
+    assert "the Event Mode of 'upper' is used nevertheless, because it has clocks" in plan
 
 
 def test_the_plan_names_the_event_clock(run: Run, two_mass: Path) -> None:

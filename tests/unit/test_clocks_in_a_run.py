@@ -83,7 +83,7 @@ def test_the_event_mode_of_an_fmu_with_clocks_is_used(
 def test_that_it_was_declined_is_noted(simulate: Simulate) -> None:
     results = simulate({"a": ticking()}, stop_time=1, step_size=1, event_mode=False)
     assert results.statistics.notes == (
-        "the Event Mode of 'a' is used all the same, because it has clocks (FMI 3.0, 2.3.1)",
+        "the Event Mode of 'a' is used nevertheless, because it has clocks (FMI 3.0, 2.3.1)",
     )
 
 

@@ -398,7 +398,7 @@ def test_where_fmus_stop_at_events_a_loop_is_a_warning(simulation: Simulate) -> 
     made = simulation(units, BESIDE, stop_time=0.2, step_size=0.1, event_clock=EarlyReturn())
     (warning,) = made.prepare().accuracy_warnings
     assert (
-        "'s' ends steps at its events, and a loop beside it would be solved up to another time"
+        "'s' ends steps at its events, but a loop of others would be solved at another time"
         in warning
     )
     assert "Use Waveform(Aligned(GaussSeidel(Polynomial(2, 0))), solver=LoopSolver())" in warning

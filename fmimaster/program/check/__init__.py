@@ -1,4 +1,4 @@
-"""Rejects a program that breaks FMI or forgets something, before any FMU is called."""
+"""Rejects a program that violates FMI or is incomplete, before any FMU is called."""
 
 from fmimaster.program.check.walk import check
 

@@ -1,4 +1,4 @@
-"""What is known of instances, places and buffers at one point of a program."""
+"""The known state of instances, places and buffers at one point of a program."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _INPUTS = frozenset({Group.CONTINUOUS, Group.DISCRETE})
 
 
 class Known(NamedTuple):
-    """What is known of an instance; a value, so that a copy costs nothing."""
+    """The known state of an instance; an immutable value, so copies cost nothing."""
 
     state: State
     at: float = 0.0
-    """Where it stands, as a fraction of the interval."""
+    """Its time, as a fraction of the interval."""
     moved: frozenset[Group] = NO_GROUPS
-    """Groups of inputs whose values in the store belong to where the instance stands."""
+    """Groups of inputs whose values in the store belong to the time of the instance."""
     given: frozenset[Group] = NO_GROUPS
-    """Groups of inputs that the FMU has been given there."""
+    """Groups of inputs that were set in the FMU at this time."""
     stamp: int = 0
-    """Changes with all that can change its outputs; comes back with a state that is restored."""
+    """A new number after each operation that can change its outputs; restored with its state."""
     read: int = NEVER
     """Stamp when its outputs in the store were read."""
     since: int = 0
@@ -55,26 +55,26 @@ class Known(NamedTuple):
 
     @property
     def is_read(self) -> bool:
-        """Whether the outputs in the store are those of the instance as it is."""
+        """Whether the outputs in the store are those of the present state of the instance."""
         return self.read == self.stamp
 
 
 class _Return(NamedTuple):
-    """A step that may have ended early: of which instance, and how many steps were done then."""
+    """A step that may have ended early: its instance, and the number of steps up to it."""
 
     instance: int
     step: int
 
 
 class Knowledge:
-    """What is known at one point of a program.
+    """The known state of a run at one point of a program.
 
     Parameters
     ----------
     begin : State
         Of all instances at first.
     who : instance → fraction
-        Where the instances must stand at the end.
+        Times of the instances at the end, as fractions of the interval.
     under_way
         Instances whose inputs in the store belong to a step that began earlier.
     """
@@ -89,9 +89,9 @@ class Knowledge:
             self.instances[i] = self.instances[i]._replace(moved=_INPUTS)
         self.ends = [who.get(i, 0.0) for i in range(len(plan.instances))]
         self.places: dict[int, tuple[int, Known]] = {}
-        """Place → instance, and what was known of it."""
+        """Place → instance, and its known state."""
         self.kept: dict[int, list[Known]] = {}
-        """Buffer → what was known of all instances."""
+        """Buffer → the known states of all instances."""
         self._stamps = 0
         self._steps = 0
         self._returns: list[_Return] = []
@@ -116,20 +116,20 @@ class Knowledge:
             self._returns = [_Return(i, self._steps), *others[:1]]
 
     def aligned(self, i: int) -> None:
-        """The instance does not stand beyond an early return."""
+        """The instance is not past an early return."""
         self.instances[i] = self.instances[i]._replace(since=self._steps)
 
     def restored(self, i: int, saved: Known) -> None:
-        """The instance is as it was saved; the outputs in the store stay."""
+        """The instance has its saved state; the outputs in the store are unchanged."""
         read = self.instances[i].read
         self.instances[i] = Known(
             saved.state, saved.at, stamp=saved.stamp, read=read, since=self._steps
         )
 
     def ahead_of(self, i: int) -> int:
-        """An instance that may have returned early, while this one may stand beyond it; -1 for none.
+        """An instance that may have returned early, while this one may be past that time; -1 for none.
 
-        It may itself, if it discards a step at an event: then it stands at the end of the step.
+        It may be this instance itself, if it discards a step at an event: it is then at the end of the step.
         """
         known = self.instances[i]
         for r in self._returns:
@@ -139,6 +139,6 @@ class Knowledge:
         return -1
 
     def repeatable(self, i: int) -> tuple[object, ...]:
-        """What a second pass of a REPEAT must find as the first did, of an instance."""
+        """The properties of an instance that must be the same in the second pass of a REPEAT as in the first."""
         k = self.instances[i]
         return k.state, k.at, k.moved, k.given, k.is_read, self.ahead_of(i)

@@ -1,4 +1,4 @@
-"""What each instruction needs, and what is known after it."""
+"""The requirements of each instruction, and the known state after it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MOVED = (*_INPUTS, Group.PARAMETERS)
 
 
 class Rules:
-    """One method per instruction: refuses it, or notes what is known after it.
+    """One method per instruction: it refuses the instruction, or updates the known state.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Rules:
         self.instances = knowledge.instances
         self.history = history
         self.line = 0
-        """Index of the instruction that is looked at."""
+        """Index of the present instruction."""
 
     def fail(self, message: str) -> None:
         """Refuse the program at this instruction."""
@@ -161,7 +161,7 @@ class Rules:
         if group in _MOVED and group not in self.instances[i].moved:
             self.fail(
                 f"{group.name.lower()} inputs of {self.name(i)} are set, but were not moved before: "
-                "the values in the store are old"
+                "the values in the store are outdated"
             )
         if group in _INPUTS:
             self.instances[i] = self.instances[i].with_given(group)
@@ -213,7 +213,7 @@ class Rules:
             )
 
     def may_be_read(self, i: int, group: Group) -> None:
-        """Refuse what FMI 2.0 does not let be read in Initialization Mode."""
+        """Refuse variables that FMI 2.0 does not allow to read in Initialization Mode."""
         for segment in self.plan.layout.segments(i, group):
             for v in segment.variables:
                 if not v.get_in_initialization:
@@ -254,7 +254,7 @@ class Rules:
             self.fail(f"there is no trigger {instruction.trigger}")
 
     def call_hook(self, instruction: CallHook) -> None:
-        del instruction  # what a hook does cannot be checked
+        del instruction  # the code of a hook cannot be checked
 
     def save(self, instruction: Save) -> None:
         i = instruction.instance
@@ -269,7 +269,7 @@ class Rules:
         self.knowledge.restored(i, self.saved(i, instruction.place))
 
     def saved(self, i: int, place: int) -> Known:
-        """What is known of an instance that is restored from a place."""
+        """The known state of an instance that is restored from a place."""
         self.able(i, "restored")
         self.call(i, Call.SET_FMU_STATE)
         places = self.knowledge.places

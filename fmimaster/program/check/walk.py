@@ -1,7 +1,7 @@
-"""The walk over a program with the plan at hand, as a verifier walks bytecode.
+"""Checks a program against the plan, like a bytecode verifier.
 
-What is known of each instance is where it stands in the interval, in which state it is, and whether its inputs and outputs
-are up to date. The body of each REPEAT is walked twice. What a check cannot prove is that iterations converge.
+The known state of each instance is its time in the interval, its FMI state, and whether its inputs and outputs are up
+to date. The body of each REPEAT is checked twice. The check cannot prove that iterations converge.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def check(
     begin, end : State
         States of all instances before and after it.
     who : instance → fraction
-        Where the instances must stand at the end of the program, as a fraction of the interval. An instance that is
-        missing must stand at 0, where all of them begin; without the argument that are all.
+        Time of the instances at the end of the program, as a fraction of the interval. Instances that are missing must
+        be at 0, where all of them begin. By default all are missing.
     under_way
         Instances whose step began before the interval: their inputs were moved there.
     history : bool
@@ -69,7 +69,7 @@ def check(
     Raises
     ------
     ProgramError
-        With the number of the instruction, the name of the instance, and what is wrong.
+        With the number of the instruction, the name of the instance, and the problem.
     """
     knowledge = Knowledge(plan, begin, {} if who is None else who, under_way)
     rules = Rules(program, knowledge, history)
@@ -124,7 +124,7 @@ class _Walk:
             at += 1
 
     def repeat(self, repeat: Repeat, at: int) -> int:
-        """Walk what is repeated twice; returns the index of its UNTIL."""
+        """Check the repeated instructions twice; returns the index of the UNTIL."""
         least, most, rules = repeat.least, repeat.most, self.rules
         if at not in self.closings:
             rules.fail("REPEAT without UNTIL")
@@ -149,7 +149,7 @@ class _Walk:
         return until
 
     def concerned(self, at: int, until: int) -> Sequence[int]:
-        """The instances of which something else can be known after what is repeated.
+        """The instances whose known state can change in a repetition.
 
         Of all others a second pass changes nothing: what has returned early in the first one, returns in the second one.
         """
