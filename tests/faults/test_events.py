@@ -284,7 +284,7 @@ def test_a_discarded_step_of_an_fmu_that_stops_twice_gets_no_advice_on_event_mod
         run(simulate, EarlyReturn(), alone=True, a=unit)
     message = str(caught.value)
     assert "was discarded at an event at t = 9.5" in message
-    assert "stopped before that again" in message
+    assert "stopped earlier again" in message
     assert "Event Mode" not in message
     assert "an event clock with which FMUs do not stop (Predictive, LookAhead)" in message
     assert caught.value.status == "Discard"
