@@ -197,16 +197,17 @@ def input_names(system: ResolvedSystem, *, bare_names: bool) -> dict[str, list[O
     Parameters
     ----------
     bare_names : bool
-        Whether the name of an input alone will do, as for a single FMU.
+        Whether the name of an input alone will do, as for a single FMU. It has priority: ``filter.u`` of an FMU
+        ``filter`` with inputs ``u`` and ``filter.u`` is the latter, as for start values.
     """
     known: dict[str, list[OpenInput]] = {}
     for open_input in system.open_inputs:
         component = system.components[open_input.target].name
-        names = [f"{component}.{open_input.input.name}", open_input.connector]
-        names += [open_input.input.name] if bare_names else []
+        names = (f"{component}.{open_input.input.name}", open_input.connector)
         for name in filter(None, names):
             known.setdefault(name, []).append(open_input)
-    return known
+    bare = {o.input.name: [o] for o in system.open_inputs} if bare_names else {}
+    return {**known, **bare}
 
 
 def attach_input(

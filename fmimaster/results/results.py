@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -85,7 +86,8 @@ class Results(Table):
         Returns
         -------
         xarray.Dataset
-            Each variable has its unit in ``attrs["units"]``, and the data set has the metadata in ``attrs``.
+            Each variable has its unit in ``attrs["units"]``, and the data set has the metadata in ``attrs``; lists and
+            mappings are JSON text there, so that ``to_netcdf()`` can write them.
 
         Raises
         ------
@@ -102,7 +104,8 @@ class Results(Table):
             for name, values in self.columns.items()
         }
         coords = {"time": ("time", self.time, {"units": "s"})}
-        return xarray.Dataset(variables, coords, dict(self.metadata))
+        about = {name: _in_netcdf(value) for name, value in self.metadata.items()}
+        return xarray.Dataset(variables, coords, about)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a file in the format of its suffix, with units, metadata, events and causes of steps.
@@ -256,6 +259,12 @@ class Results(Table):
         if show:
             show_figure(figure)
         return figure
+
+
+def _in_netcdf(value: object) -> str | int | float:
+    """A value of the metadata as attributes of NetCDF can hold it."""
+    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return value if plain else json.dumps(value, ensure_ascii=False)  # type: ignore[return-value]
 
 
 def _meant(results: Results, name: str) -> str:

@@ -198,9 +198,11 @@ class Table(Mapping[str, NDArray[Any]]):
         Returns
         -------
         shape (rows,)
-            With ``"time"`` and the columns as fields.
+            With ``"time"`` and the columns as fields; a masked array if a column is one.
         """
-        table = np.empty(self.rows, [(n, v.dtype, v.shape[1:]) for n, v in self.items()])
+        masked = any(map(np.ma.isMaskedArray, self.columns.values()))
+        made = np.ma.empty if masked else np.empty
+        table: NDArray[Any] = made(self.rows, [(n, v.dtype, v.shape[1:]) for n, v in self.items()])
         for name, values in self.items():
             table[name] = values
         return table

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from edited_fmu import edited_fmu
 
 from fmimaster import (
     FIRST_ORDER,
@@ -221,6 +222,18 @@ def test_a_function_that_fails_ends_the_run_and_its_rows_are_kept(
         run(input={name: u}, backend=backend)
     assert message in str(error.value)
     assert error.value.results.time.tolist() == [0.0, 0.25]
+
+
+def test_an_input_whose_name_begins_with_that_of_the_fmu_is_fed_alone(tmp_path: Path) -> None:
+    """``a.x`` of ``a.fmu`` is its input of that name, not its input ``x`` as well."""
+    names = ("Float64_continuous_input", "a.Float64_continuous_input")
+    source = reference_path("fmi3/Feedthrough.fmu")
+    renamed = {"Float64_discrete_input": {"name": names[1]}}
+    fmu = edited_fmu(source, tmp_path / "a.fmu", variables=renamed)
+    results = Simulation(
+        fmu, stop_time=1, input={"time": [0.0], names[1]: [3.0]}, output_variables=names
+    ).run()
+    assert [results[name][-1] for name in names] == [0.0, 3.0]
 
 
 def test_further_columns_can_be_ignored() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -316,6 +317,14 @@ def test_a_data_set_of_xarray_has_units_and_dimensions(mixed: Results) -> None:
     assert made["float"].attrs == {"units": "m"}
     assert made["time"].attrs == {"units": "s"}
     assert made["float"].values.tolist() == mixed["float"].tolist()
+
+
+def test_a_data_set_of_xarray_can_be_written_as_netcdf(results: Results, tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    results.to_xarray().to_netcdf(tmp_path / "r.nc", engine="scipy")
+    with xarray.open_dataset(tmp_path / "r.nc", engine="scipy") as read:
+        assert json.loads(read.attrs["settings"]) == results.metadata["settings"]
+        assert read["time"].values.tolist() == results.time.tolist()
 
 
 def test_xarray_that_is_missing_is_named(mixed: Results, monkeypatch: pytest.MonkeyPatch) -> None:

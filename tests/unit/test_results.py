@@ -387,3 +387,10 @@ def test_statistics_pickle() -> None:
         1, 1, 0, 0.5, instances=(InstanceStatistics("a", 1, 0.25),), warnings=("w",)
     )
     assert pickle.loads(pickle.dumps(statistics)) == statistics
+
+
+def test_a_structured_array_shows_where_there_is_no_value() -> None:
+    column = np.ma.MaskedArray([1, 2], [False, True])
+    made = Results(time=[0.0, 1.0], columns={"tick": column}).to_structured()
+    assert made["tick"].tolist() == [1, None]
+    assert made["time"].tolist() == [0.0, 1.0]
