@@ -115,9 +115,9 @@ class Simulation(Settings):
         progress
             A function that is called about ten times per second with a :class:`fmimaster.Progress`. It is called in the
             calling thread, while FMUs are called in another thread. If it returns ``False``, the run ends, and the
-            results have the rows up to that time. An exception that it raises also ends the run and is raised again
-            here; its attribute ``results`` has the rows. With ``accuracy``, which needs whole runs, the returned value
-            has no effect.
+            results have the rows up to that time; no final FMU states are written. An exception that it raises also
+            ends the run and is raised again here; its attribute ``results`` has the rows. With ``accuracy``, which needs
+            whole runs, the returned value has no effect.
         output_file : path or text stream
             A file to which the rows are written during the run, in the format of its suffix (``.csv``, ``.parquet``,
             ``.h5``, ``.mat``; a text stream gets CSV). The results then keep only the last block of rows, and a run of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -57,6 +58,8 @@ class Run:
         self._files = files.pop_all()
         self._judge = judge
         self._is_open = True
+        self._turn = threading.Lock()
+        """Held while FMUs are called."""
         self._access: Access
         self._session: Session
         self._at = Fraction(0)
@@ -230,6 +233,8 @@ class Run:
             raise OptionError(
                 f"'{name}' was set, but the run has ended at t = {self.time:.12g} s. Set values before."
             )
+        if self._turn.locked():
+            raise _busy()
         self._refuse_under_way(name)
         self._access.set(name, value)
 
@@ -275,6 +280,14 @@ class Run:
 
     def _do(self, act: Callable[[], object]) -> None:
         """Call FMUs in their thread, while this one listens to signals; an error ends the run."""
+        if not self._turn.acquire(blocking=False):
+            raise _busy()
+        try:
+            self._ending_at_errors(act)
+        finally:
+            self._turn.release()
+
+    def _ending_at_errors(self, act: Callable[[], object]) -> None:
         try:
             with Signals() as signals:
                 self._attendance.signals = signals
@@ -308,3 +321,9 @@ class Run:
     def __repr__(self) -> str:
         state = "finished" if self.is_finished else "paused"
         return f"<Run: {state} at t = {self.time:g} s of {self.stop_time:g} s>"
+
+
+def _busy() -> OptionError:
+    return OptionError(
+        "An advance of this run is under way, perhaps in another thread. Wait until it has returned."
+    )

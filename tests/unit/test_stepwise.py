@@ -342,6 +342,27 @@ def test_ctrl_c_in_an_advance_ends_the_run_and_no_row_is_lost() -> None:
     assert run.is_finished
 
 
+def test_a_run_that_is_being_advanced_is_neither_advanced_nor_set() -> None:
+    """By a Python component, which is called in the thread of the FMUs; another thread is no different."""
+    errors: list[str] = []
+
+    def interfere(component: Any, t: float, h: float) -> None:
+        acts: list[Callable[[], object]]
+        acts = [lambda: run.advance(1), lambda: run.__setitem__("unit.u", 1.0), run.close]
+        for act in acts:
+            with pytest.raises(OptionError) as raised:
+                act()
+            errors.append(str(raised.value))
+
+    builder = SystemBuilder()
+    builder.add("unit", PythonComponent(inputs={"u": 0.0}, step=interfere))
+    with Simulation(builder, stop_time=1, step_size=0.5).start() as run:
+        run.advance(1)
+    assert len(errors) == 6
+    assert all("An advance of this run is under way" in error for error in errors)
+    assert run.results.time.tolist() == [0.0, 0.5, 1.0]
+
+
 def test_an_exception_in_between_ends_the_run_and_is_raised(tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     simulation = Simulation(CAR, stop_time=1, step_size=0.125)
