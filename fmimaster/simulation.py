@@ -311,6 +311,8 @@ class Simulation(Settings):
             if self.strict and prepared.accuracy_warnings:
                 raise AccuracyError(prepared.accuracy_warnings)
             self._check_states(prepared)
+            if self.fmi_log_file is not None:
+                refuse_to_overwrite(given_path(self.fmi_log_file), self._read(prepared))
             if isinstance(output_file, str | os.PathLike):
                 # FMUs may change the working directory
                 output_file = given_path(output_file).absolute()

@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from fmimaster.commands.text import tell
 from fmimaster.errors import FileError
@@ -15,6 +16,12 @@ from fmimaster.results.text_file import refuse_to_overwrite
 from fmimaster.visible import visible
 
 _NOTE = "note: "
+
+_READ = (
+    *("system", "path", "file", "files"),
+    *("input_file", "reference_file", "initial_fmu_state_file"),
+)
+"""Arguments of all commands that are files to be read."""
 
 
 @contextmanager
@@ -27,7 +34,7 @@ def shown_log(arguments: Namespace) -> Iterator[None]:
     handlers[0].setFormatter(_Format())
     handlers[0].setLevel(shown)
     if arguments.log_file is not None:
-        handlers.append(_LogFile(arguments.log_file))
+        handlers.append(_LogFile(arguments.log_file, _read_by(arguments)))
     for handler in handlers:
         log.addHandler(handler)
     log.setLevel(logging.INFO if arguments.log_file is not None else shown)
@@ -50,6 +57,14 @@ def not_in_the_log(lines: Iterable[str]) -> list[str]:
     handlers = logging.getLogger("fmimaster").handlers
     shown = {text for h in handlers if isinstance(h, _StandardError) for text in h.reported}
     return [line for line in lines if line not in shown]
+
+
+def _read_by(arguments: Namespace) -> list[Path]:
+    """The files that the command reads."""
+    given = vars(arguments)
+    named = [given[name] for name in _READ if given.get(name) is not None]
+    paths = [path for one in named for path in (one if isinstance(one, list) else [one])]
+    return [given_path(path) for path in paths]
 
 
 def _shows_log(arguments: Namespace) -> bool:
@@ -89,10 +104,10 @@ def _with_level(record: logging.LogRecord) -> str:
 class _LogFile(logging.FileHandler):
     """A log file. What goes wrong in writing it does not end the command, but is reported after it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, read: Iterable[Path]) -> None:
         self._path = path
         self._failure: OSError | None = None
-        refuse_to_overwrite(given_path(path), ())
+        refuse_to_overwrite(given_path(path), read)
         try:
             super().__init__(given_path(path), mode="w", encoding="utf-8")
         except OSError as error:

@@ -83,6 +83,8 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
             )
         file = Path(path).resolve()
         refuse_to_overwrite(file, read)
+        if file.exists() and not file.is_file():  # such as /dev/null
+            continue
         if file in taken:
             raise FileError(f"{option} {path} would overwrite {taken[file]}. Choose another name.")
         taken[file] = f"what {option} writes"

@@ -35,8 +35,11 @@ def run(arguments: Namespace) -> int:
         "--output-file": arguments.output_file,
         "--plot": arguments.plot,
         "--final-fmu-state-file": arguments.final_fmu_state_file,
+        "--fmi-log-file": arguments.fmi_log_file,
+        "--log-file": arguments.log_file,
     }
-    check_outputs(outputs, [arguments.system, arguments.input_file, arguments.reference_file])
+    read = [arguments.system, arguments.input_file, arguments.reference_file]
+    check_outputs(outputs, [*read, arguments.initial_fmu_state_file])
     if arguments.output_file and not arguments.to_standard_output:
         check_results_file(arguments.output_file)
     file = arguments.reference_file

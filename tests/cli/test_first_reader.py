@@ -39,6 +39,25 @@ def test_an_output_never_overwrites_what_is_read(run: Run, dahlquist: Path, tmp_
     assert Path(fmu).read_bytes() == before
 
 
+@pytest.mark.parametrize("option", ["--log-file", "--fmi-log-file", "--final-fmu-state-file"])
+def test_no_log_overwrites_the_inputs(
+    run: Run, dahlquist: Path, tmp_path: Path, option: str
+) -> None:
+    inputs = tmp_path / "u.csv"
+    inputs.write_text("time,u\n0,1\n")
+    assert (
+        "which is read" in run("simulate", dahlquist, "--input-file", inputs, option, inputs).error
+    )
+    assert inputs.read_text() == "time,u\n0,1\n"
+
+
+def test_a_log_and_the_results_need_two_names(run: Run, dahlquist: Path, tmp_path: Path) -> None:
+    one = tmp_path / "one.csv"
+    for option in ("--log-file", "--fmi-log-file"):
+        message = run("simulate", dahlquist, "--output-file", one, option, one).error
+        assert "would overwrite what --output-file writes" in message
+
+
 def test_two_outputs_need_two_names(run: Run, dahlquist: Path, tmp_path: Path) -> None:
     one = tmp_path / "one.png"
     message = run("simulate", dahlquist, "--output-file", one, "--plot", one).error
