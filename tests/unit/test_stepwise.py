@@ -297,7 +297,7 @@ def test_a_pause_that_the_steps_do_not_allow_is_refused() -> None:
 
 
 def test_accuracy_cannot_pause() -> None:
-    with pytest.raises(OptionError, match="which cannot pause"):
+    with pytest.raises(OptionError, match="cannot pause"):
         Simulation(CAR, stop_time=1, accuracy=1e-3).start()
 
 
