@@ -149,6 +149,7 @@ class Simulation(Settings):
         """
         if isinstance(output_file, str | os.PathLike):
             check_results_file(output_file)
+        self._refuse_one_file_for_two(output_file)
         if self.accuracy is not None:
             return self._accurate(progress, output_file)
         return self._simulated(progress, output_file, self._judged)
@@ -189,6 +190,7 @@ class Simulation(Settings):
                 "With accuracy a simulation is run several times with shorter steps, and cannot pause. Leave accuracy "
                 "out, or use run()."
             )
+        self._refuse_one_file_for_two(output_file)
         with ExitStack() as files, Signals() as signals:
             attendance = self._attendance(signals, silent, output_file, files)
             run = Run(attendance, files, self._judged)
@@ -333,6 +335,23 @@ class Simulation(Settings):
             files.enter_context(writer)
         files.enter_context(_facts_written(run, writer, facts))
         return run
+
+    def _refuse_one_file_for_two(self, output_file: object) -> None:
+        """Refuse the same file for two of results, FMU states, and the log of FMI calls."""
+        written: dict[Path, str] = {}
+        for what, file in (
+            ("the results", output_file),
+            ("the final FMU states", self.final_fmu_state),
+            ("the log of FMI calls", self.fmi_log_file),
+        ):
+            if isinstance(file, str | os.PathLike):
+                path = given_path(file).resolve()
+                # several outputs may go to one device or pipe
+                if path in written and not (path.exists() and not path.is_file()):
+                    raise OptionError(
+                        f"'{os.fspath(file)}' is given for {written[path]} and for {what}. Give two files."
+                    )
+                written[path] = what
 
     def _check_states(self, prepared: Prepared) -> None:
         """Refuse files of FMU states that cannot be read or written, before anything is instantiated."""

@@ -119,6 +119,16 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path)
         replace(usual, final_fmu_state=tmp_path / "missing" / "states").run()
 
 
+def test_one_file_for_two_outputs_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "one.csv"
+    usual = Simulation(DAHLQUIST, stop_time=1, step_size=0.5)
+    with pytest.raises(OptionError, match="is given for the results and for the final FMU states"):
+        replace(usual, final_fmu_state=file).run(output_file=str(file))
+    with pytest.raises(OptionError, match="for the results and for the log of FMI calls"):
+        replace(usual, fmi_log_file=file).start(output_file=file)
+    assert not file.exists()
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 def test_rows_stay_if_states_cannot_be_written() -> None:
     usual = Simulation(DAHLQUIST, stop_time=1, step_size=0.5)
