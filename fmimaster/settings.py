@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import partial
 from math import inf
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, cast
 
 from fmimaster.algorithms import Algorithm, Jacobi
@@ -214,6 +214,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         self._read_texts()
+        for f in fields(self):
+            if isinstance(f.default, bool):
+                _expect_truth_value(getattr(self, f.name), f.name)
         if isinstance(self.system, SystemBuilder):
             object.__setattr__(self, "system", self.system.build())
         if not isinstance(self.system, SystemDescription | str | os.PathLike):
@@ -249,8 +252,8 @@ class Settings:
         _expect_positive(self.accuracy, "accuracy", "a positive number, such as 1e-4")
         if not isinstance(self.backend, Backend):
             raise OptionError(f"backend: {self.backend!r}, expected one of {[*Backend]}.")
-        if self.threads < 0:
-            raise OptionError(f"threads: {self.threads}, expected 0 (automatic), 1 or more.")
+        if not isinstance(self.threads, Integral) or self.threads < 0:
+            raise OptionError(f"threads: {self.threads!r}, expected 0 (automatic), 1 or more.")
         _expect_positive(self.output_interval, "output_interval", "a positive number")
         if self.tolerance != NO_TOLERANCE:
             _expect_positive(self.tolerance, "tolerance", f"a positive number or {NO_TOLERANCE!r}")
@@ -329,6 +332,11 @@ def _expect_names(value: object, name: str, what: str) -> None:
     is_sequence = isinstance(value, Sequence) and not isinstance(value, str)
     if not is_sequence or not all(isinstance(entry, str) for entry in value):  # type: ignore[attr-defined]
         raise OptionError(f"{name}: {value!r}, expected a sequence of {what}.")
+
+
+def _expect_truth_value(value: object, name: str) -> None:
+    if not isinstance(value, bool):  # "no" would be true
+        raise OptionError(f"{name}: {value!r}, expected True or False.")
 
 
 def _expect_positive(value: object, name: str, what: str) -> None:

@@ -79,13 +79,18 @@ def settings_of(
     """
     found: dict[str, Any] = {}
     for pair in filter(None, text.split(",")):
-        key, _, value = pair.partition("=")
-        field = key.strip().replace("-", "_")
-        if field not in defaults:
+        key, equals, value = pair.partition("=")
+        field = next((f for f in defaults if plain_name(f) == plain_name(key)), None)
+        if field is None:
+            near = did_you_mean(key.strip().replace("-", "_"), defaults)
             raise OptionError(
-                f"{where} {name} has no setting '{key}'.{did_you_mean(field, defaults)} "
+                f"{where} {name} has no setting '{key}'.{near} "
                 + (f"Its settings are {', '.join(defaults)}." if defaults else "It has none.")
             )
+        if not equals:
+            raise OptionError(f"{where} {name}:{key} has no value; expected {key}=VALUE.")
+        if field in found:
+            raise OptionError(f"{where} {name}: '{field}' is given twice. Leave one out.")
         parse = (parsers or {}).get(field)
         what, value = f"{where} {name}:{key}", value.strip()
         found[field] = parse(value) if parse else _value(what, value, defaults[field])

@@ -180,6 +180,28 @@ def test_the_command_line_takes_the_same_texts(option: str, text: str, setting: 
     assert getattr(settings.simulation(parsed), setting) == getattr(in_python, setting)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algorithm": "GaussSeidel:mode=lin,mode=end"}, "'mode' is given twice"),
+        ({"algorithm": "GaussSeidel:mode"}, "expected mode=VALUE"),
+        ({"strict": "no"}, "strict: 'no', expected True or False"),
+        ({"threads": "4"}, "threads: '4', expected 0"),
+        ({"threads": 2.5}, "threads: 2.5, expected 0"),
+    ],
+    ids=str,
+)
+def test_a_value_that_would_be_misread_is_refused(settings: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Simulation("a.fmu", **settings)
+
+
+def test_case_and_hyphens_of_keys_do_not_count() -> None:
+    usual = Simulation("a.fmu", algorithm="GaussSeidel:mode=lin", step_size="ecco:smallest=1e-4")
+    odd = Simulation("a.fmu", algorithm="gauss-seidel:MODE=lin", step_size="ECCO:Smallest=1e-4")
+    assert odd == usual
+
+
 def test_help_pages_show_the_names_and_defaults_that_count() -> None:
     assert tuple(ALGORITHM_NAMES) == names.ALGORITHMS
     assert tuple(backend.value for backend in Backend) == names.BACKENDS
