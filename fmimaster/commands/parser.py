@@ -8,7 +8,7 @@ import sys
 from argparse import Action, ArgumentError, ArgumentParser, HelpFormatter
 from argparse import _ArgumentGroup as ArgumentGroup
 from argparse import _SubParsersAction as SubParsers
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -149,28 +149,36 @@ class CommandParser(Parser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As Python does, with ``NAME=VALUE`` for pairs, and with suggestions for unknown options."""
         self.fill()
-        given = list(self._pairs(list(args)))
-        parsed, rest = ArgumentParser.parse_known_args(self, given, namespace)
+        given = list(args)
+        others, pairs = self._without_pairs(given)
+        parsed, rest = ArgumentParser.parse_known_args(self, others, namespace)
         if rest:
             self.error(self._unknown(rest, given))
+        for option, pair in pairs:
+            setattr(parsed, option.dest, [*(getattr(parsed, option.dest) or ()), pair])
         return parsed, rest
 
-    def _pairs(self, arguments: list[str]) -> Iterator[str]:
-        """Arguments in which each option of two values has them as two."""
+    def _without_pairs(
+        self, arguments: Sequence[str]
+    ) -> tuple[list[str], list[tuple[Action, list[str]]]]:
+        """The arguments without options of two values, and these options: for argparse no value begins with a hyphen."""
+        others: list[str] = []
+        pairs: list[tuple[Action, list[str]]] = []
         waiting = iter(arguments)
         for argument in waiting:
             name, equals, given = argument.partition("=")
             action = self._option_string_actions.get(name)
             if action is None or action.nargs != 2:
-                yield argument
+                others.append(argument)
                 continue
             text = given if equals else next(waiting, None)
             found = text and _PAIR.fullmatch(text)
             pair = found.groups() if found else (text, next(waiting, None))
-            if None in pair:
+            if None in pair or any(part in self._option_string_actions for part in pair):
                 one, two = tuple(action.metavar or ("NAME", "VALUE"))
                 self.error(f"{name}: expected {one}={two} or {one} {two}")
-            yield from (name, *map(str, pair))
+            pairs.append((action, [str(part) for part in pair]))
+        return others, pairs
 
     def _unknown(self, rest: Sequence[str], given: Sequence[str]) -> str:
         name = next((r for r in rest if r.startswith("-")), None)

@@ -36,7 +36,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add(
         "--reference-tolerance",
         type=float,
-        default=REFERENCE_TOLERANCE,
         metavar="TOL",
         help=tolerance,
     )

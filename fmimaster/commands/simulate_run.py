@@ -13,6 +13,7 @@ from fmimaster.commands.run_facts import run_facts
 from fmimaster.commands.running import check_outputs, ranges, simulate_and_keep
 from fmimaster.commands.text import Shown, note, standard_output, tell, write, write_json
 from fmimaster.errors import OptionError, SimulationError
+from fmimaster.named.names import REFERENCE_TOLERANCE
 from fmimaster.optional import drawing
 from fmimaster.results.comparison import Comparison
 from fmimaster.results.csv import write_csv
@@ -86,6 +87,10 @@ def _refuse(arguments: Namespace, simulation: Simulation) -> None:
         raise OptionError(
             "--json and --output-file - both write to the standard output. Write the results to a file."
         )
+    if arguments.reference_tolerance is not None and arguments.reference_file is None:
+        raise OptionError(
+            "--reference-tolerance needs --reference-file, the results to compare with."
+        )
     if arguments.check_step and arguments.output_interval:
         raise OptionError(
             "--check-step compares the rows of all communication points. Leave --output-interval out."
@@ -114,7 +119,9 @@ def _comparison(results: Results, arguments: Namespace) -> Comparison | None:
     """How far the results are from the reference, if there is one."""
     if arguments.reference is None:
         return None
-    return results.compare(arguments.reference, tolerance=arguments.reference_tolerance)
+    given = arguments.reference_tolerance
+    tolerance = REFERENCE_TOLERANCE if given is None else given
+    return results.compare(arguments.reference, tolerance=tolerance)
 
 
 def _facts(

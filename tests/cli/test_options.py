@@ -74,6 +74,8 @@ def test_a_start_value_is_two_words_or_one(run: Run, words: list[str]) -> None:
         (["'a=b'.x=1"], ["'a=b'.x", "1"]),
         ([r"'it\'s=b'", "1"], [r"'it\'s=b'", "1"]),
         (["k", "-3"], ["k", "-3"]),
+        (["name=-x"], ["name", "-x"]),
+        (["name", "--x"], ["name", "--x"]),
     ],
 )
 def test_pairs(words: list[str], pair: list[str]) -> None:
@@ -109,6 +111,8 @@ def test_pairs_of_components_are_written_alike() -> None:
         ("simulate a.fmu --zzz", "'simulate' has no option '--zzz'. See"),
         ("simulate a.fmu b.fmu", "'simulate' takes no further argument 'b.fmu'."),
         ("simulate a.fmu --start-value k", "--start-value: expected NAME=VALUE or NAME VALUE."),
+        ("simulate a.fmu --start-value k --json", "expected NAME=VALUE or NAME VALUE."),
+        ("simulate a.fmu --start-value a=1 b=2", "repeat the option: --start-value"),
         ("simulate a.fmu --threads two", "--threads: expected a whole number, not 'two'."),
         ("simulate a.fmu --accuracy high", "--accuracy: expected a number, not 'high'."),
     ],

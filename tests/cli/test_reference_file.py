@@ -81,3 +81,8 @@ def test_a_reference_that_is_not_there_is_refused_before_the_run(
 def test_the_reference_is_not_overwritten(run: Run, dahlquist: Path, coarse: Path) -> None:
     files = ("--reference-file", coarse, "--output-file", coarse)
     assert "would" in run("simulate", dahlquist, *STEP, *files).error
+
+
+def test_a_tolerance_without_a_reference_is_refused(run: Run) -> None:
+    outcome = run("simulate", reference("fmi3/Dahlquist.fmu"), "--reference-tolerance", "0.1")
+    assert "--reference-tolerance needs --reference-file" in outcome.error

@@ -389,9 +389,7 @@ def test_who_cannot_go_back_is_named(simulate: Simulate) -> None:
     with pytest.raises(ProgramError) as caught:
         run(simulate, EarlyReturn(), a=fall(), b=stiff)
     assert str(caught.value).startswith("'b' may have to go back when an FMU stops at an event")
-    assert "Use an event clock that needs no rollback (LookAhead, Predictive)" in str(
-        caught.value
-    )
+    assert "Use an event clock that needs no rollback (LookAhead, Predictive)" in str(caught.value)
 
 
 def test_locating_needs_who_can_go_back_too(simulate: Simulate) -> None:
