@@ -1,1 +1,1 @@
-"""How accurate a run is, and which step sizes make it so: the choice of a controller, and pairs of runs that check it."""
+"""Accuracy of a run: the choice of a step-size controller, and pairs of runs that estimate the error."""

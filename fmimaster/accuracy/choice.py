@@ -1,4 +1,4 @@
-"""Which controller and which inputs a system gets whose user gives an accuracy and nothing else."""
+"""The choice of the controller and the inputs of a system for a given accuracy."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from fmimaster.system.resolve import ResolvedSystem
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 BOND_TOLERANCE = 1e-2
-"""Relative tolerance of power bonds in the first run, as a part of the accuracy: it shall be cheap, not yet accurate."""
+"""Relative tolerance of power bonds in the first run, as a fraction of the accuracy: this run must be cheap, not
+accurate."""
 
 MORE = 10
-"""The largest step is so many times the usual step size, if the user gives none: a controller finds what fits."""
+"""Default ratio of the largest step to the usual step size; the controller finds suitable steps."""
 
 LEAST_STEPS = 50
-"""The largest step is at most so small a part of the run, if the user gives none."""
+"""Default limit of the largest step, as a fraction of the run."""
 
 REJECTED = 2.0
 """An error of extrapolation that is larger by this factor than tolerated undoes the step, where all FMUs can."""
@@ -40,19 +41,19 @@ MOST_NAMES = 4
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A step-size rule with its inputs, and why it was chosen.
+    """A step-size rule with its inputs, and the reason for it.
 
-    Its steps can be shortened by a factor: tolerances are then such that the controller proposes steps shorter by that
-    factor, where its error grows with the power of the step size that it assumes.
+    Its steps can be shortened by a factor: the tolerances are reduced until the controller proposes steps shorter by
+    that factor, if its error grows with the assumed power of the step size.
     """
 
     accuracy: float
     algorithm: Jacobi | None
-    """None where the user gave one, and where steps are fixed."""
+    """None if the user gave one, or if steps are fixed."""
     estimator: PowerResidual | EmbeddedOrders | None
     """None for a fixed step."""
     degree: int
-    """Of the extrapolation of inputs, as far as all FMUs take it."""
+    """Degree of the extrapolation of inputs that all FMUs accept."""
     rejects: bool
     reason: str
 
@@ -60,7 +61,8 @@ class Choice:
         return f"accuracy {self.accuracy:g}: {self.reason}"
 
     def largest(self, settings: Settings, schedule: Schedule) -> Fraction:
-        """The largest step size of the first run in s: that of the user; else more than the usual one, if steps vary."""
+        """The largest step size of the first run in s: that of the user, otherwise more than the usual one if steps
+        vary."""
         size = schedule.rule.exact_size
         if self.estimator is None or settings.step_size is not None:
             return size
@@ -74,7 +76,7 @@ class Choice:
         size : Fraction
             Largest step size of the first run in s.
         factor : float, at most 1
-            By which all steps are shorter than in the first run.
+            Ratio of the steps to those of the first run.
         """
         found = replace(settings, accuracy=None, step_size=self._rule(size, factor))
         if self.algorithm is not None:
@@ -86,7 +88,7 @@ class Choice:
 
     def _rule(self, size: Fraction, factor: float) -> StepRule[Any]:
         if self.estimator is None:
-            # a few digits: sums of steps must meet the stop time
+            # a few digits: sums of steps must reach the stop time exactly
             return FixedStep(size / max(1, round(1.0 / factor)))
         estimator: PowerResidual | EmbeddedOrders = self.estimator
         if isinstance(estimator, EmbeddedOrders):
@@ -99,7 +101,7 @@ class Choice:
         )
 
     def _shrunk(self, estimator: PowerResidual | EmbeddedOrders, factor: float) -> float:
-        """By which a tolerance is multiplied for steps shorter by a factor."""
+        """Factor of a tolerance for steps that are shorter by a factor."""
         return float(factor ** estimator.order(self.degree))
 
 
@@ -115,7 +117,7 @@ def choose(settings: Settings, system: ResolvedSystem) -> Choice:
     given = settings.step_size
     if isinstance(given, StepRule) and not isinstance(given, FixedStep):
         raise OptionError(
-            f"An accuracy is given, which chooses the step-size rule, and the rule {type(given).__name__}. Leave one of "
+            f"accuracy chooses the step-size rule, but the rule {type(given).__name__} is also given. Leave one of "
             "them out."
         )
     models = {c.name: c.model for c in system.components}
@@ -142,7 +144,7 @@ def choose(settings: Settings, system: ResolvedSystem) -> Choice:
 
 
 def _fixed_because(system: ResolvedSystem, models: dict[str, Model], is_given: bool) -> str:
-    """Why no controller can be used; empty if one can."""
+    """The reason why no controller can be used; empty if one can."""
     unable = [
         name
         for name, m in models.items()
@@ -158,19 +160,19 @@ def _fixed_because(system: ResolvedSystem, models: dict[str, Model], is_given: b
 
 
 def _continuous_targets(system: ResolvedSystem) -> list[int]:
-    """Indices of the components with inputs that continuous outputs feed."""
+    """Indices of the components with inputs that are connected to continuous outputs."""
     fed = {n.target for n in system.links if n.output.variability is Variability.CONTINUOUS}
     return sorted(fed)
 
 
 def _without_polynomials(system: ResolvedSystem) -> list[str]:
-    """Names of the components that cannot take their inputs as polynomials over a step."""
+    """Names of the components that accept no polynomials of their inputs."""
     components = [system.components[i] for i in _continuous_targets(system)]
     return [c.name for c in components if not c.model.takes_polynomials]
 
 
 def _inputs(settings: Settings, system: ResolvedSystem) -> tuple[Jacobi | None, str]:
-    """The algorithm, None where the user gave one; and its inputs in words."""
+    """The algorithm, None if the user gave one; and its inputs in words."""
     if settings.algorithm is not None:
         return None, "inputs as given"
     components = [system.components[i] for i in _continuous_targets(system)]
@@ -179,7 +181,7 @@ def _inputs(settings: Settings, system: ResolvedSystem) -> tuple[Jacobi | None, 
     if slow:
         return Jacobi(MIDPOINT), (
             f"inputs held at the middle of their line, because {_several('', slow)} {_take(slow)} polynomials in "
-            "intermediate updates only, which the kernel does not do"
+            "intermediate updates only, which the kernel does not support"
         )
     unable = _without_polynomials(system)
     if unable:
@@ -200,7 +202,7 @@ def _take(names: Sequence[str]) -> str:
 
 
 def _several(what: str, names: Iterable[str]) -> str:
-    """Names in the order of the alphabet, as words."""
+    """Names in alphabetical order, as words."""
     listed = sorted(names)
     shown = " and ".join(f"'{n}'" for n in listed[:MOST_NAMES])
     more = len(listed) - MOST_NAMES

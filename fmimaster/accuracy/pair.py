@@ -1,4 +1,4 @@
-"""Two runs, the second with steps half as long: an estimate of its error, and values extrapolated to steps of length 0."""
+"""Two runs, the second with half the step size: an error estimate, and values extrapolated to the step size 0."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Array = NDArray[np.float64]
 
 
 def half(rule: StepRule[Any], coarse: Results) -> StepRule[Any]:
-    """The rule with which each step of an earlier run becomes two.
+    """The rule that divides each step of an earlier run into two.
 
     Parameters
     ----------
     rule
-        With which the earlier run was made.
+        The rule of the earlier run.
     coarse
         Results of that run, with a row for each communication point.
     """
@@ -40,7 +40,7 @@ def half(rule: StepRule[Any], coarse: Results) -> StepRule[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far a column of the fine run is from that of the coarse run."""
+    """Difference of a column between the fine run and the coarse run."""
 
     name: str
     unit: str
@@ -51,27 +51,27 @@ class Difference:
     largest: float
     """The largest absolute difference."""
     time: float
-    """When it occurs, in s."""
+    """Its time in s."""
 
     @property
     def relative(self) -> float:
-        """The root mean square as a share of the scale; 0 if the column is 0 always."""
+        """The root mean square relative to the scale; 0 if the column is always 0."""
         return self.rms / self.scale if self.scale != 0.0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two runs of one system, of which the second has taken steps half as long.
+    """Two runs of one system, the second with steps half as long.
 
     For small steps the error is proportional to ``h**order``, also with steps that vary, because both runs have the same
-    distribution of steps over time. Then the difference is ``2**order - 1`` times the error of the fine run.
+    distribution of steps over time. The difference is then ``2**order - 1`` times the error of the fine run.
 
     Parameters
     ----------
     coarse, fine : Results
         With a row for each communication point.
     names : Sequence[str]
-        The columns that count: floating point numbers, not masked.
+        The compared columns: floating point numbers, not masked.
     order : float
         1 with held inputs, and with FMUs whose own error falls with the communication step. With linear inputs and exact
         FMUs it is 2; the estimate by order 1 is then 3 times as large as the error, on the safe side.
@@ -94,12 +94,12 @@ class Pair:
             )
 
     def differences(self) -> tuple[Difference, ...]:
-        """How far both runs are apart.
+        """The differences between both runs.
 
         Returns
         -------
         tuple of Difference
-            One for each column of ``names``, elements of arrays apart: the largest share of its scale first.
+            One for each column of ``names`` and each element of arrays; the largest relative difference first.
         """
         time = self.coarse.time[self._rows()[0]]
         found = []
@@ -119,10 +119,10 @@ class Pair:
         return tuple(sorted(found, key=lambda d: (-_or_infinite(d.relative), d.name)))
 
     def extrapolated(self) -> Results:
-        """The fine run with the columns of ``names`` extrapolated to steps of length 0.
+        """The fine run with the columns of ``names`` extrapolated to the step size 0.
 
         Between common communication points the correction is linear. At events, where rows of both runs do not
-        belong to the same instant, it is that of the points around them.
+        belong to the same instant, the correction of the neighbouring points is used.
 
         Returns
         -------
@@ -169,5 +169,5 @@ def _rms(time: Array, values: Array) -> float:
 
 
 def _or_infinite(value: float) -> float:
-    """NaN counts as larger than all numbers."""
+    """Infinity instead of NaN, to sort NaN after all numbers."""
     return inf if isnan(value) else value

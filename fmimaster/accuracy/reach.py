@@ -1,4 +1,4 @@
-"""Runs with shorter and shorter steps, until the error that they show is below a given accuracy."""
+"""Repeats runs with shorter steps until the estimated error is below a given accuracy."""
 
 from __future__ import annotations
 
@@ -25,47 +25,47 @@ from fmimaster.system.notes import listed
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 RUNS = 3
-"""In a try: one with the controller, and two in which each step of the one before is halved."""
+"""Number of runs of an attempt: one with the controller, and two in which each step of the run before is halved."""
 
 MOST_TRIES = 8
-"""Errors that have not fallen until then do not fall with the steps."""
+"""Largest number of attempts; an error that is still too large does not depend on the steps."""
 
 MOST_SLOW = 2
-"""After so many tries in which the error has hardly fallen with the steps it is not tried again."""
+"""Number of attempts with almost no decrease of the error after which there is no further attempt."""
 
 MOST_FAILED = 3
-"""After so many tries that have failed the steps are not what they fail for."""
+"""Number of failed attempts after which the steps are not the cause of the failures."""
 
 MOST_ROWS = 500_000
-"""No run is made that would have more: steps that are shortened again and again would never end."""
+"""Largest number of rows of a run; otherwise steps could be shortened without end."""
 
 AIM = 0.7
-"""The next try aims at this part of the accuracy: an estimate by larger steps is not exact."""
+"""The next attempt aims at this fraction of the accuracy, because an estimate by larger steps is not exact."""
 
 SHORTEST, LONGEST = 0.05, 0.7
-"""Limits of the factor by which steps become shorter from try to try."""
+"""Limits of the factor by which steps become shorter from attempt to attempt."""
 
 AFTER_FAILURE = 0.25
-"""The same after a run that has failed, as one whose outputs became infinite."""
+"""The factor after a failed run, for example a run whose outputs became infinite."""
 
 ORDERS = (0.5, 1.5)
-"""Between them lies the order with which an error is taken to fall, whatever three runs show. Errors of order 2 are taken
-for 1.6 times as large as they are; errors of order 1 that fall faster by accident are not taken for much smaller."""
+"""Limits of the order of the error. An error of order 2 is estimated 1.6 times too large; an error of order 1 that
+decreases faster by accident is not estimated much too small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The results, and how accurate they are."""
+    """The results and their accuracy."""
 
     results: Results
-    """Of the last run, in which each step of the controller is halved twice."""
+    """Results of the last run, in which each step of the controller is halved twice."""
     worst: Difference
     """Of the output with the largest error relative to its scale."""
     order: float
-    """The power of the step size with which this error falls, as the runs show."""
+    """The power of the step size with which this error decreases, measured in the runs."""
     accuracy: float
     runs: int
-    """Simulations that were done."""
+    """Number of simulations."""
 
     @property
     def is_enough(self) -> bool:
@@ -74,8 +74,8 @@ class Reached:
 
 
 def judged_columns(plan: Plan) -> list[str]:
-    """Columns of the results by which an error is measured: powers of bonds, and continuous outputs that feed others; if
-    there are none, all continuous outputs, but for those that tell of events."""
+    """Columns of the results by which an error is measured: powers of bonds, and connected continuous outputs. If there
+    are none: all continuous outputs, except those that indicate events."""
     recorded = {
         (c.instance, c.variable): c.name
         for c in plan.recorded
@@ -123,29 +123,29 @@ def reach(
 ) -> Reached:
     """Shorten the steps until the estimated error of each output is at most the accuracy.
 
-    Each try has three runs: one with the controller, one in which each of its steps is halved, and one in which those are
-    halved. All three show the order with which the error falls; the last two estimate it (:class:`Pair`): root mean square
-    over time, relative to the largest absolute value of the output.
+    Each attempt has three runs: one with the controller, one in which each of its steps is halved, and one in which
+    those steps are halved. All three give the order of the error; the last two give its estimate (:class:`Pair`): root
+    mean square over time, relative to the largest absolute value of the output.
 
     Parameters
     ----------
     size : Fraction
         Largest step size of the first run in s.
     names : Sequence[str]
-        The columns that count.
+        The columns by which the error is measured.
     run : Settings → Results
         Simulates.
 
     Raises
     ------
     OptionError
-        If no column counts.
+        If there are no such columns.
     SimulationError
-        If runs failed with shorter steps, too; Interrupted at once.
+        If runs with shorter steps also fail. Interrupted is raised immediately.
     """
     if not names:
         raise OptionError(
-            "An accuracy is given, but no continuous output is recorded by which it could be measured. Record one: "
+            "An accuracy is given, but no continuous output is recorded to measure it. Record one: "
             "output_variables (--output-variable)."
         )
     factor, runs, slow, failed = 1.0, 0, 0, 0
@@ -177,12 +177,12 @@ def reach(
 
 
 def in_words(reached: Reached) -> str:
-    """Which error the results have, for the end of a run."""
+    """The error of the results in words, for the end of a run."""
     worst = reached.worst
     unit = f" {worst.unit}" if worst.unit else ""
     slow = reached.order <= ORDERS[0] and not reached.is_enough
     why = (
-        ". It hardly falls with the steps: the outputs jump or have events. Use an event clock where FMUs publish their "
+        ". It hardly decreases with the steps: the outputs jump or have events. Use an event clock if FMUs publish their "
         "events (--event-clock predictive)"
     )
     many = f"smaller steps would give more than {MOST_ROWS:,} rows"
@@ -217,7 +217,7 @@ def _halved_twice(
 
 
 def _observed_order(before: Pair, after: Pair) -> float:
-    """The power of the step size with which the error falls in the column where it is largest."""
+    """The power of the step size with which the largest error of all columns decreases."""
     worst = after.differences()[0]
     rms = next(d.rms for d in before.differences() if d.name == worst.name)
     if not (rms > 0.0 and worst.rms > 0.0):  # NaN, too
@@ -226,14 +226,14 @@ def _observed_order(before: Pair, after: Pair) -> float:
 
 
 def _noted(results: Results, *notes: str) -> Results:
-    """With notes, and the number of rows that are left."""
+    """The results with further notes, and with their number of rows in the statistics."""
     statistics = results.statistics
     statistics = replace(statistics, rows=results.rows, notes=(*statistics.notes, *notes))
     return replace(results, statistics=statistics)
 
 
 def _thinned(results: Results, interval: float | None) -> Results:
-    """The rows that a run keeps with an output interval: the first at or after each multiple, and the last one."""
+    """The rows of a run with an output interval: the first at or after each multiple, and the last one."""
     if interval is None:
         return results
     index = output_intervals(results.time, float(results.time[0]), interval)

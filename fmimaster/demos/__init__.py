@@ -1,4 +1,4 @@
-"""Systems that are ready to be simulated, and comparisons of algorithms on them."""
+"""Ready-made systems to simulate, and comparisons of algorithms on them."""
 
 from fmimaster.demos.catalogue import DEMOS, Demo, demo
 from fmimaster.demos.stage import Stage

@@ -56,7 +56,7 @@ class SystemDemo:
     settings: Mapping[str, Any]
     """For :class:`fmimaster.Simulation`."""
     columns: tuple[str, ...]
-    """To be drawn, in this order."""
+    """Variables to plot, in this order."""
     versions: tuple[str, ...] = ()
 
     def show(self, stage: Stage) -> None:
@@ -98,7 +98,7 @@ class TwoMassDemo:
     def show(self, stage: Stage) -> None:
         """Run all methods."""
         drawing("This demo")
-        # matplotlib is slow to import, and SciPy, which a predictive method needs
+        # matplotlib is slow to import, and so is SciPy, which a predictive method needs
         from fmimaster.demos import methods
         from fmimaster.demos.figures import write_figures
 

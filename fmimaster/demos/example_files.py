@@ -1,4 +1,4 @@
-"""The files of the examples in the documentation, written where the user works."""
+"""The files of the examples in the documentation, written to the user's folder."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class ExampleFile:
     reference: str
     """For :func:`fmimaster.reference_path`."""
     text: str
-    """What it is, in one line."""
+    """Its description in one line."""
 
 
 EXAMPLE_FILES = (
     ExampleFile("Dahlquist.fmu", "fmi3/Dahlquist.fmu", "x' = -k x + u, with input u and output x"),
     ExampleFile(
-        "Feedthrough.fmu", "fmi3/Feedthrough.fmu", "inputs of all types, each to an output"
+        "Feedthrough.fmu", "fmi3/Feedthrough.fmu", "inputs of all types, each copied to an output"
     ),
     ExampleFile("BouncingBall.fmu", "fmi2/BouncingBall.fmu", "a ball that bounces on the floor"),
     ExampleFile("Faulty.fmu", "fmi3/Faulty.fmu", "an FMU with faults that its parameters select"),
@@ -63,7 +63,7 @@ class FilesDemo:
     versions: tuple[str, ...] = ()
 
     def show(self, stage: Stage) -> None:
-        """Write all files that are not there yet.
+        """Write all files that do not exist yet.
 
         Raises
         ------

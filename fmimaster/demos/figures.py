@@ -35,7 +35,7 @@ _SHORTEST, _LONGEST = 3e-5, 0.3
 
 
 def write_figures(runs: Sequence[MethodRun], shown: MethodRun, folder: Path) -> list[Path]:
-    """Draw all figures; returns where they are."""
+    """Draw all figures; returns their paths."""
     figures = {
         "two-mass": trajectories([shown]),
         "two-mass-trajectories": trajectories([r for r in runs if r.method.is_drawn]),
@@ -81,7 +81,7 @@ def trajectories(runs: Sequence[MethodRun]) -> Figure:
 
 
 def errors(runs: Sequence[MethodRun]) -> Figure:
-    """Position error over time: as the paper shows it, and on a logarithmic scale with all methods."""
+    """Position error over time: as in the paper, and on a logarithmic scale with all methods."""
     figure, (linear, logarithmic) = _figure(2, 2.6)
     key = []
     for k, run in enumerate(runs):
@@ -135,7 +135,7 @@ def step_sizes(runs: Sequence[MethodRun]) -> Figure:
 def _each_step(
     steps: Sequence[Steps],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
-    """Ends of all steps with the first begin, sizes, and reasons in the words of a legend."""
+    """Start of the first step and ends of all steps, sizes, and reasons in the words of a legend."""
     edges, reasons = [steps[0].begin], list[str]()
     for s in steps:
         edges += [s.begin + (k + 1) * s.size for k in range(s.count)]

@@ -31,7 +31,7 @@ CONNECTIONS = {
     ("S1.y12", "S4.u41"): 0.35,
     ("S3.y31", "S4.u42"): 0.72,
 }
-"""Output and input of each connection → the weight that the paper's fuzzy logic gives it (its eq. 14)."""
+"""Output and input of each connection → its weight by the paper's fuzzy logic (its eq. 14)."""
 FEED_THROUGH = frozenset({"S1.u11", "S2.u21", "S4.u42"})
 """Inputs on which an output depends directly (eq. 13)."""
 PUBLISHED = ("S3", "S4", "S1", "S2")
@@ -87,7 +87,7 @@ class Objective:
     count: float
     """Each input weighs 1 (eq. 4)."""
     feed_through: float
-    """Inputs on which an output depends directly weigh 1, others nothing (eq. 13)."""
+    """Inputs on which an output depends directly weigh 1, others 0 (eq. 13)."""
     advanced: float
     """Weights of the fuzzy logic (eq. 14)."""
 

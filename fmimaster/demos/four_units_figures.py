@@ -25,11 +25,11 @@ _OPTIMAL: dict[str, Any] = {"color": "black", "linewidth": 1.3}
 _MONOLITHIC: dict[str, Any] = {"color": "#D55E00", "linewidth": 1.1, "linestyle": (0, (4, 2))}
 _PERMUTED: dict[str, Any] = {"color": _GREY, "linewidth": 0.6}
 _RANGES = {"S1.y11": (0.0, 12.5), "S1.y12": (-20.0, 60.0)}
-"""Those of the paper; the first one a little higher, since no curve is cut off."""
+"""Limits of the paper; the first one is slightly larger, to show whole curves."""
 
 
 def write_figures(runs: Sequence[SequenceRun], name: str, folder: Path) -> list[Path]:
-    """Draw both figures; returns where they are. That of the trajectories has the name of the demo."""
+    """Draw both figures; returns their paths. That of the trajectories has the name of the demo."""
     figures = {f"{name}-objective": objectives(runs), name: trajectories(runs)}
     for stem, figure in figures.items():
         save_figure(figure, folder / f"{stem}.png")

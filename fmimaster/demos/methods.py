@@ -34,7 +34,7 @@ class Benchmark:
 
 BENCHMARKS = {
     "b1": Benchmark(7.0),
-    # own motions of the walls: the paper does not give them; with these its switching instants come out
+    # the paper does not give the motions of the walls; these reproduce its switching instants
     "b2": Benchmark(7.0, Wall(-0.554, 0.554, 4.255, pi / 2), Wall(-13.823, 1.024, 3.462, 2.9)),
     "b3": Benchmark(20.0),
 }
@@ -55,11 +55,11 @@ class Method:
     paper: str = ""
     """The value in a paper: the error in m and, in brackets, the number of steps; or its figure."""
     prototype: str = ""
-    """The same of our earlier prototype, which had no FMUs."""
+    """The result of our own earlier prototype without FMUs."""
 
     @property
     def name(self) -> str:
-        """What it does, and its short name."""
+        """Its description and its short name."""
         return f"{self.words} ({self.short})"
 
     @property
@@ -105,7 +105,7 @@ METHODS: tuple[Method, ...] = (
     Method(*_EARLY, "b3", 0.2, *_E2, prototype="5.1e-5 (106)"),
     Method(*_EARLY, "b3", 0.08, *_E2, prototype="7.7e-8 (256)"),
 )
-"""A method is one line here."""
+"""All methods, one per line."""
 SHOWN = METHODS[-3]
 """The one whose table is written."""
 
@@ -118,7 +118,7 @@ class MethodRun:
     results: Results
     score: Score
     events: tuple[Found, ...]
-    """As the FMUs have logged them."""
+    """Events logged by the FMUs."""
 
 
 @cache

@@ -83,7 +83,7 @@ class QuarterCar:
     def power(self, split: str) -> Callable[[Vector], Vector]:
         """Exact power in W from the first half to the second one at some times; `split` is "a" or "b".
 
-        In split A the chassis delivers its velocity and takes the force, in split B it is the other way round.
+        In split A the chassis has the velocity as output and the force as input; in split B it is the other way round.
         """
         solution, velocity = self.solution(), {"a": 1, "b": 3}[split]
 
@@ -158,7 +158,7 @@ def linear_solution(matrix: Vector, constant: Vector, start: Vector) -> Callable
 
 @dataclass(frozen=True)
 class Measures:
-    """What a run with a power bond has come to; all means are weighted with the steps.
+    """Measures of a run with a power bond; all means are weighted with the step sizes.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ _VARIANTS: Mapping[str, dict[str, Any]] = {
     "step doubling": {"linestyle": ":", "marker": "*"},
     "two runs": {"linestyle": ":", "markerfacecolor": "white"},
 }
-"""What is added by other words in it."""
+"""Further styles by other words in the name."""
 
 Precision = Mapping[tuple[Scheme, str], Sequence[CarRun]]
 """Scheme and case → its runs with several tolerances."""
@@ -49,7 +49,7 @@ def write_figures(
     name: str,
     folder: Path,
 ) -> list[Path]:
-    """Draw all figures; returns where they are. The work-precision diagram has the name of the demo."""
+    """Draw all figures; returns their paths. The work-precision diagram has the name of the demo."""
     by_control = {(row.case, row.control): run for row, run in reversed([*rows.items()])}
     figures = {
         name: work_precision(precision),
@@ -186,7 +186,7 @@ def work_precision(runs: Precision) -> Figure:
 
 
 def _style(scheme: Scheme) -> dict[str, Any]:
-    """Colour and marker by the inputs, black for constant steps; the line by what is done besides."""
+    """Colour and marker by the inputs, black for constant steps; line style by further methods."""
     style = dict(_INPUTS[scheme.name.split()[0].rstrip(",")])
     if not scheme.tolerances:
         style["color"] = "black"

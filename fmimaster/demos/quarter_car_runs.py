@@ -89,7 +89,7 @@ class CarRun:
     results: Results
     measures: Measures
     do_steps: int
-    """Steps of each FMU, with those that were done again."""
+    """Steps of each FMU, including repeated steps."""
 
 
 def run_case(

@@ -40,24 +40,24 @@ EULER, RUNGE_KUTTA = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
-    """How inputs go on over a step, with step sizes by ECCO.
+    """A scheme for the inputs over a step, with step sizes by ECCO.
 
     Parameters
     ----------
     name : str
     needs : str
-        What the FMUs must be able to do: D take inputs that change over a step, F follow inputs in Event Mode, R restore
-        their state.
+        Required capabilities of the FMUs: D accept inputs that change over a step, F update outputs in Event Mode, R
+        restore their state.
     tolerances : mapping
         Case → tolerance for a mean step of 1 ms, or for the same number of steps of the FMUs. Without
         them steps are constant.
     algorithm : Algorithm
     degree : int
-        Of extrapolation: by how much the tolerance is to change with the step.
+        Degree of extrapolation, which determines the change of the tolerance with the step size.
     sequence : of names
-        In which the FMUs step, if not all at once.
+        Order of the steps of the FMUs, if they do not step in parallel.
     estimator : callable
-        Makes the estimator of the tolerance; one of the energy error has that of the bond.
+        Creates the estimator for a tolerance; the estimator of the energy error uses the tolerance of the bond.
     is_pair : bool
         Two runs, the second with each step halved: the power is extrapolated by both.
     """
@@ -73,7 +73,8 @@ class Scheme:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it is compared with the Runge-Kutta method inside the FMUs, too; what needs all takes long."""
+        """Whether it is also compared with the Runge-Kutta method inside the FMUs; schemes with all needs take too
+        long."""
         return self.needs != "D, F, R"
 
     def run(self, case: Case, version: str, step: float = COMMON, solver: int = EULER) -> CarRun:
@@ -232,6 +233,6 @@ def run_schemes(
 
 
 def extrapolated(coarse: CarRun, fine: CarRun, case: Case, order: int) -> CarRun:
-    """Two runs, of which the second has steps half as long, as one whose power is extrapolated to steps of length 0."""
+    """Two runs, the second with half the step size, as one run with the power extrapolated to the step size 0."""
     results = Pair(coarse.results, fine.results, [f"{BOND}.power"], order).extrapolated()
     return CarRun(results, measures(results, exact_power(case)), coarse.do_steps + fine.do_steps)

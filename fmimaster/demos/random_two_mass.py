@@ -1,7 +1,7 @@
-"""Random systems of two masses: what an event method is worth on systems that it was not made on.
+"""Random systems of two masses, to test event methods on systems that were not used for their development.
 
-Every system has its own longest communication step; in it the fastest mode turns by 0.2 to 0.7 rad. It is run at that
-step size and at all shorter ones. Half of the systems collide rarely, the other half often.
+Every system has its own longest communication step, in which the phase of the fastest mode changes by 0.2 to 0.7 rad.
+It is run at that step size and at all shorter ones. Half of the systems collide rarely, the other half often.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVENTS = {False: (4, 15), True: (16, 60)}
 _STEPS = 200
 """Longest steps until the end: as long as the benchmark B3 at 0.1 s."""
 _CHANGE = 1e-4
-"""By this part the start values are changed to see how much the events depend on them."""
+"""Relative change of the start values to measure the sensitivity of the events."""
 _GAPS = {False: (0.1, 0.7), True: (0.6, 0.98)}
 """Heights of the blocks, relative to their distance at rest."""
 

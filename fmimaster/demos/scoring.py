@@ -1,7 +1,7 @@
-"""How well a run of the two masses has met the exact solution: position error and events.
+"""Accuracy of a run of the two masses: position error and events, compared with the exact solution.
 
-Events are taken from what the FMUs themselves have logged, so that the score does not depend on who has let them happen.
-An event is missed or false if none of its kind is within 0.1 s of it.
+Events are read from the logs of the FMUs, so the score does not depend on the method that fired them. An event is
+missed or false if no event of its kind is within 0.1 s of it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from fmimaster.results.results import Results
 SHARED = frozenset({"collision"})
 """Kinds of events that must happen in both FMUs."""
 TOGETHER = 0.01
-"""[s] Executions that are farther apart than this are not the same shared event."""
+"""[s] Largest time difference of two executions of the same shared event."""
 MATCHING = 0.1
-"""[s] An event that is farther than this from one of its kind in the exact solution is another one."""
+"""[s] Largest time difference of an event from the same event in the exact solution."""
 
 _LOGGED = re.compile(r"^(?P<who>\S+) .*?Event '(?P<kind>\w+)' at t = (?P<time>\S+) s")
 
@@ -50,7 +50,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a run has come to."""
+    """The score of a run."""
 
     e_rms: float
     """[m]"""
@@ -60,7 +60,7 @@ class Score:
     do_steps: int
     """Steps of single FMUs."""
     restores: int
-    """How often an FMU was brought back."""
+    """Number of restored FMU states."""
     missed: int
     """Events of the exact solution that have not happened."""
     false: int
@@ -70,7 +70,7 @@ class Score:
 
 @contextmanager
 def executions() -> Iterator[list[Execution]]:
-    """The events that FMUs log while the context lasts; they must be asked to log all they can."""
+    """The events that FMUs log inside this context; debug logging must be switched on."""
     found: dict[Execution, None] = {}  # a step that is repeated after an event logs the event again
     log = logging.getLogger("fmimaster")
     handler = _Collector(found)
@@ -127,9 +127,9 @@ def events_of(executed: Iterable[Execution], together: float = TOGETHER) -> list
 def compare_events(
     found: Sequence[Found], expected: Sequence[ReferenceEvent], matching: float = MATCHING
 ) -> tuple[int, int, int]:
-    """How many events are missed, false, and one-sided; each event is matched once, the nearest ones first.
+    """Numbers of missed, false and one-sided events; each event is matched once, the nearest ones first.
 
-    Events match that are of one kind and at most ``matching`` seconds apart.
+    Events match if they are of the same kind and at most ``matching`` seconds apart.
     """
     pairs = sorted(
         (abs(f.time - e.time), i, k)
@@ -154,7 +154,7 @@ def position_error(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """``|x1 - x1_exact| + |x2 - x2_exact|`` in m at each communication point, and these points in s.
 
-    Of the rows at one time the last one counts.
+    For rows with the same time, the last one is used.
     """
     last = np.append(np.diff(results.time) > 0.0, True)
     times = results.time[last]

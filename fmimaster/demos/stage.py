@@ -24,7 +24,7 @@ class Stage(Protocol):
         ...
 
     def simulate(self, simulation: Simulation, keep: Callable[[Results], list[str]]) -> None:
-        """Simulate, with progress; ``keep`` writes the rows and returns what to tell of it."""
+        """Simulate, with progress; ``keep`` writes the rows and returns a text about them."""
 
     def print(self, rows: Sequence[tuple[str, ...]]) -> None:
         """Show a table."""

@@ -1,6 +1,6 @@
 """The two colliding masses, solved exactly: the reference of the event benchmarks.
 
-Between events the system is linear, so that its flow is a sum of exponentials; events are bracketed to the last bits.
+Between events the system is linear, so its solution is a sum of exponentials. Events are bracketed to the last bits.
 
 Source: Dejaco and Benedikt (2017); Tischer et al., LookAhead; initial values as in docs/events.md.
 """
@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SCAN = 2e-3
-"""[s] Events are looked for in pieces of this length."""
+"""[s] Length of the pieces in which events are searched."""
 _BLOCK = 100
-"""Pieces that are looked at in one go."""
+"""Number of pieces that are searched at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The two blocks: parameters of the FMUs, and where the blocks start."""
+    """The two blocks: parameters of the FMUs, and their initial values."""
 
     m1: float = 0.2
     """[kg] Upper block."""
@@ -98,10 +98,10 @@ class TwoMassReference:
     ----------
     stop_time : float, in s
     ceiling, floor : Wall
-        Without a floor there is none.
+        By default there is no floor.
     blocks : Blocks
     most_events : int
-        After so many events the solution ends.
+        Number of events after which the solution ends.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class TwoMassReference:
         times: NDArray[np.float64],
         states: NDArray[np.float64],
     ) -> float:
-        """When an event happens first between these times; inf if it does not."""
+        """Time of the first event between these times; inf if there is none."""
         from scipy.optimize import brentq  # slow to import
 
         find: Any = brentq  # it has no types, and default values that pyright takes for types

@@ -11,10 +11,10 @@ from fmimaster.named.polynomials import polynomial
 from fmimaster.named.text import among, defaults_of, settings_of
 
 ALGORITHM_NAMES = (*(a.__name__ for a in ALGORITHMS), "Sequential", "AutomaticSequence")
-"""Each is imported when it is named."""
+"""Names of the algorithms; each is imported on first use."""
 
 _NO_SETTINGS = {"stale"}
-"""Fields that no text can hold."""
+"""Fields that cannot be given as text."""
 
 
 def algorithm_kind(name: str) -> type[Algorithm]:
@@ -29,7 +29,7 @@ def algorithm_kind(name: str) -> type[Algorithm]:
 
 
 def algorithm(text: str, where: str = "algorithm") -> Algorithm:
-    """The algorithm of that name, with settings that are its fields; inputs and mode by their names.
+    """The algorithm of that name. Settings are its fields; inputs and mode are given by name.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def algorithm(text: str, where: str = "algorithm") -> Algorithm:
 
 
 def mode(text: str, where: str = "mode") -> Mode:
-    """The mode of Gauss-Seidel of that name, with settings that are its fields.
+    """The mode of Gauss-Seidel of that name. Settings are its fields.
 
     Raises
     ------

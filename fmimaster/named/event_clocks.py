@@ -22,11 +22,11 @@ EVENT_CLOCKS: Mapping[str, tuple[str, str]] = {
         ("Check", "event_clock"),
     )
 }
-"""Name → the module of ``fmimaster.control`` that is imported for it, and the class."""
+"""Name → its module in ``fmimaster.control`` and its class."""
 
 
 def event_clock(text: str, where: str = "event_clock") -> EventClock:
-    """The event clock of that name, with settings that are its fields.
+    """The event clock of that name. Settings are its fields.
 
     Raises
     ------

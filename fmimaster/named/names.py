@@ -1,4 +1,5 @@
-"""Names and defaults for help pages; what defines them is slow to import. tests/unit/test_named.py compares them."""
+"""Names and defaults for help pages, because their modules are slow to import. tests/unit/test_named.py compares
+them."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from fmimaster.named.text import plain_name, settings_of
 from fmimaster.program.polynomial import KINDS, Polynomial
 
 _SETTINGS = ("held", "mean", "compensation", "sub_steps")
-"""Settings of a polynomial that a text takes."""
+"""Settings of a polynomial that can be given as text."""
 
 
 def polynomial(text: str, where: str = "inputs") -> Polynomial:
-    """The polynomial of that name, or of so many points and derivatives.
+    """The polynomial of that name, or with these numbers of points and derivatives.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Orders of stepping as text: ``"nearest-neighbour"``, ``"controller, motor, load"``."""
+"""Trigger sequences as text: ``"nearest-neighbour"``, ``"controller, motor, load"``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fmimaster.plan.sequence import METHODS
 
 
 def sequence(text: str) -> str | tuple[str, ...]:
-    """The name of a method, or the names of components between commas.
+    """The name of a method, or names of components separated by commas.
 
     Examples
     --------

@@ -23,12 +23,12 @@ STEP_RULES: Mapping[str, tuple[str, str]] = {
     "embedded-orders": ("pid", "PID.embedded_orders"),
     "step-doubling": ("pid", "PID.step_doubling"),
 }
-"""Name → the module of ``fmimaster.control`` that is imported for it, and what makes the rule with its defaults."""
+"""Name → its module in ``fmimaster.control``, and the function that creates the rule with its defaults."""
 
 _NO_SETTINGS = {"size", "estimators", "degree"}
-"""Fields of rules that the step size, the name of the rule, or the inputs decide."""
+"""Fields of rules that are determined by the step size, the name of the rule, or the inputs."""
 _NUMBER_WORD = re.compile(r"(inf|infinity|nan)", re.IGNORECASE)
-"""Words that Python takes for numbers."""
+"""Words that Python reads as numbers."""
 
 
 def is_rule(text: str) -> bool:
@@ -55,12 +55,12 @@ def named(name: str, where: str = "step_size") -> StepRule[Any]:
 
 
 def step_rule(text: str, where: str = "step_size", *, size: str | None = None) -> StepRule[Any]:
-    """The rule of that name, with settings that are its fields and those of its estimators.
+    """The rule of that name. Settings are its fields and those of its estimators.
 
     Parameters
     ----------
     size : number or fraction as text, in s
-        The step size; else the setting ``size`` of the text.
+        The step size. Default: the setting ``size`` of the text.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def step_rule(text: str, where: str = "step_size", *, size: str | None = None) -
     given = settings_of(where, name, defaults, settings)
     if size is not None and "size" in given:
         raise OptionError(
-            f"{where} {text}: there is a step size {size} s already. Leave size={given['size']} out."
+            f"{where} {text}: the step size {size} s is already given. Leave size={given['size']} out."
         )
     estimators = tuple(
         replace(e, **{f.name: given[f.name] for f in fields(e) if f.name in given})  # type: ignore[type-var, arg-type]

@@ -14,7 +14,7 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 
 def plain_name(name: str) -> str:
-    """A name without what does not count in names."""
+    """A name in lower case, without hyphens and underscores."""
     return name.strip().lower().replace("-", "").replace("_", "")
 
 
@@ -24,7 +24,7 @@ def option_name(kind: str) -> str:
 
 
 def among(what: str, name: str, known: Iterable[str]) -> str:
-    """The known name that is meant.
+    """The known name that matches a given name.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def choice(kind: type[_Choice], what: str, text: str) -> _Choice:
 
 
 def defaults_of(kind: type) -> dict[str, Any]:
-    """The settings of a kind of objects with their defaults: its fields, but for the step size, which is an option."""
+    """The settings of a kind of objects with their defaults: its fields, except the step size, which is an option."""
     return {f.name: f.default for f in fields(kind) if f.name != "size"}
 
 
@@ -62,16 +62,16 @@ def settings_of(
     text: str,
     parsers: Mapping[str, Callable[[str], Any]] | None = None,
 ) -> dict[str, Any]:
-    """Settings ``KEY=VALUE`` between commas, of what has these settings with these defaults.
+    """Settings ``KEY=VALUE``, separated by commas, of an object with these settings and defaults.
 
     Parameters
     ----------
     where
         The option or setting, for messages: ``"--event-clock"`` or ``"event_clock"``.
     name
-        What has the settings.
+        The object with the settings.
     parsers
-        Key → what makes its value from a text, where that is no number, no truth value and no plain text.
+        Key → the function that reads its value from a text, for values that are not numbers, Booleans or plain texts.
 
     Raises
     ------

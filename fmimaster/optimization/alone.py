@@ -1,4 +1,4 @@
-"""One component of a system alone, with the inputs that it had in a run of the system."""
+"""Simulation of one component alone, with its inputs from a run of the system."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _OUTPUT = "y"
 
 
 class Alone:
-    """Runs one component with the recorded values of its sources, some of them changed.
+    """Runs one component with recorded values of its sources; single values can be changed.
 
-    Each input comes from a table of its own, interpolated between the communication points.
+    Each input has its own table, interpolated between the communication points.
 
     Parameters
     ----------
@@ -55,14 +55,14 @@ class Alone:
     Attributes
     ----------
     links : input → Link
-        What feeds the component.
+        The connections to the component.
     step_size : float
         Of the system, in s.
 
     Raises
     ------
     OptionError
-        If an array, a text, a binary value or a clock feeds it.
+        If an array, a text, a binary value or a clock is connected to it.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class Alone:
             n: f"{plan.instances[k.source].name}.{k.output.name}" for n, k in self.links.items()
         }
         for source in self._sources.values():
-            # arrays, texts, binary values and clocks have no column of their own that is a number
+            # arrays, texts, binary values and clocks have no single column of numbers
             if source not in recorded or not is_number(recorded[source]):
                 raise OptionError(
-                    f"'{source}' is not a number at each point, so that '{self.name}' cannot be simulated alone "
+                    f"'{source}' is not a number at each point, so '{self.name}' cannot be simulated alone "
                     "with recorded inputs. Use the signature method, which needs no such runs (--method signature)."
                 )
         schedule = prepared.schedule
@@ -115,7 +115,7 @@ class Alone:
         stale
             An input that is held at its value at the start of each step.
         shifted
-            Input → what is added to the recorded values of the output that feeds it.
+            Input → values that are added to the recorded values of the connected output.
         """
         return self._outputs_of(self._simulated(stale, shifted or {}))
 
@@ -126,7 +126,7 @@ class Alone:
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """Its outputs that are numbers or truth values, and that it has in the system and alone; as columns."""
+        """Columns of its outputs that are numbers or Booleans, in the system and alone."""
         alone = self._unchanged
         return tuple(n for n in alone.names if n in self._recorded and is_number(self._recorded[n]))
 
@@ -142,7 +142,9 @@ class Alone:
             algorithm=GaussSeidel(mode=LINEAR, stale=late),
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AccuracyWarning)  # the run of the system has told
+            warnings.simplefilter(
+                "ignore", AccuracyWarning
+            )  # the run of the system has given these warnings
             results = simulation.run().expand()
         rows = np.searchsorted(results.time, self._recorded.time, "right") - 1
         prefix = f"{self.name}."
@@ -174,7 +176,7 @@ class Alone:
         return any(name in inputs for inputs in self._planned.model.dependencies.values())
 
     def source_of(self, name: str) -> tuple[str, float | None]:
-        """The component that feeds an input, and the size of its own steps in s, if it publishes that."""
+        """The source component of an input, and its internal step size in s if it is published."""
         source = self._instances[self.links[name].source]
         return source.name, source.model.capabilities.fixed_internal_step_size
 

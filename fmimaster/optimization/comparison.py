@@ -1,4 +1,4 @@
-"""The sequences of several methods, simulated: what each promises, and what it does."""
+"""Comparison of the sequences of several methods: predicted and simulated errors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class ComparedSequence:
     Attributes
     ----------
     components : tuple of str
-        In the order in which they are stepped.
+        In the order of their steps.
     methods : tuple of str
-        Names of the methods that choose it; those of the settings choose the present one.
+        Names of the methods that choose this sequence.
     stale : float
         Number of stale connections.
     feed_through : float
-        Their total weight, if those without feed-through weigh a hundredth.
+        Their total weight; those without feed-through have the weight 0.01.
     candidate : Candidate
         Predicted and simulated errors and differences.
     """
@@ -37,7 +37,7 @@ class ComparedSequence:
 
 
 PRESENT = "settings"
-"""What chooses the sequence that a simulation with the same settings takes."""
+"""Method name of the sequence of a simulation with the same settings."""
 SIGNATURE = "signature"
 
 
@@ -47,11 +47,11 @@ def compare(search: SequenceSearch) -> list[ComparedSequence]:
     Parameters
     ----------
     search
-        With the signature method, which predicts.
+        A search with the signature method, which predicts errors.
 
     Returns
     -------
-    The best one first. Sequences with the same stale connections are one.
+    The best sequence first. Sequences with the same stale connections are listed once.
     """
     plan, groups = search.prepared.plan, search.groups
     names = [i.name for i in plan.instances]

@@ -35,14 +35,15 @@ class Compromise:
 def compromises(
     plan: Plan, groups: Groups, seconds: Mapping[str, float], cores: int
 ) -> tuple[Compromise, ...]:
-    """The best compromises, the one of least cost first; several of them only if some steps can be done at the same time.
+    """The best compromises, that of least cost first. There are several only if some components can step at the same
+    time.
 
     Parameters
     ----------
     seconds : name of the component → s
         Measured time of its part of a communication step.
     cores : int
-        How many components can step at the same time.
+        Number of components that can step at the same time.
     """
     names = [i.name for i in plan.instances]
     units = units_of(names, [i.model for i in plan.instances], plan.links)

@@ -1,4 +1,4 @@
-"""Error budget: which connection costs accuracy, in its unit, and what that does to the component that it feeds."""
+"""Error budget: the error of each connection in its unit, and its effect on the target component."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNDECLARED = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What the error of an input does to an output of its component alone."""
+    """Effect of the error of an input on an output of its component alone."""
 
     output: str
     """``"component.output"``."""
@@ -66,7 +66,7 @@ class Share:
     scale: float
     """The nominal value of the input; its largest absolute value, if none is declared."""
     effect: Effect | None = None
-    """On the output of the component to which it does most, by share; None if it is not known."""
+    """Effect on the output of the component with the largest share; None if it is not known."""
 
     @property
     def share(self) -> float:
@@ -82,9 +82,9 @@ class ErrorBudget:
     ----------
     connections : tuple of Share
     unmeasured : tuple of str
-        Inputs of which the error is not measured, since they or their sources are no Float64 scalars.
+        Inputs without a measured error, because they or their sources are not Float64 scalars.
     notes : tuple of str
-        Why effects are not known.
+        Reasons for unknown effects.
     """
 
     connections: tuple[Share, ...]
@@ -93,11 +93,11 @@ class ErrorBudget:
 
 
 def error_budget(simulation: Simulation) -> ErrorBudget:
-    """Simulate a system, measure the error of each connection, and what it does to the component that it feeds.
+    """Simulate a system, and measure the error of each connection and its effect on the target component.
 
     The effect is measured by two runs of the component alone with the inputs of the system's run, one of them with the
-    input held over each step; it is scaled by the error that the input had in the run. It tells how much of the error of an
-    output is due to that input, and not what comes back through other components.
+    input held over each step; it is scaled by the error of the input in the run. It is the part of the error of an
+    output that this input causes directly, without feedback through other components.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def _end(plan: Plan, i: int, variable: Variable) -> str:
 
 
 def _scale(variable: Variable, values: Array) -> float:
-    """The nominal value if one is declared, else the largest absolute value."""
+    """The nominal value if one is declared, otherwise the largest absolute value."""
     nominal = abs(variable.nominal or UNDECLARED)
     return nominal if nominal != UNDECLARED else float(np.max(np.abs(values), initial=0.0))
 
@@ -178,7 +178,7 @@ def _add_effects(
 
 
 def _effect(component: Alone, input_: str, connection: Share, plan: Plan, i: int) -> Effect | None:
-    """The effect on the output to which the input does most."""
+    """The effect on the output with the largest effect of the input."""
     held = sqrt(float(np.mean(np.diff(component.recorded_input(input_)) ** 2)) / 3.0)
     if held == 0.0:
         return None

@@ -1,4 +1,4 @@
-"""Fuzzy weights: expert knowledge about each connection as rules, for comparison with weights that are measured."""
+"""Fuzzy weights: rules with expert knowledge about each connection, for comparison with measured weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fmimaster.optimization.weighting import Input, Weighting
 _KNOTS = (0.01, 0.1, 1.0)
 """Where a feature is low, medium, high; linear between them on the axis of its logarithm."""
 _STATIC = 0.01
-"""A response in the course of a step is static if it is below this part of the response at once."""
+"""A response during a step is static if it is below this fraction of the immediate response."""
 _JUMP = 20.0
 """An increment is a jump if it is larger than the median by this factor, and its neighbours are not."""
 
@@ -32,7 +32,7 @@ _INDIRECT = (0.25, 0.40, 0.70)
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What the rules know of one connection.
+    """Features of one connection that the rules use.
 
     Attributes
     ----------
@@ -41,8 +41,8 @@ class Features:
     feed_through : bool
         Whether an output of the component depends on the input directly.
     at_once, in_a_step : float
-        Largest response of an output at once (ft), and in the course of a step (dyn), to a usual increment of the input,
-        relative to a usual increment of the output.
+        Largest immediate response of an output (ft), and response during a step (dyn), to a usual increment of the
+        input, relative to a usual increment of the output.
     rate : float
         r: geometric mean of the component's eigenvalues, times the step size.
     frequency : float
@@ -61,7 +61,7 @@ class Features:
 
     @property
     def static(self) -> bool:
-        """Whether the input acts at once or not at all."""
+        """Whether the input acts immediately or not at all."""
         return self.feed_through and self.in_a_step < _STATIC * self.at_once
 
 
@@ -72,8 +72,8 @@ class Fuzzy(Weighting):
     Parameters
     ----------
     micro_steps : component → s
-        The size of the steps inside a component, which its FMU may publish as ``fixedInternalStepSize``. Of others it is
-        taken for the step size of the run.
+        The internal step size of a component, which its FMU may publish as ``fixedInternalStepSize``. Default: the step
+        size of the run.
 
     Notes
     -----
@@ -83,7 +83,7 @@ class Fuzzy(Weighting):
     by r. All is multiplied by ``0.9 + 0.1 min(1, log10 s)``, s the micro steps of the source in a step.
 
     Source: Holzinger and Benedikt (2019), Optimal trigger sequence for non-iterative co-simulation, sections 3.2 and 3.3.
-    They print no rules; these are fmimaster's, which reproduce their eq. (14) within 0.01.
+    They publish no rules; these are fmimaster's, which reproduce their eq. (14) within 0.01.
     """
 
     micro_steps: Mapping[str, float] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class Fuzzy(Weighting):
                 raise OptionError(f"Micro step of '{name}': {size}, expected a number above 0.")
 
     def check(self, components: Collection[str]) -> None:
-        """Refuse micro steps of components that are not there."""
+        """Refuse micro steps of components that do not exist."""
         for name in self.micro_steps:
             if name not in components:
                 raise OptionError(
@@ -107,7 +107,7 @@ class Fuzzy(Weighting):
             yield (component.name, name), weight(features)
 
     def features(self, component: Alone) -> dict[str, Features]:
-        """What the rules know of each input of a component."""
+        """The features of each input of a component."""
         names = sorted(component.links)
         if not names:
             return {}
@@ -161,7 +161,7 @@ def jumps(signal: NDArray[np.float64]) -> bool:
 
 
 def memberships(value: float) -> tuple[float, float, float]:
-    """How far a feature is low, medium, high; the three add up to 1."""
+    """Membership of a feature in low, medium and high; the sum is 1."""
     low, medium, high = map(log10, _KNOTS)
     at = min(max(log10(value), low), high) if value > 0 else low
     if at < medium:

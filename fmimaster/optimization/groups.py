@@ -1,4 +1,4 @@
-"""The groups that a trigger sequence orders: components, or several of them that stay together."""
+"""The groups in a trigger sequence: components, or several components that are solved together."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fmimaster.plan.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """What a sequence orders, and what is connected.
+    """The groups of a sequence, and the connections between them.
 
-    A group is a component, or several that are solved together as an algebraic loop. It has the name of the first of them
-    by name.
+    A group is a component, or several that are solved together as an algebraic loop. Its name is the first of their
+    names in alphabetical order.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Runs that are kept in a folder, so that a search that was cancelled goes on where it ended."""
+"""Runs that are stored in a folder, to continue a search that was cancelled."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _CHUNK = 2**20
 
 
 class KeptRuns:
-    """A folder with a CSV file for each run, and an index that says which trial each is.
+    """A folder with a CSV file for each run, and an index with the trial of each file.
 
     Parameters
     ----------
     folder
-        Made if it is not there.
+        Created if it does not exist.
     facts
-        All that the runs have in common; a folder of other runs is refused.
+        Properties that all runs have in common; a folder of other runs is refused.
 
     Raises
     ------
@@ -44,7 +44,7 @@ class KeptRuns:
                 self._read()
             elif any(folder.iterdir()):
                 raise FileError(
-                    f"The folder '{folder}' has files of something else. Choose a new or empty one."
+                    f"The folder '{folder}' contains other files. Choose a new or empty one."
                 )
         except OSError as error:
             raise self._told(error) from error
@@ -85,7 +85,7 @@ class KeptRuns:
         return None if file is None else Results.read(self._folder / file)
 
     def put(self, trial: Trial, results: Results) -> None:
-        """Keep the rows of a trial: first the rows, then the index, so that a broken end leaves no wrong entry."""
+        """Store the rows of a trial: first the rows, then the index, so an interruption leaves no wrong entry."""
         taken = set(self._files.values())  # a file may have been deleted
         file = next(f for k in count(1) if (f := f"run-{k:04}.csv") not in taken)
         results.write(self._folder / file)

@@ -13,11 +13,12 @@ from fmimaster.optimization.trial import Arc, rms
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """The predicted error of a sequence: the error of a base sequence, and what other stale arcs add and take away.
+    """The predicted error of a sequence: the error of a base sequence, plus and minus the signatures of other stale
+    arcs.
 
     ``mean over outputs of rms(Y_b - Y_ref + sum of E_e over arcs stale instead - sum of E_e over arcs fresh instead) /
-    rms(Y_b)``. The signature E_e of an arc is what its being stale adds to the outputs. Signs are kept, because errors of
-    different arcs cancel, which no sum of weights can express.
+    rms(Y_b)``. The signature E_e of an arc is the change of the outputs if the arc is stale. Signs are kept, because
+    errors of different arcs can cancel, which a sum of weights cannot express.
 
     Attributes
     ----------

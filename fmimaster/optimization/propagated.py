@@ -1,4 +1,4 @@
-"""Propagated weights: what the extrapolation error of each input does to the outputs of its component."""
+"""Propagated weights: the effect of the extrapolation error of each input on the outputs of its component."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fmimaster.optimization.weighting import Input, Weighting
 
 @dataclass(frozen=True, slots=True)
 class Propagated(Weighting):
-    """Weigh each input by what its extrapolation error does to the outputs of its component alone.
+    """Weigh each input by the effect of its extrapolation error on the outputs of its component alone.
 
     ``c_i = max over the outputs o of rms(response_o) / rms(Y_o)``. The response is the difference between two runs of the
     component with the inputs of the system's run: one with the input held over each step, one with it interpolated.

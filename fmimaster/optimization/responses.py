@@ -1,4 +1,4 @@
-"""What one input does to the outputs of its component: step responses, and the modes that they show."""
+"""Step responses of the outputs of a component to one input, and the modes in them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class StepResponse:
 
     @property
     def at_once(self) -> NDArray[np.float64]:
-        """D: the part that shows at once; shape (outputs,)."""
+        """D: the immediate part; shape (outputs,)."""
         first: NDArray[np.float64] = self.values[0]
         return first
 
     @property
     def after_a_step(self) -> NDArray[np.float64]:
-        """S: what has been added to it at the end of the first step; shape (outputs,)."""
+        """S: the further change at the end of the first step; shape (outputs,)."""
         difference: NDArray[np.float64] = self.values[1] - self.values[0]
         return difference
 

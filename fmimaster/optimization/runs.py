@@ -33,7 +33,7 @@ from fmimaster.simulation import Simulation
 log = logging.getLogger("fmimaster")
 
 Told = Callable[[str], None]
-"""Is called with what is done next."""
+"""A function that is called with a text before each simulation."""
 
 _LARGEST = 1e100
 """Squares of larger values, and sums of them, may be infinite."""
@@ -45,24 +45,23 @@ class Runs:
     Parameters
     ----------
     simulation : Simulation
-        With the algorithm GaussSeidel and a fixed step. All floating-point columns that it records count.
+        With the algorithm GaussSeidel and a fixed step. All recorded floating-point columns are compared.
     prepared : Prepared
         Of this simulation.
     groups : Groups
     kept : KeptRuns, optional
     tell
-        Is called with a text before each simulation.
+        Called with a text before each simulation.
 
     Attributes
     ----------
     failures : trial → error
         Those that failed.
     seconds : name of the component → s
-        Wall time of one communication step, all its sweeps included, in the first simulation that was made; empty before
-        that.
+        Wall time of one communication step, including all sweeps, in the first simulation; empty before it.
     algorithm : GaussSeidel
     closed : bool
-        Whether no more simulations are made: trials that were not made before have no rows then.
+        Whether no more simulations are made. New trials then have no rows.
     """
 
     def __init__(
@@ -78,17 +77,17 @@ class Runs:
         if not isinstance(algorithm, GaussSeidel):
             raise OptionError(
                 "A sequence is optimized for the algorithm GaussSeidel (gauss-seidel), not for "
-                f"{type(algorithm).__name__}, whose results do not depend on it in the same way. Leave the algorithm out, "
+                f"{type(algorithm).__name__}, whose results depend on it in another way. Leave the algorithm out, "
                 "and sweeps (--sweeps)."
             )
         if algorithm.most_levels is not None:
             raise OptionError(
-                "A sequence is optimized for components that step along it, but with most_levels (--most-levels) they are "
-                "put on levels whatever the sequence. Leave it out."
+                "A sequence can be optimized only if the components step in its order, but with most_levels "
+                "(--most-levels) the levels are independent of it. Leave most_levels out."
             )
         if not isinstance(rule, FixedStep):
             raise OptionError(
-                f"Runs with different sequences are compared at the points of a fixed step, not of "
+                f"Runs with different sequences are compared at the points of a fixed step, but the step rule is "
                 f"{type(rule).__name__}. Leave the step rule out (--step-rule), and the event clock (--event-clock)."
             )
         self._simulation, self.algorithm, self._size = simulation, algorithm, rule.exact_size
@@ -138,7 +137,7 @@ class Runs:
             output_interval=None,
         )
         with warnings.catch_warnings():
-            if self._rows:  # all runs would give the same
+            if self._rows:  # all runs would give the same error
                 warnings.simplefilter("ignore", AccuracyWarning)
             results = simulation.run()
         if not self.seconds:
@@ -164,14 +163,14 @@ class Runs:
         columns = {n: table[n].astype(float) for n in table.names if is_compared(table[n])}
         if not columns:
             raise OptionError(
-                "No floating-point output is recorded, so that results cannot be compared. Record some (--output-variable)."
+                "No floating-point output is recorded, so results cannot be compared. Record some (--output-variable)."
             )
         for name, values in columns.items():
             wrong = ~(np.abs(values) < _LARGEST)
             if np.any(wrong):
                 k = int(np.argmax(wrong))
                 raise SimulationError(
-                    f"Output '{name}' is {values[k]:g} at t = {self._times[k]:g} s, so that the run cannot be compared "
+                    f"Output '{name}' is {values[k]:g} at t = {self._times[k]:g} s, so the run cannot be compared "
                     "with others. Use a smaller step size.",
                     time=float(self._times[k]),
                 )
@@ -179,12 +178,12 @@ class Runs:
 
 
 def is_compared(values: NDArray[np.generic]) -> bool:
-    """Whether values of a column tell how accurate a run is: floating-point numbers that are there from the start on."""
+    """Whether a column can be used to compare runs: floating-point numbers that exist from the start on."""
     return values.dtype.kind == "f" and is_number(values) and bool(np.isfinite(values[0]))
 
 
 def is_number(values: NDArray[np.generic]) -> bool:
-    """Whether a column has a number or a truth value in each row."""
+    """Whether a column has a number or a Boolean in each row."""
     return values.dtype.kind in "fiub" and not np.ma.is_masked(values)
 
 

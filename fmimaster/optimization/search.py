@@ -12,9 +12,9 @@ from fmimaster.optimization.trial import Arc, stale_arcs
 from fmimaster.plan.sequence.structure import topological_order
 
 MOST_ENUMERATED = 8
-"""Units of which all sequences are looked at."""
+"""Largest number of units for which all sequences are evaluated."""
 _DIGITS = 10
-"""Predicted errors that agree to so many digits are equal: names decide then, and not rounding."""
+"""Number of digits in comparisons of predicted errors: for equal errors names decide, not rounding."""
 
 
 def best_predicted(
@@ -25,10 +25,10 @@ def best_predicted(
     Parameters
     ----------
     units
-        All of them; of at most 8 all sequences are looked at. Of more, an insertion local search from ``start`` finds one
-        that no unit's move to another place improves, and the others are the best ones that it met.
+        All units. For at most 8 units all sequences are evaluated. For more, an insertion local search from ``start``
+        finds a sequence that no move of one unit improves; the other results are the best sequences during this search.
     most
-        How many are wanted.
+        Largest number of results.
     """
     if len(units) <= MOST_ENUMERATED:
         found = {stale_arcs(s, prediction.arcs) for s in permutations(sorted(units))}
@@ -46,7 +46,7 @@ def best_predicted(
 
 
 def canonical(units: Iterable[str], arcs: Iterable[Arc], stale: frozenset[Arc]) -> tuple[str, ...]:
-    """The first sequence by names that has these stale arcs and no others."""
+    """The first sequence in alphabetical order with exactly these stale arcs."""
     follows: dict[str, set[str]] = {u: set() for u in units}
     for source, target in arcs:
         first, second = (target, source) if (source, target) in stale else (source, target)
@@ -55,12 +55,12 @@ def canonical(units: Iterable[str], arcs: Iterable[Arc], stale: frozenset[Arc]) 
 
 
 def rounded(error: float) -> float:
-    """An error with the digits that count in comparisons."""
+    """An error rounded to the digits that are used in comparisons."""
     return float(f"{error:.{_DIGITS}g}")
 
 
 def _local_search(prediction: Prediction, start: tuple[str, ...]) -> Iterator[frozenset[Arc]]:
-    """Orientations on the way from a sequence to one that no unit's move to another place improves."""
+    """Orientations on the way from a sequence to one that no move of one unit improves."""
     current = start
     least = rounded(prediction.error(stale_arcs(current, prediction.arcs)))
     yield stale_arcs(current, prediction.arcs)

@@ -1,4 +1,4 @@
-"""Searching a better trigger sequence for a system: the methods, their runs, and what they have found."""
+"""Search for a better trigger sequence of a system: the methods, their runs and their results."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ Method = Signature | Weighting
 
 @dataclass(frozen=True, slots=True)
 class FoundSequence:
-    """A sequence that was found, and why it is good.
+    """A found sequence, and the reasons for it.
 
     Attributes
     ----------
     components : tuple of str
-        Names of all components, in the order in which they are stepped.
+        Names of all components, in the order of their steps.
     base : tuple of str
-        Those of the sequence that the system had before.
+        Components in the previous sequence of the system.
     cost, base_cost : float
-        Total weight of the inputs that are stale with either, by the weights of the method.
+        Total weight of the stale inputs with the found and with the previous sequence, by the weights of the method.
     weights : mapping
-        (source, target) → weight of all connections from the one to the other.
+        (source, target) → weight of all connections from source to target.
     candidates : tuple of Candidate
-        Sequences of groups with predicted and measured errors, the best one first; of methods by weights only the chosen
-        one.
+        Sequences of groups with predicted and measured errors, the best one first; for methods with weights only the
+        chosen one.
     groups : Groups
         A group is a component, or several that are solved together.
     unknown : tuple of Arc
-        Of the signature method: arcs about which nothing is known, because runs failed or were not made.
+        For the signature method: arcs without a signature, because runs failed or were not made.
     algorithm : GaussSeidel
-        For which it holds.
+        The algorithm for which the sequence was found.
     """
 
     components: tuple[str, ...]
@@ -65,34 +65,34 @@ class FoundSequence:
 
 
 class SequenceSearch:
-    """Search a trigger sequence by simulations of the system.
+    """Search for a better trigger sequence by simulations of the system.
 
     Parameters
     ----------
     simulation : Simulation
-        The system, and how to simulate it. If it has no algorithm, Gauss-Seidel with interpolated inputs (``LINEAR``) is
-        taken; its sequence is the first one.
+        The system and its settings. Default algorithm: Gauss-Seidel with interpolated inputs (``LINEAR``). The search
+        starts from its sequence.
     method : Signature, Propagated or Fuzzy
-        Signature, if left out.
+        Default: Signature.
     folder : path, optional
-        Where runs of the signature method are kept. A search with the same settings reads them from there, and makes the
-        others only.
+        A folder in which runs of the signature method are stored. A later search with the same settings reads them and
+        makes only the missing runs.
     tell
-        Is called with a text before each simulation.
+        Called with a text before each simulation.
 
     Attributes
     ----------
     runs : Runs
         The simulations of the system so far.
     simulations : int
-        How many were made so far.
+        Number of simulations so far.
     weights : dict
-        Component and input → weight, as far as they are known; empty for the signature method.
+        (component, input) → weight, if it is known; empty for the signature method.
 
     Raises
     ------
     InputError
-        If the system has no cycle of components, so that no input needs to be stale, or cannot be simulated.
+        If the system has no cycle of components, where no input needs to be stale, or if it cannot be simulated.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class SequenceSearch:
         if not self.groups.arcs:
             raise OptionError(
                 f"System '{self.prepared.description.system.name}' has no two components that are connected and not solved "
-                "together, so that every sequence gives the same results. There is nothing to optimize."
+                "together, so every sequence gives the same results. There is nothing to optimize."
             )
         if isinstance(self.method, Weighting):
             self.method.check([i.name for i in self.prepared.plan.instances])
@@ -139,7 +139,7 @@ class SequenceSearch:
         return self.groups.of_instances(self.prepared.plan.trigger_sequence)
 
     def run(self, others: Iterable[Sequence[str]] = ()) -> FoundSequence:
-        """Search; after it was interrupted or has failed, go on.
+        """Search, or continue a search that was interrupted or has failed.
 
         Parameters
         ----------
@@ -149,24 +149,25 @@ class SequenceSearch:
         Returns
         -------
         FoundSequence
-            The sequence, and what is known of its error.
+            The sequence, with its error if it is known.
 
         Raises
         ------
         SimulationError
-            If a run fails without which nothing can be found, or is interrupted. What was found until then is kept here.
+            If a necessary run fails, or the search is interrupted. :meth:`so_far` then gives the results up to that
+            time.
         """
         if isinstance(self.method, Signature):
             return self._by_signatures(self.method, others)
         return self._by_weights(self.method)
 
     def so_far(self) -> FoundSequence | None:
-        """What the runs until now show.
+        """The best sequence by the runs so far.
 
         Returns
         -------
         FoundSequence or None
-            None if they show nothing.
+            None if these runs give no result.
         """
         self.runs.closed = True
         try:
@@ -245,7 +246,7 @@ class SequenceSearch:
 
 
 def _facts(simulation: Simulation, prepared: Prepared) -> dict[str, str]:
-    """What kept runs must have in common.
+    """Properties that stored runs must have in common.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The signature method: a good sequence from re-runs alone, without any knowledge of the units."""
+"""The signature method: finds a good sequence from repeated runs, without knowledge about the components."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fmimaster.optimization.trial import Arc, Trial, Trials, relative_error, rms
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A sequence, and how accurate it is; None for what is not known.
+    """A sequence and its accuracy; None for unknown values.
 
-    All numbers are means over the outputs of a root mean square relative to that of the output with the base sequence.
+    Each number is a mean over the outputs: root mean square, relative to that of the output with the base sequence.
 
     Attributes
     ----------
     predicted, measured : float
         Error: predicted, and the distance of a simulation from the reference.
     predicted_difference, difference : float
-        From the results with the base sequence: predicted, and of a simulation.
+        Difference from the results with the base sequence: predicted, and of a simulation.
     """
 
     sequence: tuple[str, ...]
@@ -37,19 +37,19 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """What the signature method has found.
+    """Result of the signature method.
 
     Attributes
     ----------
     base : tuple of str
         The sequence from which signatures were measured.
     candidates : tuple of Candidate
-        The best one first, by the distance from the reference if it was simulated, else by the prediction; last those whose
-        simulation failed.
+        The best one first, by the distance from the reference if it was simulated, otherwise by the prediction.
+        Sequences with failed simulations are last.
     signatures : arc → size
         Of the arcs whose signature is known.
     unknown : tuple of Arc
-        Those whose runs failed, or were not made: they stay as they are with the base sequence.
+        Arcs whose runs failed or were not made. They remain as with the base sequence.
     prediction : Prediction
         Of every sequence.
     has_reference : bool
@@ -71,18 +71,19 @@ class Optimum:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Measure what each arc adds to the outputs when it is stale, predict the error of every sequence, verify the best.
+    """Measure the effect of each stale arc on the outputs, predict the error of every sequence, and verify the best
+    ones.
 
     Parameters
     ----------
     verified : int, at least 0
-        How many of the best predicted sequences are simulated; the one nearest to the reference is chosen. At large steps
-        the prediction depends on the base sequence, which this mostly cures.
+        Number of the best predicted sequences that are simulated; the one nearest to the reference is chosen. With
+        large steps the prediction depends on the base sequence; these simulations mostly correct this.
 
     Notes
     -----
     1. Simulate a base sequence b, and its reverse: every arc is fresh in one of them. (If the reverse fails, b with the
-       target of the arc directly after its source takes its place.)
+       target of the arc directly after its source is used instead.)
     2. For each arc e, the same with e stale where it was fresh: the difference is its signature E_e.
     3. Simulate b with half the step size: ``Y_ref = (2^p Y_half - Y_b) / (2^p - 1)`` at the common points (Richardson
        1911), p the order of the algorithm.
@@ -91,7 +92,7 @@ class Signature:
        sequence of least total signature.
     6. Simulate the best ones, and choose the nearest to Y_ref.
 
-    That are ``arcs + 3 + verified`` simulations. Source: fmimaster, docs/trigger-sequence.md.
+    The number of simulations is ``arcs + 3 + verified``. Source: fmimaster, docs/trigger-sequence.md.
     """
 
     verified: int = 5
@@ -101,7 +102,7 @@ class Signature:
             raise OptionError(f"verified={self.verified}: expected 0 or more.")
 
     def trials(self, arcs: Collection[Arc]) -> int:
-        """How many simulations it needs at most."""
+        """Largest number of simulations that it needs."""
         return len(arcs) + 3 + self.verified
 
     def search(
@@ -114,7 +115,7 @@ class Signature:
         order: int = 1,
         others: Iterable[tuple[str, ...]] = (),
     ) -> Optimum:
-        """Search.
+        """Search for the best sequence.
 
         Parameters
         ----------
@@ -125,12 +126,12 @@ class Signature:
         order
             Of the algorithm's error.
         others
-            Sequences that are simulated as well.
+            Further sequences to simulate.
 
         Raises
         ------
         OptionError
-            If the base sequence itself cannot be simulated, or gives nothing but zeros.
+            If the base sequence itself cannot be simulated, or all its outputs are 0.
         """
         known = trials(Trial(base))
         if known is None:
@@ -139,7 +140,7 @@ class Signature:
             )
         if not np.any(rms(known) > 0):
             raise OptionError(
-                "All recorded outputs are 0 in the whole run, so that sequences cannot be compared. Give the system an "
+                "All recorded outputs are 0 in the whole run, so sequences cannot be compared. Give the system an "
                 "input, other start values or a later stop time, or record other outputs."
             )
         half = trials(Trial(base, halved=True))
@@ -171,7 +172,7 @@ def _signatures(
 
 
 def _signature(trials: Trials, sequence: tuple[str, ...], arc: Arc) -> NDArray[np.float64] | None:
-    """What is added to the outputs if an arc is stale that is fresh in a sequence; None if a run fails."""
+    """Change of the outputs if an arc that is fresh in a sequence is stale; None if a run fails."""
     fresh = trials(Trial(sequence))
     late = None if fresh is None else trials(Trial(sequence, frozenset({arc})))
     return None if fresh is None or late is None else late - fresh
@@ -234,6 +235,6 @@ def _if_known(number: float) -> float | None:
 
 
 def _merit(candidate: Candidate) -> tuple[bool, float]:
-    """Less is better: the error that was simulated, else the predicted one; those that agree but for rounding are equal."""
+    """Less is better: the simulated error, otherwise the predicted one. Errors that agree up to rounding are equal."""
     error = candidate.predicted if candidate.measured is None else candidate.measured
     return error is None, rounded(error or 0.0)

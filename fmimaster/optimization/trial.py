@@ -1,4 +1,4 @@
-"""A trial: one simulation with a trigger sequence, from which a better one is to be found."""
+"""A trial: one simulation with a trigger sequence, used to find a better sequence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Arc = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One simulation, which differs from others by these facts only."""
+    """One simulation. These attributes are its only differences from others."""
 
     sequence: tuple[str, ...]
     """Names of the groups, in the order in which they are stepped."""
@@ -27,7 +27,7 @@ class Trial:
 
 
 class Trials(Protocol):
-    """What makes trials, each once."""
+    """Makes trials, each once."""
 
     @abstractmethod
     def __call__(self, trial: Trial) -> NDArray[np.float64] | None:
@@ -55,7 +55,7 @@ def relative_error(
 ) -> float:
     """Mean over the outputs of the root mean square of the difference, relative to a scale of each output.
 
-    Outputs whose scale is 0 do not count.
+    Outputs whose scale is 0 are ignored.
     """
     counted = scale > 0
     if not counted.any():

@@ -12,7 +12,7 @@ Input = tuple[str, str]
 
 
 class Weighting(ABC):
-    """How much it costs that an input is stale."""
+    """Base of all weightings: the cost of a stale input."""
 
     __slots__ = ()
 

@@ -1,1 +1,1 @@
-"""Whether a coupled system is stable at a step size, found from its FMUs."""
+"""Stability of a coupled system at a step size, computed from its FMUs."""

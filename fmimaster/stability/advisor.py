@@ -1,4 +1,4 @@
-"""Step sizes at which a coupled system is stable, found from its FMUs."""
+"""Step sizes at which a coupled system is stable, computed from its FMUs."""
 
 from __future__ import annotations
 
@@ -22,35 +22,36 @@ from fmimaster.stability.step_map import StepMap
 log = logging.getLogger("fmimaster")
 
 RANGE = 100.0
-"""Step sizes are tried from a part of the run's to a multiple of it."""
+"""Range of the tried step sizes, relative to the step size of the run."""
 
 _RATIO = 1.4
-"""From one step size that is tried to the next one."""
+"""Ratio of a tried step size to the one before."""
 
 _FINE, _FINELY = 1.05, 3.0
 """Below the limit smaller steps are tried, with a smaller ratio: a range of unstable steps can be narrow."""
 
 _MOST_COMPONENTS = 20
-"""A system with more takes long: its map has a column for each state and output of all FMUs."""
+"""Largest number of components. The analysis of a larger system takes long, because its map has a column for each state
+and output of all FMUs."""
 
 _PRECISION = 1e-6
 """Relative distance of the largest stable step from one that is unstable."""
 
 
 _RELIABLE = 0.1
-"""Deviation from a linear FMU up to which its linear model tells something."""
+"""Largest deviation from a linear FMU for which its linear model is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Between which step sizes a system becomes unstable.
+    """Step sizes between which a system becomes unstable.
 
     Attributes
     ----------
     stable : float or None
-        In s; all smaller ones that were tried are stable. None if no stable one was found.
+        Step size in s; all smaller tried ones are stable. None if no stable one was found.
     unstable : float or None
-        In s; the next one that was tried. None if no unstable one was found.
+        The next larger tried step size in s. None if no unstable one was found.
     """
 
     stable: float | None
@@ -64,15 +65,15 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class FmuFacts:
-    """What was found about one FMU.
+    """Results of the analysis of one FMU.
 
     Attributes
     ----------
     name : str
     states : int
-        That its inputs reach and its outputs show.
+        Number of states that are reachable from its inputs and observable in its outputs.
     deviation : float
-        By how much its responses to pulses of different sizes and in different steps differ, relatively: 0 if it is linear.
+        Relative difference of its responses to pulses of different sizes and in different steps; 0 if it is linear.
     """
 
     name: str
@@ -81,19 +82,19 @@ class FmuFacts:
 
 
 class Advisor:
-    """Says at which communication step sizes a system is stable. A context manager.
+    """Computes the communication step sizes at which a system is stable. A context manager.
 
-    The FMUs are stepped alone with pulses at their inputs. From the responses come linear models, on which the program of
-    the run is executed. So the answer holds for the algorithm and the inputs of the settings, for small changes around one
-    point of the run, and for communication steps of one size.
+    The FMUs are stepped alone with pulses at their inputs. Their responses give linear models, and the program of the
+    run is executed on these models. The result is valid for the algorithm and the inputs of the settings, for small
+    changes around one point of the run, and for communication steps of one size.
 
     Parameters
     ----------
     settings : Settings
     at : float, optional
-        Time in s of the point; the start if left out.
+        Time in s of the point. Default: the start time.
     longest : float, optional
-        Longest step in s that is tried; if left out 100 times that of the settings, but not more than the whole run.
+        Longest tried step in s. Default: 100 times that of the settings, but not longer than the run.
 
     Attributes
     ----------
@@ -104,14 +105,14 @@ class Advisor:
     start : float
         Time in s of the point.
     components : int
-        How many there are.
+        Number of components.
 
     Raises
     ------
     InputError, ProgramError, SimulationError
         If the system cannot be simulated up to that point.
     OptionError
-        If a step is no linear map, as with inputs that adapt.
+        If a step is not a linear map, for example with adaptive inputs.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class Advisor:
         Raises
         ------
         SimulationError
-            If an FMU does not do such steps, or no linear model fits it.
+            If an FMU cannot do such steps, or no linear model fits it.
         """
         if size not in self._spectra:
             try:
@@ -172,11 +173,11 @@ class Advisor:
         return self._spectra[size]
 
     def spectra(self) -> tuple[Spectrum, ...]:
-        """Those that were computed so far, the smallest step first."""
+        """The spectra computed so far, the smallest step first."""
         return tuple(self._spectra[size] for size in sorted(self._spectra))
 
     def fmus(self, size: float) -> tuple[FmuFacts, ...]:
-        """The FMUs with inputs, as they respond to steps of this size in s."""
+        """Results for the FMUs with inputs, for steps of this size in s."""
         self.spectrum(size)
         return self._fmus[size]
 
@@ -193,12 +194,13 @@ class Advisor:
         return tuple(s for s in self.spectra() if middle / 10.1 <= s.size <= 3.1 * middle)
 
     def limit(self) -> Limit:
-        """Find the largest stable step: longer ones than that of the run are tried if that is stable, else shorter ones.
+        """Find the largest stable step. If the step of the run is stable, longer ones are tried, otherwise shorter
+        ones.
 
         Raises
         ------
         SimulationError
-            If the step of the run cannot be judged.
+            If the stability of the step of the run cannot be computed.
         """
         stable = self.spectrum(self.size).is_stable
         last = self.size
@@ -213,7 +215,7 @@ class Advisor:
         return Limit(last, None) if stable else Limit(None, last)
 
     def _lowest(self, stable: float, unstable: float) -> Limit:
-        """The limit between two steps, or a lower one if steps below are unstable, too."""
+        """The limit between two steps, or a lower limit if smaller steps are also unstable."""
         while True:
             limit = self._between(stable, unstable)
             assert limit.step is not None
@@ -262,14 +264,14 @@ class Advisor:
 
 
 def largest_stable_step(settings: Settings) -> float | None:
-    """The largest communication step in s at which a system is stable near its start; None if it cannot be had.
+    """The largest communication step in s at which a system is stable near its start; None if it cannot be computed.
 
-    It cannot be had if an FMU fails or is far from linear there, if no unstable step was found, or if there are more than
-    20 components, which would take long.
+    It cannot be computed if an FMU fails or is far from linear there, if no unstable step was found, or if there are
+    more than 20 components, because the analysis would take long.
 
     See Also
     --------
-    Advisor : which tells more.
+    Advisor : gives more results.
     """
     try:
         with fmu_output_to_log(), Advisor(settings) as advisor:

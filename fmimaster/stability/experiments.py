@@ -1,4 +1,4 @@
-"""FMUs of a system that are stepped alone from one point of a run, again and again."""
+"""FMUs of a system that are repeatedly stepped alone from one point of a run."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from fmimaster.system.states import State
 class Experiments:
     """The FMUs of a system at one point of a run, from which each can be stepped alone. A context manager.
 
-    An FMU that can get and set its state is put back to that point before each experiment. If one cannot, or can do steps
-    of one size only, the run is repeated up to that point.
+    An FMU that can get and set its state is restored to that point before each experiment. For other FMUs, and for FMUs
+    with steps of one size only, the run is repeated up to that point.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Experiments:
         try:
             self.prepared = prepare(settings, self._loader)
             self._refuse_nonlinear()
-            # an FMU with steps of one size only is made anew for each size
+            # an FMU with steps of one size only is instantiated again for each size
             self._states = [
                 i.model.capabilities.can_get_and_set_fmu_state
                 and i.model.capabilities.can_handle_variable_communication_step_size
@@ -121,7 +121,7 @@ class Experiments:
         self.executor, self._used = session.executor, set[int]()
         groups = [(i, g) for i in range(n) for g in input_groups(plan, i)]
         moves = [Move(i, group) for i, group in groups]
-        # the kernel looks at polynomials only after it has seen a FIT
+        # the kernel uses polynomials only after a FIT
         fits = [Fit(i, 0.0, 1, 0, ()) for i in range(n) if i in programs.polynomial_inputs]
         saves = tuple(Save(i, first + i) for i in range(n) if self._states[i])
         self.executor.run(Program("begin", (*moves, *fits, *saves)), self.start, self.start)
@@ -130,9 +130,9 @@ class Experiments:
         self._programs = [self._programs_of(i) for i in range(n)]
 
     def _programs_of(self, i: int) -> tuple[Program, Program]:
-        """Puts an instance back to the point; steps it alone."""
+        """A program that restores an instance to the point, and one that steps it alone."""
         plan = self.prepared.plan
-        # an FMU may forget what is earlier than the last state that was saved, so that one is saved before each step
+        # an FMU may drop data from before the last saved state, so a state is saved before each step
         again = self._first + len(plan.instances) + i
         step = (
             *([Save(i, again)] if self._states[i] else []),
@@ -143,7 +143,7 @@ class Experiments:
         return Program("back", (Restore(i, self._first + i),)), Program("step", step)
 
     def go_back(self, i: int) -> None:
-        """Put an instance back to the point."""
+        """Restore an instance to the point."""
         if self._states[i]:
             self.executor.run(self._programs[i][0], self.start, self.start)
         elif i in self._used:
@@ -156,13 +156,13 @@ class Experiments:
         Raises
         ------
         SimulationError
-            If it does not do the step.
+            If the instance fails.
         """
         outcome = self.executor.run(self._programs[i][1], begin, end)
         if outcome.stopped is not None or outcome.terminate or outcome.end != end:
             name = self.prepared.plan.instances[i].name
             raise SimulationError(
-                f"'{name}' does not step from t = {begin:.12g} to {end:.12g} s, so that its response to its inputs is not "
+                f"'{name}' does not step from t = {begin:.12g} to {end:.12g} s, so its response to its inputs is not "
                 "known for this step size. Try smaller ones (--longest).",
                 time=begin,
             )
@@ -204,12 +204,12 @@ class Experiments:
         programs = self.prepared.programs
         if len(programs.variants) > 1:
             raise OptionError(
-                "The steps of this run differ from each other, as with components that have step sizes of their own, so "
-                "one matrix does not describe its stability. Use an algorithm whose steps are all equal."
+                "The steps of this run differ from each other, for example because components have their own step "
+                "sizes, so one matrix does not describe its stability. Use an algorithm whose steps are all equal."
             )
         fits = [f for f in programs.attempt.instructions if isinstance(f, Fit)]
         if any(f.adaptive is True or (f.adaptive and any(f.adaptive)) for f in fits):
             raise OptionError(
-                "The inputs are extrapolated by polynomials that adapt to measured errors, so that a step is no linear "
+                "The inputs are extrapolated by polynomials that adapt to measured errors, so a step is not a linear "
                 "map. Use a fixed polynomial, such as hold or linear inputs."
             )

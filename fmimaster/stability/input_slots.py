@@ -1,4 +1,4 @@
-"""The inputs of one FMU that a step is computed with: where they lie, and the coefficients of their courses."""
+"""The inputs of one FMU in a step: their slots, and the coefficients of their polynomials."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from fmimaster.system.model import DataType
 class InputSlots:
     """The Float64 inputs of one FMU that are set before each step.
 
-    What they do in a step is a vector ``w``: first the coefficients of continuous inputs, polynomials of the time since the
-    start of the step, in steps: those of power 0 of all inputs, then those of power 1, and so on. Then the values of
-    inputs that are declared discrete; some FMUs of FMI 2.0 declare all so.
+    Their values in a step are a vector ``w``. First come the coefficients of continuous inputs, polynomials of the time
+    since the start of the step in units of the step: power 0 of all inputs, then power 1, and so on. Then come the
+    values of discrete inputs; some FMUs of FMI 2.0 declare all inputs as discrete.
 
     Attributes
     ----------
     continuous, discrete : slices of the Float64 values
     degree : int
-        Of the polynomials that the FMU is given.
+        Degree of the polynomials passed to the FMU.
     """
 
     def __init__(self, prepared: Prepared, instance: int) -> None:
@@ -67,7 +67,7 @@ class InputSlots:
         return {group: s.value_references for group, s in both if s is not None}
 
     def scale(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What is large for each element of ``w``: the nominal value, or the present one if that is larger."""
+        """The scale of each element of ``w``: the nominal value, or the present one if that is larger."""
         continuous, discrete = (
             np.maximum(list(_nominals(segment)), np.abs(values[slot]))
             for segment, slot in (
@@ -92,7 +92,7 @@ class InputSlots:
         present
             All Float64 values.
         change
-            Is added, as ``w``.
+            A vector ``w`` that is added.
         time, size : float
             Start and size of the step in s.
         """
@@ -111,7 +111,7 @@ class InputSlots:
 def input_groups(plan: Plan, instance: int) -> list[Group]:
     """The groups of connected inputs that are set before each step.
 
-    Where Event Mode is used, discrete inputs change at events only, which are left out.
+    If Event Mode is used, discrete inputs are excluded, because they change at events only.
     """
     event_mode = plan.instances[instance].event_mode
     groups = (Group.CONTINUOUS,) if event_mode else (Group.CONTINUOUS, Group.DISCRETE)

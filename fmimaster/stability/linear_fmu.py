@@ -1,4 +1,4 @@
-"""The linear model of one FMU around a point of a run: measured from outside, for each size of its steps."""
+"""The linear model of one FMU around a point of a run, measured for each step size."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ MOST_STEPS = 2 * _BLOCKS[-1] + 1
 """Steps of the longest experiment."""
 
 _SAME = 1e-9
-"""Sizes of steps that differ by less, relatively, are one: they are differences of doubles."""
+"""Relative difference below which two step sizes are equal: they are differences of doubles."""
 
 
 class LinearFmu:
-    """How the states and outputs of one FMU change over a step, for steps of any size that is asked for.
+    """Linear model of the states and outputs of one FMU over a step, for any step size.
 
-    The states of an FMU cannot be seen. Those of the model stand for what the outputs of the next steps of the first size
-    would be with unchanged inputs: they are the same states for steps of all sizes.
+    The states of an FMU are not observable directly. Those of the model represent the outputs of the next steps of the
+    first size with unchanged inputs. They are the same states for all step sizes.
 
     Parameters
     ----------
     responses : Responses
-        By which it is measured.
+        Measured responses of the FMU.
     size : float
         First size of the steps in s.
 
@@ -45,7 +45,7 @@ class LinearFmu:
     Raises
     ------
     SimulationError
-        If the FMU does not do such steps.
+        If the FMU cannot do such steps.
     """
 
     def __init__(self, responses: Responses, size: float) -> None:
@@ -57,7 +57,7 @@ class LinearFmu:
 
     @property
     def states(self) -> int:
-        """How many states the inputs reach and the outputs show."""
+        """Number of states that are reachable from the inputs and observable in the outputs."""
         return self._realization.states
 
     @property
@@ -75,7 +75,7 @@ class LinearFmu:
 
     @cached_property
     def at_once(self) -> NDArray[np.float64]:
-        """What a change of continuous inputs in Event Mode changes in the outputs, shape (outputs, inputs)."""
+        """Change of the outputs by a change of continuous inputs in Event Mode, shape (outputs, inputs)."""
         return self._responses.at_once()
 
     def partials(
@@ -96,8 +96,8 @@ class LinearFmu:
             if found.states < min(n, m) * blocks:
                 return found
         raise SimulationError(
-            f"The outputs of '{self.name}' show more than {found.states} states after steps of {self._size:g} s, which is "
-            "more than can be identified from its inputs and outputs."
+            f"The outputs of '{self.name}' depend on more than {found.states} states after steps of {self._size:g} s, "
+            "which is more than can be identified from its inputs and outputs."
         )
 
     def _measured(self, size: float) -> LinearMap:

@@ -1,4 +1,4 @@
-"""A linear model in the place of an FMU, so that the programs of a run can be executed on it."""
+"""A linear model instead of an FMU, on which the programs of a run can be executed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class LinearInstance(Instance):
     plan : Plan
     instance : int
     fmu : LinearFmu
-        What was measured.
+        The measured linear model.
 
     Attributes
     ----------
     states : shape (states,)
-        Empty before the first step: how many there are is known then.
+        Empty before the first step, because their number is unknown until then.
     """
 
     def __init__(self, plan: Plan, instance: int, fmu: LinearFmu) -> None:
@@ -55,7 +55,7 @@ class LinearInstance(Instance):
         self._places: dict[int, tuple[Any, ...]] = {}
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """Outputs; those that are no Float64 stay as they are."""
+        """Outputs; those of other types than Float64 do not change."""
         if kind is not DataType.FLOAT64:
             return lambda: None
         chosen = [k for r in references for k in self._outputs_of[r]]
@@ -66,7 +66,7 @@ class LinearInstance(Instance):
         return read
 
     def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """Inputs, held; those that are no Float64 have no effect."""
+        """Inputs, held; those of other types than Float64 have no effect."""
         groups = self._fmu.inputs.references
         if kind is not DataType.FLOAT64 or tuple(references) not in groups.values():
             return lambda: None

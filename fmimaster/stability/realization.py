@@ -1,4 +1,4 @@
-"""From the responses of a linear system to its equations: the fewest states that give these responses."""
+"""Identifies the equations of a linear system from its responses, with the fewest states."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class LinearMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Realization:
-    """A linear system with states that were found from responses: where the states are seen and reached.
+    """A linear system identified from responses, with the observability and reachability of its states.
 
     Attributes
     ----------
     map : LinearMap
     seen : shape (outputs of all observed steps, states)
-        What the outputs of the next steps are without inputs, of each state; each output in units of ``sizes``.
+        Outputs of the next steps without inputs, for each state; each output in units of ``sizes``.
     sizes : shape (outputs,)
         Largest responses.
     reached : shape (states, pulses of all steps)
@@ -48,7 +48,7 @@ class Realization:
 
     @property
     def states(self) -> int:
-        """How many there are."""
+        """Number of states."""
         return len(self.reached)
 
     def states_of(self, outputs: Matrix) -> Matrix:
@@ -78,9 +78,9 @@ def realize(
     pulses : shape (steps, outputs, inputs)
         Outputs after each step if an input is 1 in the first step, and 0 in all others. An odd number of steps.
     noise : float
-        Error of the responses, relative to the largest one of the same output: what is smaller is no state.
+        Error of the responses, relative to the largest one of the same output. Smaller singular values are no states.
     rounding : shape (outputs,), optional
-        Errors of the responses besides, in their units.
+        Additional errors of the responses, in their units.
 
     Notes
     -----

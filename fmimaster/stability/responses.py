@@ -1,4 +1,4 @@
-"""What the inputs of one FMU do to its outputs: responses to pulses."""
+"""Responses of the outputs of one FMU to pulses at its inputs."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ class Responses:
     def compare(self, pulses: NDArray[np.float64], size: float) -> None:
         """Compare responses to pulses in the first step with those to later ones, and set :attr:`noise`.
 
-        An FMU that is not linear, and does not rest at the point, responds in another way from step to step.
+        The responses of a nonlinear FMU that is not at rest at the point differ from step to step.
         """
         later = len(pulses) // 2
         moved = self.pulses([size] * len(pulses), later)
         self.noise = max(self._disproportion, _difference(pulses[: len(moved)], moved))
 
     def at_once(self) -> NDArray[np.float64]:
-        """What a change of continuous inputs in Event Mode changes in the outputs, shape (outputs, inputs)."""
+        """Change of the outputs by a change of continuous inputs in Event Mode, shape (outputs, inputs)."""
         assert self._amplitude is not None
         experiments, inputs = self._experiments, self.inputs
         store = experiments.executor.store
@@ -122,7 +122,7 @@ class Responses:
 
     @property
     def _values(self) -> NDArray[np.float64]:
-        """All Float64 values of the run as they are now."""
+        """All present Float64 values of the run."""
         return self._experiments.executor.store.values[DataType.FLOAT64]
 
     def _choose_amplitude(self, size: float) -> None:
@@ -139,7 +139,7 @@ class Responses:
                 break
         if self._amplitude is None:
             raise SimulationError(
-                f"The outputs of '{self.name}' are not finite after a change of its inputs, so that it has no linear "
+                f"The outputs of '{self.name}' are not finite after a change of its inputs, so it has no linear "
                 "response at this point."
             )
         self._disproportion = least
@@ -152,7 +152,7 @@ class Responses:
         for k in range(n):
             change = np.zeros(n)
             change[k] = amplitude * self.scale[k]
-            # what does not change its sign with the pulse is not linear
+            # a part that does not change its sign with the pulse is not linear
             both = self._run(sizes, change, at) - self._run(sizes, -change, at)
             found[:, :, k] = both[at:] / (2 * amplitude)
         return found

@@ -1,4 +1,4 @@
-"""The eigenvalues of one step of a coupled system, and what they tell."""
+"""The eigenvalues of one step of a coupled system, and stability properties from them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 FREE = 1e-11
-"""An eigenvalue that is 1 up to this belongs to a free position: nothing drives it back, and nothing drives it away."""
+"""An eigenvalue that equals 1 within this tolerance belongs to a free position, without a restoring or driving
+force."""
 
 GROWTH = 1e-7
-"""Growth per step that cannot be told from rounding: two eigenvalues at 1 that belong to one free body are found apart by
-the root of what rounding changes."""
+"""Largest growth per step due to rounding: a double eigenvalue 1 of a free body is split by the square root of the
+rounding error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +34,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, matrix: NDArray[np.float64], size: float) -> Spectrum:
-        """Of the matrix of a step."""
+        """The spectrum of the matrix of a step."""
         found: NDArray[np.complex128] = np.asarray(np.linalg.eigvals(matrix), np.complex128)
         found = found[np.abs(found - 1.0) > FREE]
         order = np.lexsort((found.imag, -np.abs(found)))
@@ -41,12 +42,12 @@ class Spectrum:
 
     @property
     def radius(self) -> float:
-        """The spectral radius: by so much the largest change grows with each step; 0 if nothing is coupled."""
+        """The spectral radius: the growth factor per step of the largest change; 0 if no components are coupled."""
         return float(np.abs(self.eigenvalues[0])) if len(self.eigenvalues) else 0.0
 
     @property
     def growth(self) -> float:
-        """How much more than rounding the largest change grows with each step; negative if it decays."""
+        """Growth of the largest change per step beyond rounding; negative if it decays."""
         return self.radius - 1.0 - GROWTH
 
     @property

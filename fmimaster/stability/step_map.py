@@ -1,4 +1,4 @@
-"""What one communication step does to a coupled system near a point of a run: a linear map."""
+"""The linear map of one communication step of a coupled system, near a point of a run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from fmimaster.system.model import DataType
 class StepMap:
     """The map of one step: the program of the run, executed on linear models of its FMUs.
 
-    Its columns are what a step makes of a change of one state of an FMU, one output, or one value of the past that the
-    program uses. So it is right for any algorithm, with any inputs.
+    Each column is the result of a step after a change of one state of an FMU, one output, or one past value that the
+    program uses. This is valid for every algorithm and all kinds of inputs.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class StepMap:
         return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
 
     def _rest(self) -> None:
-        """Step until the past that the program uses is there, and keep this point with all changes 0."""
+        """Step until the history that the program uses is complete, and store this point with all changes 0."""
         store = self._executor.store
         self._values[:] = 0.0
         store.read[:] = self._start
@@ -147,7 +147,7 @@ class StepMap:
             at += n
 
     def _remembered(self) -> Iterator[tuple[NDArray[np.float64], Any]]:
-        """What the next step uses: outputs now and in the past, signals, and what compensated inputs lack."""
+        """Values that the next step uses: present and past outputs, signals, and errors of compensated inputs."""
         store = self._executor.store
         yield self._values, self._outputs
         yield self._values, self._signals

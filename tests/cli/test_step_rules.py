@@ -45,7 +45,7 @@ def test_the_step_size_of_a_grid_is_as_ever() -> None:
     [
         ("eco", "There is no step rule 'eco'. Did you mean 'ecco'?"),
         ("ecco:tolerence=1", "has no setting 'tolerence'"),
-        ("ecco:size=1", "there is a step size 0.1 s already. Leave size=1 out."),
+        ("ecco:size=1", "the step size 0.1 s is already given. Leave size=1 out."),
         ("ecco:degree=1", "has no setting 'degree'"),
         ("ecco:safety=much", "ecco:safety=much: expected a number, such as 0.8"),
         ("ecco:smallest=x", "ecco:smallest=x: expected a number."),

@@ -140,7 +140,7 @@ def test_an_algorithm_and_a_largest_step_that_are_given_stay() -> None:
 
 
 def test_a_step_size_rule_beside_an_accuracy_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"and the rule Ramp. Leave one of them out"):
+    with pytest.raises(OptionError, match=r"the rule Ramp is also given. Leave one of them out"):
         chosen(quarter_car("fmi2"), step_size=Ramp(0.01)).prepare()
 
 
