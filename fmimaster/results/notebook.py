@@ -28,7 +28,7 @@ class ResultsFigure(Figure):
 
 
 def maker_of_figures(show: bool) -> Callable[..., Figure]:
-    """What makes a figure for a caller: ``pyplot.figure`` if he uses pyplot, so that ``pyplot.show()`` shows it.
+    """What makes a figure for a caller: ``pyplot.figure`` if pyplot is imported, so that ``pyplot.show()`` shows it.
 
     A notebook that draws within its cells shows figures of pyplot by itself, and would show what is returned once more.
     There, and where pyplot is not imported, a figure belongs to its caller alone.

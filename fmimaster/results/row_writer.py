@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from errno import EISDIR
 from types import TracebackType
 from typing import BinaryIO, Protocol
 
@@ -102,7 +103,10 @@ class BinaryWriter(ABC):
         self._part = self._path.with_name(f"{self._path.name}.part")
         self._names: tuple[str, ...] | None = None
         self._document = b""
+        self._is_left = False
         try:
+            if self._path.is_dir():
+                raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
             self._file: BinaryIO = self._part.open("w+b")
         except OSError as error:
             raise FileError(
@@ -174,10 +178,21 @@ class BinaryWriter(ABC):
                 if self.has_written:
                     self.end(self._document)
                 self._file.close()
-                if self.has_written:
-                    os.replace(self._part, self._path)
+            if self.has_written:
+                self._replace()
         finally:
             with suppress(OSError):
                 self._file.close()
-            with suppress(OSError):
-                self._part.unlink()
+            if not self._is_left:
+                with suppress(OSError):
+                    self._part.unlink()
+
+    def _replace(self) -> None:
+        """Give the complete file its name; where the older file does not let go, both stay."""
+        try:
+            os.replace(self._part, self._path)
+        except OSError as error:  # Windows: another program has it open
+            self._is_left = True
+            raise FileError(
+                f"The results file '{self._path}' cannot be replaced: {error.strerror}. The rows are in '{self._part}'."
+            ) from error

@@ -235,6 +235,33 @@ def test_a_run_that_is_refused_leaves_the_older_file(file: Path) -> None:
     assert [p.name for p in file.parent.iterdir()] == [file.name]
 
 
+def test_a_folder_is_refused_before_the_run(file: Path) -> None:
+    file.mkdir()
+    seen: list[object] = []
+    with pytest.raises(FileError, match="Is a directory"):
+        Simulation(SYSTEM, stop_time=0.2).run(progress=seen.append, output_file=file)
+    assert not seen
+    assert [p.name for p in file.parent.iterdir()] == [file.name]
+
+
+def test_rows_stay_if_the_older_file_cannot_be_replaced(
+    results: Results, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows while another program has it open."""
+    if file.suffix == ".csv":
+        pytest.skip("it is written in its place")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fmimaster.results.row_writer.os.replace", refuse)
+        with pytest.raises(FileError, match=r"The rows are in '.*\.part'"):
+            results.write(file)
+    Path(f"{file}.part").rename(file)
+    assert_same(Results.read(file), results)
+
+
 def test_a_link_stays_a_link(results: Results, file: Path) -> None:
     file.symlink_to(file.with_name(f"target{file.suffix}"))
     results.write(file)
