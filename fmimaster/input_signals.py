@@ -20,7 +20,7 @@ from fmimaster.fmu.table import Function, Table
 from fmimaster.given_path import given_path
 from fmimaster.input_values import input_values
 from fmimaster.results import table as results
-from fmimaster.results.csv import read_csv
+from fmimaster.results.csv import is_time, read_csv
 from fmimaster.system.description import Component, Connector, Source
 from fmimaster.system.model import Causality
 from fmimaster.system.notes import listed
@@ -81,9 +81,7 @@ class InputSignals:
             return _of_arrays({name: given[name] for name in given.dtype.names})
         pandas = sys.modules.get("pandas")
         if pandas is not None and isinstance(given, pandas.DataFrame):
-            frame: Any = given  # type checkers do not know what pandas is here
-            arrays = {} if "time" in frame else {"time": frame.index.to_numpy()}
-            return _of_arrays(arrays | {str(name): frame[name].to_numpy() for name in frame})
+            return _of_arrays(_of_frame(given, pandas.RangeIndex))
         raise OptionError(f"input: an object of type {type(given).__name__}, expected {_EXPECTED}.")
 
     @property
@@ -160,6 +158,27 @@ def _of_arrays(
             "expected increasing or repeated times."
         )
     return InputSignals(time, MappingProxyType(columns), MappingProxyType(dict(functions)))
+
+
+def _of_frame(frame: Any, counted: type) -> dict[str, Any]:
+    """The columns of a DataFrame, with its column ``time``, its index, or the column with a name of the time as times.
+
+    ``counted`` is the type of an index that numbers the rows.
+    """
+    columns = {str(name): frame[name].to_numpy() for name in frame}
+    index = frame.index
+    if "time" in columns:
+        return columns
+    if not is_time(index.name) and index.dtype.kind in "iu":
+        named = [name for name in columns if is_time(name)]
+        if len(named) == 1:
+            return {"time": columns.pop(named[0]), **columns}
+        if isinstance(index, counted) and index.name is None:
+            raise OptionError(
+                "input: the DataFrame has no column 'time', and its index only numbers the rows. "
+                "Add the column 'time', in s, or make the times its index."
+            )
+    return {"time": index.to_numpy(), **columns}
 
 
 def _times(given: Any) -> NDArray[np.float64]:

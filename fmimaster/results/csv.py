@@ -39,9 +39,13 @@ _CELLS_AT_ONCE = 16 * _ROWS_AT_ONCE
 
 
 _TIME = re.compile(r"t|(?i:time)\s*([\[(]\s*s\s*[\])]|/\s*s)?")
-"""Names of the first column in files of other programs: ``t``, ``Time``, ``time [s]``, ``time (s)``, ``time/s``."""
 
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+
+
+def is_time(name: object) -> bool:
+    """Whether a column is the time by its name: ``t``, ``Time``, ``time [s]``, ``time (s)``, ``time/s``."""
+    return isinstance(name, str) and _TIME.fullmatch(name.strip()) is not None
 
 
 class CsvWriter:
@@ -151,7 +155,7 @@ class _Source:
         self.header_lines = header.line_num
         if not self.names:
             raise FileError(f"'{path}' is empty; expected a header whose first name is 'time'.")
-        if _TIME.fullmatch(self.names[0]):
+        if is_time(self.names[0]):
             self.names[0] = "time"
         if self.names[0] != "time":
             self.fail(1, f"the first column is '{self.names[0]}'; expected 'time'.{self._hint()}")

@@ -84,9 +84,9 @@ def data_frame() -> Any:
     return pandas.DataFrame(VALUES, index=pandas.Index(TIME, name="time"))
 
 
-def data_frame_with_time() -> Any:
+def data_frame_with_time(name: str = "time") -> Any:
     pandas = pytest.importorskip("pandas")
-    return pandas.DataFrame({"time": TIME, **VALUES})
+    return pandas.DataFrame({name: TIME, **VALUES})
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,33 @@ def data_frame_with_time() -> Any:
         structured,
         data_frame,
         data_frame_with_time,
+        lambda: data_frame_with_time("t"),
+        lambda: data_frame_with_time("Time [s]"),
     ],
-    ids=["arrays", "lists", "results", "structured array", "data frame", "data frame with time"],
+    ids=[
+        "arrays",
+        "lists",
+        "results",
+        "structured array",
+        "data frame",
+        "data frame with time",
+        "data frame with t",
+        "data frame with Time [s]",
+    ],
 )
 def test_each_kind_of_table_feeds_inputs_as_a_csv_file_does(
     given: Callable[[], Any], from_file: Results
 ) -> None:
     assert same(run(input=given()), from_file)
+
+
+def test_row_numbers_of_a_data_frame_are_no_times() -> None:
+    with pytest.raises(OptionError) as caught:
+        InputSignals.of(data_frame_with_time()[list(VALUES)])
+    assert str(caught.value) == (
+        "input: the DataFrame has no column 'time', and its index only numbers the rows. "
+        "Add the column 'time', in s, or make the times its index."
+    )
 
 
 @pytest.mark.parametrize("backend", [Backend.NATIVE, Backend.REFERENCE])
