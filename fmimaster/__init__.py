@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported when it is used: so the command line can say that it was interrupted while it is imported."""
+    """A public name, imported when it is used: so an interruption during the import ends with a message."""
     if name == "__version__":
         return import_module("fmimaster.version").installed_version()
     api = import_module("fmimaster.api")

@@ -9,7 +9,7 @@ def main() -> int:
         from fmimaster.cli import main as command
 
         return command()
-    except KeyboardInterrupt:  # before a command begins; afterwards it is said there
+    except KeyboardInterrupt:  # before a command begins; afterwards the command prints it
         sys.stderr.write("fmimaster: error: Interrupted.\n")
         return 130
 

@@ -42,7 +42,7 @@ _FIRST_STEPS = """First steps:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, that of the process if none is given; returns the exit status.
+    """Run a command and return its exit status; without arguments, the command of this process.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _take_standard_descriptors() -> None:
-    """Let no file that is opened later get the number of a standard stream that is closed: FMUs print to number 1."""
+    """Keep the numbers of closed standard streams in use, so no file gets one of them: FMUs print to number 1."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -82,7 +82,7 @@ def _take_standard_descriptors() -> None:
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """Take SIGTERM, which batch systems send, and SIGHUP like Ctrl-C: rows are kept, FMUs freed."""
+    """Handle SIGTERM, which batch systems send, and SIGHUP like Ctrl-C: rows are kept, FMUs freed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -99,13 +99,13 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 
 def _any_left_alone() -> bool:
-    """Whether an FMU is still being called; there is none without the package of runs."""
+    """Whether an FMU is still being called; if the package of runs is not imported, none is."""
     session = sys.modules.get("fmimaster.session")
     return session is not None and session.any_left_alone()
 
 
 def _leave(status: int) -> NoReturn:
-    """End the process although an FMU is still being called: exit() could wait for it, or crash."""
+    """End the process while an FMU is still being called: exit() could wait for it, or crash."""
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
@@ -114,7 +114,7 @@ def _leave(status: int) -> NoReturn:
 
 
 def _told(error: BaseException) -> int:
-    """Say what happened, and return the exit status."""
+    """Print an error, and return the exit status."""
     if isinstance(error, Interrupted):
         return _error(str(error), _INTERRUPTED)
     if isinstance(error, KeyboardInterrupt):
@@ -148,7 +148,7 @@ def _command(name: str) -> Any:
 
 
 class _Version(Action):
-    """Prints the version, which is looked up only then."""
+    """Prints the version, which is not read before."""
 
     def __call__(self, parser: ArgumentParser, *_: object) -> NoReturn:
         parser._print_message(f"fmimaster {fmimaster.__version__}\n", sys.stdout)

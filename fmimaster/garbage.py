@@ -1,4 +1,4 @@
-"""Python's collector of garbage, while many objects are made that all stay."""
+"""Python's garbage collector is switched off while many permanent objects are made."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from contextlib import contextmanager
 
 @contextmanager
 def left_for_later() -> Iterator[None]:
-    """Nothing looks for garbage inside.
+    """A context in which Python's garbage collector is switched off.
 
-    A plan has some hundred objects for each instance, and all of them stay. The collector would look through them again
-    and again as they become more, which takes half of the time where instances are thousands. After it, the collector
-    goes on as usual: objects declared as old (``gc.freeze``, ``gc.unfreeze``) would save it another 5 %, but start its
-    counts anew each time, and what many short runs leave would never be collected.
+    A plan has some hundred objects for each instance, and all of them stay. The collector would traverse them again and
+    again as their number grows, which takes half of the time for thousands of instances. After the context, it works as
+    usual: ``gc.freeze`` and ``gc.unfreeze`` would save another 5 %, but they reset its counts each time, and the
+    garbage of many short runs would never be collected.
 
-    For work that ends by itself: an FMU that does not return would leave the collector switched off for the whole process.
+    Only for work that certainly ends: an FMU that does not return would leave the collector switched off for the whole
+    process.
     """
     was_on = gc.isenabled()
     try:

@@ -1,4 +1,4 @@
-"""Paths as users and other programs give them, checked where they come in."""
+"""Paths from users and other programs, checked at the interface."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from fmimaster.errors import FileError
 
 
 def given_path(path: str | os.PathLike[str]) -> Path:
-    """A path; whether there is something is another question.
+    """A path from a user; it need not exist.
 
     Raises
     ------
     FileError
-        If no file can have it: it is empty, too long, has a character that paths cannot have, or goes round in links.
+        If no file can have this path: it is empty, too long, has an invalid character, or its links form a circle.
     """
     try:
         if not os.fspath(path):
             raise FileError("The path of a file is empty. Give a name.")
         os.stat(path)
     except UnicodeEncodeError:
-        raise FileError(f"'{path}' cannot be the path of a file: it is no text.") from None
+        raise FileError(f"'{path}' cannot be the path of a file: it is not a text.") from None
     except ValueError as error:
         raise FileError(f"'{path}' cannot be the path of a file: {error}.") from None
     except OSError as error:

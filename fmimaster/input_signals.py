@@ -1,4 +1,4 @@
-"""Signals that a user gives: tables and functions that become a component, and feed the open inputs of a system."""
+"""Signals from the user: tables and functions become a component that feeds the open inputs of a system."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class InputSignals:
 
     @classmethod
     def of(cls, given: Any) -> InputSignals:
-        """What a user gives as signals; arrays are copied.
+        """The signals in what a user gives; arrays are copied.
 
         Raises
         ------
         OptionError
-            If it is nothing of that kind, or its parts do not fit together.
+            If it is of another kind, or its parts do not fit together.
         """
         if isinstance(given, InputSignals):
             return given
@@ -75,7 +75,9 @@ class InputSignals:
                 if not isinstance(name, str):
                     raise OptionError(f"input: {name!r} is not a name. Give names as text.")
             if "time" in functions or ("time" in arrays and len(arrays) + len(functions) == 1):
-                raise OptionError("input: 'time' stands for the times of the arrays. Add signals.")
+                raise OptionError(
+                    "input: 'time' holds the times of the arrays, and there are no signals. Add signals."
+                )
             return _of_arrays(arrays, functions)
         if isinstance(given, np.ndarray) and given.dtype.names:
             return _of_arrays({name: given[name] for name in given.dtype.names})
@@ -91,7 +93,7 @@ class InputSignals:
 
     @property
     def digest(self) -> str:
-        """A number for times and values; functions do not count."""
+        """A hash of times and values, without functions."""
         found = hashlib.sha256(self.time.tobytes())
         for name, values in self.columns.items():
             found.update(repr((name, values.dtype.str, values.tolist())).encode())
@@ -125,7 +127,7 @@ Input: TypeAlias = (
     | NDArray[Any]
     | Any
 )
-"""What a user may give as input; the last kind is a DataFrame of pandas, which is not needed otherwise."""
+"""Types of input that are accepted; the last one is a DataFrame of pandas, which is not needed otherwise."""
 
 
 def _of_arrays(
@@ -141,7 +143,9 @@ def _of_arrays(
     try:
         time = _read_only(_times(arrays.get("time", ())))
     except (TypeError, ValueError):
-        raise OptionError("input: 'time' has other values than numbers. Give times in s.") from None
+        raise OptionError(
+            "input: 'time' has values that are not numbers. Give times in s."
+        ) from None
     if time.ndim != 1:
         raise OptionError(f"input: 'time' has the shape {time.shape}; expected one axis, the rows.")
     for name, values in columns.items():
@@ -211,7 +215,7 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def input_names(system: ResolvedSystem, *, bare_names: bool) -> dict[str, list[OpenInput]]:
-    """By which names open inputs are given: ``"component.input"``, and the name of a connector of the root system.
+    """Names of the open inputs: ``"component.input"``, and the name of a connector of the root system.
 
     Parameters
     ----------
@@ -237,14 +241,14 @@ def attach_input(
     bare_names: bool,
     ignore_further: bool = False,
 ) -> tuple[ResolvedSystem, Component, dict[float, frozenset[str]]]:
-    """Let signals feed the open inputs of their names.
+    """Connect signals to the open inputs with their names.
 
     Parameters
     ----------
     bare_names : bool
-        As of :func:`input_names`.
+        As for :func:`input_names`.
     ignore_further : bool
-        Whether signals that are no open input are left out; else they are an error.
+        Whether signals without an open input are left out; otherwise they are an error.
 
     Returns
     -------
@@ -253,7 +257,7 @@ def attach_input(
     Raises
     ------
     FileError, OptionError
-        If a file is no table, or a signal is no open input, or none is.
+        If a file is not a table, a signal has no open input, or no signal has one.
     """
     known = input_names(system, bare_names=bare_names)
     wrong: type[OptionError | FileError] = OptionError
@@ -287,7 +291,7 @@ def attach_input(
 
 
 def _read(path: Path, known: Mapping[str, list[OpenInput]]) -> InputSignals:
-    """The columns of a CSV file; those for integers are read as integers, so that all digits count."""
+    """The columns of a CSV file; those for integers are read as integers, without loss of digits."""
     integers = [name for name, (first, *_) in known.items() if first.input.type.is_integer]
     rows = read_csv(path)
     rows = read_csv(path, [n for n in integers if n in rows.columns])
@@ -307,9 +311,9 @@ def _chosen(
     for name in names if not (ignore_further and chosen) else ():
         if name not in known:
             where = f"Column '{name}' of {what}" if what != "input" else f"input: '{name}'"
-            more = " ignore_further_columns (--ignore-further-columns) leaves others out."
+            more = " ignore_further_columns (--ignore-further-columns) ignores such columns."
             raise OptionError(
-                f"{where} is no open input of the system.{did_you_mean(name, known)} Open inputs: "
+                f"{where} is not an open input of the system.{did_you_mean(name, known)} Open inputs: "
                 f"{listed(_shortest(known)) or 'none'}.{more if chosen else ''}"
             )
     return chosen

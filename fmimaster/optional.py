@@ -1,4 +1,4 @@
-"""Libraries that only some features need: imported where they are used, named with their extra where they are missing."""
+"""Libraries that only some features need: imported where they are used; an error names the extra if one is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def optional(library: str, extra: str, purpose: str) -> Any:
     extra : str
         The extra of fmimaster that installs it.
     purpose : str
-        What needs it, as the subject of a sentence: ``"to_pandas()"``.
+        The feature that needs it, as the subject of a sentence: ``"to_pandas()"``.
 
     Raises
     ------
@@ -27,7 +27,7 @@ def optional(library: str, extra: str, purpose: str) -> Any:
     """
     name = library.partition(".")[0]
     try:
-        import_module(name)  # first: its absence is told from that of a module in it
+        import_module(name)  # first: distinguishes a missing library from a missing module in it
         return import_module(library)
     except ImportError as error:
         missing = isinstance(error, ModuleNotFoundError) and error.name == name
@@ -39,5 +39,5 @@ def optional(library: str, extra: str, purpose: str) -> Any:
 
 
 def drawing(purpose: str) -> None:
-    """Refuse what draws figures where matplotlib is not installed, with a message that names the extra."""
+    """Raise an error that names the extra, if matplotlib is not installed."""
     optional("matplotlib", "plot", purpose)

@@ -59,15 +59,15 @@ class Prepared:
     programs: Programs
     schedule: Schedule
     components: tuple[Component, ...]
-    """What each instance of the plan is made from."""
+    """The component from which each instance of the plan is made."""
     input_jumps: Mapping[Fraction, frozenset[int]] = field(default_factory=dict)
     """Time in s at which a continuous input jumps → instances in Event Mode for which that is an event (FMI 3.0, 4.1.1).
-    Jumps that are no event are left out unless something must begin anew there: extrapolation or step-size control."""
+    Jumps that are not events are left out, unless extrapolation or step-size control must restart there."""
     choice: Choice | None = None
-    """The controller and the inputs for an accuracy, if one is given; the schedule and the programs are those of its first
+    """The controller and the inputs for a requested accuracy; the schedule and the programs are those of its first
     run."""
     open_inputs: tuple[OpenInput, ...] = ()
-    """Inputs that nothing feeds."""
+    """Open inputs."""
 
     def __repr__(self) -> str:
         start, stop = float(self.schedule.start), float(self.schedule.stop)
@@ -78,19 +78,19 @@ class Prepared:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Choices that were made where the user gave none."""
+        """Choices for settings that the user did not give."""
         chosen = () if self.choice is None else (str(self.choice),)
         left_out = (note for e in self.schedule.rule.estimators for note in e.notes(self.plan))
         return (*self.plan.notes, *self.programs.notes, *self.schedule.notes, *left_out, *chosen)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where the files of the system break the standard, and what of it is not computed."""
+        """Violations of the standard in the files of the system, and parts of the system that are not computed."""
         return (*self.description.warnings, *self.plan.warnings, *self.accuracy_warnings)
 
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
-        """Those of :attr:`warnings` which tell that results will be less accurate than they should be."""
+        """Those of :attr:`warnings` that report a loss of accuracy."""
         return (
             *self.programs.accuracy_warnings,
             *late_indicators(
@@ -111,10 +111,10 @@ def prepare(settings: Settings, loader: Loader, *, needs_stop_time: bool = True)
     Parameters
     ----------
     needs_stop_time : bool
-        Whether it is an error if no stop time is given; if not, the times are those of a run of 500 steps.
+        Whether a missing stop time is an error; otherwise the times are those of a run of 500 steps.
     """
     system = settings.system
-    assert not isinstance(system, SystemBuilder)  # it was built when the simulation was made
+    assert not isinstance(system, SystemBuilder)  # the plan was built when the simulation was made
     description = (
         system if isinstance(system, SystemDescription) else read_system(given_path(system))
     )
@@ -255,8 +255,8 @@ def _extrapolation_signals(settings: Settings, resolved: ResolvedSystem) -> tupl
 def _input_jumps(
     plan: Plan, schedule: Schedule, jumps: Mapping[float, frozenset[str]], begins_anew: bool
 ) -> dict[Fraction, frozenset[int]]:
-    """Where signals of the input, the last component, jump, and which instances have an event there; jumps without one
-    only if the run begins anew at them."""
+    """Times at which signals of the input, the last component, jump, with the instances that have an event there; jumps
+    without an event are included only if extrapolation or step-size control restarts there."""
     table = len(plan.instances) - 1
     fed: dict[str, set[int]] = {}
     for (i, group), routes in plan.routes.items():
@@ -275,7 +275,7 @@ def _input_jumps(
 
 
 def _event_use(settings: Settings, order: StepOrder) -> EventUse:
-    """How the run uses events: by the event clock, and by the algorithm if it has policies of its own."""
+    """How the run uses events: decided by the event clock, and by the algorithm if it has its own policies."""
     clock = settings.event_clock_used
     if clock is None:
         return EventUse(event_mode=settings.event_mode, refreshes=settings.algorithm_used.refreshes)

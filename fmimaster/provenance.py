@@ -1,4 +1,4 @@
-"""Where results come from: versions, files, settings and date of a run, as values that JSON has."""
+"""Metadata of a run: versions, files, settings and date, as JSON values."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from fmimaster.system.description import Component
 from fmimaster.version import installed_version
 
 _READ_AT_ONCE = 2**20
-"""Bytes of a file whose hash is computed."""
+"""Largest file in bytes whose hash is computed."""
 
 _MOST_HASHES = 256
-"""Files whose hashes are kept for the next run."""
+"""Most files whose hashes are kept for the next run."""
 
 
 def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
-    """What is known at the start of a run about where its results will come from.
+    """Metadata of a run that are known at its start.
 
     Returns
     -------
@@ -34,9 +34,9 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
         ``"fmimaster"``, ``"python"``: versions; ``"platform"``; ``"started"``: date and time of the start (ISO 8601, UTC);
         ``"system"``: its path as it was given, or its name; ``"components"``: for each its ``"name"``, and ``"file"`` and
         ``"sha256"`` if it is a file; ``"start_time"`` and ``"stop_time"`` in s; ``"settings"``: those that differ from
-        their defaults, as text if JSON has no such value; ``"notes"``: choices that were made where the user gave none. The
-        run adds ``"end_time"`` in s, ``"steps"`` and ``"events"``, which are numbers, ``"wall_time"`` of the loop over time
-        in s, and ``"warnings"``.
+        their defaults, as text if JSON has no such value; ``"notes"``: choices for settings that the user did not give.
+        The run adds ``"end_time"`` in s, ``"steps"`` and ``"events"``, which are numbers, ``"wall_time"`` of the loop
+        over time in s, and ``"warnings"``.
     """
     return {
         "fmimaster": installed_version(),
@@ -61,7 +61,7 @@ def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value in a form that JSON has; text for all that it does not know."""
+    """A value as JSON; text for types that JSON does not have."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, os.PathLike):

@@ -20,12 +20,13 @@ def reference_path(name: str) -> Path:
     Returns
     -------
     pathlib.Path
-        It exists.
+        An existing file.
 
     Raises
     ------
     FileError
-        If there is none of that name, or none at all, because the C compiler was missing or failed at installation.
+        If there is no file of that name, or the reference FMUs were not built because the C compiler was missing or
+        failed at installation.
     """
     path = _FOLDER / name
     if path.is_file():
@@ -34,7 +35,7 @@ def reference_path(name: str) -> Path:
     if not known:
         raise FileError(
             "The reference FMUs were not built, because the C compiler was missing or failed at installation. Install "
-            "a C compiler that works, and install fmimaster again ('pip install -v' shows what the compiler says)."
+            "a C compiler that works, and install fmimaster again ('pip install -v' shows the output of the compiler)."
         )
     raise FileError(f"There is no reference file '{name}'.{did_you_mean(name, known)}")
 

@@ -1,4 +1,4 @@
-"""Refuses combinations that are not possible, by attributes of algorithms, event clocks, step-size rules and plans."""
+"""Refuses impossible combinations of algorithms, event clocks, step-size rules and plans."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def refuse_settings(algorithm: Algorithm, clock: EventClock | None) -> None:
     name = type(algorithm).__name__
     if algorithm.finds_events_for_others and (clock is None or not clock.for_others):
         raise OptionError(
-            f"{name} lets an FMU stop at its events, and needs the event clock Check, which fires them. Give it: "
+            f"{name} lets an FMU stop at its events, and needs the event clock Check, which triggers these events. Add "
             "event_clock=Check() (--event-clock check)."
         )
     if clock is not None and clock.for_others and not algorithm.finds_events_for_others:
@@ -37,7 +37,7 @@ def refuse_settings(algorithm: Algorithm, clock: EventClock | None) -> None:
 
 
 def refuse_rates(algorithm: Algorithm, inputs: Collection[str], clock: EventClock | None) -> None:
-    """Raise if components with step sizes of their own do not go together with an algorithm or an event clock.
+    """Raise if components with their own step sizes cannot be combined with an algorithm or an event clock.
 
     Raises
     ------
@@ -51,13 +51,13 @@ def refuse_rates(algorithm: Algorithm, inputs: Collection[str], clock: EventCloc
     if algorithm != Jacobi() or inputs:
         other = f"inputs of {', '.join(sorted(inputs))}" if inputs else f"{algorithm}"
         raise OptionError(
-            "MultiRate steps each component over its own grid with held inputs, like Jacobi, and cannot be combined with "
-            f"{other}. Leave that out, or use SubSteps (--sub-steps), which interpolates between the rates."
+            "MultiRate steps each component over its own grid with held inputs, like Jacobi, and cannot be combined "
+            f"with {other}. Leave it out, or use SubSteps (--sub-steps), which interpolates between the rates."
         )
 
 
 def refuse_plan_with_rates(plan: Plan) -> None:
-    """Raise if components with step sizes of their own would have to meet between their points.
+    """Raise if components with their own step sizes would need common communication points that they do not have.
 
     Raises
     ------
@@ -76,25 +76,26 @@ def refuse_plan_with_rates(plan: Plan) -> None:
         names = sorted(f"'{plan.instances[i].name}'" for i in group)
         raise OptionError(
             f"{' and '.join(names)} share an algebraic loop, which is solved where their steps end; with MultiRate these "
-            f"are different times. {instead} Without solving it (loops=Loops.NONE, --loops none), its inputs are late."
+            f"are different times. {instead} Without a solution of the loop (loops=Loops.NONE, --loops none), its "
+            "inputs are delayed."
         )
 
 
 def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> None:
-    """Raise if a step-size rule or an event clock has nothing to do in a system, or cannot do it.
+    """Raise if a step-size rule or an event clock cannot work in a system.
 
     Raises
     ------
     DescriptionError
-        If a shared event cannot be fired in each of its members.
+        If a shared event cannot be triggered in each of its members.
     OptionError
-        If no FMU has what the rule or the clock needs, or the rule has nothing by which it could judge steps.
+        If no FMU has what the rule or the clock needs, or the rule has no signals to control the step size.
     """
     _refuse_constraints(plan)
     if rule.watches_discrete_outputs and not plan.discrete_routes:
         raise OptionError(
-            f"The step-size rule {type(rule).__name__} looks for changes of discrete outputs that are connected, and "
-            f"there are none. {_what_fits(plan)}"
+            f"The step-size rule {type(rule).__name__} locates changes of connected discrete outputs, and there are "
+            f"no such outputs. {_what_fits(plan)}"
         )
     for estimator in rule.estimators:
         estimator.refuse(plan)
@@ -108,7 +109,7 @@ def refuse_plan(plan: Plan, rule: StepRule[Any], clock: EventClock | None) -> No
 
 
 def _refuse_constraints(plan: Plan) -> None:
-    """A constraint is solved by going back: all components at its ends must be able to."""
+    """A constraint is solved by repeating steps: all components at its ends must be able to go back."""
     for group in plan.step_groups:
         members = [plan.instances[i] for i in group]
         constraints = [m.name for m in members if m.model.residuals]
@@ -136,8 +137,9 @@ def _refuse_untriggered(plan: Plan) -> None:
         if event.scope is Scope.SHARED and missing:
             names = " and ".join(f"'{plan.instances[m.instance].name}'" for m in missing)
             raise DescriptionError(
-                f"The shared event '{event.name}' has no trigger in {names}, so an event clock cannot let it happen in all "
-                "its members at once. Name a trigger in the FMU's manifest, or use LookAhead, with which FMUs execute "
+                f"The shared event '{event.name}' has no trigger in {names}, so an event clock cannot trigger it in "
+                "all its members at the same time. Name a trigger in the FMU's manifest, or use LookAhead, with "
+                "which FMUs execute "
                 "their events themselves."
             )
         if event.scope is Scope.SHARED and len(event.members) < 2:
@@ -148,7 +150,8 @@ def _refuse_untriggered(plan: Plan) -> None:
 
 
 def _refuse_hidden_right_limits(plan: Plan) -> None:
-    """FMI 2.0 lets outputs be read after a step only, if the FMU does not declare otherwise (proposal, requirement I27)."""
+    """In FMI 2.0 outputs can be read only after a step, unless the FMU declares otherwise (proposal, requirement
+    I27)."""
     for event in plan.events:
         for m in event.members:
             planned = plan.instances[m.instance]
@@ -156,8 +159,8 @@ def _refuse_hidden_right_limits(plan: Plan) -> None:
                 continue
             raise DescriptionError(
                 f"The event '{m.declaration.name}' of '{planned.name}' cannot be triggered: there is no Event Mode, and "
-                "the FMU does not declare that its outputs can be read right after the trigger was set, without a step. "
-                'Add rightLimitsWithoutStep="true" to the event in its manifest if that is so, or use LookAhead.'
+                "the FMU does not declare that its outputs can be read directly after the trigger was set, without a step. "
+                'If they can, add rightLimitsWithoutStep="true" to the event in its manifest; otherwise use LookAhead.'
             )
 
 
@@ -167,18 +170,18 @@ def _refuse_nothing_to_do(plan: Plan, clock: EventClock) -> None:
     if clock.policy is Policy.ANNOUNCE and not stops:
         raise OptionError(
             f"The event clock {name} needs FMUs that stop at their events: by an early return (Event Mode and "
-            "mightReturnEarlyFromDoStep), or by a discarded step, with a trigger and a policy in their manifest. There is "
-            f"none.{_broken_manifests(plan)} {_what_fits(plan)}"
+            "mightReturnEarlyFromDoStep), or by a discarded step, with a trigger and a policy in their manifest. "
+            f"There is no such FMU.{_broken_manifests(plan)} {_what_fits(plan)}"
         )
     if not stops and not plan.events and not any(i.model.look_ahead for i in plan.instances):
         raise OptionError(
-            f"The event clock {name} has nothing to do: no FMU publishes an event by its indicators."
+            f"The event clock {name} cannot be used: no FMU declares an event with indicators."
             f"{_broken_manifests(plan)} {_what_fits(plan)}"
         )
 
 
 def _what_fits(plan: Plan) -> str:
-    """What a user can do instead, by what the FMUs have; no event clock and no rule that would be refused in its turn."""
+    """Alternatives that these FMUs allow; never an event clock or a rule that would be refused as well."""
     fits = []
     if plan.events:
         fits.append("Events have indicators: Predictive() or LookAhead() can be used.")
@@ -190,11 +193,11 @@ def _what_fits(plan: Plan) -> str:
         fits.append(
             "Discrete outputs are connected: step_size=Locate(H) (--step-rule locate) finds their changes."
         )
-    fits = fits or ["Leave it out and take short steps."]
+    fits = fits or ["Leave it out and use short steps."]
     return " ".join([*fits, 'All choices are in docs/events.md, "My FMU has …".'])
 
 
 def _broken_manifests(plan: Plan) -> str:
-    """Manifests that would publish events if they were right."""
+    """Invalid manifests, which therefore declare no events."""
     said = ((i.name, i.model.broken_manifests) for i in plan.instances)
     return "".join(f" '{name}':{sentences}" for name, sentences in said if sentences)

@@ -13,28 +13,28 @@ from typing import TextIO
 from fmimaster.visible import in_a_line
 
 PAGE_WIDTH = 100
-"""Columns of a page that does not go to a terminal."""
+"""Columns of a page whose output is not a terminal."""
 
 _NARROWEST = 40
-"""Columns that a page has at least: in fewer, names would stand letter by letter."""
+"""Fewest columns of a page: with fewer, names would be broken letter by letter."""
 
 _ROOM_OF_A_SENTENCE = 32
-"""Columns in which a sentence can be read; with fewer in the last column of a table, it gets lines of its own."""
+"""Fewest columns for a sentence; if the last column of a table has fewer, the sentence gets its own lines."""
 
 _ROOM_OF_A_WORD = 12
-"""Columns of a long word, or of a number with its unit; short cells are wrapped in no fewer."""
+"""Columns of a long word, or of a number with its unit; short cells are not wrapped to fewer columns."""
 
 _HANGING = 2
-"""Columns by which all lines of a sentence but the first are indented."""
+"""Columns by which all lines of a sentence after the first are indented."""
 
 _NUMBER = re.compile(r"\d+\. +")
 """Before an entry of a numbered list: the lines of the entry begin behind it."""
 
 _BELOW = " " * (2 * _HANGING)
-"""Before cells that stand below the others of their row."""
+"""Indentation of cells that are written below the others of their row."""
 
 _NAMES_SHOWN = 4
-"""Names in a sentence; of more, the rest is counted."""
+"""Most names in a sentence; the others are counted."""
 
 
 def page_width(stream: TextIO | None = None) -> int:
@@ -43,7 +43,7 @@ def page_width(stream: TextIO | None = None) -> int:
     Parameters
     ----------
     stream
-        Where the page goes; the standard output if left out.
+        The stream to which the page is written; default: the standard output.
     """
     stream = sys.stdout if stream is None else stream
     given = os.environ.get("COLUMNS", "")
@@ -56,12 +56,12 @@ def page_width(stream: TextIO | None = None) -> int:
 
 
 def fitted(line: str, width: int | None = None) -> list[str]:
-    """A line that is too long as several ones, which are indented after the first; words are not broken.
+    """Break a long line into several lines, indented after the first; words are not broken.
 
     Parameters
     ----------
     width
-        Columns of a line; those of the page if left out.
+        Columns of a line; default: those of the page.
     """
     width = page_width() if width is None else width
     if len(line) <= width:
@@ -79,7 +79,7 @@ def paragraph(text: str) -> list[str]:
 
 
 def _filled(text: str, first: str, others: str, width: int) -> list[str]:
-    """Words in lines; blanks inside a line stay as they are."""
+    """Break words into lines; blanks inside a line are kept."""
     lines: list[str] = []
     line = first
     for word in text.split(" "):
@@ -92,14 +92,14 @@ def _filled(text: str, first: str, others: str, width: int) -> list[str]:
 
 
 def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
-    """Rows with their cells in columns, two blanks apart; long last cells take several lines."""
+    """Rows with their cells in columns, two blanks apart; long last cells are wrapped."""
     table = list(rows)
     widths = Widths(*table)
     return [line for row in table for line in widths.lines(row, indent)]
 
 
 class Widths:
-    """The widths of columns, for rows of which not all can be kept."""
+    """The widths of columns, for tables that are too large to be kept in memory."""
 
     def __init__(self, *rows: Sequence[str]) -> None:
         self._widths: list[int] = []
@@ -108,7 +108,7 @@ class Widths:
             self.add(row)
 
     def add(self, row: Sequence[str]) -> None:
-        """Make room for the cells of a row."""
+        """Widen the columns for the cells of a row."""
         self._widths += [0] * (len(row) - len(self._widths))
         for k, cell in enumerate(row):
             self._widths[k] = max(self._widths[k], len(in_a_line(cell)))
@@ -116,8 +116,8 @@ class Widths:
     def lines(self, row: Sequence[str], indent: str = "") -> list[str]:
         """A row with its cells in columns, two blanks apart.
 
-        What has no room is the last cell: it is wrapped in its column, or below the others if the column is narrow. If it
-        is short, like a number, all cells but the first stand below that one.
+        If the row is too wide, the last cell is wrapped in its column, or below the others if the column is narrow. If
+        it is short, like a number, all cells except the first are written below the first.
         """
         cells = [in_a_line(cell) for cell in row]
         line = _line(cells, self._widths, indent)
@@ -142,7 +142,8 @@ class Widths:
         return len(indent) + sum(w + 2 for w in self._widths[:column])
 
     def _is_stacked(self, indent: str) -> bool:
-        """Whether the first cell of each row gets a line of its own: a long name before numbers that have no room."""
+        """Whether the first cell of each row gets its own line: a long name before numbers that do not fit beside
+        it."""
         if len(self._widths) < 3:
             return False
         first, *_, last = self._widths
@@ -161,21 +162,21 @@ def _line(cells: Sequence[str], widths: Sequence[int], indent: str) -> str:
 
 
 def section(title: str, lines: Sequence[str], *, if_empty: str = "") -> list[str]:
-    """A blank line, a title, and lines that fit the page; nothing if there are none and no text for that."""
+    """A blank line, a title, and lines that fit the page; nothing if there are no lines and no text for this case."""
     if not lines and if_empty:
         lines = [f"  {if_empty}"]
     return ["", *flowing([title, *lines])] if lines else []
 
 
 def flowing(lines: Iterable[str], width: int | None = None) -> Iterator[str]:
-    """Lines of which each fits the page, or the width if one is given."""
+    """Break lines so that each fits the page, or the given width."""
     width = page_width() if width is None else width
     for line in lines:
         yield from fitted(line, width)
 
 
 def shortened(rows: Sequence[Sequence[str]], most: int | None, total: int = 0) -> list[str]:
-    """The first rows in columns, and how many there are besides.
+    """The first rows in columns, and the number of the others.
 
     Parameters
     ----------
@@ -190,7 +191,7 @@ def shortened(rows: Sequence[Sequence[str]], most: int | None, total: int = 0) -
 
 
 def clipped(text: str, most: int | None) -> str:
-    """A text in one line, of a long one the first part; None for all of it."""
+    """A text in one line; a long text is cut, unless the length is None."""
     text = " ".join(text.split())
     return text if most is None or len(text) <= most else text[:most].rstrip() + " ..."
 
@@ -201,7 +202,7 @@ def count(number: int, noun: str) -> str:
 
 
 def named(names: Iterable[str]) -> str:
-    """Names in a sentence; of many, the first and the number of the others."""
+    """Names in a sentence; of many names, the first ones and the number of the others."""
     names = list(names)
     if len(names) <= _NAMES_SHOWN:
         return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
@@ -209,7 +210,7 @@ def named(names: Iterable[str]) -> str:
 
 
 def in_short(value: object) -> str:
-    """A setting as Python writes it, without what it has by default: ``"GaussSeidel(mode=Linear())"``."""
+    """A setting as Python writes it, without default values: ``"GaussSeidel(mode=Linear())"``."""
     if not is_dataclass(value) or isinstance(value, type):
         return repr(value)
     given = []

@@ -1,4 +1,4 @@
-"""What is wrong, doubtful or worth knowing about an FMU or a system, before anything is simulated."""
+"""Validation of an FMU or a system before a simulation: errors, warnings and notes."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ from fmimaster.system.ssp_events import write_shared_events
 
 
 class Severity(Enum):
-    """How bad a finding is."""
+    """Severity of a finding."""
 
     ERROR = "error"
     """It cannot be simulated."""
     WARNING = "warning"
-    """It can perhaps be simulated: something breaks a rule or is missing here."""
+    """It can perhaps be simulated: a rule is broken, or something is missing on this machine."""
     NOTE = "note"
-    """Nothing is wrong; it explains what will be done."""
+    """Nothing is wrong; the note explains how the system is simulated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was found by :func:`validate`."""
+    """One error, warning or note from :func:`validate`."""
 
     place: str
     """File, component or connection."""
     severity: Severity
-    """Whether it cannot be simulated, may go wrong, or is good to know."""
+    """Error, warning or note."""
     what: str
-    """What was found, in a sentence or two."""
+    """The finding, in one or two sentences."""
     advice: str = ""
-    """What to do; empty where ``what`` contains it or nothing is to be done."""
+    """The recommended action; empty if ``what`` contains it, or if no action is needed."""
 
 
 @left_for_later()
 def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
-    """Validate an FMU or a system: look for all that is wrong, without loading a library.
+    """Validate an FMU or a system: find all errors without loading a library.
 
-    A rule of FMI that an FMU breaks is a warning only, and a note if many FMUs break it that run as they should.
+    A broken rule of FMI is only a warning, and only a note if many correct FMUs break it.
 
     Parameters
     ----------
@@ -86,14 +86,14 @@ def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
     if len(models) < len(list(description.components())):
         if description.is_single_fmu:
             return tuple(findings)
-        what = "Connections and parameters have not been looked at, because an FMU cannot be read."
+        what = "Connections and parameters were not checked, because an FMU cannot be read."
         return (*findings, Finding(str(path), Severity.NOTE, what))
     return (*findings, *_once_per_process(description, models), *_system(description, models))
 
 
 def _schemas(description: SystemDescription) -> Iterator[Finding]:
-    """Where the files of the description break the schemas of SSP."""
-    advice = "What the schema does not know is ignored. Correct the spelling or the order."
+    """Violations of the schemas of SSP in the files of the description."""
+    advice = "Elements and attributes that are not in the schema are ignored. Correct the spelling or the order."
     for warning in description.warnings:
         yield Finding(str(description.source), Severity.WARNING, warning, advice)
 
@@ -135,12 +135,12 @@ def _fmu(fmu: FmuFile, place: str) -> Iterator[Finding]:
 def _rules(fmu: FmuFile, place: str) -> Iterator[Finding]:
     for rule in broken_rules(UnpackedFmu(fmu.folder, place), fmu.description()):
         severity = Severity.NOTE if rule.is_common else Severity.WARNING
-        advice = "" if rule.is_common else "It may run all the same. Report it to the FMU's vendor."
+        advice = "" if rule.is_common else "The FMU may still run. Report it to the FMU's vendor."
         yield Finding(f"{place}/{rule.file}", severity, _sentence(rule.what), advice)
 
 
 def _left_aside(fmu: FmuFile, place: str) -> Iterator[Finding]:
-    """What lies beside the model description, and is not used."""
+    """Parts of the FMU outside of the model description that are not used."""
     for standard in fmu.model.layered_standards:
         runs = f"The FMU runs without the layered standard '{standard.name}'"
         for problem in standard.problems:
@@ -164,10 +164,11 @@ def _binary(fmu: FmuFile, place: str) -> Iterator[Finding]:
 def _facts(model: Model, place: str) -> Iterator[Finding]:
     if model.assumed_dependencies and model.with_causality(Causality.INPUT):
         names = listed(v.name for v in model.variables if v.name in model.assumed_dependencies)
-        what = f"The FMU does not declare on which inputs these outputs depend: {names}. They count as depending on all."
-        advice = (
-            "Loops that follow from it are marked as assumed. Export the FMU with dependencies."
+        what = (
+            f"The FMU does not declare on which inputs these outputs depend: {names}. They are assumed to depend on "
+            "all inputs."
         )
+        advice = "Loops that follow from this assumption are marked as assumed. Export the FMU with dependencies."
         yield Finding(place, Severity.NOTE, what, advice)
     yield from (Finding(place, Severity.WARNING, _sentence(note)) for note in model.notes)
     for event in model.events:
@@ -231,7 +232,8 @@ def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iter
 
 
 def _unlinked_events(system: ResolvedSystem) -> Iterator[Finding]:
-    """Shared events of FMUs that the system does not link; those of one name are taken for members of one."""
+    """Shared events of FMUs that the system does not declare; events with the same name are assumed to be one shared
+    event."""
     linked = {(m.component, m.event.name) for e in system.shared_events for m in e.members}
     unlinked: dict[str, list[str]] = {}
     for k, component in enumerate(system.components):
@@ -255,7 +257,7 @@ def _unlinked_events(system: ResolvedSystem) -> Iterator[Finding]:
 
 
 def _loops(plan: Plan, place: str) -> Iterator[Finding]:
-    """A loop in both modes is reported once for each: it is handled differently."""
+    """A loop in both modes is reported for each mode, because it is treated differently."""
     for loop in plan.initial_loops:
         what = f"Algebraic loop at initialization{_assumed(loop)}: {_members(loop, plan)}."
         advice = "It is solved from the start values of its inputs. See 'fmimaster plan'."
@@ -263,11 +265,11 @@ def _loops(plan: Plan, place: str) -> Iterator[Finding]:
     for loop in plan.step_loops:
         what = f"Algebraic loop in Step Mode{_assumed(loop)}: {_members(loop, plan)}."
         if any(set(loop.instances) <= set(group) for group in plan.step_groups):
-            advice = "It is solved in each step: its FMUs go back until the values agree."
+            advice = "It is solved in each step: its FMUs repeat the step until the values agree."
         elif not plan.exists_in_steps(loop):
             advice = "It is solved at events, in Event Mode."
         else:
-            advice = "It is not solved; one of its connections is late by a step."
+            advice = "It is not solved; one of its connections is delayed by a step."
         yield Finding(place, Severity.NOTE, what, f"{advice} See 'fmimaster plan'.")
 
 
@@ -284,12 +286,12 @@ def _members(loop: AlgebraicLoop, plan: Plan) -> str:
 
 
 def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> list[str]:
-    """One error for each connection, parameter and shared event that does not fit to those before it."""
+    """One error for each connection, parameter and shared event that contradicts those before it."""
     size = _size(description.system)
     wrong: dict[int, str] = {}
 
     def error_of(count: int) -> str | None:
-        """The error with the first ``count`` parts, without those that are known to be wrong."""
+        """The error with the first ``count`` parts, without those known to be wrong."""
         system = _part(description.system, (k < count and k not in wrong for k in range(size)))
         try:
             resolve(replace(description, system=system), models)
@@ -297,7 +299,7 @@ def _each_error(description: SystemDescription, models: Mapping[str, Model]) -> 
             return str(error)
         return None
 
-    if (error := error_of(0)) is not None:  # it is about the components
+    if (error := error_of(0)) is not None:  # the error is about the components
         return [error]
     while (error := error_of(size)) is not None:
         right, first = (
@@ -339,6 +341,6 @@ def _part(system: System, chosen: Iterator[bool]) -> System:
 
 
 def _sentence(text: str) -> str:
-    """With a full stop, and no more than one blank between words; its first letter stays, as it may be that of a unit."""
+    """A sentence with a full stop and single blanks; its first letter is kept, because it may belong to a unit."""
     text = " ".join(text.split())
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -22,5 +22,5 @@ def installed_version() -> str:
 
 
 def _of_sources(folder: Path) -> Path:
-    """What is left in a folder with the sources when they are installed from there."""
+    """The metadata that an installation leaves in the folder with the sources."""
     return folder / "fmimaster.egg-info" / "PKG-INFO"

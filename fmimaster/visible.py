@@ -1,6 +1,6 @@
-"""What others have written — messages and names of FMUs, paths, cells — as text that is safe to show.
+"""Texts from outside (messages and names of FMUs, paths, cells) in a form that is safe to show.
 
-The one definition of what must not reach a terminal, a log, a figure. Data files keep what they were given.
+It defines which characters must not reach a terminal, a log or a figure. Data files keep their texts unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CONTROLS = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Text whose control characters are written as escapes, so that none of them acts; tabs and line feeds stay.
+    r"""Text with control characters written as escapes, so that they have no effect; tabs and line feeds are kept.
 
     Examples
     --------
@@ -29,12 +29,12 @@ def visible(text: str) -> str:
 
 
 def in_a_line(text: str) -> str:
-    """The same without tabs and line feeds: for a cell of a table, a label, a name."""
+    """The same, with tabs and line feeds escaped too: for a cell of a table, a label, a name."""
     return visible(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
 def visible_json(text: str) -> str:
-    """JSON with the same content, whose control characters are escaped as JSON has it."""
+    """JSON with the same content, in which control characters are escaped by the rules of JSON."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

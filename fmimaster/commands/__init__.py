@@ -1,6 +1,6 @@
 """The commands of the command line, one file each: ``add_arguments(parser)``, ``run(arguments) -> status``.
 
-A file is imported when its command is used: each needs another part of the package.
+A file is imported when its command is used: each command needs other parts of the package.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Mapping
 COMMANDS: Mapping[str, str] = {
     "simulate": "Simulate an FMU or a system of FMUs.",
     "info": "Show the properties of an FMU, or the parts of a system.",
-    "validate": "Find all that is wrong with an FMU or a system. The exit status is 1 if there are errors.",
+    "validate": "Find the errors in an FMU or a system. The exit status is 1 if there are any.",
     "plan": "Show how a system is computed: order, delays, loops, events.",
-    "optimize": "Search the best order of stepping. It needs simulations with some orders.",
+    "optimize": "Search for the best order of stepping. Some orders are simulated.",
     "stability": "Find the largest stable communication step. It is computed from the responses of the FMUs.",
     "budget": "Show which connection costs accuracy. The system is simulated once.",
-    "plot": "Plot results from files. Several are drawn into one figure with different dashes.",
+    "plot": "Plot results from files. Several files are drawn in one figure with different line styles.",
     "steps": "Show the causes of the steps of a run, and its events.",
     "demo": "Run a ready-made system. Without a name, all demos are listed.",
     "completion": "Print the script for completion in a shell.",
 }
-"""Name of a command, which is that of its file → what it does; the first sentence is its line in the list."""
+"""Name of a command and of its module → what it does; the first sentence is its line in the list of commands."""
 
 EXAMPLES: Mapping[str, str] = {
     "simulate": "two-mass.ssp --stop-time 5 --output-file two.csv --show-plot",
@@ -35,4 +35,4 @@ EXAMPLES: Mapping[str, str] = {
     "demo": "two-mass --output-directory figures",
     "completion": "bash",
 }
-"""Name of a command → arguments of an example, with files that ``demo files`` writes."""
+"""Name of a command → arguments of an example; ``demo files`` writes the files."""

@@ -1,4 +1,4 @@
-"""The algorithm that the options of the command line make, part by part."""
+"""The algorithm from the options of the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fmimaster.named.text import settings_of
 from fmimaster.program.polynomial import ADAPTIVE, Polynomial
 
 _OF_GAUSS_SEIDEL = {"mode", "levels", "most_levels"}
-"""Settings that choose this algorithm, if none is named."""
+"""Settings that select this algorithm if no algorithm is named."""
 
 
 def chosen_algorithm(arguments: Namespace) -> Algorithm | None:
@@ -36,7 +36,7 @@ def chosen_algorithm(arguments: Namespace) -> Algorithm | None:
 
 
 def single_inputs(texts: Sequence[str]) -> dict[str, Polynomial]:
-    """The polynomials of ``--inputs INPUT=KIND`` by the name or glob of the input.
+    """The polynomials of ``--inputs INPUT=KIND``, by the name or pattern of the input.
 
     Raises
     ------
@@ -53,10 +53,10 @@ def single_inputs(texts: Sequence[str]) -> dict[str, Polynomial]:
 
 
 def _inputs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Name, or nothing for all inputs, and kind of each ``--inputs``."""
+    """Name and kind of each ``--inputs``; the name is empty for all inputs."""
     for text in texts:
         name, equals, kind = text.partition("=")
-        # an equals sign behind a colon is one of a setting
+        # an equals sign after a colon belongs to a setting
         yield (name, kind) if equals and ":" not in name else ("", text)
 
 
@@ -85,7 +85,8 @@ def _settings(arguments: Namespace) -> dict[str, Any]:
     for_all = [kind for name, kind in _inputs(arguments.inputs) if not name]
     if len(for_all) > 1:
         raise OptionError(
-            f"--inputs {for_all[1]}: there is one kind for all inputs already. Give one kind, and INPUT=KIND for others."
+            f"--inputs {for_all[1]}: a kind for all inputs was given already. Give one kind for all, and INPUT=KIND "
+            "for single inputs."
         )
     if for_all:
         found["inputs"] = polynomial(for_all[0], "--inputs")
@@ -99,7 +100,7 @@ def _settings(arguments: Namespace) -> dict[str, Any]:
 
 
 def _divided(base: Algorithm | None, sub_steps: Sequence[tuple[str, str]]) -> Algorithm | None:
-    """The algorithm, with several steps of some components; None if it is left to the settings."""
+    """The algorithm with sub-steps of some components; None if it is left to the settings."""
     if not sub_steps:
         return base
     from fmimaster.algorithms import SubSteps  # imported when it is requested, as those below
@@ -112,7 +113,7 @@ def _divided(base: Algorithm | None, sub_steps: Sequence[tuple[str, str]]) -> Al
 
 
 def _swept(base: Algorithm | None, sweeps: str | None) -> Algorithm | None:
-    """The algorithm, repeated over each step if sweeps are requested; None if it is left to the settings."""
+    """The algorithm, with sweeps if they are requested; None if it is left to the settings."""
     if sweeps is None:
         return base
     from fmimaster.algorithms import Aligned, Waveform

@@ -1,4 +1,4 @@
-"""What the step size costs, for the end of a run: the same with half of it, and the largest that is stable."""
+"""Checks of the step size after a run: a second run with half of it, and the largest stable step size."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from fmimaster.accuracy.pair import Difference
 
 MOST_LINES = 20
-"""Outputs that are shown, those that differ most."""
+"""Outputs that are shown: those that differ most."""
 
 
 def differences(simulation: Simulation, results: Results) -> list[str]:
-    """How far the outputs of a run are from those of one with steps half as long: a line for each."""
+    """Differences of the outputs from a run with steps half as long, one line each."""
     found = simulation.check_step(coarse=results).differences()
     rows: list[tuple[str, ...]] = [
         ("output", "unit", "largest difference", "at", "of its largest value")
@@ -33,7 +33,7 @@ def _row(d: Difference) -> tuple[str, ...]:
 
 
 def largest_stable_step(simulation: Simulation, results: Results) -> list[str]:
-    """The largest step size with which the coupling is stable, if an output of a run has grown without end."""
+    """The largest stable step size of the coupling, if an output of a run has grown without bound."""
     if not results.statistics.diverging:
         return []
     from fmimaster.stability.advisor import largest_stable_step  # its modules are slow to import
@@ -41,13 +41,13 @@ def largest_stable_step(simulation: Simulation, results: Results) -> list[str]:
     step = largest_stable_step(simulation)
     if step is None:
         return [
-            "note: no largest stable step size was found: if outputs grow as much with half the step (--check-step), the "
-            "model itself is unstable"
+            "note: no largest stable step size was found. If outputs grow as much with half the step size "
+            "(--check-step), the model itself is unstable"
         ]
     stable = f"note: the coupling is stable with steps of at most {step:.6g} s"
     if step < float(simulation.prepare().schedule.rule.exact_size):
         return [stable]
     return [
-        f"{stable} near the start, as those of the run are: the model itself is unstable, or the coupling is so later "
-        "(fmimaster stability --at)"
+        f"{stable} near the start, and the steps of the run are not longer: the model itself is unstable, or the "
+        "coupling becomes unstable later (fmimaster stability --at)"
     ]

@@ -17,7 +17,7 @@ from fmimaster.text import aligned, flowing, section
 
 
 def comparison(simulation: Simulation) -> dict[str, Any]:
-    """Simulate sequences, and what came out as plain data."""
+    """Simulate sequences, and return the results as plain data."""
     search = SequenceSearch(simulation, Signature(), tell=told())
     rows = searched(search, lambda: compare(search))
     cores = simulation.threads or os.cpu_count() or 1
@@ -59,8 +59,10 @@ def page(facts: Mapping[str, Any]) -> list[str]:
         for row in facts["sequences"]
     ]
     explained = (
-        "  Error: distance from results that are extrapolated to the step size 0. Change: distance from the results with "
-        f"the present sequence ('{PRESENT}'). Both are predicted (pred.) and simulated (sim.), relative to the size of the "
+        "  Error: difference from results that are extrapolated to the step size 0. Change: difference from the "
+        "results with "
+        f"the present sequence ('{PRESENT}'). Both are predicted (pred.) and simulated (sim.), relative to the size "
+        "of the "
         "outputs."
     )
     return [

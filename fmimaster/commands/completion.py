@@ -1,4 +1,4 @@
-"""``fmimaster completion``: the script with which a shell completes commands, options and names."""
+"""``fmimaster completion``: a script that makes a shell complete commands, options and names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fmimaster.run.choice import Backend
 
 SHELLS = ("bash", "zsh", "fish")
 
-_HELP = """Completion is switched on by one line in the start file of the shell:
+_HELP = """One line in the start file of the shell switches completion on:
   bash  ~/.bashrc                   eval "$(fmimaster completion bash)"
   zsh   ~/.zshrc, after compinit    eval "$(fmimaster completion zsh)"
   fish  ~/.config/fish/config.fish  fmimaster completion fish | source
@@ -36,20 +36,20 @@ VALUES: Mapping[str, Iterable[str]] = {
     "--sequence": METHODS,
     "--step-rule": STEP_RULES,
 }
-"""Option → names that it takes."""
+"""Option → names that it accepts."""
 
 _FILES = ("FILE", "CSV", "DIR")
-"""Metavars of options that take a path."""
+"""Metavars of options whose value is a path."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Which shell."""
+    """The shell."""
     parser.epilog = _HELP
     parser.add_argument("shell", metavar="SHELL", help=", ".join(SHELLS))
 
 
 def run(arguments: Namespace) -> int:
-    """Print the script; it has all names, so that a shell need not start Python to complete."""
+    """Print the script; it contains all names, so the shell completes without starting Python."""
     makers = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     shell = among("shell", arguments.shell, SHELLS)
     write(makers[shell]({name: _options(name) for name in COMMANDS}))
@@ -65,7 +65,7 @@ def _options(command: str) -> list[Action]:
 
 
 def _arguments(command: str) -> Sequence[str]:
-    """Names that a command takes in place of a file."""
+    """Names that a command accepts instead of a file."""
     if command == "completion":
         return SHELLS
     if command == "demo":
@@ -163,7 +163,7 @@ def _fish(commands: Mapping[str, Sequence[Action]]) -> list[str]:
 
 
 def _fish_value(action: Action) -> str:
-    """What may follow an option: nothing, a path, one of some names, or any text."""
+    """The value of an option in fish: nothing, a path, one of some names, or any text."""
     if action.nargs == 0:
         return ""
     if action.metavar in _FILES:

@@ -18,21 +18,27 @@ from fmimaster.text import aligned, paragraph
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Which one, and where to."""
+    """The demo, and the folder for its files."""
     add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="which one; without it, all are listed")
+    add(
+        "name", nargs="?", metavar="NAME", help="name of the demo; without it, all demos are listed"
+    )
     add(
         "--output-directory",
         metavar="DIR",
         default=".",
-        help="folder for the files (made if needed)",
+        help="folder for the files (created if needed)",
     )
-    add("--fmus", metavar="VERSION", help="which FMUs, such as fmi2; of demos that have a choice")
+    add(
+        "--fmus",
+        metavar="VERSION",
+        help="version of the FMUs, for example fmi2; for demos that have several",
+    )
     add("--no-progress", action="store_true", help="show no progress bar")
 
 
 def run(arguments: Namespace) -> int:
-    """Run one, or list them."""
+    """Run a demo, or list all demos."""
     if arguments.name is None:
         write(aligned([(one.name, one.title) for one in DEMOS], indent=""))
         return 0
@@ -43,7 +49,7 @@ def run(arguments: Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(
-            f"Folder '{folder}' cannot be made: {error.strerror}. Choose another."
+            f"Folder '{folder}' cannot be created: {error.strerror}. Choose another."
         ) from error
     write([*paragraph(f"{chosen.title}."), *paragraph(chosen.text)])
     chosen.show(_Terminal(folder, version, arguments))

@@ -1,4 +1,4 @@
-"""The output of ``info`` as plain data: the keys are part of the interface, tests/cli/test_info.py holds them."""
+"""The output of ``info`` as plain data: the keys are part of the interface, and tests/cli/test_info.py tests them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
     Parameters
     ----------
     most
-        How many variables of each causality are in it, the first ones; None for all.
+        How many variables of each causality are included; None for all.
     """
     model = fmu.model
     variables = (
@@ -70,7 +70,7 @@ def fmu_facts(fmu: FmuFile, most: int | None = None) -> dict[str, Any]:
 
 
 def system_facts(description: SystemDescription, loader: Loader) -> dict[str, Any]:
-    """The parts of a system, as it is described; an FMU that cannot be used is listed with its error."""
+    """The parts of a system description; an FMU that cannot be used is listed with its error."""
     return {
         "file": str(description.source),
         "name": description.system.name,
@@ -163,7 +163,7 @@ def _variable(v: Variable) -> dict[str, Any]:
 
 
 def _start(v: Variable) -> list[Any] | None:
-    """Start values as numbers, where they are such; binaries as hexadecimal text."""
+    """Start values as JSON values: numbers as numbers, binaries as hexadecimal text."""
     if v.start is None:
         return None
     try:
@@ -228,7 +228,7 @@ def _parameter(parameter: Parameter, prefix: str) -> dict[str, Any]:
 
 
 def _camel_case(data: Capabilities | DefaultExperiment | Any) -> dict[str, Any]:
-    """A dataclass with the names of FMI: ``can_get_and_set_fmu_state`` → ``canGetAndSetFMUState``."""
+    """A dataclass as a dictionary with the names of FMI: ``can_get_and_set_fmu_state`` → ``canGetAndSetFMUState``."""
     values = asdict(data)
     return {_attribute(f.name): values[f.name] for f in fields(data)}
 

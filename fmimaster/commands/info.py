@@ -19,11 +19,11 @@ from fmimaster.system.ssp import read_system
 from fmimaster.text import aligned, clipped, count, fitted, section, shortened
 
 _MOST_ROWS = 15
-"""Lines of one section, so that the output stays short."""
+"""Most lines of one section."""
 _MOST_LETTERS = 100
-"""Of a description."""
+"""Most letters of a description."""
 _MOST_NAMES = 8
-"""Of a list in one line."""
+"""Most entries of a list in one line."""
 
 _SECTIONS = {
     "input": "Inputs",
@@ -32,20 +32,20 @@ _SECTIONS = {
     "structuralParameter": "Structural parameters",
 }
 _ONLY_WHOLE = {"local": "Local variables"}
-"""FMUs can have thousands: shown if long lists are."""
+"""Titles of variables that are listed only with all entries: FMUs can have thousands of them."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The file, and the form of the answer."""
     parser.add_argument("path", metavar="SYSTEM", help="an FMU, an SSP, an SSD, or a folder")
     parser.add_argument(
-        "--all", action="store_true", help="show long lists whole, and local variables"
+        "--all", action="store_true", help="show long lists in full, and local variables"
     )
-    parser.add_argument("--json", action="store_true", help="print all of it as JSON")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def run(arguments: Namespace) -> int:
-    """Print the page; no library is loaded, so an FMU for another platform will do."""
+    """Print the page; no library is loaded, so FMUs for other platforms can be read."""
     description = read_system(given_path(arguments.path))
     most = None if arguments.all or arguments.json else _MOST_ROWS
     with Loader() as loader:
@@ -86,7 +86,7 @@ def _fmu_page(facts: dict[str, Any], model: Model, most: int | None) -> list[str
 
 
 def _events(facts: dict[str, Any], most: int | None) -> list[str]:
-    """The events that the FMU declares, in its manifest or by its event indicators."""
+    """The events that the FMU declares in its manifest or by event indicators."""
     rows = [row for event in facts["events"] for row in _event_rows(event)]
     lines = section("Events", shortened(rows, most))
     if (policy := facts["eventPolicy"]) is not None:
@@ -100,7 +100,7 @@ def _events(facts: dict[str, Any], most: int | None) -> list[str]:
 
 
 def _beside(facts: dict[str, Any], most: int | None) -> list[str]:
-    """What the FMU has beside its model description."""
+    """Parts of the FMU outside of its model description."""
     standards = [
         (s["name"], s["version"], _use(s), clipped(s["description"], most and _MOST_LETTERS))
         for s in facts["layeredStandards"]
@@ -122,12 +122,12 @@ def _beside(facts: dict[str, Any], most: int | None) -> list[str]:
 
 def _use(standard: dict[str, Any]) -> str:
     if standard["problems"]:
-        return "broken, see 'fmimaster validate'"
+        return "invalid, see 'fmimaster validate'"
     return "used" if standard["known"] else "not known, not used"
 
 
 def _event_rows(event: dict[str, Any]) -> Iterator[tuple[str, ...]]:
-    """A row for each declared property of an event; the first one has its name."""
+    """A row for each declared property of an event; the first row has the event's name."""
     said: list[tuple[str, str]] = []
     for i in event["indicators"]:
         derivative = f", derivative {i['derivative']}" if i["derivative"] else ""

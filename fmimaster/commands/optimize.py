@@ -34,25 +34,25 @@ _METHODS: Mapping[str, type[Method]] = {
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The settings of the simulation, the method, and where the answer goes."""
+    """The settings of the simulation, the method, and the outputs."""
     settings.add_arguments(parser)
     add = parser.add_argument
     names = ", ".join(_METHODS)
-    add("--method", default="signature", metavar="NAME", help=f"{names} (signature, if left out)")
-    verified = "how many of the best predicted sequences are simulated (signature; 5, if left out)"
+    add("--method", default="signature", metavar="NAME", help=f"{names} (default: signature)")
+    verified = "number of sequences with the best predictions that are simulated (method signature; default: 5)"
     add("--verify", type=int, metavar="K", help=verified)
-    micro = "step size in s inside of a component (fuzzy); can be repeated"
+    micro = "internal step size of a component in s (method fuzzy); can be repeated"
     add("--micro-step", nargs=2, action="append", metavar=("NAME", "H"), help=micro)
-    keep = "folder for the results of all runs; a second search with it makes the missing runs only"
+    keep = "folder for the results of all runs; a second search with the same folder simulates only the missing runs"
     add("--keep-runs", metavar="DIR", help=keep)
     copy = "copy of the SSP or SSD with the sequence as an annotation"
     add("--write", metavar="FILE", help=copy)
-    add("--json", action="store_true", help="print the answer as JSON")
-    add("--no-progress", action="store_true", help="do not show which run is made")
+    add("--json", action="store_true", help="print the result as JSON")
+    add("--no-progress", action="store_true", help="do not show the present run")
 
 
 def run(arguments: Namespace) -> int:
-    """Search, print what was found, and write the copy."""
+    """Search, print the result, and write the copy."""
     method = _method(arguments)
     if arguments.write:
         check_copy(arguments.system, arguments.write)
@@ -82,18 +82,18 @@ def run(arguments: Namespace) -> int:
             if copy.absolute().parent != folder.absolute():
                 note(
                     arguments,
-                    [f"it names its components relative to its folder: move it to {folder}"],
+                    [f"its component paths are relative to its folder: move it to {folder}"],
                 )
     return 0
 
 
 def searched(search: SequenceSearch, run: Callable[[], T]) -> T:
-    """What a search comes to; what it has found until then is printed if it is broken off.
+    """Run a search; if it is interrupted, its results so far are printed.
 
     Raises
     ------
     FmimasterError
-        As the search does, but after that.
+        If the search does; what it has found is printed first.
     """
     try:
         with _each_message_once():
@@ -102,10 +102,10 @@ def searched(search: SequenceSearch, run: Callable[[], T]) -> T:
         with _each_message_once():
             found = search.so_far()
         if found is not None:
-            tell(["the search was stopped; the runs until then show:"])
+            tell(["the search was stopped; result of the runs so far:"])
             tell(page(found, search))
         elif search.weights:
-            tell(["the search was stopped; the weights found until then are:"])
+            tell(["the search was stopped; the weights found so far are:"])
             rows = [(f"{c}.{i}", f"{w:.4g}") for (c, i), w in search.weights.items()]
             tell(aligned(rows))
         raise
@@ -115,7 +115,7 @@ def _method(arguments: Namespace) -> Method:
     kind = _METHODS[among("method", arguments.method, _METHODS)]
     if arguments.verify is not None and kind is not Signature:
         raise OptionError(
-            f"--verify: the method {arguments.method} verifies nothing. Leave it out."
+            f"--verify: the method {arguments.method} does not simulate predicted sequences. Leave it out."
         )
     if arguments.micro_step is not None and kind is not Fuzzy:
         raise OptionError(
@@ -136,7 +136,7 @@ def _size(text: str) -> float:
 
 
 def told() -> Callable[[str], None]:
-    """A function that tells which run is made next, with its number."""
+    """A function that shows the next run with its number."""
     made = 0
 
     def tell_next(text: str) -> None:
@@ -153,7 +153,7 @@ def _ignore(_text: str) -> None:
 
 @contextmanager
 def _each_message_once() -> Iterator[None]:
-    """Log each message once: the runs of a search give the same ones."""
+    """Log each message once: all runs of a search give the same messages."""
     seen: set[str] = set()
 
     def is_new(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""What ``fmimaster optimize`` prints: a sequence and why it is good, as data and as lines."""
+"""The output of ``fmimaster optimize``: the sequence found and its assessment, as data and as lines."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fmimaster.program.polynomial import HOLD
 from fmimaster.text import aligned, count, section
 
 LARGE = 0.1
-"""A relative error above which no prediction can be trusted."""
+"""A relative error above which predictions are not reliable."""
 
 
 def facts(found: FoundSequence, search: SequenceSearch) -> dict[str, Any]:
-    """What was found as plain data."""
+    """The result as plain data."""
     return {
         "system": search.prepared.description.system.name,
         "method": repr(search.method),
@@ -56,7 +56,7 @@ def candidate_facts(candidate: Candidate) -> dict[str, Any]:
 
 
 def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
-    """What was found, for a person."""
+    """The result as lines of text."""
     name = search.prepared.description.system.name
     runs = count(search.simulations, "simulation")
     lines = [
@@ -76,7 +76,8 @@ def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
     least = found.candidates[0].measured
     if least is not None and least > LARGE:
         lines += [
-            "  Even the best of these errors is large. Predictions hold for small ones: use a smaller step size."
+            "  Even the smallest of these errors is large. Predictions are valid for small errors: use a smaller "
+            "step size."
         ]
     chosen = stale_arcs(found.candidates[0].sequence, found.weights)
     label = found.groups.label
@@ -84,7 +85,7 @@ def page(found: FoundSequence, search: SequenceSearch) -> list[str]:
         (label(a), "->", label(b), f"{w:.4g}", "stale" if (a, b) in chosen else "fresh")
         for (a, b), w in sorted(found.weights.items(), key=lambda item: (-item[1], item[0]))
     ]
-    lines += section("Weights: what it costs if the inputs are stale", aligned(weights))
+    lines += section("Weights: cost of stale inputs", aligned(weights))
     lines += section(
         "Connections about which nothing is known",
         aligned([(label(a), "->", label(b)) for a, b in found.unknown]),
@@ -103,7 +104,7 @@ def options(algorithm: GaussSeidel, components: Iterable[str]) -> list[str]:
 
 
 def _mode_words(mode: Mode) -> str:
-    """A mode as the command line takes it."""
+    """A mode as the command line accepts it."""
     usual = MODES[mode.name]
     given = ((f.name, getattr(mode, f.name)) for f in fields(type(mode)))  # type: ignore[arg-type]
     changed = [f"{name}={value}" for name, value in given if value != getattr(usual, name)]
@@ -130,5 +131,5 @@ def _candidate_rows(found: FoundSequence) -> list[tuple[str, ...]]:
 
 
 def number(value: float | None) -> str:
-    """A number, or that it is not known."""
+    """A number, or words if it is not known."""
     return "-" if value is None else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""The parser of the command line: options in groups, near names for unknown ones, help that fits a terminal."""
+"""The parser of the command line: options in groups, suggestions for unknown names, help that fits a terminal."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ RENAMED: Mapping[str, tuple[str, ...]] = {
     "--relative-tolerance": ("--tolerance",),
     "--result-file": ("--output-file",),
 }
-"""Option that had, or has in other tools, another name → its name; several, if it has meant different things."""
+"""Former name of an option, or its name in other tools → its name here; several names if it had several meanings."""
 
 HINTS: Mapping[str, str] = {
     "--start-values": "Write --start-value NAME=VALUE for each.",
     "--output-variables": "Write --output-variable GLOB for each.",
     "--validate": "'fmimaster validate' is a command.",
-    "--timeout": "A run has no time limit. Ctrl-C ends it, and its rows are kept.",
+    "--timeout": "A run has no time limit. Ctrl-C ends a run, and its rows are kept.",
     "--solver": "FMUs are used for Co-Simulation, with their own solvers.",
-    "--interface-type": "FMUs are used for Co-Simulation always.",
+    "--interface-type": "FMUs are always used for Co-Simulation.",
 }
-"""Option of another tool that has no equal → what to do instead."""
+"""Option of another tool without an equivalent here → what to do instead."""
 
 _KINDS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
 
 _WIDEST = 100
 """Columns of a help page on a wide terminal: longer lines are hard to read."""
 _OPTIONS_COLUMN = 28
-"""Where the texts of options begin."""
+"""Column where the texts of options begin."""
 _COMMANDS_COLUMN = 16
-"""Where the texts of commands begin."""
+"""Column where the texts of commands begin."""
 _PAIR = re.compile(r"((?:'(?:[^'\\]|\\.)*'|[^'=])+)=(.*)", re.DOTALL)
 """``NAME=VALUE``; an equals sign in a quoted part of a name does not count."""
 
 
 def group(parser: ArgumentParser, title: str) -> ArgumentGroup:
-    """The group of options with this title, which is made when the first option is added to it."""
+    """The group of options with this title; it is created with its first option."""
     for known in parser._action_groups:
         if known.title == title:
             return known
@@ -71,12 +71,12 @@ def group(parser: ArgumentParser, title: str) -> ArgumentGroup:
 
 
 def add_pairs(options: ArgumentGroup, option: str, names: tuple[str, str], text: str) -> None:
-    """Add an option that can be repeated, each time with ``NAME=VALUE`` or ``NAME VALUE``."""
+    """Add an option that takes ``NAME=VALUE`` or ``NAME VALUE`` and can be repeated."""
     options.add_argument(option, nargs=2, action="append", default=[], metavar=names, help=text)
 
 
 class Parser(ArgumentParser):
-    """Prints an error in one line, and takes ``-1e-3`` for a number."""
+    """A parser that prints an error in one line and accepts ``-1e-3`` as a number."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=_Help, **settings)
@@ -90,7 +90,7 @@ class Parser(ArgumentParser):
         self.exit(REFUSED, f"fmimaster: error: {message}{end} See '{self.prog} --help'.\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As Python does, but options of commands in front of the command are refused with a hint."""
+        """As in argparse, but an option before the command is an error with a hint."""
         given = sys.argv[1:] if args is None else list(args)
         first = given[0] if given else ""
         if first.startswith("--") and first.partition("=")[0] not in self._option_string_actions:
@@ -124,7 +124,7 @@ class Parser(ArgumentParser):
 
 
 class CommandParser(Parser):
-    """The parser of one command, which imports what the command needs when it gets something to parse."""
+    """The parser of one command; the modules of the command are imported when arguments are parsed."""
 
     def __init__(self, *, command: str, **settings: Any) -> None:
         super().__init__(**settings)
@@ -147,7 +147,7 @@ class CommandParser(Parser):
         self.usage = " ".join(["%(prog)s", *named, "[OPTION ...]"])
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As Python does, with ``NAME=VALUE`` for pairs, and with suggestions for unknown options."""
+        """As in argparse, but pairs may be ``NAME=VALUE``, and unknown options get suggestions."""
         self.fill()
         given = list(args)
         others, pairs = self._without_pairs(given)
@@ -191,14 +191,15 @@ class CommandParser(Parser):
         return f"'{self._command}' has no option '{name}'.{_near_options(name, known)}"
 
     def _repeated(self, value: str, given: Sequence[str]) -> str:
-        """The option in front of a value that is too many, if it can be repeated; else nothing."""
+        """The repeatable option before a surplus value; empty if there is none."""
         before = [word for word in given[: given.index(value)] if word.startswith("--")]
         action = self._option_string_actions.get(before[-1]) if before else None
         return before[-1] if action is not None and isinstance(action.default, list) else ""
 
 
 def _near_options(name: str, known: Iterable[str]) -> str:
-    """A sentence with the options that may be meant, with a leading blank: by other names, by beginnings, by letters."""
+    """A sentence that suggests options, with a leading blank: by other names, by common beginnings, by similar
+    letters."""
     usual = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).replace("_", "-").lower()
     if usual in HINTS:
         return f" {HINTS[usual]}"
@@ -213,7 +214,11 @@ def _add_common_arguments(parser: ArgumentParser) -> None:
     messages = group(parser, "Messages and logs")
     add = messages.add_argument
     amount = messages.add_mutually_exclusive_group().add_argument
-    amount("--verbose", action="store_true", help="show all log messages, and what FMUs print")
+    amount(
+        "--verbose",
+        action="store_true",
+        help="show all log messages, and the printed output of FMUs",
+    )
     amount("--quiet", action="store_true", help="print results, warnings and errors only")
     add("--log-file", metavar="FILE", help="write all log messages to a file")
     add("--debug", action="store_true", help="show a traceback with an error")
@@ -225,7 +230,9 @@ class _Help(HelpFormatter):
     def __init__(self, prog: str) -> None:
         width = min(shutil.get_terminal_size().columns, _WIDEST) - 1
         super().__init__(prog, max_help_position=_OPTIONS_COLUMN, width=width)
-        self._action_max_length = _COMMANDS_COLUMN  # argparse forgets that commands are indented
+        self._action_max_length = (
+            _COMMANDS_COLUMN  # argparse does not count the indentation of commands
+        )
 
     def _format_text(self, text: str) -> str:
         if "\n" in text:  # lines of a table

@@ -1,4 +1,4 @@
-"""``fmimaster plan``: in what order a system is computed, how late each connection is, its events, and the programs."""
+"""``fmimaster plan``: the order in which a system is computed, the delay of each connection, events and programs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The settings of the simulation, and the form of the answer."""
     settings.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
-    programs = "print the instructions of all programs, too"
+    programs = "also print the instructions of all programs"
     parser.add_argument("--programs", action="store_true", help=programs)
     sequences = (
-        "simulate the sequences of several methods, and print predicted and real differences"
+        "simulate the sequences of several methods, and print predicted and simulated differences"
     )
     parser.add_argument("--compare", action="store_true", help=sequences)
     figure = "draw components, connections, loops and levels: .png, .pdf or .svg"
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the plan; no library is loaded, but for a comparison."""
+    """Print the plan; libraries are loaded only for a comparison."""
     simulation = settings.simulation(arguments)
     facts = simulation.plan(programs=arguments.programs).facts
     lines = page(facts)
@@ -46,7 +46,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _figure(arguments: Namespace, facts: dict[str, Any]) -> Callable[[], None]:
-    """Draw the plan; what is returned writes the figure."""
+    """Draw the plan; returns a function that writes the figure."""
     drawing("--figure")
     from fmimaster.commands.plan_figure import plan_figure  # matplotlib is slow to import
     from fmimaster.results.plot import check_format, save_figure

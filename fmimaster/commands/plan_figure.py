@@ -36,18 +36,18 @@ _FILL, _EDGE = "#F4F6F8", "0.25"
 _TEXT = 8.0
 """[pt] Size of the text."""
 _HEAD = 34.0
-"""[pt] Above the graph, for the names of the levels."""
+"""[pt] Space above the graph, for the names of the levels."""
 _LEGEND = 30.0
-"""[pt] Below the graph."""
+"""[pt] Space below the graph."""
 _LEAST_WIDTH = 520.0
-"""[pt] Of the figure: the legend has room."""
+"""[pt] Smallest width of the figure: the legend has room."""
 _LARGEST = 100.0
-"""[in] Side of a figure; a larger graph is drawn smaller, to be magnified."""
+"""[in] Longest side of a figure; a larger graph is scaled down."""
 _STYLES: Mapping[bool, Mapping[str, Any]] = {
     True: {"color": _FRESH, "linestyle": "-"},
     False: {"color": _STALE, "linestyle": (0, (4, 2))},
 }
-"""Fresh or not → how a line is drawn."""
+"""Fresh or not → style of the line."""
 
 
 def plan_figure(facts: Mapping[str, Any]) -> Figure:
@@ -154,7 +154,7 @@ def _draw_box(axes: Axes, lines: Sequence[str], x: float, y: float) -> None:
 
 
 _BEHIND = [withStroke(linewidth=2.5, foreground="white")]
-"""Behind the labels of lines, which may cross them."""
+"""Background of the labels of lines, which lines may cross."""
 _centred: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 4}
 
 
@@ -216,7 +216,7 @@ def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]
 
 
 def _draw_levels(axes: Axes, levels: Sequence[Sequence[str]], drawn: Layout) -> None:
-    """The number of each level above its column; nothing if there is one level only."""
+    """The number of each level above its column; nothing if there is only one level."""
     if len(levels) < 2:
         return
     for k, level in enumerate(levels):
@@ -233,9 +233,9 @@ def _draw_levels(axes: Axes, levels: Sequence[Sequence[str]], drawn: Layout) -> 
 
 
 def _key(arcs: Sequence[Arc], loops: Sequence[Mapping[str, Any]]) -> list[tuple[str, Line2D]]:
-    """Label and line of all that there is in the figure."""
+    """Label and line of each element in the figure."""
     words = {
-        True: "fresh: the value of the end of the step",
+        True: "fresh: the value at the end of the step",
         False: "stale: from an earlier time",
     }
     key = [
@@ -264,7 +264,7 @@ def _draw_key(axes: Axes, key: Sequence[tuple[str, Line2D]]) -> None:
 
 
 def _shrink(axes: Axes, scale: float) -> None:
-    """Make text, lines and heads of arrows smaller, as all places are."""
+    """Scale text, lines and arrow heads, as the positions were scaled."""
     for text in axes.findobj(Text):
         text.set_fontsize(scale * float(text.get_fontsize()))
         text.set_path_effects([])
@@ -277,10 +277,10 @@ def _shrink(axes: Axes, scale: float) -> None:
 
 
 def _columns(key: Sequence[object]) -> int:
-    """Of the legend: three labels fit into a row."""
+    """Columns of the legend: three labels fit into a row."""
     return len(key) if len(key) < 4 else 2
 
 
 def _plain(text: str) -> str:
-    """Text that matplotlib does not take for a formula."""
+    """Text that matplotlib does not interpret as a formula."""
     return text.replace("$", r"\$")

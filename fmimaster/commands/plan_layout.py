@@ -1,7 +1,7 @@
-"""What a figure of a plan shows, and where: components as boxes, connections as lines, with places from Graphviz.
+"""Content and layout of the figure of a plan: components as boxes, connections as lines, placed by Graphviz.
 
-Sizes are given to Graphviz's ``dot`` in points and without text, so that no fonts of the machine matter: the same plan
-gives the same places.
+Graphviz's ``dot`` gets sizes in points and no text, so the layout does not depend on fonts: the same plan always has
+the same layout.
 
 Source: Gansner, Koutsofios, North and Vo (1993), A technique for drawing directed graphs.
 """
@@ -22,17 +22,17 @@ from fmimaster.visible import in_a_line
 LINE = 11.0
 """[pt] Distance of two lines of text."""
 MARGIN = 7.0
-"""[pt] Around the text of a component."""
+"""[pt] Margin around the text of a component."""
 POINTS = 72.0
-"""Points of an inch."""
+"""Points in an inch."""
 _LETTER = 4.9
-"""[pt] Width of a broad letter: no text is cut off."""
+"""[pt] Width of a wide letter: no text is cut off."""
 _MOST_LABELLED = 150
-"""Lines of a figure in which lines are labelled; in one with more, labels would hide the lines."""
+"""Most lines in a figure with labelled lines; with more, labels would hide the lines."""
 _LABELS = 3
-"""Connections between two components that are named at their line; the rest is counted."""
+"""Most connections between two components that are named at their line; the others are counted."""
 _LONGEST = 34
-"""Letters of a line of text; longer names lose their middle."""
+"""Most letters in a line of text; longer names lose their middle."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Arc:
 
 
 def arcs_of(facts: Mapping[str, Any]) -> list[Arc]:
-    """The connections between two components as few lines: those that are fresh, stale or in a loop together."""
+    """The connections between two components as few lines: one each for fresh ones, stale ones, and ones in a loop."""
     in_loops = [set(loop["variables"]) for loop in facts["stepLoops"]]
     found: dict[tuple[Any, ...], Arc] = {}
     for c in facts["connections"]:
@@ -123,7 +123,7 @@ def layout(
             graph.add_edge(number[level[0]], number[following[0]], key="order", style="invis")
     for k, arc in enumerate(arcs):
         tail, head = number[arc.source], number[arc.target]
-        back = level_of[arc.target] < level_of[arc.source]  # all lines lead to higher levels
+        back = level_of[arc.target] < level_of[arc.source]  # all lines point to higher levels
         ends = (head, tail) if back else (tail, head)
         graph.add_edge(*ends, key=str(k), dir="back" if back else "forward")
         # labels of lines within a level are placed by us: dot ends the process if it fails to order them
@@ -147,7 +147,7 @@ def _graphviz() -> Any:
 
 
 def _empty_label(lines: Sequence[str]) -> str:
-    """A label that takes the room of these lines, and has no text: Graphviz needs no fonts for it."""
+    """A label without text that occupies the space of these lines: Graphviz needs no fonts for it."""
     width, height = size_of(lines)
     size = f'FIXEDSIZE="TRUE" WIDTH="{width + 6:.0f}" HEIGHT="{height + 4:.0f}"'
     cell = f'<TD FIXEDSIZE="TRUE" WIDTH="{width:.0f}" HEIGHT="{height:.0f}"></TD>'
@@ -155,7 +155,7 @@ def _empty_label(lines: Sequence[str]) -> str:
 
 
 def _ends(graph: Any) -> tuple[list[str], list[str], list[str]]:
-    """Tails, heads and keys of the lines that are seen."""
+    """Tails, heads and keys of the visible lines."""
     edges = [e for e in graph.edges(keys=True) if e[2] != "order"]
     return [e[0] for e in edges], [e[1] for e in edges], [e[2] for e in edges]
 

@@ -1,4 +1,4 @@
-"""``fmimaster plot``: figures of results that are files."""
+"""``fmimaster plot``: figures of results in files."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The files, and what to draw."""
     add = parser.add_argument
     add("files", nargs="+", metavar="RESULT", help="files with results of simulate")
-    output = "figure: .png, .pdf or .svg; if left out, a .png beside the first file"
+    output = "file for the figure: .png, .pdf or .svg (default: a .png beside the first file)"
     add("--output-file", metavar="FILE", help=output)
-    show = "show the figure in a window; a file is written only with --output-file"
+    show = "show the figure in a window; it is written only if --output-file is given"
     add("--show-plot", action="store_true", help=show)
     add("--variable", action="append", metavar="GLOB", help="columns to draw; can be repeated")
-    add("--communication-points", action="store_true", help="mark the rows by ticks")
+    add("--communication-points", action="store_true", help="mark the times of the rows by ticks")
     add("--title", metavar="TEXT", help="title of the figure")
 
 
 def run(arguments: Namespace) -> int:
-    """Draw, and write to a file or show."""
+    """Draw the figure, and write or show it."""
     drawing("'fmimaster plot'")
     # matplotlib is slow to import
     from fmimaster.results.notebook import check_window, maker_of_figures, show_figure

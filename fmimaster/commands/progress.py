@@ -17,12 +17,12 @@ _ERASE = "\r\x1b[K"
 
 @contextmanager
 def progress(note: Show, *, show: bool) -> Iterator[Show]:
-    """What a run calls with its progress.
+    """The function that a run calls with its progress.
 
     Parameters
     ----------
     note
-        Is called with the same.
+        Another function that is called with the progress.
     show : bool
         Whether the progress may be shown; it is if the standard error is a terminal.
     """
@@ -51,7 +51,7 @@ def in_words(factor: float | None) -> str:
 
 @contextmanager
 def _line() -> Iterator[Show]:
-    """One line that is written over and over."""
+    """One line that is overwritten again and again."""
 
     def show(reached: Progress) -> None:
         share, factor = f"{reached.fraction:4.0%}", reached.real_time_factor
@@ -87,7 +87,7 @@ def _bar() -> Iterator[Show]:
         TextColumn("{task.fields[speed]}"),
         TimeRemainingColumn(),
     )
-    # the standard output is the FMUs' for now
+    # FMUs may use the standard output at this time
     with Bar(*columns, console=Console(stderr=True), redirect_stdout=False, transient=True) as bar:
         task = bar.add_task("", total=None, now=0.0, speed="")
 

@@ -27,11 +27,11 @@ def run_facts(
     Parameters
     ----------
     files
-        What was written → path.
+        Kind of file → path of the written file.
     comparison
         With a reference, if there was one.
     error
-        What ended the run.
+        The error that ended the run.
     """
     times = results["time"]
     statistics = results.statistics
@@ -83,7 +83,7 @@ def _variables(results: Results) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; what JSON has no number for is null."""
+    """A value as JSON; a number that JSON does not have is null."""
     if is_dataclass(value):
         return {json_key(f.name): _plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):

@@ -34,7 +34,7 @@ def simulate_and_keep(
     Parameters
     ----------
     keep
-        Writes the rows, also those of a run that failed; returns lines to print.
+        Writes the rows, also those of a failed run; returns lines to print.
     show_progress : bool
         Whether a bar may be shown; it is if the standard error is a terminal.
     quiet : bool
@@ -45,7 +45,7 @@ def simulate_and_keep(
     Raises
     ------
     SimulationError
-        As the simulation does, but after the rows were kept.
+        If the simulation does; the rows are written first.
     """
     reached = _Reached()
     try:
@@ -65,7 +65,7 @@ def simulate_and_keep(
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None]) -> None:
-    """Refuse, before time is spent on a run, files that cannot be written or would overwrite what is read.
+    """Before a run, refuse files that cannot be written or would overwrite an input file.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
             continue
         if not given_path(path).absolute().parent.is_dir():
             raise FileError(
-                f"'{path}' cannot be written: its folder does not exist. Make it first."
+                f"'{path}' cannot be written: its folder does not exist. Create the folder first."
             )
         file = Path(path).resolve()
         refuse_to_overwrite(file, read)
@@ -109,7 +109,7 @@ def ranges(results: Results) -> list[str]:
 
 
 class _Reached:
-    """How far a run has come."""
+    """Prints notes about the end of a run, and passes the progress on."""
 
     def __init__(self) -> None:
         self.progress: Progress | None = None
@@ -125,6 +125,6 @@ def _summary(results: Results, reached: _Reached) -> list[str]:
             f"note: an FMU requested the end of the simulation at t = {last.time:.12g} s, before the stop time "
             f"{last.stop_time:.12g} s"
         )
-    # lines of a log stay whole
+    # lines of a log are not broken
     is_shown = sys.stderr is not None and sys.stderr.isatty()
     return list(flowing(lines, page_width(sys.stderr))) if is_shown else lines

@@ -10,7 +10,7 @@ from fmimaster.commands.parser import add_pairs, group
 from fmimaster.errors import OptionError
 from fmimaster.named import names
 
-# what a help page does not need is imported where it is used: it takes 0.4 s
+# imports that a help page does not need are made where they are used: they take 0.4 s
 if TYPE_CHECKING:
     from fmimaster.control.event_clock import EventClock
     from fmimaster.control.loops.solver import LoopSolver
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The system, and all that :class:`fmimaster.Simulation` takes, in the groups of a help page."""
-    system = "an FMU (.fmu), an SSP (.ssp), an SSD (.ssd), an OspSystemStructure.xml, or a folder with one of them unpacked"
+    system = (
+        "an FMU (.fmu), an SSP (.ssp), an SSD (.ssd), an OspSystemStructure.xml, or a folder that holds one of them "
+        "unpacked"
+    )
     parser.add_argument("system", metavar="SYSTEM", help=system)
     _add_times(parser)
     _add_algorithm(parser)
@@ -38,13 +41,11 @@ def _add_times(parser: ArgumentParser) -> None:
     add("--start-time", metavar="T", help="start time in s")
     add("--stop-time", metavar="T", help="stop time in s")
     add("--step-size", metavar="H", help="communication step size in s: 0.01 or 1/60")
-    rules = (
-        f"rule by which steps end: {', '.join(names.STEP_RULES)}; with settings: ecco:smallest=1e-4"
-    )
+    rules = f"rule that chooses the step sizes: {', '.join(names.STEP_RULES)}; with settings: ecco:smallest=1e-4"
     add("--step-rule", metavar="RULE", help=rules)
-    own = "step size in s of a component, on a grid of its own; can be repeated"
+    own = "own step size of a component in s; can be repeated"
     add_pairs(times, "--component-step-size", ("NAME", "H"), own)
-    parts = "do N steps of a component in each communication step; can be repeated"
+    parts = "make N steps of a component in each communication step; can be repeated"
     add_pairs(times, "--sub-steps", ("NAME", "N"), parts)
 
 
@@ -58,17 +59,19 @@ def _add_algorithm(parser: ArgumentParser) -> None:
     )
     add("--inputs", action="append", default=[], metavar="KIND", help=inputs)
     mode = (
-        f"inputs that GaussSeidel sets when their source has stepped: {', '.join(names.MODES)}; with settings as "
+        f"inputs that GaussSeidel sets after their source has stepped: {', '.join(names.MODES)}; with settings as "
         "NAME:KEY=VALUE"
     )
     add("--mode", metavar="NAME", help=mode)
-    order = f"order of stepping: a method ({', '.join(names.METHODS)}), or the names of all components, as in a,b,c"
+    order = f"order of stepping: a method ({', '.join(names.METHODS)}), or the names of all components: a,b,c"
     add("--sequence", metavar="ORDER", help=order)
-    levels = "step components of GaussSeidel that do not wait for each other at the same time"
+    levels = "with GaussSeidel, step independent components at the same time"
     add("--levels", action="store_true", help=levels)
-    most = "the same in at most N levels"
+    most = "the same, with at most N levels"
     add("--most-levels", type=int, metavar="N", help=most)
-    refresh = "at the end of each step, read outputs that depend directly on inputs again, for the new inputs"
+    refresh = (
+        "after each step, read outputs that depend directly on inputs again, for the new inputs"
+    )
     add("--refresh", action="store_true", help=refresh)
     linearized = (
         "the same; outputs that cannot be read again are linearized by directional derivatives"
@@ -85,9 +88,7 @@ def _add_events(parser: ArgumentParser) -> None:
     add = group(parser, "Events").add_argument
     clocks = f"how events are found: {', '.join(names.EVENT_CLOCKS)}; with settings: predictive:near=1e-4"
     add("--event-clock", metavar="NAME", help=clocks)
-    mode = (
-        "use Event Mode of FMI 3.0, or do not (default: as the system and the event clock need it)"
-    )
+    mode = "use Event Mode of FMI 3.0, or not (default: if the system or the event clock needs it)"
     add("--event-mode", action=BooleanOptionalAction, help=mode)
     spelled = "--event-mode-used"  # as the standard does
     add(spelled, dest="event_mode", action=BooleanOptionalAction, default=None, help=SUPPRESS)
@@ -106,7 +107,7 @@ def _add_starts(parser: ArgumentParser) -> None:
     add = starts.add_argument
     value = "start value of a variable; can be repeated; NAME VALUE is the same"
     add_pairs(starts, "--start-value", ("NAME", "VALUE"), value)
-    steady = "state whose time derivative is 0 at the start, COMPONENT.STATE; its start value is searched; can be repeated"
+    steady = "state COMPONENT.STATE whose time derivative is 0 at the start; its start value is computed; can be repeated"
     add("--steady-state", action="append", default=[], metavar="NAME", help=steady)
     add("--input-file", metavar="CSV", help="table whose columns are the values of open inputs")
     add(
@@ -120,22 +121,22 @@ def _add_results(parser: ArgumentParser) -> None:
     add = group(parser, "Results").add_argument
     variable = "variables to record; can be repeated (default: all outputs)"
     add("--output-variable", action="append", default=[], metavar="GLOB", help=variable)
-    interval = "record a row each S seconds only"
+    interval = "record only one row every S seconds"
     add("--output-interval", type=float, metavar="S", help=interval)
 
 
 def _add_accuracy(parser: ArgumentParser) -> None:
     add = group(parser, "Accuracy").add_argument
     accuracy = (
-        "error that each output may have, relative to its largest value; the step-size rule and the inputs are chosen, and "
-        "the steps are shortened"
+        "permitted error of each output, relative to its largest value; step-size rule and inputs are chosen, and "
+        "steps are shortened until it is met"
     )
     add("--accuracy", type=float, metavar="A", help=accuracy)
     bonds = "relative tolerance of the energy of all power bonds that have an energy scale"
     add("--bond-tolerance", type=float, metavar="TOL", help=bonds)
     tolerance = f"relative tolerance passed to the FMUs; {names.NO_TOLERANCE} passes none"
     add("--tolerance", metavar="TOL", help=tolerance)
-    strict = "treat what makes results less accurate than they should be as an error, not a warning"
+    strict = "treat a loss of accuracy as an error, not as a warning"
     add("--strict", action="store_true", help=strict)
 
 
@@ -147,7 +148,7 @@ def _add_execution(parser: ArgumentParser) -> None:
         "threads that step instances at the same time (default: 1; 0: chosen by a measurement)"
     )
     add("--threads", type=int, default=1, metavar="N", help=threads)
-    lossy = "let connections convert between types where a value can be lost"
+    lossy = "let connections convert between types even if a value can be lost"
     add("--allow-lossy-conversions", action="store_true", help=lossy)
     add("--allow-nan", action="store_true", help="let outputs be NaN or infinite")
     logging = "switch on the debug messages of the FMUs, and show them"
@@ -160,12 +161,12 @@ def _add_execution(parser: ArgumentParser) -> None:
 
 
 def simulation(arguments: Namespace) -> Simulation:
-    """What the arguments mean.
+    """The settings from the arguments.
 
     Raises
     ------
     OptionError
-        If one of them means nothing.
+        If one of them has no valid meaning.
     """
     from fmimaster.commands.algorithm_options import chosen_algorithm, single_inputs
     from fmimaster.simulation import Simulation
@@ -203,13 +204,13 @@ def simulation(arguments: Namespace) -> Simulation:
 
 
 def _step_size(arguments: Namespace) -> StepRule[Any] | Time | None:
-    """The step size, by the requested rule."""
+    """The step size, with the requested rule."""
     size: str | None = arguments.step_size
     if arguments.component_step_size:
         if arguments.step_rule is not None:
             raise OptionError(
-                f"--component-step-size and --step-rule {arguments.step_rule} exclude each other: components with step "
-                "sizes of their own have fixed steps. Leave one of them out."
+                f"--component-step-size and --step-rule {arguments.step_rule} exclude each other: components with "
+                "their own step sizes have fixed steps. Leave one of them out."
             )
         from fmimaster.control.multi_rate import MultiRate  # few runs need it
 

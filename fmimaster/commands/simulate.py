@@ -10,7 +10,7 @@ from fmimaster.named.names import REFERENCE_TOLERANCE
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Settings, and where the results go."""
+    """The settings of the simulation, and the outputs."""
     settings.add_arguments(parser)
     add = group(parser, "Start values and inputs").add_argument
     begin = "file of FMU states that are set after the initialization"
@@ -25,13 +25,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--plot", metavar="FILE", help="figure of the results: .png, .pdf or .svg")
     add("--show-plot", action="store_true", help="show a figure of the results in a window")
     compared = (
-        "results to compare with, by names of columns: prints how far each is apart, and draws them below the results; "
-        "exit status 1 if one is beyond the tolerance"
+        "results to compare with: prints the deviation of each column, and draws the reference below the results; "
+        "exit status 1 if a deviation exceeds the tolerance"
     )
     add("--reference-file", metavar="FILE", help=compared)
     tolerance = (
-        "largest RMS deviation from the reference, as a part of the range of the reference "
-        f"({REFERENCE_TOLERANCE} if left out)"
+        "largest RMS deviation from the reference, relative to the range of the reference (default: "
+        f"{REFERENCE_TOLERANCE})"
     )
     add(
         "--reference-tolerance",
@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     ranges = "print variables with their ranges, files, statistics, warnings and notes as JSON"
     add("--json", action="store_true", help=ranges)
-    check = "simulate again with steps half as long, and print how far the outputs are apart"
+    check = "simulate again with steps half as long, and print the differences of the outputs"
     group(parser, "Accuracy").add_argument("--check-step", action="store_true", help=check)
     group(parser, "Messages and logs").add_argument(
         "--no-progress", action="store_true", help="show no progress bar"
@@ -49,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Simulate; without a file for the results, print their range."""
+    """Simulate; without a file for the results, print the ranges of the variables."""
     from fmimaster.commands import simulate_run  # takes 0.4 s
 
     return simulate_run.run(arguments)

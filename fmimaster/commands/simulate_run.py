@@ -28,9 +28,9 @@ _BEYOND = 1
 
 
 def run(arguments: Namespace) -> int:
-    """Simulate; without a file for the results, print their range."""
+    """Simulate; without a file for the results, print the ranges of the variables."""
     _check_figures(arguments)
-    # now: the standard output is the FMUs' while they run
+    # checked now: FMUs may use the standard output while they run
     arguments.to_standard_output = _is_standard_output(arguments)
     outputs = {
         "--output-file": arguments.output_file,
@@ -93,16 +93,16 @@ def _refuse(arguments: Namespace, simulation: Simulation) -> None:
         )
     if arguments.check_step and arguments.output_interval:
         raise OptionError(
-            "--check-step compares the rows of all communication points. Leave --output-interval out."
+            "--check-step compares the rows at all communication points. Leave --output-interval out."
         )
     if arguments.check_step and simulation.accuracy is not None:
         raise OptionError(
-            "With --accuracy the steps are halved already, and a note has the error. Leave --check-step out."
+            "--accuracy halves the steps already, and a note states the error. Leave --check-step out."
         )
 
 
 def _check_figures(arguments: Namespace) -> None:
-    """Refuse a file for the figure that cannot be written, and a window that cannot be opened."""
+    """Check that the file for the figure can be written, and that a window can be opened."""
     if arguments.plot:
         drawing("--plot")
         from fmimaster.results.plot import check_format  # matplotlib is slow to import
@@ -116,7 +116,7 @@ def _check_figures(arguments: Namespace) -> None:
 
 
 def _comparison(results: Results, arguments: Namespace) -> Comparison | None:
-    """How far the results are from the reference, if there is one."""
+    """The comparison with the reference, if there is one."""
     if arguments.reference is None:
         return None
     given = arguments.reference_tolerance
@@ -136,8 +136,8 @@ def _facts(
 
 
 def _streams(arguments: Namespace) -> bool:
-    """Whether rows go to the file during the run: if nothing else needs them, and the file is not the standard output,
-    which FMUs may write to until the end."""
+    """Whether rows are written to the file during the run: only if nothing else needs them, and the file is not the
+    standard output, which FMUs may use until the end."""
     drawn = arguments.plot or arguments.show_plot
     shown = arguments.to_standard_output or arguments.json or arguments.reference
     needed = drawn or shown or arguments.check_step
@@ -148,7 +148,7 @@ def _is_standard_output(arguments: Namespace) -> bool:
     """Whether the file is the standard output, also by a name such as /dev/stdout."""
     if not arguments.output_file or arguments.output_file == "-":
         return bool(arguments.output_file)
-    with suppress(OSError, ValueError):  # new or no path at all, or the standard output is closed
+    with suppress(OSError, ValueError):  # a new file, no path, or a closed standard output
         return os.path.samestat(os.stat(arguments.output_file), os.fstat(1))
     return False
 

@@ -23,7 +23,7 @@ from fmimaster.stability.spectrum import Spectrum
 from fmimaster.text import aligned, count, in_short, section
 
 _AROUND = (0.5, 0.9, 1.1, 1.5)
-"""Steps on the page, as parts of the largest stable one."""
+"""Step sizes on the page, relative to the largest stable one."""
 
 _OTHERS: Mapping[str, Algorithm] = {
     "--algorithm jacobi": Jacobi(),
@@ -33,28 +33,28 @@ _OTHERS: Mapping[str, Algorithm] = {
     "--algorithm gauss-seidel": GaussSeidel(),
     "--algorithm gauss-seidel --sweeps 2": Waveform(GaussSeidel(), sweeps=2),
 }
-"""Options → algorithms with which that of the run is compared."""
+"""Options of the algorithms that are compared with that of the run."""
 
 _LINEAR = 1e-6
-"""Relative deviation up to which an FMU counts as linear: adaptive solvers leave as much."""
+"""Relative deviation up to which an FMU is treated as linear; adaptive solvers deviate by this much."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The settings of the simulation, the point of the run, and the steps that are tried."""
+    """The settings of the simulation, the time of the linearization, and the step sizes that are tried."""
     settings.add_arguments(parser)
     add = parser.add_argument
-    at = "point of the run around which changes are small, in s (the start, if left out)"
+    at = "time in s at which the system is linearized (default: the start)"
     add("--at", type=float, metavar="T", help=at)
-    longest = "longest step that is tried, in s (100 times the step of the run, if left out)"
+    longest = "longest step that is tried, in s (default: 100 times the step of the run)"
     add("--longest", type=float, metavar="H", help=longest)
-    compare = "find the largest stable step with some other algorithms, too"
+    compare = "also find the largest stable step of some other algorithms"
     add("--compare", action="store_true", help=compare)
     figure = "draw the spectral radius against the step size: .png, .pdf or .svg"
     add("--figure", metavar="FILE", help=figure)
 
 
 def run(arguments: Namespace) -> int:
-    """Find the limit, print it, and draw the figure."""
+    """Find the largest stable step, print it, and draw the figure."""
     figure = None if arguments.figure is None else given_path(arguments.figure)
     if figure is not None:
         drawing("--figure")
@@ -94,8 +94,8 @@ def _of(simulation: Simulation, algorithm: Algorithm, arguments: Namespace) -> s
     if limit.step is not None:
         return f"stable up to {duration(limit.step)}"
     if limit.stable is not None:
-        return f"stable, as far as {duration(limit.stable)}"
-    return "unstable at each step"
+        return f"stable up to at least {duration(limit.stable)}"
+    return "unstable at each step size"
 
 
 def _draw(advisor: Advisor, limit: Limit, path: Path) -> None:
@@ -123,7 +123,7 @@ def _page(advisor: Advisor, limit: Limit) -> Iterator[str]:
         "FMUs, as they respond to pulses at the step of the run", aligned(map(_fmu, fmus))
     )
     if not advisor.is_reliable(limit.step or advisor.size):
-        yield "  Linear models do not fit here, so the numbers are an estimate only. Try another point (--at)."
+        yield "  Linear models do not fit here, so the numbers are only estimates. Try another time (--at)."
 
 
 def _limit(advisor: Advisor, limit: Limit) -> Iterator[str]:
@@ -134,8 +134,8 @@ def _limit(advisor: Advisor, limit: Limit) -> Iterator[str]:
         yield f"  none was found: all steps from {duration(tried[0])} to {duration(tried[-1])} are stable"
     else:
         yield (
-            f"  none was found: all steps from {duration(tried[0])} to {duration(tried[-1])} are unstable, so that "
-            "the system may be so itself"
+            f"  none was found: all steps from {duration(tried[0])} to {duration(tried[-1])} are unstable. The system "
+            "itself may be unstable"
         )
 
 
@@ -145,7 +145,7 @@ def _row(spectrum: Spectrum, of_run: float, limit: Limit) -> tuple[str, ...]:
     change = f"{verb} in {spectrum.tenfold:.3g} s{period}"
     if spectrum.radius == 0.0:
         change = "none: nothing is coupled"
-    elif spectrum.size == limit.step:  # what is left of growth is rounding
+    elif spectrum.size == limit.step:  # the remaining growth is rounding
         change = f"keeps its size{period}"
     notes = {of_run: "the step of the run", limit.step: "the limit"}
     return (
@@ -163,5 +163,5 @@ def _fmu(fmu: FmuFacts) -> tuple[str, ...]:
 
 
 def duration(seconds: float, digits: int = 4) -> str:
-    """A step size in ms, or in s if it is that long."""
+    """A step size in ms, or in s from 1 s on."""
     return f"{seconds:.{digits}g} s" if seconds >= 1.0 else f"{1e3 * seconds:.{digits}g} ms"

@@ -11,7 +11,7 @@ from fmimaster.stability.advisor import Limit
 from fmimaster.stability.spectrum import Spectrum
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Of Okabe and Ito (2008), chosen for the colour-blind."""
+"""Colours of Okabe and Ito (2008), which colour-blind readers can distinguish."""
 _STYLES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _TEXT = 8.0
 """[pt]"""
@@ -36,7 +36,7 @@ def stability_figure(
     Parameters
     ----------
     of_run : float, optional
-        Step size in s of the run, which is marked.
+        Step size of the run in s; it is marked.
     """
     figure = Figure(figsize=(5.5, 3.2), layout="constrained")
     axes = figure.add_subplot()

@@ -1,4 +1,4 @@
-"""``fmimaster steps``: why each step of a run ended where it did, and the events between."""
+"""``fmimaster steps``: the cause of the end of each step of a run, and the events in between."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from fmimaster.text import Widths, aligned, count
 _HEADER = "end in s", "size in s", "steps", "cause of the end, or event"
 
 _MOST_VALUES = 3
-"""Jumps that are shown with an event; all of them are in the JSON."""
+"""Most jumps that are shown with an event; the JSON has all of them."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The results, and the form of the answer."""
+    """The results, and the form of the output."""
     parser.add_argument("file", metavar="RESULT", help="results of simulate --output-file")
     parser.add_argument("--json", action="store_true", help="print events and steps as JSON")
 
 
 def run(arguments: Namespace) -> int:
-    """Print the facts that are stored beside the results; they are read piece by piece, since a run may have many."""
+    """Print the events and steps that are stored beside the results; they are read in parts, because there may be
+    many."""
     facts = facts_of(arguments.file)
     if not facts.exist:
         raise FileError(_missing(Path(arguments.file), facts.path))
@@ -45,15 +46,15 @@ def run(arguments: Namespace) -> int:
 
 def _missing(table: Path, path: Path) -> str:
     if not table.is_file():
-        return f"'{table}' does not exist. Give the file that simulate --output-file has written."
+        return f"'{table}' does not exist. Give a file that simulate --output-file has written."
     return (
         f"There is no '{path.name}' beside '{table}', which holds the steps and events of a run: the run was killed, "
-        "or the table was moved without it, or comes from another program."
+        "the table was moved without it, or it comes from another program."
     )
 
 
 def _page(facts: Facts) -> Iterator[str]:
-    """The file is read twice: for numbers and widths, and for the lines."""
+    """Print the lines; the file is read twice, first for numbers and widths."""
     causes: Counter[Cause] = Counter()
     happened = 0
     widths = Widths(_HEADER)
@@ -76,7 +77,7 @@ def _page(facts: Facts) -> Iterator[str]:
 
 
 def _of_one_size(facts: Facts) -> str:
-    """The step size in words, if all steps but a shorter last one have the same."""
+    """The step size in words, if all steps except a shorter last one have the same size."""
     sizes = {f"{entry.size:.6g}" for entry in facts.steps() if entry.cause == GRID}
     return f", {sizes.pop()} s" if len(sizes) == 1 else ""
 
@@ -120,10 +121,10 @@ def _event(event: Event) -> tuple[str, ...]:
 
 
 def _jumps(event: Event) -> str:
-    """What has jumped: the first variable of each component, then the second of each, ...."""
+    """The variables that have jumped: the first one of each component, then the second one of each, …."""
     jumps: list[tuple[int, str]] = []
     for who in event.components:
-        # the names of a single FMU stand without it
+        # the names of a single FMU have no prefix
         mine = [n for n in event.left if len(event.components) == 1 or n.startswith(f"{who}.")]
         changed = [n for n in mine if event.left[n] != event.right.get(n, event.left[n])]
         jumps += [

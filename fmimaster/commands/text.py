@@ -1,4 +1,4 @@
-"""Where output goes: to the standard output, and messages to the standard error."""
+"""Output of the commands: data to the standard output, messages to the standard error."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LEVEL = re.compile(r"^(fmimaster: )?(error|warning):")
 
 
 def write(lines: Iterable[str]) -> None:
-    """To the standard output, with nothing in it that controls a terminal; line by line, since there may be many."""
+    """Print lines to the standard output one by one; control characters are escaped."""
     lines = iter(lines)
-    first = next(lines, None)  # what fails before there is a line fails with nothing written
+    first = next(lines, None)  # an error before the first line leaves the output empty
     with standard_output() as stream:
         encoding = stream.encoding or "utf-8"
         for line in lines if first is None else chain([first], lines):
@@ -32,7 +32,7 @@ def write(lines: Iterable[str]) -> None:
 
 
 def write_json(data: Mapping[str, Any] | Sequence[Any]) -> None:
-    """To the standard output, with the keys in the order in which they are given."""
+    """Print JSON to the standard output, with the keys in the given order."""
     with standard_output() as stream:
         text = json.dumps(data, indent=2, ensure_ascii=not _is_utf8(stream))
         stream.write(visible_json(text) + "\n")
@@ -54,9 +54,9 @@ def _is_utf8(stream: TextIO) -> bool:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """To the standard error, separate from data, with nothing in it that controls a terminal.
+    """Print a message to the standard error; control characters are escaped.
 
-    If that is closed or full, nothing is written: there is no other place for it.
+    If the standard error is closed or full, nothing is written.
     """
     if sys.stderr is None:
         return
@@ -75,7 +75,7 @@ def _for_a_terminal(lines: Iterable[str], terminal: TextIO) -> Iterator[str]:
     from fmimaster.text import (
         fitted,
         page_width,
-    )  # few messages need it, and --version is to be quick
+    )  # few messages need it, and --version must be fast
 
     width = page_width(terminal)
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -89,21 +89,21 @@ def _coloured(level: re.Match[str]) -> str:
 
 
 def note(arguments: Namespace, lines: Iterable[str]) -> None:
-    """What is neither data nor a warning, to the standard error; nothing with ``--quiet``."""
+    """Print information to the standard error; nothing with ``--quiet``."""
     if not arguments.quiet:
         tell(lines)
 
 
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """The standard output, for what is written to it at once.
+    """The standard output, flushed at the end.
 
     Raises
     ------
     FileError
         If a caller has closed it, or it cannot be written, as on a full disk.
     BrokenPipeError
-        If its reader has gone, as in ``fmimaster ... | head``.
+        If its reader has ended, as in ``fmimaster ... | head``.
     """
     if sys.stdout is None:
         raise FileError("The standard output is closed. Keep it open, or write to a file.")
@@ -113,7 +113,8 @@ def standard_output() -> Iterator[TextIO]:
     except UnicodeEncodeError as error:
         _give_up(sys.stdout)
         raise FileError(
-            f"The standard output cannot be written: its encoding {error.encoding} lacks a character. Write to a file, or "
+            f"The standard output cannot be written: its encoding {error.encoding} lacks a character. Write to a "
+            "file, or "
             "set PYTHONIOENCODING=utf-8."
         ) from error
     except (OSError, FileError) as error:
@@ -126,13 +127,13 @@ def standard_output() -> Iterator[TextIO]:
 
 
 class Shown:
-    """A stream to a terminal, for tables: no cell of theirs controls it."""
+    """A stream to a terminal that escapes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Write what is visible of a text."""
+        """Write a text with escaped control characters."""
         self._stream.write(visible(text))
 
     def flush(self) -> None:
@@ -141,7 +142,7 @@ class Shown:
 
 
 def _give_up(stream: TextIO) -> None:
-    """Let what is still in the buffer of a stream go nowhere: else Python reports the error again at the exit."""
+    """Discard the buffer of a stream: otherwise Python reports the error again at exit."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

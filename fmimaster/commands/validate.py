@@ -1,4 +1,4 @@
-"""``fmimaster validate``: what is wrong, doubtful or worth knowing."""
+"""``fmimaster validate``: errors, warnings and notes about an FMU or a system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fmimaster.text import count, flowing
 from fmimaster.validation import Finding, Severity, validate
 
 _MOST_OF_A_KIND = 5
-"""Findings that differ in names and numbers only."""
+"""Most findings that differ only in names and numbers."""
 _NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Print the findings; the worst decides the exit status."""
+    """Print the findings; the most severe one decides the exit status."""
     findings = validate(arguments.path)
     counts = Counter(finding.severity for finding in findings)
     if arguments.json:
@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _lines(findings: Iterable[Finding], most: int | None) -> Iterator[str]:
-    """A line for each finding; of many that differ in names and numbers only, the first ones and a count."""
+    """A line for each finding; of many that differ only in names and numbers, the first ones and a count."""
     kinds: dict[tuple[str, Severity, str], list[Finding]] = {}
     for finding in findings:
         kind = _NAMES.sub("", finding.what)

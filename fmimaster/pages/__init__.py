@@ -1,1 +1,1 @@
-"""What is known of a system before a run, as data and as lines of text."""
+"""Pages about a system before a run, as data and as lines of text."""

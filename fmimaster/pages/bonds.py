@@ -1,4 +1,4 @@
-"""Power bonds and power ports, as `fmimaster plan` and `fmimaster info` show them."""
+"""Power bonds and power ports for `fmimaster plan` and `fmimaster info`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def planned_bonds(plan: Plan) -> list[dict[str, Any]]:
-    """The bonds of a plan, those that FMUs declare too; the first port is that from which powers count."""
+    """The power bonds of a plan, also those declared by FMUs; powers are positive from the first port to the second."""
     return [
         {
             "name": bond.name,
@@ -48,7 +48,7 @@ def described_bonds(bonds: Iterable[PowerBond]) -> list[dict[str, Any]]:
 
 
 def bonds_page(bonds: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The section of the page; none without power bonds."""
+    """The section of the page; empty without power bonds."""
     rows = []
     for bond in bonds:
         first, second = (f"{p['component']}.{port_in_short(p)}" for p in bond["ports"])

@@ -1,4 +1,4 @@
-"""How a system will be computed, as data and as a page: order, delays, loops, conversions, events, and the programs."""
+"""The plan of a simulation, as data and as a page: order, delays, loops, conversions, events and programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fmimaster.text import aligned, fitted, in_short, section
 
 @dataclass(frozen=True, repr=False)
 class PlanPage:
-    """How a system will be computed; ``print`` shows it as a page that fits the terminal.
+    """How a system is computed; ``print`` shows it as a page that fits the terminal.
 
     Examples
     --------
@@ -46,12 +46,12 @@ class PlanPage:
 
 
 def plan_facts(settings: Settings, prepared: Prepared, *, programs: bool = False) -> dict[str, Any]:
-    """The plan as plain data: the keys are part of the interface, tests/cli/test_plan.py holds them.
+    """The plan as plain data: the keys are part of the interface, and tests/cli/test_plan.py tests them.
 
     Parameters
     ----------
     programs : bool
-        Whether the instructions of the programs are part of it, and their numbers in reasons.
+        Whether the instructions of the programs are included, and their line numbers in reasons.
     """
     plan, schedule = prepared.plan, prepared.schedule
     clock = settings.event_clock_used
@@ -118,7 +118,7 @@ def _origins(settings: Settings, prepared: Prepared) -> dict[str, str]:
 
 
 def _standard(version: str) -> str:
-    """``"FMI 3.0"``; ``"in Python"`` or ``"a table"`` for what is no FMU."""
+    """``"FMI 3.0"``; ``"in Python"`` or ``"a table"`` for components without an FMU."""
     other = version.removeprefix("none (")
     return f"FMI {version}" if other == version else other.removesuffix(")")
 
@@ -199,7 +199,7 @@ def _times(times: dict[str, Any]) -> list[tuple[str, ...]]:
             (
                 "points",
                 f"{len(times['points'])}",
-                "communication points besides, where an input jumps",
+                "further communication points, at jumps of inputs",
             )
         )
     return rows

@@ -11,7 +11,7 @@ from fmimaster.text import section
 
 
 def constraints(plan: Plan) -> list[dict[str, Any]]:
-    """Each constraint: what it makes equal, where its force acts, and what is solved together with it."""
+    """Each constraint: the variables that it makes equal, where its force acts, and what is solved together with it."""
     found = []
     for i, instance in enumerate(plan.instances):
         if not instance.model.residuals:
@@ -44,7 +44,7 @@ def constraints(plan: Plan) -> list[dict[str, Any]]:
 
 
 def page(facts: Mapping[str, Any]) -> list[str]:
-    """The section of the page; none without constraints."""
+    """The section of the page; empty without constraints."""
     lines = []
     for c in facts["constraints"]:
         first, second = c["equal"]
@@ -53,7 +53,7 @@ def page(facts: Mapping[str, Any]) -> list[str]:
         lines += [
             f"  {c['name']}: {first} = {second} at the end of each step, by a force that is constant in it",
             f"      {', '.join(acts)}",
-            f"      {' and '.join(c['together'])} go back and step again until the force is found.",
+            f"      {' and '.join(c['together'])} repeat the step until the force is found.",
         ]
     return section("Constraints", lines)
 

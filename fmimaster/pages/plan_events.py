@@ -1,4 +1,4 @@
-"""The events of a plan: what `fmimaster plan` shows of them, as data and as lines."""
+"""The events of a plan for `fmimaster plan`, as data and as lines."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def triggers(plan: Plan, importer_fires: bool) -> list[dict[str, Any]]:
 
 
 def event_programs(plan: Plan, programs: Programs, importer_fires: bool) -> dict[str, Program]:
-    """Title → the program of each event that happens alone: declared ones, then those that an instance requests in Event
-    Mode. Programs that are the same have one title."""
+    """Title → the program of each event that occurs alone: first declared events, then those that an instance requests
+    in Event Mode. Equal programs share one title."""
     titles: dict[tuple[tuple[int, ...], tuple[int, ...]], list[str]] = {}
     for title, first, fired in _causes(plan, importer_fires):
         key = concerned(first, plan.reached_by_events), fired
@@ -49,7 +49,7 @@ def event_programs(plan: Plan, programs: Programs, importer_fires: bool) -> dict
 def _causes(
     plan: Plan, importer_fires: bool
 ) -> Iterator[tuple[str, frozenset[int], tuple[int, ...]]]:
-    """Title, instances in which it happens, triggers that become active."""
+    """Title, instances in which the event occurs, triggers that become active."""
     for event in plan.events if importer_fires else ():
         fired = tuple(m.trigger for m in event.members if m.trigger is not None)
         if fired or _has_event_mode(event, plan):
@@ -99,7 +99,7 @@ def _names(instances: tuple[int, ...], plan: Plan) -> list[str]:
 
 
 def page(facts: dict[str, Any]) -> list[str]:
-    """The sections about events; nothing if there are none."""
+    """The sections about events; empty if there are none."""
     members = [row for event in facts["events"] for row in _rows_of(event)]
     active = [_row_of(t) for t in facts["triggers"]]
     return [
@@ -111,7 +111,7 @@ def page(facts: dict[str, Any]) -> list[str]:
 def _rows_of(event: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     who = [m["component"] for m in event["members"]]
     others = [c for c in event["concerns"] if c not in who]
-    concerns = f", concerns {' and '.join(others)} too" if others else ""
+    concerns = f", also concerns {' and '.join(others)}" if others else ""
     yield event["name"], f"{event['scope']}{concerns}"
     for m in event["members"]:
         announced = f"announced by {m['announcedBy']}" if m["announcedBy"] else "not announced"

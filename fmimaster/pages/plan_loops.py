@@ -1,4 +1,5 @@
-"""The algebraic loops of a plan: what `fmimaster plan` shows of them, of how they are treated, and of what FMUs lack."""
+"""The algebraic loops of a plan for `fmimaster plan`: their variables, their treatment, and missing capabilities of
+FMUs."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ from fmimaster.program.unsolved import UnsolvedLoop, unsolved_loops
 from fmimaster.text import named, section
 
 _MOST_SHOWN = 8
-"""Variables of a loop that are named; of a longer one, the rest is counted."""
+"""Most variables of a loop that are named; the others are counted."""
 
 
 def initial_loops(plan: Plan) -> list[dict[str, Any]]:
-    """Each loop of Initialization Mode with its treatment and the reason."""
+    """Each loop in Initialization Mode with its treatment and the reason."""
     return [_loop(loop, plan, *_at_start(loop, plan)) for loop in plan.initial_loops]
 
 
 def step_loops(attempt: Program, plan: Plan) -> list[dict[str, Any]]:
-    """Each loop of Step Mode with its treatment and the reason."""
+    """Each loop in Step Mode with its treatment and the reason."""
     unsolved = {u.loop: u for u in unsolved_loops(attempt, plan)}
     return [
         _loop(loop, plan, *_in_steps(loop, unsolved.get(loop), plan)) for loop in plan.step_loops
@@ -48,8 +49,8 @@ def _name(node: Node, plan: Plan) -> str:
 
 
 def _path(loop: AlgebraicLoop, plan: Plan) -> list[str]:
-    """The variables of a simple loop in the order of their influence, from the first output that is cut and back to it;
-    none if the loop branches."""
+    """The variables of a simple loop in the order of their influence, from the first output that is cut back to itself;
+    empty if the loop branches."""
     inside = set(loop.variables)
     heads: dict[Node, list[Node]] = {node: [] for node in inside}
     for link in plan.links:
@@ -70,7 +71,7 @@ def _path(loop: AlgebraicLoop, plan: Plan) -> list[str]:
 
 
 def _undeclared(loop: AlgebraicLoop, plan: Plan) -> list[int]:
-    """Instances with an output in the loop that does not declare on what it depends."""
+    """Instances with an output in the loop whose dependencies are not declared."""
     return sorted(
         {i for i, name in loop.variables if name in plan.instances[i].model.assumed_dependencies}
     )
@@ -141,7 +142,7 @@ def _without_state(instances: Iterable[int], plan: Plan) -> list[int]:
 
 
 def possible(plan: Plan, found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What would become possible if FMUs had capabilities that they lack: a sentence each."""
+    """Sentences about what would be possible if FMUs had certain missing capabilities."""
     stuck = [plan.instances[i].name for i in _without_state(plan.trigger_sequence, plan)]
     told = []
     for k, loop in enumerate(found, 1):
@@ -181,7 +182,7 @@ def page(facts: Mapping[str, Any]) -> list[str]:
 
 
 def possible_page(facts: Mapping[str, Any]) -> list[str]:
-    """The section about what FMUs lack; nothing if they lack nothing."""
+    """The section about missing capabilities of FMUs; empty if there are none."""
     return section("What would be possible", [f"  {line}" for line in facts["possible"]])
 
 

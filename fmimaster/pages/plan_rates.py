@@ -1,4 +1,4 @@
-"""Components with step sizes of their own on the page of the plan."""
+"""Components with their own step sizes on the page of the plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fmimaster.program.programs import Programs
 
 
 def attempts(programs: Programs) -> Iterator[tuple[str, Program]]:
-    """The programs that step, by name: one, or one for each interval that differs."""
+    """The step programs by name: one, or one for each different interval."""
     if programs.pattern is None:
         yield programs.attempt.name, programs.attempt
         return
@@ -24,7 +24,7 @@ def attempts(programs: Programs) -> Iterator[tuple[str, Program]]:
 
 
 def connection(delay: Delay, plan: Plan, rule: StepRule[Any]) -> dict[str, Any]:
-    """How late a connection is; nothing if all components have the same step size."""
+    """The delay of a connection; empty if all components have the same step size."""
     if len(rule.sizes) == 1:
         return {}
     source, target = (
@@ -39,7 +39,7 @@ def connection(delay: Delay, plan: Plan, rule: StepRule[Any]) -> dict[str, Any]:
 
 
 def _common(a: Fraction, b: Fraction) -> Fraction:
-    """The largest time of which both are multiples."""
+    """The largest time such that both are multiples of it."""
     return Fraction(gcd(a.numerator * b.denominator, b.numerator * a.denominator), 1) / (
         a.denominator * b.denominator
     )

@@ -1,4 +1,4 @@
-"""The sequence of a plan: what `fmimaster plan` shows of order, levels and stale inputs, as data and as lines."""
+"""The sequence of a plan for `fmimaster plan`: order, levels and stale inputs, as data and as lines."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from fmimaster.text import aligned, named, section
 def sequence(
     plan: Plan, delays: Sequence[Delay], setting: SequenceSetting | None
 ) -> dict[str, Any]:
-    """The order of stepping and who chose it, what steps at the same time, and the stale inputs with their weights.
+    """The order of stepping and its origin, the parallel levels, and the stale inputs with their weights.
 
     Parameters
     ----------
     setting
-        What the user says of the sequence: a method may have weights of its own.
+        The setting of the user for the sequence: a method may have its own weights.
     """
     names = [i.name for i in plan.instances]
     weights = _weights(setting)
@@ -65,7 +65,7 @@ def sequence(
 
 
 def _weights(setting: SequenceSetting | None) -> Weights:
-    """Those of the method, or the usual ones."""
+    """The weights of the method, or the default ones."""
     method = METHODS.get(setting) if isinstance(setting, str) else setting
     return method.weights if isinstance(method, LeastStale | NearestNeighbour) else FeedThrough()
 
@@ -105,7 +105,7 @@ def _stale(delay: Delay, plan: Plan, weight_of: Mapping[tuple[str, str], float])
 
 
 def page(facts: Mapping[str, Any]) -> list[str]:
-    """The sections about the order of stepping and what it delays."""
+    """The sections about the order of stepping and the inputs that it delays."""
     about, total = facts["sequence"], len(facts["connections"])
     by = f", chosen by {about['chosenBy']}" if about["chosenBy"] else ""
     steps = section(f"Sequence of stepping{by}", _sequence(facts))
@@ -151,12 +151,12 @@ def _parallel(about: Mapping[str, Any]) -> list[str]:
     return [
         *aligned((f"level {k}", ", ".join(level)) for k, level in enumerate(levels, 1)),
         *groups,
-        "  What is in one level can step at the same time: no result changes.",
+        "  The components of one level can step at the same time: the results do not change.",
     ]
 
 
 def _units(level: Sequence[str], together: Sequence[Sequence[str]]) -> list[str]:
-    """What steps in a level: components, and those that step together as one."""
+    """The units of a level: components, and groups that step together."""
     unit_of = {name: " + ".join(group) for group in together for name in group}
     return list(dict.fromkeys(unit_of.get(name, name) for name in level))
 
@@ -172,7 +172,7 @@ def _stale_inputs(facts: Mapping[str, Any]) -> list[str]:
         ]
         return [*lines, *_in_sequence(facts)]
     return [
-        "  The component steps before the one that feeds it, so the value is from an earlier time.",
+        "  The component steps before its source, so the value is from an earlier time.",
         f"  The cost of the sequence is {about['cost']:.12g}: the sum of the weights, {about['weights']}.",
         *aligned(map(_row, stale)),
         *_leading(about["leading"]),
@@ -180,17 +180,18 @@ def _stale_inputs(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _leading(inputs: Sequence[str]) -> list[str]:
-    """What a cost does not count: fresh inputs that are early."""
+    """Lines about fresh inputs that are early, which the cost does not include."""
     if not inputs:
         return []
     return [
-        f"  Fresh: {named(inputs)}, but held at the value of the end over the whole step, half a step early on average.",
-        "  The cost counts that as exact. Use --mode lin, or let fmimaster optimize find a sequence by simulations.",
+        f"  Fresh: {named(inputs)}, but held over the whole step at the value of its end, half a step early on average.",
+        "  The cost treats these inputs as exact. Use --mode lin, or let fmimaster optimize find a sequence by "
+        "simulations.",
     ]
 
 
 def _in_sequence(facts: Mapping[str, Any]) -> list[str]:
-    """What would be fresh if the components stepped one after the other."""
+    """The inputs that would be fresh if the components stepped one after the other."""
     place = {name: k for k, name in enumerate(facts["order"])}
     weight = {(s["target"], s["source"]): s["weight"] for s in facts["sequence"]["stale"]}
     late = [
@@ -212,7 +213,7 @@ def _row(stale: Mapping[str, Any]) -> tuple[str, ...]:
         assumed = " (assumed, since it is not declared)" if stale["assumed"] else ""
         effect = f"delays {named(stale['delays'])}{assumed}"
     elif stale["weight"] > NOT_DIRECT:
-        effect = "no output depends on it directly, but discrete outputs change late by it"
+        effect = "no output depends on it directly, but discrete outputs change late because of it"
     return (
         stale["target"],
         "<-",

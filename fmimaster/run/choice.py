@@ -50,7 +50,7 @@ def native_executor() -> type[NativeExecutor] | None:
             "The kernel in C is missing (%s). The C compiler, or the C headers of Python, were missing at "
             "installation, or the compiler failed. Simulations run on the interpreter in Python: the results are the "
             "same, but it is slower. Install a C compiler that works, and install fmimaster again ('pip install -v' "
-            "shows what the compiler says).",
+            "shows the output of the compiler).",
             error,
         )
         return None

@@ -1,4 +1,4 @@
-"""A run: FMUs are called in one thread, the thread that has started it listens meanwhile."""
+"""A run: FMUs are called in one thread, while the calling thread handles signals and progress."""
 
 from fmimaster.session.attendance import Attendance
 from fmimaster.session.progress import Progress, ProgressCallback, silent

@@ -1,4 +1,4 @@
-"""Values of a run by the names that users know, while it pauses: which can be read, and which can be set."""
+"""Values of a paused run by name: which can be read, and which can be set."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from fmimaster.system.values import parse_value
 
 _SAME = Transformation()
 _STORED = (Group.OUTPUTS, Group.DISCRETE, Group.PARAMETERS)
-"""Groups with values that are those of the FMU at a pause; continuous inputs may be polynomials."""
+"""Groups whose stored values are those of the FMU at a pause; continuous inputs may be polynomials."""
 
 
 class _Target(NamedTuple):
-    """What a value that is set goes to."""
+    """The target of a value that is set."""
 
     instance: int
     variable: Variable
@@ -31,12 +31,12 @@ class _Target(NamedTuple):
 
 
 class Access:
-    """Reads values of a session, and keeps those that are set until the run goes on.
+    """Reads values of a session, and keeps values that are set until the run continues.
 
     Attributes
     ----------
     settable : name → targets
-        Open inputs, and tunable parameters that nothing feeds.
+        Open inputs, and unconnected tunable parameters.
     """
 
     def __init__(self, session: Session) -> None:
@@ -49,11 +49,11 @@ class Access:
         self._given: dict[tuple[int, str], NDArray[Any]] = {}
         """The values that were set before the run went on last, or that the initial FMU states have."""
         self._waiting: dict[tuple[int, str], NDArray[Any]] = {}
-        """Those that were set since."""
+        """The values that were set since then."""
         self._setters: dict[
             tuple[int, DataType, tuple[int, ...]], tuple[NDArray[Any], Transfer]
         ] = {}
-        """What sets variables of an instance, each with the array from which it takes the values."""
+        """Setters of variables of an instance, each with the array of its values."""
 
     def read_settable(self, session: Session) -> None:
         """Read what can be set from FMUs that have taken other states; for the thread that calls FMUs."""
@@ -91,18 +91,18 @@ class Access:
             if start is not None and variable.causality is not Causality.CALCULATED_PARAMETER:
                 return _shaped(start, variable)
         raise OptionError(
-            f"The value of '{name}' is not known between steps. Record it: output_variables=['{name}', ...]."
+            f"The value of '{name}' is not known at a pause. Record it: output_variables=['{name}', ...]."
         )
 
     def set(self, name: str, value: Any) -> None:
-        """Keep a value until the run goes on.
+        """Keep a value until the run continues.
 
         Raises
         ------
         OptionError
             If there is no such variable, or it cannot be set.
         DescriptionError
-            If it is no value of that type.
+            If the value does not have the type of the variable.
         """
         targets = self.settable.get(name)
         if targets is None:
@@ -118,7 +118,7 @@ class Access:
             self._waiting[i, variable.name] = values
 
     def hand_over(self, session: Session) -> None:
-        """Set what was kept, if it has changed; for the thread that calls FMUs."""
+        """Set the kept values that have changed; for the thread that calls FMUs."""
         of: dict[int, dict[DataType, list[Variable]]] = {}
         for (i, name), values in self._waiting.items():
             variable = self._plan.instances[i].model.variable(name)
@@ -135,7 +135,11 @@ class Access:
             for kind, variables in of[i].items():
                 references = tuple(v.value_reference for v in variables)
                 values = np.concatenate([self._given[i, v.name] for v in variables])
-                if (i, kind, references) not in self._setters:  # instances keep what they set from
+                if (
+                    i,
+                    kind,
+                    references,
+                ) not in self._setters:  # instances keep the array from which they set values
                     setter = session.instances[i].setter(kind, references, values)
                     self._setters[i, kind, references] = values, setter
                 buffer, act = self._setters[i, kind, references]
@@ -146,7 +150,7 @@ class Access:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether values were set since the run went on last."""
+        """Whether values were set since the last advance."""
         return bool(self._waiting)
 
     def _of_settable(self, i: int, variable: Variable, transformation: Transformation) -> Any:
@@ -155,15 +159,15 @@ class Access:
             values = self._present(i, variable)
         if values is None:
             raise OptionError(
-                f"The FMU of '{self._plan.instances[i].name}' gives no start value of '{variable.name}', which was not set "
-                "yet."
+                f"The FMU of '{self._plan.instances[i].name}' has no start value of '{variable.name}', and it was not "
+                "set yet."
             )
         if not transformation.is_identity:
             values = (values - transformation.offset) / transformation.factor
         return _shaped(values, variable)
 
     def _present(self, i: int, variable: Variable) -> NDArray[Any] | None:
-        """The value that the FMU has of what can be set."""
+        """The FMU's present value of a settable variable."""
         given = self._given.get((i, variable.name))
         return self._start(i, variable) if given is None else given
 
@@ -216,7 +220,7 @@ class Access:
             return OptionError(
                 f"'{name}' cannot be set during a run: it is not tunable. Give it in start_values. {known}"
             )
-        return OptionError(f"'{name}' cannot be set: it is no input. {known}")
+        return OptionError(f"'{name}' cannot be set: it is not an input. {known}")
 
 
 def _settable(prepared: Prepared, *, bare_names: bool) -> dict[str, list[_Target]]:

@@ -1,4 +1,4 @@
-"""A run whose FMUs are called in a thread of their own, while the thread that has started it listens."""
+"""A run whose FMUs are called in their own thread, while the calling thread handles signals."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from fmimaster.session.work_thread import WorkThread
 from fmimaster.settings import Settings
 
 TICK = 0.1
-"""Wall time in s after which the thread that listens looks up."""
+"""Wall time in s between two checks of the listening thread."""
 
 PATIENCE = 1.0
-"""Wall time in s in which a run that is stopped can end itself; then its thread is left alone."""
+"""Wall time in s in which a stopped run can end itself; after it, its thread is abandoned."""
 
 
 class Attendance:
-    """One run, from the first instance that is made to the last that is freed.
+    """One run, from the first instance to the release of the last one.
 
-    FMUs are loaded, called and freed in a thread of their own. The thread that calls :meth:`run` listens: it takes
-    signals, shows progress, and writes rows that are old. An FMU that does not return cannot be ended; its thread is left
-    alone then, and what was computed is kept.
+    FMUs are loaded, called and freed in their own thread. The thread that calls :meth:`run` listens: it handles
+    signals, shows progress, and writes waiting rows. An FMU that does not return cannot be ended; its thread is
+    abandoned, and the rows so far are kept.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Attendance:
         progress: ProgressCallback = silent,
     ) -> None:
         self.session: Session | None = None
-        """None until all instances are made."""
+        """The session; None until all instances are made."""
         self._prepared = prepared
         self._loader = loader
         self._settings = settings
@@ -89,7 +89,7 @@ class Attendance:
             self._process.put_back(self._fmus)
 
     def _follow(self, session: Session) -> None:
-        """Do what is ordered, until the run is to end."""
+        """Execute orders until the run must end."""
         while (order := self._thread.rest()) is not None:
             order(session)
             self._stop_request.heed()
@@ -102,9 +102,9 @@ class Attendance:
         Raises
         ------
         SimulationError
-            With all rows until then; Interrupted after Ctrl-C.
+            With all rows so far; Interrupted after Ctrl-C.
         Exception
-            What the progress callback has raised, with an attribute ``results``: all rows until then.
+            An exception of the progress callback, with an attribute ``results``: all rows so far.
         """
         try:
             self._attended(self._thread.start)
@@ -114,33 +114,33 @@ class Attendance:
         return self._thread.result()
 
     def start(self) -> None:
-        """Initialize; the thread rests then. This, :meth:`order` and :meth:`end` return when all is done, or raise as
-        :meth:`run`.
+        """Initialize; the thread then waits for orders. This method, :meth:`order` and :meth:`end` return when they are
+        done, or raise like :meth:`run`.
         """
         self._lead = self._follow
         self._attended(self._thread.start)
 
     def order(self, order: Callable[[Session], None]) -> None:
-        """Have this done in the thread of the FMUs."""
+        """Execute a function in the thread of the FMUs."""
         self._attended(lambda: self._thread.wake(order))
 
     def end(self) -> Results:
-        """End a run that was begun by :meth:`start`, wherever it is."""
+        """End a run that was begun by :meth:`start`, at its present time."""
         self._attended(lambda: self._thread.wake(None))
         return self._thread.result()
 
     @property
     def takes_orders(self) -> bool:
-        """Whether it has begun, has nothing to do, and has not ended."""
+        """Whether it has begun, waits for orders, and has not ended."""
         return self._thread.is_resting
 
     def forget(self) -> None:
-        """Have the run end itself if it takes orders, and do not wait for it."""
+        """Request the end of a run that waits for orders, without waiting for it."""
         if self.takes_orders:
             self._thread.wake(None)
 
     def _attended(self, begin: Callable[[], None]) -> None:
-        """Have the thread of the FMUs begin, and listen until it has ended or rests."""
+        """Start the thread of the FMUs, and listen until it has ended or waits for orders."""
         self.signals.is_held = True
         with fmu_output_to_log(self._component), told_of_exit(self._thread, self._exited):
             try:
@@ -149,7 +149,7 @@ class Attendance:
                 if not self._thread.is_resting:
                     self._thread.result()
             except BaseException as error:
-                with suppress(KeyboardInterrupt):  # another Ctrl-C: no more patience
+                with suppress(KeyboardInterrupt):  # a second Ctrl-C: do not wait any longer
                     self._end()
                 if not self._thread.is_left_alone and not self._thread.wait(0.0):
                     self._leave_alone()
@@ -159,15 +159,15 @@ class Attendance:
                 raise
 
     def _add_results(self, error: BaseException) -> None:
-        """Give an error all rows until then, if the run has not done so."""
+        """Attach all rows so far to an error, if the run has not done so."""
         has_them = isinstance(error, SimulationError) and not self._thread.is_left_alone
         is_early = isinstance(error, FmimasterError) and self.session is None
         if not (has_them or is_early or isinstance(error, RunStopped)):
             results = None if self.session is None else self.session.results()
             with suppress(
                 AttributeError, TypeError
-            ):  # what the callback raises may take no attribute
-                setattr(error, "results", results)  # noqa: B010 - not each exception has it
+            ):  # an exception of the callback may not accept attributes
+                setattr(error, "results", results)  # noqa: B010 - not every exception has it
 
     def _listen(self) -> None:
         while not self._thread.wait(TICK):
@@ -182,7 +182,7 @@ class Attendance:
             raise self.signals.raised[0]
 
     def _look(self) -> None:
-        """Have rows written that are old, show the progress, and let the run look up."""
+        """Write waiting rows, show the progress, and let the run check requests."""
         if self.signals.is_listening:
             self._process.put_back_signals(self._fmus)
         session = self.session
@@ -196,7 +196,8 @@ class Attendance:
         self._show(session)
 
     def _show(self, session: Session) -> None:
-        """Call back. If the callback returns False, the run ends after the present step, however long that takes."""
+        """Call the progress callback. If it returns False, the run ends after the present step, even if that takes
+        long."""
         progress = Progress(
             session.start.seconds,
             session.time,
@@ -210,7 +211,7 @@ class Attendance:
             self._stop_request.is_made = True
 
     def _end(self) -> None:
-        """Have the run end itself; leave it alone if it does not in time."""
+        """Request the end of the run; abandon its thread if it does not end in time."""
         self._stop_request.is_made = True
         if self._thread.is_resting:
             self._thread.wake(lambda _: None)
@@ -230,7 +231,7 @@ class Attendance:
         self._conclude()
 
     def _conclude(self) -> None:
-        """Keep the rows and clean up, in place of the thread of the FMUs."""
+        """Keep the rows and clean up, instead of the thread of the FMUs."""
         with suppress(KeyboardInterrupt):
             if self.session is not None:
                 self.session.rows.close(PATIENCE)
@@ -239,7 +240,7 @@ class Attendance:
         self._process.put_back_process(self._fmus)
 
     def interrupted(self) -> Interrupted:
-        """The error for a run that was interrupted, with the rows until then."""
+        """The error for an interrupted run, with the rows so far."""
         rows = None if self.session is None else self.session.results()
         time = float(rows.time[-1]) if rows is not None and rows.rows else None
         when = "before the first row" if time is None else f"at t = {time:.12g} s"
@@ -255,12 +256,12 @@ class Attendance:
     # In any thread
 
     def _exited(self) -> None:
-        """An FMU ends the process."""
+        """Handle an FMU that ends the process."""
         call = call_under_way(self._thread, self.session)
         where = f" in {call}" if call else ""
         self._thread.ended_by(
             SimulationError(
                 f"An FMU has called exit(){where}, which would end the whole process. Often a licence or a file is "
-                "missing; what the FMU printed before may name it (--verbose)."
+                "missing; the output that the FMU printed before may name it (--verbose)."
             )
         )

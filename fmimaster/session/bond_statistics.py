@@ -1,4 +1,4 @@
-"""The power bonds of a run so far, from the signals that the hooks have written."""
+"""Statistics of the power bonds of a run so far, from the signals of the hooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fmimaster.system.model import DataType
 
 
 def bond_statistics(plan: Plan, store: ValueStore, start: float) -> tuple[BondStatistics, ...]:
-    """Statistics of all bonds since the start in s, the worst one first; names decide between equal ones."""
+    """Statistics of all bonds since the start in s, sorted by error, the largest first, then by name."""
     found = [_statistics(bond, store, start) for bond in plan.power_bonds]
     return tuple(sorted(found, key=lambda bond: (-bond.mean_error, bond.name)))
 

@@ -1,4 +1,4 @@
-"""The events and causes of steps of a run on their way from the loop to the file beside the table."""
+"""Passes the events and the causes of steps of a run to the file beside the table."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.state import RunState
 
 MOST_EVENTS, MOST_STEPS = 1000, 10_000
-"""Events, and entries of steps, that stay in memory when there is a file for them: a few MB, and enough to look at."""
+"""Most events, and entries of steps, that stay in memory if there is a file for them: a few MB."""
 
 
 class FactKeeper:
-    """Hands events and steps on, but the last ones.
+    """Passes events and steps on, except the last ones.
 
     Parameters
     ----------
     writer : FactsWriter or None
-        If there is none, all stay in memory.
+        Without it, all stay in memory.
     table : RowWriter or None
-        Of the table that they belong to: once it replaces an older one, the older facts are removed.
+        Writer of the table that they belong to: once it replaces an older table, the older facts are removed.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class FactKeeper:
         self._table = table
 
     def hand_on(self) -> None:
-        """Hand on what is too much; only for the thread that steps.
+        """Pass surplus entries on; only for the thread that steps.
 
         Raises
         ------
@@ -61,18 +61,18 @@ class FactKeeper:
             self._state.event_log.handed_on += len(old_events)
 
     def close(self, patience: float) -> None:
-        """Hand on no more, in place of a thread that does not return; within this wall time in s."""
-        if self._lock.acquire(timeout=patience):  # else the disk does not answer
+        """Pass no more on, instead of a thread that does not return; within this wall time in s."""
+        if self._lock.acquire(timeout=patience):  # otherwise the disk does not respond
             self._lock.release()
         self._is_closed = True
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The events so far; the last ones, if there is a file for all of them."""
+        """The events so far; only the last ones if there is a file for all of them."""
         last = 0 if self._writer is None else -MOST_EVENTS
         return tuple(self._state.event_log.events[last:])
 
     def steps(self, reached: float) -> tuple[Steps, ...]:
-        """The steps so far likewise, if the executor works on an interval with this start in s."""
+        """The steps so far, in the same way; the executor works on an interval with this start in s."""
         last = 0 if self._writer is None else -MOST_STEPS
         return self._state.entries(reached)[last:]

@@ -1,7 +1,7 @@
-"""FMU states in a file: where a run begins, or has ended.
+"""FMU states in a file: the initial or final states of a run.
 
-Of a single FMU the file has the bytes of its serialized state, as FMPy writes and reads them. Of a system it is a zip
-archive: ``states.json`` with the time and the components, and a member for the state of each.
+For a single FMU the file contains the bytes of its serialized state, as FMPy writes and reads them. For a system it is
+a zip archive: ``states.json`` with the time and the components, and a member for the state of each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INDEX = "states.json"
 
 
 def refuse_unserializable(prepared: Prepared) -> None:
-    """Refuse a run of which FMU states are to be written or read, if a component has none that can be serialized.
+    """Refuse a run that writes or reads FMU states, if the state of a component cannot be serialized.
 
     Raises
     ------
@@ -39,12 +39,12 @@ def refuse_unserializable(prepared: Prepared) -> None:
 
 
 def read_states(path: Path, prepared: Prepared) -> list[bytes]:
-    """The states of all instances, in their order; empty for those that are no FMU.
+    """The states of all instances, in their order; empty for components that are not FMUs.
 
     Raises
     ------
     FileError
-        If the file cannot be read, or is no file of states of this system.
+        If the file cannot be read, or is not a file of states of this system.
     OptionError
         If the run does not begin at the time of the states.
     """
@@ -54,8 +54,8 @@ def read_states(path: Path, prepared: Prepared) -> list[bytes]:
         if not zipfile.is_zipfile(path):
             if len(names) > 1:
                 raise FileError(
-                    f"'{path}' has the state of a single FMU, and the system has {len(names)} components. Give a file that "
-                    "was written by a run of this system."
+                    f"'{path}' has the state of a single FMU, and the system has {len(names)} components. Give a file "
+                    "from a run of this system."
                 )
             return _in_order(prepared, {names[0]: path.read_bytes()})
         with zipfile.ZipFile(path) as archive:
@@ -63,10 +63,10 @@ def read_states(path: Path, prepared: Prepared) -> list[bytes]:
             found = {name: archive.read(member) for name, member in index["members"].items()}
             time = float(index["time"])
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise FileError(f"'{path}' is no file of FMU states: {error}.") from error
+        raise FileError(f"'{path}' is not a file of FMU states: {error}.") from error
     if found.keys() != set(names):
         differing = ", ".join(sorted(found.keys() ^ set(names)))
-        raise FileError(f"'{path}' has the states of other components: {differing}.")
+        raise FileError(f"'{path}' has states of other components: {differing}.")
     start = float(prepared.schedule.start)
     if time != start:
         raise OptionError(
@@ -106,7 +106,7 @@ def _has_states(path: Path) -> bool:
 def write_states(
     path: Path, prepared: Prepared, instances: Sequence[Instance], time: float
 ) -> None:
-    """Write the states of all instances, which stand at this time in s.
+    """Write the states of all instances at this time in s.
 
     Raises
     ------

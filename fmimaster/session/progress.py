@@ -1,4 +1,4 @@
-"""How far a run has come, for whoever watches it."""
+"""Progress of a run, for callbacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come.
+    """Progress of a run, passed to the progress callback.
 
     Examples
     --------
@@ -20,22 +20,22 @@ class Progress:
     start_time: float
     """In s."""
     time: float
-    """In s; the time that the run has reached."""
+    """Time that the run has reached, in s."""
     stop_time: float
     """In s."""
     steps: int
     """Number of steps so far."""
     seconds: float
-    """Wall time in s since the first step began; 0 before."""
+    """Wall time in s since the start of the first step; 0 before."""
 
     @property
     def fraction(self) -> float:
-        """The part of the run that is done, by simulated time: from 0 to 1."""
+        """Simulated part of the run, from 0 to 1."""
         return (self.time - self.start_time) / (self.stop_time - self.start_time)
 
     @property
     def real_time_factor(self) -> float | None:
-        """Simulated seconds in a second of wall time; None before the first step has ended."""
+        """Simulated seconds per second of wall time; None before the first step has ended."""
         done = self.time - self.start_time
         return done / self.seconds if done > 0.0 and self.seconds > 0.0 else None
 
@@ -47,7 +47,7 @@ class Progress:
 
 
 ProgressCallback = Callable[[Progress], object]
-"""Called some ten times a second. The run ends if it returns ``False``, or raises anything."""
+"""Called about ten times a second. The run ends if it returns ``False`` or raises an exception."""
 
 
 def silent(progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""The rows of a run on their way from the executor to the recorder; two threads may hand them on."""
+"""Passes the rows of a run from the executor to the recorder; two threads may do this."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from fmimaster.results.recorder import Recorder
 from fmimaster.run.rows import RowBlock
 
 OLDEST = 0.8
-"""Wall time in s after which rows are handed on although their block is not full."""
+"""Wall time in s after which rows are passed on although their block is not full."""
 
 
 class RowKeeper:
-    """Hands rows on.
+    """Passes rows on.
 
-    The thread that calls FMUs empties the block. The one that listens takes rows out of it early, while others may be
-    added, so that they reach the file also if an FMU takes its time.
+    The thread that calls FMUs empties the block. The listening thread copies rows from it early, while others may be
+    added, so they are written to the file even during a long call of an FMU.
     """
 
     def __init__(self, rows: RowBlock, recorder: Recorder) -> None:
         self.recorder = recorder
         self.error: FmimasterError | None = None
-        """Why rows cannot be handed on any more."""
+        """The error because of which rows cannot be passed on any more."""
         self.recording_seconds = self.writing_seconds = 0.0
         """Wall time in s of the thread that calls FMUs: rows checked and kept, and rows written."""
         self._rows = rows
         self._lock = threading.RLock()
         self._is_closed = False
         self._when = perf_counter()
-        """When rows were handed on last."""
+        """Time at which rows were passed on last."""
 
     def hand_on(self) -> None:
-        """Hand on all rows, and make room for others; only for the thread that fills the block.
+        """Pass on all rows, and make room for others; only for the thread that fills the block.
 
         Raises
         ------
         NotANumberError, FileError
-            If a value is NaN, or the rows cannot be written; also for rows that were handed on early.
+            If a value is NaN, or the rows cannot be written; also for rows that were passed on early.
         """
         with self._timed(), self._lock:
             rows = self._rows.take()
@@ -57,7 +57,7 @@ class RowKeeper:
                 self._when = perf_counter()
 
     def hand_on_early(self) -> None:
-        """Hand on the rows that are there; for another thread. What fails is raised in the one that fills them."""
+        """Pass on the present rows; for another thread. Errors are raised in the thread that fills the block."""
         with self._lock:
             if self.error is not None or self._is_closed:
                 return
@@ -69,12 +69,12 @@ class RowKeeper:
                 self.error = error
 
     def hand_on_if_old(self) -> None:
-        """Hand on early what nobody else has for some time."""
+        """Pass on rows that have waited for some time."""
         if perf_counter() - self._when > OLDEST:
             self.hand_on_early()
 
     def finish(self) -> None:
-        """After the last row: it is kept whatever the output interval is, and all are written."""
+        """After the last row: it is kept for every output interval, and all rows are written."""
         with self._timed(), self._lock:
             if not self._is_closed:
                 self.recorder.finish()
@@ -90,11 +90,12 @@ class RowKeeper:
             self.recording_seconds += max(0.0, perf_counter() - begun - writing)
 
     def close(self, patience: float) -> None:
-        """Hand on what is there and take no more, in place of a thread that does not return; within this wall time in s."""
+        """Pass on the present rows and accept no more, instead of a thread that does not return; within this wall time
+        in s."""
         try:
             if self._lock.acquire(
                 timeout=patience
-            ):  # else it is just writing, to a pipe that nobody reads
+            ):  # otherwise it is blocked while writing to a pipe that is not read
                 try:
                     self.hand_on_early()
                     self.finish()

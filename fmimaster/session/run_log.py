@@ -1,4 +1,4 @@
-"""What a run does, for the log: versions, files, choices, and how it ended."""
+"""Log messages about a run: versions, files, choices, and its end."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ log = logging.getLogger("fmimaster")
 def log_begin(
     prepared: Prepared, settings: Settings, metadata: Mapping[str, Any], executor: ExecutorType
 ) -> None:
-    """What is known before the first instance is made.
+    """Log the information known before the first instance is made.
 
     Parameters
     ----------
     metadata
-        Of :func:`fmimaster.provenance.run_metadata`.
+        The result of :func:`fmimaster.provenance.run_metadata`.
     """
     if log.isEnabledFor(logging.INFO):
         for line in _lines(prepared, settings, metadata, executor):
@@ -34,7 +34,7 @@ def log_begin(
 
 
 def log_end(time: float, statistics: Statistics) -> None:
-    """How a run ended: at which time in s, and after what."""
+    """Log the end of a run: its time in s, steps and events."""
     log.info(
         "ended at t = %.12g s after %s and %s in %.3g s",
         time,
@@ -74,7 +74,7 @@ def _lines(
 
 
 def _made_from(component: Component, model: Model) -> tuple[str, str]:
-    """The file of a component, and what it is."""
+    """The file of a component, with its model name and version."""
     if not component.is_file:
         return "", f"{model.name} {component.source}"
     tool = f" by {model.generation_tool}" if model.generation_tool else ""

@@ -50,18 +50,18 @@ log = logging.getLogger("fmimaster")
 class Session:
     """One run: instances, executor, loop, results.
 
-    All of it belongs to the thread that calls FMUs, but for what says that it is for any thread.
+    All methods belong to the thread that calls FMUs, except those documented for any thread.
 
     Parameters
     ----------
     writer : RowWriter or None
-        To which rows are written during the run.
+        Writer for rows during the run.
     facts : FactsWriter or None
-        To which events and steps are written during the run.
+        Writer for events and steps during the run.
     stop_request : StopRequest
-        By which another thread can end the run.
+        Request by which another thread can end the run.
     process : ProcessState
-        What is put back if an FMU changes it.
+        State of the process that is restored if an FMU changes it.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Session:
     ) -> None:
         self._made = perf_counter()
         self._start_seconds = 0.0
-        """Wall time in s from the first instance that is made to the first step."""
+        """Wall time in s from the first instance to the first step."""
         self.prepared = prepared
         self._metadata = run_metadata(prepared, settings)
         self._stop_request = stop_request or StopRequest()
@@ -130,7 +130,7 @@ class Session:
         self._begun: float | None = None
 
     def _instantiated(self, loader: Loader, executor: ExecutorType) -> list[Instance]:
-        """All instances; what loading or instantiating one has changed in the process is put back."""
+        """All instances; changes of the process by their loading are undone."""
         instances = []
         for i, (component, planned) in enumerate(
             zip(self.prepared.components, self.plan.instances, strict=True)
@@ -155,8 +155,7 @@ class Session:
         Parameters
         ----------
         lead
-            Advances the session after its initialization, and returns where the run is to end; if left out, that is the
-            stop time.
+            Advances the session after its initialization, and returns the end time of the run; default: the stop time.
         """
         try:
             with self._recorded():
@@ -180,7 +179,7 @@ class Session:
         return results
 
     def initialize(self) -> bool:
-        """Bring all instances to the start time; whether the run goes on, which an FMU can decline in Event Mode."""
+        """Initialize all instances; returns whether the run continues, because an FMU can end it in Event Mode."""
         outcome = self.executor.run(
             self.programs.initialize, self.start.seconds, self.start.seconds
         )
@@ -195,7 +194,7 @@ class Session:
         return not self.stepper.begin()
 
     def _take_states(self, path: str | os.PathLike[str]) -> None:
-        """Go on from FMU states of a file; the row of the initialization is replaced."""
+        """Continue from FMU states of a file; the row of the initialization is replaced."""
         states = read_states(given_path(path), self.prepared)
         for instance, state in zip(self.instances, states, strict=True):
             if state:
@@ -211,7 +210,7 @@ class Session:
         end = start + 2 * float(self.prepared.schedule.rule.exact_size)
         if not replay.twice or end > self.stop.seconds:
             return
-        self.executor.run(replay.twice, start, end)  # a step that fails here is left to the run
+        self.executor.run(replay.twice, start, end)  # if a step fails here, the run reports it
         self.executor.run(replay.back, start, start)
         calls[:] = counted
         for text in self._warnings_of_run:  # at once: the run may take long
@@ -253,13 +252,13 @@ class Session:
             self._seconds, self._begun = self.seconds, None
 
     def pause_at(self, until: Instant) -> None:
-        """Simulate until an instant is reached, behind which the run goes on, or an FMU ends the run."""
+        """Simulate until an instant after which the run continues, or until an FMU ends the run."""
         self.state.pauses = until.seconds < self.stop.seconds
         self.advance(until)
         self._look_up()
 
     def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> None:
-        """Let instances take values that the user sets now; see :meth:`Stepper.give`."""
+        """Set values of the user in instances; see :meth:`Stepper.give`."""
         self.stepper.give(instances, set_values)
         self._look_up()
 
@@ -276,13 +275,13 @@ class Session:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the stop time is reached, or an FMU has ended the run."""
+        """Whether the run has reached the stop time, or an FMU has ended it."""
         stop, size = self.stop.seconds, float(self.prepared.schedule.rule.exact_size)
         return self.stepper.has_ended or self.state.time.seconds >= stop - rounding(stop, size)
 
     @contextmanager
     def _recorded(self) -> Iterator[None]:
-        """Pass on the remaining rows, also when a call failed: a NaN in them explains the failure better."""
+        """Pass on the remaining rows, also after a failed call: a NaN in them explains the failure better."""
         try:
             yield
         except SimulationError as error:
@@ -298,7 +297,7 @@ class Session:
         self._hand_on_last()
 
     def _hand_on_last(self) -> None:
-        """Hand on the last rows; it counts as time of the loop."""
+        """Pass on the last rows; this is part of the time of the loop."""
         begun = perf_counter()
         try:
             self.rows.hand_on()
@@ -310,13 +309,13 @@ class Session:
         self.executor.run(self.programs.terminate, self.state.time.seconds, self.state.time.seconds)
 
     def _put_back(self) -> None:
-        """What FMUs have changed in the process."""
+        """Restore what FMUs have changed in the process."""
         self._process.put_back(words_for_fmus(self.plan))
 
     # For any thread
 
     def ask(self) -> None:
-        """Have the loop heed requests after the present step."""
+        """Let the loop handle requests after the present step."""
         self.state.asked = True
         self.executor.ask()
 
@@ -383,7 +382,7 @@ class Session:
         return self._threads != 1
 
     def _seconds_of_instances(self, most: float) -> list[float]:
-        """Wall time in s of each instance; estimates are shortened where their sum is more than the time there was."""
+        """Wall time in s of each instance; estimates are reduced if their sum exceeds the available time."""
         seconds = list(self.executor.seconds)
         if self._is_parallel or not self.executor.is_estimating or sum(seconds) <= most:
             return seconds
@@ -391,7 +390,7 @@ class Session:
         return [factor * one for one in seconds]
 
     def _loops(self) -> tuple[LoopStatistics, ...]:
-        """Those that were solved; what was done to the same loop in different programs is added."""
+        """Statistics of the solved loops; numbers of the same loop in different programs are added."""
         found: dict[tuple[str, ...], LoopStatistics] = {}
         for hook in self.programs.hooks:
             if (solutions := hook.solutions) is not None and solutions.sweeps:
@@ -402,7 +401,7 @@ class Session:
 
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
-        """What makes the results so far less accurate than they should be."""
+        """Reasons for a loss of accuracy of the results so far."""
         return (*self.prepared.accuracy_warnings, *self._warnings_of_run)
 
     @property
@@ -423,7 +422,7 @@ class Session:
 
 
 def words_for_fmus(plan: Plan) -> str:
-    """Who may have done what is known only for a whole run."""
+    """The origin of a change is known only for a whole run."""
     names = [instance.name for instance in plan.instances]
     return f"'{names[0]}'" if len(names) == 1 else "An FMU"
 

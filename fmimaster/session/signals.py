@@ -1,4 +1,4 @@
-"""Signals that end a run, such as Ctrl-C, while a run listens for them."""
+"""Signals that end a run, such as Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Signals:
-    """What the handlers of ending signals raise is kept until it is asked for, so that nothing is broken off halfway.
+    """Exceptions of signal handlers are kept until they are requested, so no operation is interrupted halfway.
 
-    The handlers of the program are called as ever: Python's own for Ctrl-C raises KeyboardInterrupt. Signals that the
-    program leaves to the system, or ignores, stay as they are. In another thread than the main one there are no signals.
+    The program's handlers are called as usual: Python's own for Ctrl-C raises KeyboardInterrupt. Signals that the
+    program leaves to the system, or ignores, are not changed. Signals arrive only in the main thread.
     """
 
     def __init__(self) -> None:
         self.raised: list[BaseException] = []
-        """What came, oldest first."""
+        """Received exceptions, oldest first."""
         self.is_held = False
-        """Whether the first one is kept. It is raised otherwise; the second one is raised in any case."""
+        """Whether the first one is kept; otherwise it is raised. The second one is always raised."""
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
@@ -44,9 +44,9 @@ class Signals:
             handler = self._before[number]
             handler(number, frame)
             outer = getattr(handler, "__self__", None)
-            if isinstance(outer, Signals) and outer.raised:  # a run inside of another one ends too
+            if isinstance(outer, Signals) and outer.raised:  # a nested run ends too
                 raise outer.raised[-1]
-        except BaseException as error:  # what it is to end the run with
+        except BaseException as error:  # the exception with which the run must end
             self.raised.append(error)
             if not self.is_held or len(self.raised) > 1:
                 raise
@@ -59,5 +59,5 @@ class Signals:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        if self.raised and error is None:  # it came when the run had ended
+        if self.raised and error is None:  # it arrived after the end of the run
             raise self.raised[0]

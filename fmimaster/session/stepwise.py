@@ -1,4 +1,4 @@
-"""A run that its caller leads from pause to pause, with values that are read and set there."""
+"""A run that its caller advances from pause to pause, and whose values are read and set there."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ log = logging.getLogger("fmimaster")
 
 
 class Run:
-    """A run that pauses where its caller wants it; made by :meth:`fmimaster.Simulation.start`.
+    """A run that pauses at times that its caller chooses; made by :meth:`fmimaster.Simulation.start`.
 
-    A pause is a communication point: the caller can read values, set inputs, and go on. If nothing is set, and the pauses
-    are points that the run has anyway, the results are those of :meth:`fmimaster.Simulation.run`, bit for bit. FMUs are
-    called in a thread of their own, and only while :meth:`advance` or :meth:`advance_to` is under way.
+    A pause is a communication point: the caller can read values, set inputs, and continue. If nothing is set, and the
+    pauses are communication points of the run anyway, the results are those of :meth:`fmimaster.Simulation.run`, bit
+    for bit. FMUs are called in their own thread, and only during :meth:`advance` or :meth:`advance_to`.
 
-    It is a context manager: at the end of ``with`` the run ends, wherever it is, and :attr:`results` stay. An error or
-    Ctrl-C during an advance ends it, too.
+    It is a context manager: at the end of ``with`` the run ends at its present time, and :attr:`results` stay
+    available. An error or Ctrl-C during an advance also ends the run.
 
     Examples
     --------
@@ -63,9 +63,9 @@ class Run:
         self._access: Access
         self._session: Session
         self._at = Fraction(0)
-        """The exact time of the pause, where no FMU has chosen it."""
+        """The exact time of the pause, unless an FMU has chosen it."""
         self._results: Results | None = None
-        # whoever forgets a run leaves a thread that waits
+        # a run that is never closed leaves a waiting thread
         weakref.finalize(self, attendance.forget).atexit = False
 
     def begin(self) -> None:
@@ -82,21 +82,21 @@ class Run:
 
     @property
     def time(self) -> float:
-        """Where the run is, in s."""
+        """Present time of the run in s."""
         return self._session.time
 
     @property
     def stop_time(self) -> float:
-        """Where it ends at the latest, in s."""
+        """Stop time of the run in s."""
         return self._session.stop.seconds
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has reached the stop time, an FMU has ended it, or it was closed."""
+        """Whether the run has ended: at the stop time, by an FMU, or because it was closed."""
         return not self._is_open or self._session.has_ended
 
     def advance(self, duration: Time) -> None:
-        """Simulate for a duration, or until the stop time if that is nearer.
+        """Simulate for a duration, or until the stop time if that is earlier.
 
         Parameters
         ----------
@@ -108,7 +108,8 @@ class Run:
         OptionError
             If it is not positive, no pause is possible there, or the run has ended.
         SimulationError
-            If the run cannot go on; its ``results`` hold all rows until then. It is Interrupted after Ctrl-C.
+            If the run cannot continue; the error's ``results`` hold all rows so far. After Ctrl-C it is
+            :class:`~fmimaster.errors.Interrupted`.
         """
         length = exact(duration)
         if length <= 0:
@@ -127,16 +128,16 @@ class Run:
         Raises
         ------
         OptionError
-            If it is before or after that, no pause is possible there, or the run has ended.
+            If it is outside of this range, no pause is possible there, or the run has ended.
         SimulationError
-            As of :meth:`advance`.
+            As for :meth:`advance`.
         """
         target = self._on_grid(exact(time))
         stop = self._session.prepared.schedule.stop
         if not self._at < target <= stop:
             raise OptionError(
-                f"advance_to({time!r}): expected a time after {self.time:.12g} s, where the run is, and not after its stop "
-                f"time {float(stop):.12g} s."
+                f"advance_to({time!r}): expected a time after the present time {self.time:.12g} s and not after the "
+                f"stop time {float(stop):.12g} s."
             )
         self._advance_to(target)
 
@@ -144,7 +145,7 @@ class Run:
         session, access = self._session, self._access
         if self.is_finished:
             raise OptionError(
-                f"The run has ended at t = {self.time:.12g} s. Ask is_finished before it is advanced."
+                f"The run has ended at t = {self.time:.12g} s. Check is_finished before advancing."
             )
         until = self._instant(target)
 
@@ -180,7 +181,7 @@ class Run:
                 if not planned.model.capabilities.can_handle_variable_communication_step_size
             ]
             if fixed or len(sizes) > 1:
-                why = f"'{fixed[0]}' cannot vary its step size" if fixed else "it is on no grid"
+                why = f"'{fixed[0]}' cannot vary its step size" if fixed else "it has no grid"
                 raise OptionError(
                     f"The run cannot pause at t = {float(target):.12g} s: {why}. Pause at multiples of the step size "
                     f"{' or '.join(f'{float(s):g} s' for s in sizes)}."
@@ -194,20 +195,20 @@ class Run:
 
     @property
     def settable(self) -> tuple[str, ...]:
-        """Names of what can be set: inputs that nothing feeds, and tunable parameters."""
+        """Names of variables that can be set: open inputs and tunable parameters."""
         return tuple(self._access.settable)
 
     def __getitem__(self, name: str) -> Any:
-        """The value of a variable at the present time: what is recorded or connected, what can be set, and parameters.
+        """The value of a variable at the present time: recorded, connected or settable variables, and parameters.
 
         Parameters
         ----------
         name : str
-            ``"component.variable"``; for a single FMU the variable's name alone will do.
+            ``"component.variable"``; for a single FMU the variable's name alone is enough.
 
         Returns
         -------
-        A number, a Boolean or a text; an array of the variable's shape. What was set counts at once.
+        A number, a Boolean or a text; an array of the variable's shape. A value that was set is returned at once.
 
         Raises
         ------
@@ -217,10 +218,10 @@ class Run:
         return self._access.get(name)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Set an input, or a tunable parameter, from now on until it is set again.
+        """Set an input or a tunable parameter; it keeps the value until it is set again.
 
-        What is set at one pause is handed to the FMUs together, when the run goes on. For an FMU with Event Mode this is
-        an event; others take it with their next step. Extrapolation and step-size control begin anew.
+        All values that are set at one pause are passed to the FMUs together, when the run continues. For an FMU with
+        Event Mode this is an event; others use them from their next step. Extrapolation and step-size control restart.
 
         Raises
         ------
@@ -231,7 +232,7 @@ class Run:
         """
         if self.is_finished:
             raise OptionError(
-                f"'{name}' was set, but the run has ended at t = {self.time:.12g} s. Set values before."
+                f"'{name}' was set, but the run has ended at t = {self.time:.12g} s. Set values before the end."
             )
         if self._turn.locked():
             raise _busy()
@@ -239,19 +240,19 @@ class Run:
         self._access.set(name, value)
 
     def _refuse_under_way(self, name: str) -> None:
-        """Refuse to set inputs of an instance whose step has begun before and ends later, as with MultiRate."""
+        """Refuse to set inputs of an instance in the middle of its step, as with MultiRate."""
         at = self._session.executor.registers.at
         for i, variable, _ in self._access.settable.get(name, ()):
             if at[i] < self._session.state.time.seconds:
                 component = self._session.plan.instances[i].name
                 raise OptionError(
                     f"'{name}' cannot be set at t = {self.time:.12g} s: a step of '{component}', which has "
-                    f"'{variable.name}', is under way since {at[i]:.12g} s. Set it where that step ends."
+                    f"'{variable.name}', began at {at[i]:.12g} s and has not ended. Set the value at the end of that step."
                 )
 
     @property
     def results(self) -> Results:
-        """All rows so far, as of :meth:`fmimaster.Simulation.run`."""
+        """All rows so far, as from :meth:`fmimaster.Simulation.run`."""
         if self._results is not None:
             return self._results
         self._session.rows.hand_on_early()
@@ -260,14 +261,14 @@ class Run:
     # The end
 
     def close(self) -> None:
-        """End the run, wherever it is; nothing happens if it has ended.
+        """End the run at its present time; a run that has ended is not changed.
 
         Raises
         ------
         SimulationError
             If an FMU cannot be terminated.
         AccuracyError
-            As of :meth:`fmimaster.Simulation.run`, with ``strict``; otherwise there is an AccuracyWarning.
+            As for :meth:`fmimaster.Simulation.run`, with ``strict``; otherwise there is an AccuracyWarning.
         """
         if self._is_open:
             self._do(self._finish)
@@ -293,7 +294,9 @@ class Run:
                 self._attendance.signals = signals
                 act()
         except BaseException as error:
-            if self._attendance.takes_orders:  # a signal came when the thread had done its work
+            if (
+                self._attendance.takes_orders
+            ):  # a signal arrived after the thread had finished its work
                 with suppress(FmimasterError):
                     self._attendance.end()
             self._is_open = False

@@ -1,4 +1,4 @@
-"""Which call of an FMU a thread is in: found when somebody asks, so that a run pays nothing for it."""
+"""The FMU call in which a thread is: found on request, at no cost for a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _call_in(frame: FrameType, session: Session | None) -> str | None:
     if isinstance(me, Instance):
         function = local.get("name") if method == "call" else _FUNCTION.get(method)
         return None if function is None else f"{function} of '{me.name}'"
-    if isinstance(me, RowKeeper):  # no call of an FMU, but a pipe that nobody reads
+    if isinstance(me, RowKeeper):  # not a call of an FMU, but a pipe that is not read
         return "the writing of the results"
     if method == "act" and "fail" in local:  # BinaryInstance.transfer
         return f"{local['function'].__name__} of '{local['fail'].__self__.name}'"

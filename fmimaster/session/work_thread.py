@@ -1,4 +1,4 @@
-"""The thread in which FMUs are called, so that the one that waits for them can always listen, whatever they do."""
+"""The thread in which FMUs are called; the waiting thread can always handle signals."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from fmimaster.fmu.output import expect_hanging_streams
 T = TypeVar("T")
 
 STACK_BYTES = 64 * 1024 * 1024
-"""Address space for its stack: some systems give a thread less than 1 MB, and FMUs may need as much as in a main thread."""
+"""Address space for its stack: some systems provide less than 1 MB for a thread, and FMUs may need as much as in a main
+thread."""
 
 _STARTING = threading.Lock()
-"""Python has one stack size, for all threads that are started next."""
+"""Python has one stack size for all threads that are started afterwards."""
 
 
 class WorkThread(threading.Thread, Generic[T]):
-    """Work in a thread of its own, and its result.
+    """A thread with a function to execute, and its result.
 
-    It is named after the thread that has made it and has its context variables, so that filters of log messages find the
-    run to which a message belongs.
+    It has the name and the context variables of the thread that created it, so log filters can assign messages to runs.
     """
 
     def __init__(self, work: Callable[[], T]) -> None:
         super().__init__(name=f"{threading.current_thread().name} (FMUs)", daemon=True)
         self.is_left_alone = False
-        """Whether nobody waits for it any more, although it has not ended."""
+        """Whether it was abandoned before it ended."""
         self.is_resting = False
-        """Whether it has nothing to do at present; see :meth:`rest`."""
+        """Whether it waits for an order; see :meth:`rest`."""
         self._orders: SimpleQueue[Any] = SimpleQueue()
         self._work = work
         self._context = copy_context()
@@ -67,28 +67,28 @@ class WorkThread(threading.Thread, Generic[T]):
         return self._orders.get()
 
     def wake(self, order: Any) -> None:
-        """Give an order to the work, which rests; called in another thread."""
+        """Give an order to the waiting work; called in another thread."""
         self.is_resting = False
         self._done.clear()
         self._orders.put(order)
 
     def wait(self, seconds: float) -> bool:
-        """Whether the work has ended or rests, now or within this wall time."""
+        """Wait at most this wall time until the work has ended or waits for orders; returns whether it has."""
         return self._done.wait(seconds)
 
     def result(self) -> T:
-        """What the work has returned; what it has raised is raised here."""
+        """The result of the work; its exception is raised here."""
         if self._error is not None:
             raise self._error
         return self._value
 
     def leave_alone(self) -> None:
-        """Wait no more for work that does not end."""
+        """Abandon work that does not end."""
         expect_hanging_streams()
         self.is_left_alone = True
 
     def ended_by(self, error: BaseException) -> None:
-        """End the work for the one who waits, in place of the thread, which does nothing any more."""
+        """Mark the work as ended, instead of the thread, which no longer runs."""
         expect_hanging_streams()
         self._error = error
         self.is_left_alone = True
@@ -96,5 +96,5 @@ class WorkThread(threading.Thread, Generic[T]):
 
 
 def any_left_alone() -> bool:
-    """Whether a call of an FMU was left alone and has not returned: then the process must not be ended by exit()."""
+    """Whether an abandoned FMU call has not returned: then the process must not be ended by exit()."""
     return any(isinstance(t, WorkThread) and t.is_left_alone for t in threading.enumerate())

@@ -1,7 +1,7 @@
 """Safe reading of zip archives and folders: FMUs, SSP archives, and an FMU inside an SSP archive.
 
-An archive is checked as a whole when it is opened. One that could write outside of its target, that has no plausible size,
-or that cannot be read without a password, is refused before anything is read or written.
+An archive is checked as a whole when it is opened. It is refused before anything is read or written if it could write
+outside of its target, has an implausible size, or needs a password.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHUNK = 2**20
 
 
 class Archive(ABC):
-    """Files that belong together, by name: a zip archive or a folder. A context manager.
+    """A zip archive or a folder as files with names. A context manager.
 
     Names are relative, separated by ``/``, and never lead outside of the archive.
     """
@@ -58,14 +58,14 @@ class Archive(ABC):
 
     @abstractmethod
     def read(self, name: str) -> bytes:
-        """Content of one file that is not too large to be held in memory."""
+        """Content of one file; it must fit into memory."""
 
     @abstractmethod
     def close(self) -> None:
         """Close the file."""
 
     def unpack(self, target: Path, leave_out: tuple[str, ...] = ()) -> None:
-        """Write all files into a folder that is new or empty, but those whose names start with one of ``leave_out``.
+        """Write all files into a new or empty folder, except those whose names start with one of ``leave_out``.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class Archive(ABC):
         """
         try:
             target.mkdir(parents=True, exist_ok=True)
-            if any(target.iterdir()):  # links that are there already could lead outside
+            if any(target.iterdir()):  # existing links could lead outside
                 raise FileError(f"Cannot unpack '{self.source}' into '{target}': it is not empty.")
             needed, free = self.size(), shutil.disk_usage(target).free
             if needed > free:
@@ -118,8 +118,8 @@ def open_archive(source: Source) -> Archive:
     Raises
     ------
     FileError
-        If it is missing, no regular file, empty, a Git LFS pointer, no archive, damaged, encrypted, or has a member
-        that leads outside, or an implausible size.
+        If it is missing, not a regular file, empty, a Git LFS pointer, not an archive, damaged or encrypted, or has a
+        member that leads outside or an implausible size.
     """
     if source.member:
         return _Zip(source, _inner(source))
@@ -134,7 +134,7 @@ def read_file(source: Source) -> bytes:
     Raises
     ------
     FileError
-        If it is missing, no regular file, empty, a Git LFS pointer, too large to be held in memory, or cannot be read.
+        If it is missing, not a regular file, empty, a Git LFS pointer, too large for the memory, or cannot be read.
     """
     if source.member:
         with open_archive(Source(source.path)) as archive:
@@ -159,7 +159,7 @@ def _inner(source: Source) -> IO[bytes]:
 
 
 class _Folder(Archive):
-    """A folder on disk, such as an unpacked FMU. Only regular files belong to it, and links to such."""
+    """A folder on disk, such as an unpacked FMU. It contains only regular files and links to regular files."""
 
     def names(self) -> tuple[str, ...]:
         root = self.source.path
@@ -192,7 +192,7 @@ class _Folder(Archive):
         return path
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to do: no file is open."""
 
 
 class _Zip(Archive):
@@ -256,8 +256,7 @@ class _Zip(Archive):
     def _unreadable(self, name: str, why: object) -> FileError:
         return FileError(
             f"'{name}' in '{self.source}' cannot be read: {why}. The archive is damaged or "
-            "packed in an unusual way; get it anew, or pack it again with the usual method "
-            "(deflate)."
+            "packed in an unusual way; get it again, or pack it again with the usual method (deflate)."
         )
 
     def close(self) -> None:

@@ -38,8 +38,8 @@ _IN_PYTHON = Source(Path("(Python)"), is_file=False)
 class SystemBuilder:
     """Builds a system of components and connections, one call for each.
 
-    Variables are named ``"component.variable"``. Whether they exist, and which of two is the input,
-    is read from the FMUs when the system is planned.
+    Variables are named ``"component.variable"``. The system is compared with the FMUs when it is planned: whether
+    variables exist, and which end of a connection is the input.
 
     Examples
     --------
@@ -57,9 +57,9 @@ class SystemBuilder:
         self.name = name
         self._components: dict[str, Component] = {}
         self._within: dict[str, str] = {}
-        """What stands before a dot in the name of a component → the first such component."""
+        """Part of a component's name before a dot → the first component with such a name."""
         self._start_values: dict[str, dict[str, Parameter]] = {}
-        """Component → variable → what it is given."""
+        """Component → variable → its start value."""
         self._connections: list[Connection] = []
         self._shared_events: dict[str, SharedEvent] = {}
         self._power_bonds: dict[str, PowerBond] = {}
@@ -80,8 +80,8 @@ class SystemBuilder:
         Parameters
         ----------
         name
-            Its name, unique in the system; may have dots, unless it then looks like a variable of
-            another component.
+            Its name, unique in the system. It may contain dots, unless it could then be read as a variable of another
+            component.
         source
             An FMU or the folder of an unpacked one, which is opened when the system is planned; or a component that is
             written in Python.
@@ -94,7 +94,7 @@ class SystemBuilder:
         """
         self._check_new(name)
         if isinstance(source, PythonComponent):
-            source.model()  # what is declared wrong is found here
+            source.model()  # errors in the declaration are found here
             self._take(Component(name, _IN_PYTHON, python=source))
         elif isinstance(source, type) and issubclass(source, PythonComponent):
             raise DescriptionError(
@@ -117,7 +117,7 @@ class SystemBuilder:
             raise DescriptionError("A component has an empty name. Give it a name.")
         if name in self._components:
             raise DescriptionError(f"There is a component '{name}' already. Choose another name.")
-        # a system has thousands of components: each is found by its name, not among all others
+        # a system may have thousands of components: each is found by its name, without a search
         alike = (start for start in _before_dots(name) if start in self._components)
         other = self._within.get(name) or next(alike, None)
         if other is not None:
@@ -141,7 +141,7 @@ class SystemBuilder:
         offset: float = 0.0,
         suppress_unit_conversion: bool = False,
     ) -> None:
-        """Connect an output with an input, with ``target = factor * source + offset`` on the way.
+        """Connect an output with an input: ``target = factor * source + offset``.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class SystemBuilder:
         factor, offset : float
             Applied after the conversion of units.
         suppress_unit_conversion : bool
-            Whether the value is passed on as it is, whatever the units of both are.
+            Whether the value is passed without conversion, even if the units differ.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class SystemBuilder:
         name
             ``"component.variable"``.
         value
-            A number, a truth value, a text, or, for an array, a sequence of them; in the unit of the variable.
+            A number, a Boolean, a text, or, for an array, a sequence of them; in the unit of the variable.
 
         Raises
         ------
@@ -200,20 +200,20 @@ class SystemBuilder:
     ) -> None:
         """Make positions or velocities of two components equal, by a force that acts on both of them.
 
-        The force is constant over each step, and such that they are equal at its end. It is the output ``force`` of a
+        The force is constant over each step and makes them equal at its end. It is the output ``force`` of a
         component with the name of the constraint, whose outputs ``gap`` and ``der(gap)`` are the differences of positions
         and of velocities. All components at the ends must be able to get and set their state.
 
         Parameters
         ----------
         name
-            Of the constraint, and of the component that stands for it.
+            Name of the constraint and of its component.
         first, second : ConstraintEnd
             The ends. Positions and velocities may both be given; then both must agree at the start.
         level : Level
-            What is made equal; velocities, if they are given, or else positions.
+            The variables that are made equal: by default velocities if they are given, otherwise positions.
         tolerance : float
-            By how much positions and velocities may differ at the start.
+            Largest difference of positions and velocities at the start.
 
         Examples
         --------
@@ -248,7 +248,7 @@ class SystemBuilder:
     def share_event(
         self, name: str, *members: str, partners: Mapping[str, Mapping[str, str]] | None = None
     ) -> None:
-        """Say that events of several components are one: it occurs in all of them at the same instant.
+        """Declare a shared event: events of several components that occur at the same instant.
 
         Parameters
         ----------
@@ -257,8 +257,8 @@ class SystemBuilder:
         members
             ``"component.event"`` for each member; the FMUs declare which events they have.
         partners
-            Component → role → component: which member has a role that the manifest of a component names. A role that is
-            not bound is the name of a component.
+            Component → role → component: the member that has a role named in the manifest of the first component. A
+            role that is not bound is the name of a component.
 
         Examples
         --------
@@ -291,16 +291,17 @@ class SystemBuilder:
         scale: float | None = None,
         tolerance: float | None = None,
     ) -> None:
-        """Say that two ports, which are connected crosswise, exchange power: what the coupling does to energy is recorded.
+        """Declare a power bond between two ports that are connected crosswise: the energy error of the coupling is
+        recorded.
 
         Parameters
         ----------
         name
             The signals of the bond are named ``"name.power"``, ``"name.residual_energy"`` and so on.
         first, second
-            The ports. ``power`` counts from the first one to the second one.
+            The ports. ``power`` is positive from the first one to the second one.
         scale, tolerance
-            Energy in J, and relative tolerance, for step sizes by ECCO.
+            Energy in J and relative tolerance for step-size control by ECCO.
 
         Examples
         --------
@@ -335,14 +336,14 @@ class SystemBuilder:
         Parameters
         ----------
         start_time, stop_time, step_size : float, in s
-            Used where a simulation gives none; None leaves the choice to the FMUs.
+            Used if a simulation gives none; None leaves the choice to the FMUs.
         tolerance : float
             Relative tolerance passed to the FMUs, likewise.
 
         Returns
         -------
         SystemDescription
-            A value, which later calls do not change.
+            A description that later calls do not change.
 
         Raises
         ------
@@ -379,7 +380,7 @@ class SystemBuilder:
 
 
 def _before_dots(name: str) -> Iterator[str]:
-    """What stands before each dot of a name."""
+    """The part of a name before each of its dots."""
     at = name.find(".")
     while at >= 0:
         yield name[:at]

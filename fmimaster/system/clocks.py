@@ -21,7 +21,7 @@ class IntervalVariability(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClockAttributes:
-    """Attributes of one clock. Times are exact, as they are written: ``0.1`` is a tenth of a second."""
+    """Attributes of one clock. Times are exact decimal numbers: ``0.1`` is a tenth of a second."""
 
     interval_variability: IntervalVariability = IntervalVariability.TRIGGERED
     interval: Fraction | None = None
@@ -33,7 +33,7 @@ class ClockAttributes:
     supports_fraction: bool = False
     """Whether the FMU gives and takes intervals as fractions."""
     priority: int | None = None
-    """Of the model partition that the clock activates; a smaller number is more urgent."""
+    """Priority of the model partition that the clock activates; a smaller number is more urgent."""
     can_be_deactivated: bool = False
 
     @property

@@ -1,7 +1,7 @@
 """Constraints as components: a position or velocity of two elements that must be equal, and the force that makes it so.
 
-A constraint has inputs for what it compares, and outputs for the force and for the differences. The force is found by the
-solver of algebraic loops, as the one for which a difference is 0 at the end of a step.
+A constraint has inputs for the compared variables, and outputs for the force and for the differences. The solver of
+algebraic loops finds the force for which a difference is 0 at the end of a step.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FORCE, GAP, SLIP = "force", "gap", "der(gap)"
 SLOPE = "slope"
 """Local variable of a constraint: by how much a difference changes with the force, over the last step."""
 INPUTS = {GAP: ("x1", "x2"), SLIP: ("v1", "v2")}
-"""Each difference → what it compares, of the first and of the second end."""
+"""Each difference → the compared inputs, of the first and of the second end."""
 
 _NO_FILE = Source(Path("(constraint)"), is_file=False)
 
@@ -55,7 +55,7 @@ def constraint_component(
     Raises
     ------
     DescriptionError
-        If an end lacks what is to be compared.
+        If an end lacks a variable that is compared.
     """
     for level, pair in _compared(constraint).items():
         if bool(pair[0]) != bool(pair[1]):
@@ -95,7 +95,8 @@ def constraint_component(
 
 
 def usual_level(first: ConstraintEnd, second: ConstraintEnd) -> Level:
-    """That of velocities, if both ends have one: a force acts on them sooner, so that it is smoother from step to step."""
+    """The level of velocities if both ends have one: a force acts on velocities sooner, so it varies less from step to
+    step."""
     return Level.VELOCITY if first.velocity and second.velocity else Level.POSITION
 
 

@@ -1,4 +1,5 @@
-"""Where the connectors of a description differ from the variables of the FMUs. The FMUs count."""
+"""Differences between the connectors of a description and the variables of the FMUs. The FMUs' declarations are
+used."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _STRICT = (
 def note_contradictions(
     description: SystemDescription, models: Mapping[str, Model], wiring: Wiring, notes: Notes
 ) -> None:
-    """Note all connectors whose kind, type, unit or dimensions are not those of what they stand for."""
+    """Note all connectors whose kind, type, unit or dimensions differ from those of their variables."""
     for name, component in description.components():
         _of_component(name, component, models[name], notes)
     _of_systems(models, wiring, notes)
@@ -48,7 +49,7 @@ def _of_component(name: str, component: Component, model: Model, notes: Notes) -
 
 
 def _compared(connector: Connector, variable: Variable) -> list[tuple[str, str, str]]:
-    """What differs, as the connector has it, as the FMU has it."""
+    """Each difference: its kind, the connector's declaration, and the FMU's declaration."""
     found = []
     if _contradict(connector.kind, variable.causality):
         found.append(("kind", connector.kind.value, variable.causality.value))
@@ -84,7 +85,7 @@ def _shape(dimensions: tuple[int | None, ...]) -> str:
 
 
 def _of_systems(models: Mapping[str, Model], wiring: Wiring, notes: Notes) -> None:
-    """Connectors of systems pass values on as they are, whatever type they are declared with."""
+    """Connectors of systems pass values on unchanged, regardless of their declared type."""
     for fed in wiring.fed:
         connection = wiring.feeding(fed)
         assert connection is not None

@@ -16,11 +16,11 @@ from fmimaster.system.wiring import SINKS, Way, Wiring
 
 
 class Conversions:
-    """What happens to a value on its way.
+    """The conversions of a value along its connections.
 
     Each connection converts from the unit at its start to the unit at its end, unless that is suppressed, and applies its
-    own transformation then. A connector of a system without a unit takes that of what it feeds inside of the system, or
-    else that of what feeds it.
+    own transformation then. A connector of a system without a unit has the unit of the input that it feeds inside of
+    the system, or otherwise the unit of its source.
     """
 
     def __init__(self, wiring: Wiring, models: Mapping[str, Model], notes: Notes) -> None:
@@ -32,17 +32,17 @@ class Conversions:
     def along(
         self, way: Way, given: Parameter | None = None
     ) -> tuple[Transformation, tuple[str, ...]]:
-        """Product of all conversions of units and transformations on a way, and notes about them.
+        """Product of all unit conversions and transformations along the connections, and notes about them.
 
         Parameters
         ----------
         given
-            The value at the start, if it is that of a parameter: its unit and its transformation come first.
+            The parameter whose value is converted, if it is one: its unit and its transformation are applied first.
 
         Raises
         ------
         DescriptionError
-            If two units measure different things, or one end is a difference and the other is none.
+            If two units have different dimensions, or only one end is a difference.
         """
         self._check_differences(way)
         product, notes = Transformation(), []
@@ -71,7 +71,7 @@ class Conversions:
         return product, tuple(notes)
 
     def unit(self, end: Endpoint) -> Unit | None:
-        """Unit of a variable or connector; None if there is none, or that of the source is taken."""
+        """Unit of a variable or connector; None if it has none or uses that of its source."""
         if end not in self._units:
             variable, connector = self._variable(end), self._wiring.connectors.get(end)
             own = variable or connector
@@ -82,13 +82,13 @@ class Conversions:
         return self._units[end]
 
     def _unit_inside(self, end: Endpoint) -> Unit | None:
-        """Unit of what a connector of a system feeds inside of it, if that is one."""
+        """Unit of the inputs that a connector of a system feeds inside of it, if they have the same unit."""
         fed = [c.end for c in self._wiring.fed_directly(end) if self._is_float(c)]
         inside = dict.fromkeys(unit for unit in map(self.unit, fed) if unit is not None)
         if len(inside) > 1:
             self._notes.add(
-                "connectors of systems have no unit, and feed inputs in several units; values are taken in the unit of "
-                "their source",
+                "connectors of systems have no unit, and feed inputs in several units; values are used in the unit "
+                "of their source",
                 f"'{end}'",
             )
         return next(iter(inside)) if len(inside) == 1 else None
@@ -145,7 +145,7 @@ def check_types(
     Raises
     ------
     DescriptionError
-        If a value of one variable cannot become one of the other.
+        If values of one variable cannot be converted to the type of the other.
     """
     ends = f"'{source.name}' and '{target.name}'"
     if source.shape != target.shape:
@@ -187,7 +187,7 @@ def check_transformation(target: Variable, transformation: Transformation, text:
 
 
 def check_finite(transformation: Transformation, text: str) -> None:
-    """Refuse a transformation whose product with all conversions of units is no number, or too large."""
+    """Refuse a transformation whose product with all unit conversions is NaN or too large."""
     if not (math.isfinite(transformation.factor) and math.isfinite(transformation.offset)):
         raise DescriptionError(
             f"{text}: all units and transformations together have the factor {transformation.factor:g} and the offset "
@@ -196,9 +196,8 @@ def check_finite(transformation: Transformation, text: str) -> None:
 
 
 def is_lossless(source: Variable, target: Variable) -> bool:
-    """Whether every value of one variable can be one of the other; a Float64 may be rounded to Float32.
-
-    An enumeration has the values of its items only, whatever its type could hold.
+    """Whether every value of one variable is possible for the other; a Float64 may be rounded to Float32. An
+    enumeration has only the values of its items.
     """
     a, b = source.type, target.type
     if (a, b) == (DataType.FLOAT64, DataType.FLOAT32):

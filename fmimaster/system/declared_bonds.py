@@ -1,4 +1,4 @@
-"""Which power bonds a system has: by its description, by the user, and by the FMUs; contradictions are refused."""
+"""The power bonds of a system, declared by its description, the user and the FMUs; contradictions are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fmimaster.system.model import Model, PowerPort
 
 
 class Feed(NamedTuple):
-    """What feeds an input."""
+    """The source of an input."""
 
     source: str
     """Name of the component."""
@@ -21,12 +21,12 @@ class Feed(NamedTuple):
 
 
 Feeds = Mapping[tuple[str, str], Feed]
-"""Component and input → what feeds it."""
+"""Component and input → its source."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredBonds:
-    """The bonds of a system, and notes about what is no bond because something is missing."""
+    """The bonds of a system, and notes about incomplete declarations."""
 
     bonds: tuple[PowerBond, ...]
     """By the description and the user, sorted by name."""
@@ -41,10 +41,10 @@ def declared_bonds(
     models: Mapping[str, Model],
     feeds: Feeds,
 ) -> DeclaredBonds:
-    """The bonds of all places where they can be declared.
+    """Collect the bonds from all places where they can be declared.
 
-    The description comes first, then the user, whose scales and tolerances replace the described ones, then the FMUs, by
-    their terminals or annotations. A bond is the same wherever it has the same ports.
+    The description comes first, then the user, whose scales and tolerances replace those of the description, then the
+    FMUs with their terminals or annotations. Bonds with the same ports are the same bond.
 
     Raises
     ------
@@ -64,8 +64,8 @@ def declared_bonds(
         else:
             a, b = pair
             notes.append(
-                f"{a} and {b} are connected like a power bond, but neither says whether its power enters or leaves; no "
-                "power bond is assumed. Declare it in the system description or by power_bonds."
+                f"{a} and {b} are connected like a power bond, but neither declares whether its power enters or "
+                "leaves; no power bond is assumed. Declare it in the system description or by power_bonds."
             )
     bonds = sorted(found.values(), key=lambda bond: bond.name)
     return DeclaredBonds(tuple(bonds), tuple(of_fmus), tuple(notes))
@@ -90,7 +90,7 @@ def _by_ports(bonds: Iterable[PowerBond]) -> dict[_Ports, PowerBond]:
 
 
 def _replaced(known: PowerBond, other: PowerBond) -> PowerBond:
-    """A described bond with the scale and tolerance of the user."""
+    """A bond of the description with the scale and tolerance of the user."""
     if other.name != known.name:
         raise DescriptionError(f"{other}: its ports are those of {known}. Give it the same name.")
     powers = {(p.component, p.input, p.output): p.power for p in known.ports}
@@ -126,9 +126,7 @@ class _End:
 def _connected_ports(models: Mapping[str, Model], feeds: Feeds) -> Sequence[tuple[_End, _End]]:
     """Ports of FMUs that are connected crosswise, sorted by component and port."""
     ends = [_End(name, port) for name, model in models.items() for port in model.power_ports]
-    by_output = dict[
-        tuple[str, str], list[_End]
-    ]()  # a body has one velocity, and a force at each side
+    by_output = dict[tuple[str, str], list[_End]]()  # a body has one velocity and several forces
     for end in ends:
         by_output.setdefault((end.component, end.port.output), []).append(end)
 
@@ -158,7 +156,7 @@ def _bond_of(pair: tuple[_End, _End], feeds: Feeds) -> PowerBond | None:
     if a.port.power is None and b.port.power is None:
         return None
     factors = [feeds[e.component, e.port.input].transformation.factor for e in pair]
-    same = factors[0] * factors[1] < 0  # one connection turns the sign
+    same = factors[0] * factors[1] < 0  # one connection changes the sign
     first = a.port.power or _power(b, same=same)
     second = b.port.power or _power(a, same=same)
     name = f"{a.component}.{a.port.name}-{b.component}.{b.port.name}"
@@ -167,5 +165,5 @@ def _bond_of(pair: tuple[_End, _End], feeds: Feeds) -> PowerBond | None:
 
 
 def _power(other: _End, *, same: bool) -> Literal["in", "out"]:
-    """Direction of a port by that of the other one."""
+    """Direction of a port, derived from the other port."""
     return "in" if (other.port.power == "in") is same else "out"

@@ -1,6 +1,6 @@
-"""What is connected to what, and with which parameters: the words are those of SSP.
+"""Systems as components, connections and parameters, in the terms of SSP.
 
-A description names files; it holds no FMU and no open file. It can be printed, compared and pickled.
+A description contains names of files, but no FMU and no open file. It can be printed, compared and pickled.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from fmimaster.text import count
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a component comes from: a file, an unpacked FMU, or a member of an archive."""
+    """The source of a component: a file, an unpacked FMU, or a member of an archive."""
 
     path: Path
     member: str = ""
     """Name inside the archive ``path``; empty if ``path`` itself is meant."""
     is_file: bool = True
-    """Whether there is such a file; else ``path`` says in words what there is in its place."""
+    """Whether it is a file; otherwise ``path`` describes in words what it is."""
 
     def __str__(self) -> str:
         return f"{self.path}/{self.member}" if self.member else str(self.path)
@@ -35,7 +35,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A variable that an element offers to be connected. What is None is taken from the FMU."""
+    """A variable of an element that can be connected. Attributes that are None are read from the FMU."""
 
     name: str
     kind: Causality
@@ -75,7 +75,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A connection between two connectors; which of them is the source follows from their causalities."""
+    """A connection between two connectors; their causalities determine the source."""
 
     start: Endpoint
     end: Endpoint
@@ -90,7 +90,7 @@ class Connection:
 class Parameter:
     """A start value for a variable of a component.
 
-    ``value`` is a number, a truth value, a text (parsed by the type of the variable; several elements of an array are
+    ``value`` is a number, a Boolean, a text (parsed by the type of the variable; several elements of an array are
     separated by blanks), or a tuple of them. ``where`` is its origin, for messages.
     """
 
@@ -100,9 +100,10 @@ class Parameter:
     unit: Unit | None = None
     where: str = ""
     transformation: Transformation = Transformation()
-    """Comes after the conversion from ``unit`` to the unit of the variable (SSP 2.0, MappingEntry)."""
+    """Applied after the conversion from ``unit`` to the unit of the variable (SSP 2.0, MappingEntry)."""
     must_fit: bool = False
-    """Whether it is an error if there is no such variable; else it is ignored, as a set may be larger than the system."""
+    """Whether it is an error if there is no such variable; otherwise the value is ignored, because a set may be larger
+    than the system."""
 
     def renamed(self, name: str) -> Parameter:
         """The same for a variable of another name."""
@@ -110,7 +111,7 @@ class Parameter:
 
 
 START_TOLERANCE = 1e-6
-"""Of constraints, in the unit of their first ends."""
+"""Tolerance of constraints, in the unit of their first ends."""
 
 
 class Level(Enum):
@@ -133,9 +134,9 @@ class ConstraintEnd:
     force : str
         Its input for the force.
     position, velocity : str
-        Its outputs; empty for one that is not known.
+        Its outputs; empty if there is none.
     factor : float
-        By which the force, or the reaction, is multiplied for this end.
+        Factor of the force, or of the reaction, at this end.
     """
 
     element: str
@@ -149,7 +150,7 @@ class ConstraintEnd:
 class Constraint:
     """Positions or velocities of two elements that must be equal; a force makes them so.
 
-    ``tolerance`` is by how much, in the unit of the first end, they may differ at the start.
+    ``tolerance`` is the largest difference at the start, in the unit of the first end.
     """
 
     ends: tuple[ConstraintEnd, ConstraintEnd]
@@ -164,14 +165,14 @@ class Component:
     name: str
     source: Source
     connectors: tuple[Connector, ...] = ()
-    """As described; empty if the description leaves them to the FMU."""
+    """Connectors of the description; empty if it leaves them to the FMU."""
     parameters: tuple[Parameter, ...] = ()
     interface: Interface = Interface.CO_SIMULATION
-    """By which the FMU is used; chosen before its model description is read."""
+    """Interface by which the FMU is used; chosen before its model description is read."""
     constraint: Constraint | None = None
-    """What it is, if it is no file but a constraint."""
+    """The constraint, if the component is one."""
     python: PythonComponent | None = None
-    """What it is, if it is no file but an object."""
+    """The object, if the component is written in Python."""
 
     @property
     def is_file(self) -> bool:
@@ -232,7 +233,7 @@ class PowerBond:
         Unique among the bonds and the components of its system.
     ports : two of Port
     scale : float, optional
-        Energy in J that is large in the system, for ECCO.
+        Energy scale of the system in J, for ECCO.
     tolerance : float, optional
         Residual energy of a step, relative to the scale and the transmitted energy, for ECCO.
     where : str
@@ -272,14 +273,14 @@ class System:
     connectors: tuple[Connector, ...] = ()
     connections: tuple[Connection, ...] = ()
     parameters: tuple[Parameter, ...] = ()
-    """Take precedence over those of the elements inside."""
+    """Parameters that take precedence over those of the elements inside."""
     shared_events: tuple[SharedEvent, ...] = ()
     power_bonds: tuple[PowerBond, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """How long to simulate and how fine; None for what is not given. Times in s."""
+    """Start time, stop time, step size and tolerance of a simulation; None if not given. Times in s."""
 
     start_time: float | None = None
     stop_time: float | None = None
@@ -296,13 +297,13 @@ class SystemDescription:
     source: Path | None = None
     """File it was read from."""
     notes: tuple[str, ...] = ()
-    """What was read in another way than written, and what was ignored: one sentence each."""
+    """Notes about what was ignored or read in another way than written: one sentence each."""
 
     warnings: tuple[str, ...] = ()
-    """Where its files break the schemas of SSP: one sentence each, with file and line."""
+    """Violations of the schemas of SSP in its files: one sentence each, with file and line."""
 
     is_single_fmu: bool = False
-    """Whether it is nothing but one FMU: then its variables are named without its name."""
+    """Whether the system is a single FMU: then its variables are named without the component."""
 
     sequence: tuple[str, ...] = ()
     """Full names of the components in the order in which they are stepped; empty if the description leaves it open."""

@@ -1,4 +1,5 @@
-"""Regular files on disk; what is missing, is no file, or is too large for memory is refused before it is opened."""
+"""Regular files on disk; a path that is missing, not a file, or too large for the memory is refused before it is
+opened."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _KINDS = {
 
 
 def check_exists(path: Path) -> None:
-    """Refuse a path where there is nothing, and suggest what is there instead."""
+    """Refuse a path that does not exist, and suggest similar ones."""
     if _mode(path) is not None:
         return
     if not path.parent.is_dir():
@@ -38,14 +39,14 @@ def check_exists(path: Path) -> None:
 
 
 def check_is_file(path: Path) -> None:
-    """Refuse what is no regular file: opening a named pipe or a device could wait for ever."""
+    """Refuse paths that are not regular files: opening a named pipe or a device could block forever."""
     check_exists(path)
     if (kind := special_kind(_mode(path) or 0)) is not None:
         raise FileError(f"'{path}' is {kind}, expected a file.")
 
 
 def special_kind(mode: int) -> str | None:
-    """What a file is by its mode, in words, such as ``"a named pipe"``; None for a regular file."""
+    """The kind of a file in words, such as ``"a named pipe"``; None for a regular file."""
     return _KINDS.get(stat.S_IFMT(mode))
 
 
@@ -59,7 +60,7 @@ def open_file(path: Path) -> IO[bytes]:
 
 
 def read_whole(path: Path) -> bytes:
-    """Content of a regular file that is not too large to be held in memory."""
+    """Content of a regular file; it must fit into memory."""
     with open_file(path) as stream:
         try:
             size = os.fstat(stream.fileno()).st_size
@@ -70,7 +71,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def check_size(size: int, where: str) -> None:
-    """Refuse a file that is too large to be held in memory."""
+    """Refuse a file that is too large for the memory."""
     if size > MOST_IN_MEMORY:
         raise FileError(
             f"'{where}' has more than {MOST_IN_MEMORY:,} bytes, the most that are read of such a file. Check that it is "
@@ -79,7 +80,7 @@ def check_size(size: int, where: str) -> None:
 
 
 def check_content(head: bytes, size: int, where: str) -> None:
-    """Refuse what stands where a file should be: nothing, or a pointer to it."""
+    """Refuse a file that is empty or a Git LFS pointer."""
     if head.startswith(_LFS_POINTER):
         expected = re.search(rb"^size (\d{1,18})\b", head, re.MULTILINE)
         missing = f" ({int(expected[1]):,} bytes)" if expected else ""
@@ -91,7 +92,7 @@ def check_content(head: bytes, size: int, where: str) -> None:
 
 
 def _mode(path: Path) -> int | None:
-    """Mode of what a path leads to, by way of links; None if there is nothing."""
+    """Mode of the file at a path, after links are followed; None if there is nothing."""
     try:
         return os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a null character

@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 NEAR = 0.75
-"""Share of letters, as of difflib, from which a name is a misspelt one: of four letters, one is wrong."""
+"""Share of equal letters (as in difflib) from which a name is treated as misspelt: one of four letters is wrong."""
 
 
 def meant(name: str, known: Iterable[str], near: float = NEAR) -> str | None:
-    """The known name that is probably meant; None if none is near. Names that differ in case only come first.
+    """The known name that is probably meant; None if none is similar. Names that differ only in case come first.
 
     Parameters
     ----------
     near
-        Share of letters that must be the same; long names that are built alike need more.
+        Share of letters that must be equal; long names with a common structure need a larger one.
 
     Examples
     --------

@@ -18,7 +18,7 @@ Version = NewType("Version", str)
 """FMI version as written in the model description: ``"2.0"``, ``"3.0"``, ``"3.0.2"``."""
 
 MOST_ELEMENTS = 10_000_000
-"""Of all variables of an FMU together: 80 MB of floating point numbers."""
+"""Most elements of all variables of an FMU together: 80 MB of floating point numbers."""
 
 
 class Interface(Enum):
@@ -135,7 +135,7 @@ class Initial(Enum):
 
 
 class DependencyKind(Enum):
-    """How an unknown depends on a known variable (FMI 3.0, 2.4.8.1)."""
+    """Kind of the dependency of an unknown on a known variable (FMI 3.0, 2.4.8.1)."""
 
     DEPENDENT = "dependent"
     CONSTANT = "constant"
@@ -169,16 +169,16 @@ class Variable:
     causality: Causality
     variability: Variability
     initial: Initial | None = None
-    """None where FMI defines none: it cannot be set before Initialization Mode."""
+    """None if FMI defines none: it cannot be set before Initialization Mode."""
     start: tuple[Any, ...] | None = None
     """Values in row-major order, or one value for all elements; None where the FMU gives none."""
     dimensions: tuple[int | str, ...] = ()
     """Each a number, or the name of the structural parameter that holds it; empty for a scalar."""
     shape: tuple[int, ...] = ()
-    """Dimensions as numbers, with the values of structural parameters put in."""
+    """Dimensions as numbers, with the values of structural parameters inserted."""
     unit: Unit | None = None
     relative_quantity: bool = False
-    """Whether it is a difference, for which the offset of its unit does not count."""
+    """Whether it is a difference, for which the offset of its unit is ignored."""
     nominal: float = 1.0
     """Magnitude for scaling of differences; FMI's default is 1."""
     has_nominal: bool = False
@@ -192,9 +192,9 @@ class Variable:
     clocks: tuple[str, ...] = ()
     """Names of the clocks of a clocked variable."""
     clock: ClockAttributes | None = None
-    """When it ticks; None for what is no clock."""
+    """When it ticks; None if it is not a clock."""
     previous: str | None = None
-    """Name of the variable that has its value before the present tick; None for what is no clocked state."""
+    """Name of the variable that has its value before the present tick; None if it is not a clocked state."""
     intermediate_update: bool = False
     """Whether it can be set or read in Intermediate Update Mode."""
     can_be_set_repeatedly: bool = True
@@ -216,9 +216,9 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an FMU can do by one interface; the names are those of the FMI 3.0 attributes.
+    """Capabilities of an FMU with one interface; the names are those of the FMI 3.0 attributes.
 
-    What an interface does not have keeps its default: only Co-Simulation has steps, for instance.
+    Capabilities that an interface does not have keep their defaults: for instance, only Co-Simulation has steps.
     """
 
     needs_execution_tool: bool = False
@@ -238,7 +238,7 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class DefaultExperiment:
-    """Experiment that the FMU suggests; None for what it does not give. Times in s."""
+    """Experiment that the FMU suggests; None for values that are not given. Times in s."""
 
     start_time: float | None = None
     stop_time: float | None = None
@@ -247,7 +247,7 @@ class DefaultExperiment:
 
 
 class Scope(Enum):
-    """Whether an event belongs to one FMU, or to several of a system."""
+    """Whether an event belongs to one FMU or to several FMUs of a system."""
 
     PRIVATE = "private"
     SHARED = "shared"
@@ -261,12 +261,12 @@ class Indicator:
     derivative: str | None = None
     """Output that is its time derivative."""
     tolerance: float | None = None
-    """Relative to the nominal value: so near to 0 it counts as 0. None leaves it to the importer."""
+    """Tolerance relative to the nominal value: a smaller magnitude is treated as 0. None leaves it to the importer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What one member of a shared event gives to another: the left limit of an output, for an input."""
+    """A value that one member of a shared event gives to another: the left limit of an output, for an input."""
 
     output: str
     input: str
@@ -290,21 +290,21 @@ class EventDeclaration:
     """Input by which the importer makes the event occur: a Clock, or an Integer that counts."""
     payload: tuple[Payload, ...] = ()
     right_limits_without_step: bool = False
-    """Whether outputs that depend directly on the trigger and the payload may be read right after these were set, without
-    a step and without Event Mode. FMI 2.0 forbids that in general (4.2.4)."""
+    """Whether outputs that depend directly on the trigger and the payload may be read directly after these were set,
+    without a step and without Event Mode. FMI 2.0 forbids that in general (4.2.4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventPolicy:
-    """A parameter that selects what the FMU does at its own events."""
+    """A parameter that selects the behaviour of the FMU at its own events."""
 
     parameter: str
     execute: int
     """Value for which the FMU executes its events itself."""
     announce: int
-    """Value for which it stops at its events, and leaves their execution to the importer."""
+    """Value for which it stops at its events, and the importer executes them."""
     ignore: int | None = None
-    """Value for which it steps over its events, so that only the importer fires them."""
+    """Value for which it steps over its events; only the importer triggers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ class PowerPort:
     input: str
     output: str
     power: Literal["in", "out"] | None
-    """Whether ``input * output`` enters the FMU or leaves it; None if that is not declared."""
+    """Whether the power ``input * output`` enters or leaves the FMU; None if that is not declared."""
     where: str
     """Where it is declared, for messages: ``"terminal 'flange'"``."""
 
@@ -345,11 +345,11 @@ class LayeredStandard:
     known: bool = True
     """Whether fmimaster knows this layered standard."""
     problems: tuple[str, ...] = ()
-    """What is wrong with the manifest, so that the FMU runs without it."""
+    """Errors in the manifest, because of which the FMU runs without it."""
 
     @property
     def why_not_used(self) -> str:
-        """Why the FMU runs without it, in a phrase or a few sentences; empty if it is used."""
+        """The reason why the FMU runs without it, as a phrase or a few sentences; empty if it is used."""
         if not self.problems:
             return "" if self.known else "it is not known"
         more = len(self.problems) - 1
@@ -357,22 +357,22 @@ class LayeredStandard:
 
 
 class Residual(NamedTuple):
-    """What belongs to an output that a solver has to find."""
+    """The variables for an output that a solver has to find."""
 
     output: str
-    """The one that must be 0."""
+    """The output that must be 0."""
     slope: str
     """The variable in which the solver keeps the derivative of that output by the unknown; 0 while it is not known."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """The model description of one FMU; that of FMI 2.0 in the words of FMI 3.0.
+    """The model description of one FMU, in the terms of FMI 3.0 also for FMI 2.0.
 
-    Dependencies map the name of each output to the names of the inputs that it depends on directly, in Step Mode and in
-    Initialization Mode; there also other variables that the FMU lists, such as calculated parameters, and parameters on
-    which something depends. Where the FMU does not declare on what an output depends, it is assumed to depend on all of
-    these, and is in ``assumed_dependencies`` or ``assumed_initial_dependencies``.
+    Dependencies map the name of each output to the names of the inputs on which it depends directly, in Step Mode and
+    in Initialization Mode. Those in Initialization Mode also include other unknowns that the FMU lists, such as
+    calculated parameters, and parameters as knowns. An output without declared dependencies is assumed to depend on all
+    of these; its name is in ``assumed_dependencies`` or ``assumed_initial_dependencies``.
     """
 
     name: str
@@ -386,14 +386,14 @@ class Model:
     assumed_dependencies: frozenset[str] = frozenset()
     assumed_initial_dependencies: frozenset[str] = frozenset()
     dependency_kinds: Mapping[str, Mapping[str, DependencyKind]] = field(default_factory=dict)
-    """In Step Mode, output → input → kind, for the dependencies of which the FMU declares it; the kind of all others is
+    """In Step Mode, output → input → kind, for dependencies with a declared kind; the kind of all others is
     DEPENDENT."""
     initial_dependency_kinds: Mapping[str, Mapping[str, DependencyKind]] = field(
         default_factory=dict
     )
-    """The same in Initialization Mode, where only the factors of CONSTANT ones are known."""
+    """The same in Initialization Mode, where only the factors of CONSTANT dependencies are known."""
     residuals: Mapping[str, Residual] = field(default_factory=dict)
-    """Outputs whose values a solver has to find: those of a constraint, which no FMU has."""
+    """Outputs whose values a solver has to find; only constraints have them."""
     event_indicators: tuple[str, ...] = ()
     events: tuple[EventDeclaration, ...] = ()
     event_policy: EventPolicy | None = None
@@ -406,25 +406,25 @@ class Model:
     default_experiment: DefaultExperiment = DefaultExperiment()
     log_categories: tuple[str, ...] = ()
     interface: Interface = Interface.CO_SIMULATION
-    """The one that is used; the capabilities and the model identifier belong to it."""
+    """The interface that is used; the capabilities and the model identifier belong to it."""
     interfaces: tuple[Interface, ...] = (Interface.CO_SIMULATION,)
-    """All that the FMU offers."""
+    """All interfaces that the FMU offers."""
     generation_tool: str = ""
     description: str = ""
     notes: tuple[str, ...] = ()
-    """What of the FMU is ignored or unusual: one sentence each."""
+    """Notes about parts of the FMU that are ignored or unusual: one sentence each."""
     _by_name: dict[str, Variable] = field(init=False, repr=False, compare=False)
     _by_causality: dict[tuple[Causality, ...], tuple[Variable, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    """What was asked for so far: thousands of instances share a model."""
+    """Cache of results: thousands of instances share a model."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {v.name: v for v in self.variables})
 
     @cached_property
     def direct_inputs(self) -> frozenset[str]:
-        """Inputs on which an output depends directly in Step Mode, or may do."""
+        """Inputs on which an output depends directly in Step Mode, or is assumed to."""
         return frozenset().union(*self.dependencies.values())
 
     @cached_property
@@ -456,7 +456,7 @@ class Model:
 
     @property
     def highest_order(self) -> int | None:
-        """Highest time derivative of its inputs that it takes; None if it takes whole polynomials.
+        """Highest time derivative of inputs that it accepts; None if it accepts whole polynomials.
 
         At the end of a step its inputs have the value of the polynomial up to this order about the start of the step.
         """
@@ -466,12 +466,12 @@ class Model:
 
     @property
     def broken_manifests(self) -> str:
-        """Which manifests are ignored because they are wrong, with the reason: sentences for a message, or empty."""
+        """Sentences for a message that name the ignored invalid manifests with the reason; or empty."""
         broken = (s.why_not_used for s in self.layered_standards if s.problems)
         return "".join(f" Its manifest is ignored: {reason}" for reason in broken)
 
     def resized(self, structural: Mapping[str, int]) -> Model:
-        """The model with other values of structural parameters: array variables take their new shapes."""
+        """The model with other values of structural parameters: array variables have their new shapes."""
         starts = {
             v.name: int(v.start[0])
             for v in self.with_causality(Causality.STRUCTURAL_PARAMETER)

@@ -1,15 +1,15 @@
-"""Notes about many entries that make one line each kind, with a count."""
+"""Notes that combine entries of one kind in one line, with a count."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 MOST_LISTED = 8
-"""Entries that a line names; the others are counted."""
+"""Most entries that a line names; the others are counted."""
 
 
 class Notes:
-    """What was decided or ignored, for the user: entries of one kind make one line."""
+    """Notes for the user about decisions and ignored parts: entries of one kind make one line."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[tuple[str, str]]] = {}
@@ -20,16 +20,17 @@ class Notes:
         Parameters
         ----------
         what
-            What is so of all entries of this kind, without a full stop.
+            The statement about all entries of this kind, without a full stop.
         entry
-            What it is about; empty if the place says it.
+            The name of the entry; empty if the place is enough.
         where
             File and line.
         """
         self._found.setdefault(what, []).append((where, entry))
 
     def lines(self, most: int | None = None) -> tuple[str, ...]:
-        """One sentence for each kind, in the order of their first entries; of more than ``most``, a count of the others."""
+        """One sentence for each kind, in the order of their first entries; at most ``most`` sentences and a count of
+        the others."""
         lines = tuple(_line(what, found) for what, found in self._found.items())
         if most is None or len(lines) <= most:
             return lines
@@ -44,7 +45,7 @@ def _line(what: str, found: list[tuple[str, str]]) -> str:
 
 
 def listed(names: Iterable[str], most: int = MOST_LISTED) -> str:
-    """Names in a row; of many, the first ones and how many there are besides."""
+    """Names in a row; of many, the first ones and the number of the others."""
     every = list(names)
     return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
 

@@ -1,7 +1,7 @@
 """System structures of Open Simulation Platform (``OspSystemStructure.xml``), as libcosim reads them.
 
-Simulators, their initial values, connections of variables and linear transformations are read. What else there is would
-change the results, and is refused by name: sums, and groups of variables, which are described outside of the FMUs.
+Simulators, their initial values, connections of variables and linear transformations are read. Other elements would
+change the results, and are refused by name: sums, and groups of variables, which are described outside of the FMUs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _REFUSED = {
 
 
 def read_osp(path: Path) -> SystemDescription:
-    """The system of such a file.
+    """Read the system in an OspSystemStructure.xml.
 
     Raises
     ------
@@ -62,8 +62,8 @@ def read_osp(path: Path) -> SystemDescription:
     for element in root.iter():
         if (what := _REFUSED.get(local_name(element))) is not None:
             raise DescriptionError(
-                f"{location(element)}: {what} ({local_name(element)}) are not supported. Connect the variables one by one, "
-                "or do it in an FMU."
+                f"{location(element)}: {what} ({local_name(element)}) are not supported. Connect the variables one by "
+                "one, or use an FMU for it."
             )
     notes = Notes()
     components = tuple(
@@ -115,7 +115,7 @@ def _connections(root: Element, names: list[str]) -> Iterator[Connection]:
 
 
 def _signals(root: Element, names: list[str]) -> Iterator[Connection]:
-    """Connections over a linear transformation: from the variable at its ``in`` to those at its ``out``."""
+    """Connections through a linear transformation: from the variable at its ``in`` to those at its ``out``."""
     factors = {
         text_of(f, "name"): Transformation(
             value_of(f, "factor", float, 1.0), value_of(f, "offset", float, 0.0)

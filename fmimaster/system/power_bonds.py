@@ -1,4 +1,4 @@
-"""Power bonds of a description → ports of the FMUs, with the signs of their powers; what cannot be one is refused."""
+"""Power bonds of a description → ports of the FMUs with the signs of their powers; invalid bonds are refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fmimaster.system.model import Causality, DataType, Model, Variability, Vari
 from fmimaster.system.units import describe, watts
 
 _ROUNDING = 1e-9
-"""Relative: products of unit conversions, which are rounded, still count as equal."""
+"""Relative tolerance: rounded products of unit conversions are still treated as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +47,21 @@ class ResolvedPowerBond:
 def resolve_power_bonds(
     declared: DeclaredBonds, models: Mapping[str, Model], feeds: Feeds
 ) -> tuple[tuple[ResolvedPowerBond, ...], tuple[str, ...]]:
-    """What power bonds mean for these models, sorted by name; and notes about those that only FMUs declare, and cannot be.
+    """The power bonds as ports of these models, sorted by name; and notes about invalid ones that only FMUs declare.
 
     Parameters
     ----------
     models
         Full component name → model; their order gives the indices.
     feeds
-        What feeds the inputs.
+        The sources of the inputs.
 
     Raises
     ------
     DescriptionError
-        For names that do not exist, ports that are not connected crosswise, orientations that contradict the connections,
-        products that are no power, variables that are not scalar and continuous, and two bonds with one name or one input.
+        For names that do not exist, ports that are not connected crosswise, orientations that contradict the
+        connections, products that are not a power, variables that are not continuous scalars, and two bonds with one
+        name or one input.
     """
     by_name, by_input = dict[str, PowerBond](), dict[tuple[str, str], PowerBond]()
 
@@ -72,7 +73,7 @@ def resolve_power_bonds(
         _check_once(bond, models, by_name, by_input)
         note(bond)
     found, notes = [_resolved(bond, models, feeds) for bond in declared.bonds], [*declared.notes]
-    for bond in declared.of_fmus:  # the FMUs know nothing of the system
+    for bond in declared.of_fmus:  # FMUs are written without knowledge of the system
         try:
             _check_once(bond, models, by_name, by_input)
             found.append(_resolved(bond, models, feeds))
@@ -88,7 +89,7 @@ def _check_once(
     by_name: Mapping[str, PowerBond],
     by_input: Mapping[tuple[str, str], PowerBond],
 ) -> None:
-    """Raise if a bond has the name of another one or of a component, or an input of another one."""
+    """Raise if a bond has the name of another bond or of a component, or an input of another bond."""
     if bond.name in by_name:
         raise DescriptionError(
             f"{bond}: there is a power bond of this name already: {by_name[bond.name]}. Give each its own name."
@@ -122,8 +123,9 @@ def _resolved(bond: PowerBond, models: Mapping[str, Model], feeds: Feeds) -> Res
         raise DescriptionError(
             f"{bond}: the powers of its ports contradict the connections. By {_in_words(bond.ports[0])} and "
             f"{_in_words(bond.ports[1])}, with the connections {_connection(bond, 1, 0, between[0])} and "
-            f"{_connection(bond, 0, 1, between[1])}, the power that leaves one component would not be that which enters "
-            "the other one. With plain connections one port has power 'in' and the other one 'out'; if one of the "
+            f"{_connection(bond, 0, 1, between[1])}, the power that leaves one component would not be equal to the "
+            "power that enters the other one. With plain connections one port has power 'in' and the other one "
+            "'out'; if one of the "
             "connections has the factor -1, both have the same. Correct a port or a connection."
         )
     ports = tuple(ResolvedPort(*end, w) for end, w in zip((first, second), weights, strict=True))
@@ -164,7 +166,7 @@ def _problem(variable: Variable, model: Model) -> str:
         return "an array"
     if variable.type is not DataType.FLOAT64:
         return f"of type {variable.type.value}"
-    # there are FMUs, such as those of libcosim's quarter truck, that declare all of their variables discrete
+    # some FMUs, for example those of libcosim's quarter truck, declare all of their variables discrete
     is_discrete = variable.variability is Variability.DISCRETE
     may_be_continuous = is_discrete and not model.capabilities.has_event_mode
     return "" if variable.is_continuous or may_be_continuous else "not continuous"
@@ -177,7 +179,8 @@ def _discrete(bond: PowerBond, port: Port, end: _Ends) -> list[str]:
         return []
     are = "is" if len(names) == 1 else "are"
     return [
-        f"{bond}: {' and '.join(names)} {are} declared discrete, and taken as continuous, as the product is to be a power."
+        f"{bond}: {' and '.join(names)} {are} declared discrete, and treated as continuous, because the product must "
+        "be a power."
     ]
 
 
@@ -193,7 +196,7 @@ def _crosswise(bond: PowerBond, target: Port, source: Port, feeds: Feeds) -> Fee
     if feed.transformation.offset:
         raise DescriptionError(
             f"{bond}: the connection from '{source.output}' to '{target.input}' between its ports {a} and {b} adds "
-            f"{feed.transformation.offset:g}, so that their powers cannot agree. Remove the offset or the bond."
+            f"{feed.transformation.offset:g}, so their powers cannot agree. Remove the offset or the bond."
         )
     return feed
 
@@ -201,8 +204,8 @@ def _crosswise(bond: PowerBond, target: Port, source: Port, feeds: Feeds) -> Fee
 def _watts(
     found: Sequence[tuple[float | None, str]], factors: tuple[float, float]
 ) -> tuple[list[float], list[str]]:
-    """What was found per port, completed where units are missing: by the other port and the factors of the connections;
-    and warnings.
+    """The products of the ports, completed from the other port and the factors of the connections where units are
+    missing; and warnings.
     """
     watts, warnings = [watt for watt, _ in found], [unknown for _, unknown in found if unknown]
     if watts == [None, None]:
@@ -217,7 +220,7 @@ def _watts(
 
 
 def _watt(bond: PowerBond, port: Port, end: _Ends) -> tuple[float | None, str]:
-    """Product of input and output in W, if both are 1; None if that is not known, and the beginning of a warning."""
+    """Product of input and output in W if both are 1, or None if it is not known; and the beginning of a warning."""
     units = [v.unit for v in end[1:]]
     known = [u for u in units if u is not None and u.exponents is not None]
     product = " and ".join(

@@ -1,4 +1,4 @@
-"""A component written in Python: what a user writes, and the model that the rest of fmimaster sees of it."""
+"""Components written in Python: the class for users, and its model description."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GROUPS: Mapping[str, Causality] = {
     "states": Causality.LOCAL,
     "outputs": Causality.OUTPUT,
 }
-"""Attribute of a component that declares variables → what they are."""
+"""Attribute of a component that declares variables → their causality and variability."""
 
 _ATOMS = {float, int, bool, str, bytes, type(None), *(kind.dtype.type for kind in DataType)}
 """Types whose values never change, so that they need no copy."""
@@ -38,14 +38,14 @@ _ATOMS = {float, int, bool, str, bytes, type(None), *(kind.dtype.type for kind i
 _TYPES = {
     kind.dtype: kind
     for kind in DataType
-    if kind.is_numeric  # text and binaries have Python objects, and a clock looks like a Boolean
+    if kind.is_numeric  # text and binaries are Python objects, and a clock looks like a Boolean
 }
 
 
 class PythonComponent:
     """A component of a system that is written in Python: a controller, a driver, a signal; no FMU is needed.
 
-    A subclass declares its variables and computes one step. Its variables are attributes with the values of now:
+    A subclass declares its variables and computes one step. Its variables are attributes with the present values:
 
     >>> class Proportional(PythonComponent):
     ...     inputs = {"speed": 0.0}
@@ -61,8 +61,8 @@ class PythonComponent:
     >>> system.add("controller", Proportional(), {"gain": 3.0})
     'controller'
 
-    Where a class is too much, functions do: ``PythonComponent(inputs=..., outputs=..., step=function)``. They take the
-    component as their first argument.
+    Functions can replace a class: ``PythonComponent(inputs=..., outputs=..., step=function)``. They take the component
+    as their first argument.
 
     Each run works with a copy of the object that was added, so that runs do not influence each other.
 
@@ -74,16 +74,16 @@ class PythonComponent:
         NumPy have their own types (``np.int32(0)`` is an Int32). A list or an array of numbers is an array variable of
         its shape.
     units : name → unit
-        A name, such as ``"rad/s"``, or a :class:`Unit`, of which values are converted.
+        A name, such as ``"rad/s"``, or a :class:`Unit`; only values with a :class:`Unit` are converted.
     discrete : names
-        Floating point variables that change at single instants only, such as the output of a sampled controller.
+        Floating point variables that change only at single instants, such as the output of a sampled controller.
     dependencies : output → names of inputs
-        On which inputs an output depends directly, through :meth:`output`. Without it, each output is taken to depend on
-        all inputs if there is such a method.
+        Inputs on which an output depends directly, through :meth:`output`. Without it, each output is assumed to depend
+        on all inputs if there is such a method.
     can_go_back : bool
-        Whether a step can be undone and repeated. False for what acts on the outside, such as a device.
+        Whether a step can be undone and repeated. False if the step has external effects, for example on a device.
     step, output : function
-        In place of the methods of the same name.
+        Functions instead of the methods of the same name.
     """
 
     inputs: Mapping[str, Any] = {}
@@ -96,9 +96,9 @@ class PythonComponent:
     can_go_back: bool = True
 
     _functions: Mapping[str, Callable[..., Any]] = {}
-    """Given in place of methods."""
+    """Functions instead of methods."""
 
-    if TYPE_CHECKING:  # the variables, which only the declarations name
+    if TYPE_CHECKING:  # the variables, which only the declarations define
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -150,25 +150,26 @@ class PythonComponent:
         """Called once after the last step, also if the run has failed."""
 
     def save(self) -> Any:
-        """What must be known to go back to this instant, besides the declared variables, as a value of any type.
+        """Save the state at this instant, without the declared variables, as a value of any type.
 
-        By default a copy of all attributes. Define it, with :meth:`restore`, if that takes too long or is not possible.
+        By default it returns a copy of all attributes. Define it, with :meth:`restore`, if that is too slow or not
+        possible.
         """
         return self._copied({n: v for n, v in vars(self).items() if n not in _DECLARATIONS})
 
     def restore(self, saved: Any) -> None:
-        """Go back to where :meth:`save` returned this value; it may be called again with the same one."""
+        """Restore a state that :meth:`save` has returned; it may be called again with the same one."""
         vars(self).update(self._copied(saved))
 
     def _copied(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        """The same attributes; what can change is copied, but for this object itself."""
+        """The attributes, with copies of mutable values except this object itself."""
         mutable = {n: v for n, v in attributes.items() if type(v) not in _ATOMS}
         return {**attributes, **copy.deepcopy(mutable, {id(self): self})} if mutable else attributes
 
-    # What fmimaster reads
+    # For fmimaster
 
     def called(self, name: str) -> Callable[..., Any]:
-        """The method of that name, or the function that was given in its place."""
+        """The method of that name, or the function that was given instead."""
         function = self._functions.get(name)
         return getattr(self, name) if function is None else partial(function, self)
 
@@ -194,11 +195,11 @@ class PythonComponent:
 _DECLARATIONS = frozenset(
     {*_GROUPS, "units", "discrete", "dependencies", "can_go_back", "_functions"}
 )
-"""Attributes that say what the component is, and do not change in a run."""
+"""Attributes that describe the component and do not change in a run."""
 
 
 class _Declarations:
-    """What a component declares, checked.
+    """The declarations of a component, checked.
 
     Attributes
     ----------
@@ -242,7 +243,7 @@ class _Declarations:
             raise self._wrong(f"the variable '{name}' is declared twice. Rename one of them.")
         if hasattr(type(self.component), str(name)):
             raise self._wrong(
-                f"{group} has the name '{name}', which is a method or an attribute of the class. Rename one of them."
+                f"{group} has the name '{name}', which is a method or an attribute of the class. Rename the variable."
             )
 
     def _variable(self, name: str, causality: Causality, start: Any) -> Variable:
@@ -304,7 +305,7 @@ class _Declarations:
         return {output: frozenset(given.get(output, ())) for output in component.outputs}
 
     def _check_methods(self) -> None:
-        """Refuse a class that computes nothing: the name of its method is misspelt."""
+        """Refuse a class that computes nothing: probably the name of its method is misspelt."""
         kind, component = type(self.component), self.component
         computes = kind.step is not PythonComponent.step or component.has_direct_outputs()
         if kind is PythonComponent or computes or "step" in component._functions:
@@ -314,7 +315,7 @@ class _Declarations:
         raise self._wrong(f"it defines neither step(t, h) nor output(t).{near}")
 
     def model(self) -> Model:
-        """All of it as a model."""
+        """The model description from all declarations."""
         self._check_methods()
         dependencies = self._dependencies()
         is_assumed = self.component.dependencies is None and self.component.has_direct_outputs()

@@ -1,7 +1,7 @@
-"""From a description to facts: which output feeds which input, and which start values each component gets.
+"""Resolves a description: which output feeds which input, and which start values each component has.
 
-Nested systems are opened, names are looked up in the models, directions, types, shapes and units are settled. What
-was decided is in notes.
+Nested systems are flattened, names are found in the models, and directions, types, shapes and units are determined.
+Decisions are reported in notes.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from fmimaster.system.wiring import Wiring
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One output that feeds one input, with what happens to the value on the way."""
+    """One output that feeds one input, with the conversion of the value."""
 
     source: int
-    """Index of the component that gives the value."""
+    """Index of the component with the output."""
     output: Variable
     target: int
     input: Variable
     transformation: Transformation = Transformation()
-    """Product of all transformations and unit conversions on the way."""
+    """Product of all transformations and unit conversions of the connection."""
     notes: tuple[str, ...] = ()
 
 
@@ -63,17 +63,17 @@ class ResolvedComponent:
     start_values: Mapping[str, NDArray[Any]]
     """Variable name → values, shape (size,)."""
     is_input: bool = False
-    """Whether it is made of the signals that the user gives as input."""
+    """Whether it consists of the signals that the user gives as input."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenInput:
-    """An input that no output feeds."""
+    """An open input: no output feeds it."""
 
     target: int
     input: Variable
     connector: str
-    """Connector of the root system that feeds it; empty if there is none."""
+    """Connector of the root system that is connected to it; empty if there is none."""
     transformation: Transformation
 
 
@@ -96,7 +96,7 @@ class ResolvedSharedEvent:
     name: str
     members: tuple[EventMember, ...]
     payload: tuple[Link, ...] = ()
-    """Which output's left limit goes to which input before the members are triggered."""
+    """Outputs whose left limits are assigned to inputs before the members are triggered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +109,17 @@ class ResolvedSystem:
     notes: tuple[str, ...]
     shared_events: tuple[ResolvedSharedEvent, ...] = ()
     parameter_links: tuple[Link, ...] = ()
-    """Calculated parameters that parameters of others take at the start."""
+    """Connections from calculated parameters to parameters, used at the start."""
     power_bonds: tuple[ResolvedPowerBond, ...] = ()
     """Sorted by name."""
     warnings: tuple[str, ...] = ()
-    """What is probably a mistake in the description."""
+    """Probable mistakes in the description."""
     root_connectors: tuple[RootConnector, ...] = ()
-    """Those whose values are known: outputs, and inputs that signals feed."""
+    """Root connectors with known values: outputs, and inputs with signals."""
 
     def with_bond_tolerance(self, tolerance: float | None) -> ResolvedSystem:
-        """With this relative tolerance of all power bonds that have an energy scale; None leaves theirs."""
+        """The system with this relative tolerance for all power bonds that have an energy scale; None keeps their
+        tolerances."""
         if tolerance is None:
             return self
         bonds = (
@@ -136,23 +137,23 @@ def resolve(
     allow_lossy_conversions: bool = False,
     power_bonds: Sequence[PowerBond] = (),
 ) -> ResolvedSystem:
-    """Determine what a description means for these models.
+    """Resolve a description for these models.
 
     Parameters
     ----------
     models
         Full component name → model.
     overrides
-        Start values that win over the description's, see :func:`fmimaster.system.start_values.start_values`.
+        Start values that override those of the description, see :func:`fmimaster.system.start_values.start_values`.
     allow_lossy_conversions
-        Whether a connection may convert between types where a value can be lost.
+        Whether a connection may convert between types even if a value can be lost.
     power_bonds
-        Those that the user adds to the description's.
+        Power bonds that the user adds to those of the description.
 
     Raises
     ------
     DescriptionError
-        For names that do not exist, ends that cannot be connected, and values that a variable cannot take.
+        For names that do not exist, ends that cannot be connected, and invalid values of variables.
     """
     if not models:
         raise DescriptionError(f"System '{description.system.name}' has no components. Add one.")
@@ -223,7 +224,7 @@ def _links(
     conversions: Conversions,
     allow_lossy: bool,
 ) -> tuple[list[Link], list[OpenInput]]:
-    """What feeds each input of each component."""
+    """The source of each input of each component."""
     index = {c.name: i for i, c in enumerate(components)}
     links, open_inputs = [], []
     checked = set()
@@ -258,7 +259,7 @@ def _parameter_links(
     conversions: Conversions,
     allow_lossy: bool,
 ) -> tuple[Link, ...]:
-    """What feeds parameters: calculated parameters of other components, which the wiring has checked."""
+    """The sources of parameters: calculated parameters of other components, which the wiring has checked."""
     index = {c.name: i for i, c in enumerate(components)}
     links = []
     for target, found in enumerate(components):
@@ -286,7 +287,7 @@ def _parameter_links(
 
 
 def _check_one_source(links: Sequence[Link], components: Sequence[ResolvedComponent]) -> None:
-    """Refuse two sources of one input, which can have two names."""
+    """Refuse two sources of one input under two of its names."""
     found: dict[tuple[int, DataType, int], Link] = {}
     for link in links:
         key = (link.target, link.input.type, link.input.value_reference)
@@ -324,7 +325,7 @@ def _shared_events(
 
 
 def _with_declared_units(model: Model, component: Component) -> Model:
-    """The model with the units of the description's connectors, where the FMU names none."""
+    """The model with the units of the description's connectors for variables without a unit."""
     declared = {c.name: c.unit for c in component.connectors if c.unit is not None}
     if not declared:
         return model
@@ -365,6 +366,6 @@ def feed_open_inputs(
 
 
 def _unit(fed: OpenInput) -> str:
-    """The unit of what feeds an input; unknown if it is converted on the way."""
+    """The unit of the source of an input; unknown if the value is transformed."""
     is_same = fed.input.unit is not None and fed.transformation.is_identity
     return fed.input.unit.name if is_same and fed.input.unit is not None else ""

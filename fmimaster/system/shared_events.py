@@ -22,7 +22,7 @@ class EventMember:
 
 @dataclass(frozen=True, slots=True)
 class PayloadEnds:
-    """An output whose left limit is the value for an input of another member."""
+    """An output whose left limit becomes the value of an input of another member."""
 
     source: int
     output: Variable
@@ -33,12 +33,13 @@ class PayloadEnds:
 
 
 def check_each_once(shared_events: Sequence[SharedEvent]) -> None:
-    """Refuse two shared events of one name, a component that is a member twice, and an event that belongs to two.
+    """Refuse two shared events with one name, a component that is a member twice, and an event that belongs to two
+    shared events.
 
     Raises
     ------
     DescriptionError
-        It names both.
+        The message names both.
     """
     names: set[str] = set()
     owners: dict[tuple[str, str], str] = {}
@@ -57,7 +58,7 @@ def check_each_once(shared_events: Sequence[SharedEvent]) -> None:
             if (component, event) in owners:
                 raise DescriptionError(
                     f"Shared event '{shared.name}': event '{event}' of '{component}' belongs to the shared event "
-                    f"'{owners[component, event]}' already. An event is shared once; join the two."
+                    f"'{owners[component, event]}' already. An event can be shared only once; join the two."
                 )
             owners[component, event] = shared.name
 
@@ -108,7 +109,8 @@ def _event(name: str, component: str, model: Model, where: str) -> EventDeclarat
         )
     if events[name].scope is Scope.PRIVATE:
         raise DescriptionError(
-            f"{where}: event '{name}' of '{component}' is private, so it concerns no other component. Leave it out, or "
+            f"{where}: event '{name}' of '{component}' is private, so it does not affect other components. Leave it "
+            "out, or "
             "declare it as shared in the manifest of the FMU."
         )
     return events[name]
@@ -117,7 +119,8 @@ def _event(name: str, component: str, model: Model, where: str) -> EventDeclarat
 def payload_ends(
     shared: SharedEvent, members: Sequence[EventMember], models: Mapping[str, Model]
 ) -> Iterator[PayloadEnds]:
-    """Payloads that the members exchange: the k-th payload of one for another goes to the k-th of that for the one.
+    """Payloads that the members exchange: the k-th payload of one member for another is assigned to the k-th payload of
+    the other for the first.
 
     Raises
     ------
@@ -146,7 +149,7 @@ def payload_ends(
 def _by_partner(
     shared: SharedEvent, name: str, payload: Sequence[Payload]
 ) -> dict[str, list[Payload]]:
-    """Payloads of a member by the partner that they are for; without a role it is the only one."""
+    """Payloads of a member by their partner; without a role it is the only other member."""
     where = f"Shared event '{shared.name}'"
     partners = [n for n, _ in shared.members if n != name]
     bound = {role: other for owner, role, other in shared.partners if owner == name}
@@ -156,7 +159,7 @@ def _by_partner(
         if p.member is None:
             if len(partners) > 1:
                 raise DescriptionError(
-                    f"{where}: the Payload '{p.input}' of '{name}' does not say from whom it comes, and there are "
+                    f"{where}: the Payload '{p.input}' of '{name}' does not name its source, and there are "
                     f"{len(partners)} other members. Give it the attribute member, one input for each of "
                     f"{', '.join(partners)}."
                 )
@@ -176,7 +179,7 @@ def _by_partner(
 
 
 def _is_named(component: str, role: str) -> bool:
-    """A role that is not bound is the name of a partner, without the names of the systems around it."""
+    """A role that is not bound is the name of a partner without the names of the enclosing systems."""
     return component == role or component.endswith("." + role)
 
 

@@ -1,8 +1,8 @@
 """System descriptions from files: SSP archives and folders, single SSDs, and single FMUs.
 
-SSP 1.0 and 2.0 are read but for what docs/system-descriptions.md lists: that is refused by name,
-or ignored with a note. Enumerations need no reading: SSP leaves their numbers to the FMUs. What
-files of the wild do otherwise is put right where that is safe, with a note.
+SSP 1.0 and 2.0 are read, except for the parts that docs/system-descriptions.md lists: these are refused by name, or
+ignored with a note. Enumerations are not read: SSP leaves their numbers to the FMUs. Common mistakes of existing files
+are corrected with a note where that is safe.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _KINDS: Mapping[str, Causality] = {
     "inout": Causality.LOCAL,
     "unspecified": Causality.LOCAL,
 }
-"""Kinds of connectors; LOCAL stands for those whose direction the connections decide. In SSP 2.0
-a local that is connected acts as an output."""
+"""Kinds of connectors; LOCAL means that the connections decide the direction. In SSP 2.0 a connected local variable
+acts as an output."""
 
 _INTERVALS = ("intervalDecimal", "intervalCounter", "shiftDecimal", "shiftCounter")
 _MOST_WARNINGS = 20
-"""Kinds of findings that are listed; the others are counted."""
+"""Most kinds of findings that are listed; the others are counted."""
 
 _TYPES: Mapping[str, DataType | None] = {
     **{t.value: t for t in DataType},
@@ -73,7 +73,7 @@ _TYPES: Mapping[str, DataType | None] = {
 
 
 def read_system(path: Path | str) -> SystemDescription:
-    """System that a file or folder describes.
+    """Read the system that a file or folder describes.
 
     Parameters
     ----------

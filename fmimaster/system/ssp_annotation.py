@@ -1,4 +1,4 @@
-"""What the annotations of ours in an SSD have in common: one element in a namespace of its own, with a version."""
+"""Common parts of fmimaster's annotations in an SSD: one element in its own namespace, with a version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fmimaster.system.xml import Element, local_name, location
 from fmimaster.system.xml_form import Form, Value, faults
 
 VERSION = "1.0"
-"""That is written; any version 1.x is read."""
+"""The version that is written; any version 1.x is read."""
 _VERSION = re.compile(r"1\.(0|[1-9][0-9]*)", re.ASCII)
 
 WITH_VERSION = {"version": Value("a version 1.x", lambda t: _VERSION.fullmatch(t) is not None)}
@@ -21,7 +21,7 @@ WITH_VERSION = {"version": Value("a version 1.x", lambda t: _VERSION.fullmatch(t
 def check_annotation(
     element: Element, name: str, namespace: str, forms: Mapping[str, Form], document: Document
 ) -> None:
-    """Compare the element in an annotation with its form; what a later version adds is ignored, with a note.
+    """Compare the element in an annotation with its form; additions of later versions are ignored with a note.
 
     Raises
     ------

@@ -31,7 +31,7 @@ from fmimaster.system.xml_form import (
 ANNOTATION = "org.fmimaster.constraints"
 """Type of the annotation."""
 NAMESPACE = "https://fmimaster.org/constraints"
-"""Of all elements inside."""
+"""Namespace of all elements inside."""
 _LEVELS = {level.value: level for level in Level}
 _FORMS = {
     "Constraints": Form(
@@ -63,7 +63,7 @@ def read_constraints(
     Raises
     ------
     FileError, DescriptionError
-        If an element is not known, an attribute is missing, or an end is no element of the system.
+        If an element is not known, an attribute is missing, or an end is not an element of the system.
     """
     components, connections = list[Component](), list[Connection]()
     for annotation in children(system, "Annotations", "Annotation"):

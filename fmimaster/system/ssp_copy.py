@@ -1,4 +1,4 @@
-"""Copies of an SSD or SSP with one annotation of the root system more; every other byte stays as it is."""
+"""Copies of an SSD or SSP with one more annotation of the root system; all other bytes stay the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INDENT = "  "
 _SYSTEM = ("System",)
 _ANNOTATIONS = (*_SYSTEM, "Annotations")
 _ANNOTATION = (*_ANNOTATIONS, "Annotation")
-"""Where elements stand below the root, by local names."""
+"""Paths of elements below the root, by local names."""
 
 
 def copy_with_annotation(
@@ -36,8 +36,8 @@ def copy_with_annotation(
     path
         An SSP, an SSD, or a folder with one.
     output
-        What is written: an archive if ``path`` is one, else the SSD alone. An SSD names its components relative to its
-        folder.
+        The file to be written: an archive if ``path`` is one, otherwise the SSD alone. The paths in an SSD are relative
+        to its folder.
     kind, element
         Type of the annotation, and the element in it, without undeclared prefixes.
 
@@ -99,9 +99,9 @@ def _ssd_of(path: Path) -> Source:
 
 
 def _copy_archive(ssd: Source, output: Path, text: bytes) -> None:
-    """Each entry as it is, but one."""
+    """Copy each entry unchanged, except one."""
     with (
-        open_archive(Source(ssd.path)),  # refuses what is unsafe, or no archive
+        open_archive(Source(ssd.path)),  # refuses unsafe files, and files that are not archives
         zipfile.ZipFile(ssd.path) as before,
         zipfile.ZipFile(output, "w") as after,
     ):
@@ -122,7 +122,7 @@ def annotated(text: bytes, where: str, kind: str, element: str) -> bytes:
     FileError
         If the SSD is malformed, has no system, or an encoding that cannot be written.
     """
-    parse_lenient_xml(text, where)  # refuses document types, and what is malformed or too large
+    parse_lenient_xml(text, where)  # refuses document types, and malformed or too large documents
     places = _Places(text, kind)
     try:
         places.parser.Parse(text, True)
@@ -148,7 +148,7 @@ def annotated(text: bytes, where: str, kind: str, element: str) -> bytes:
 
 @dataclass(slots=True)
 class _Element:
-    """Where an element stands in the text, in bytes."""
+    """Position of an element in the text, in bytes."""
 
     name: str
     """Without its prefix."""
@@ -156,14 +156,14 @@ class _Element:
     is_ours: bool
     """Whether it has the type of the annotation."""
     is_empty: bool = True
-    """Whether there is no element in it."""
+    """Whether it contains no element."""
     end_tag: int | None = None
     """Where its end tag begins, if it has one."""
     end: int = 0
 
 
 class _Places:
-    """Where something can be written in an SSD, in bytes, and in which form.
+    """Positions in an SSD, in bytes, at which something can be inserted, and the prefix to use.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class _Places:
         del tag
         path = tuple(e.name for e in self._open[1:])
         element, end = self._open.pop(), self.parser.CurrentByteIndex
-        # of a tag without an end tag, this is the place behind it
+        # for a tag without an end tag, this is the position after it
         lone = element.is_empty and self._text.endswith(self._bytes("/>"), 0, end)
         element.end_tag = None if lone else end
         element.end = (
@@ -220,7 +220,7 @@ class _Places:
             self.annotation = element
 
     def inserted(self, place: int, lines: list[str]) -> bytes:
-        """The text with these lines in front of an end tag, farther to the right than the tag."""
+        """The text with these lines inserted before an end tag, indented more than the tag."""
         newline, indent = self._newline(), self._indent(place)
         added = _INDENT + f"{newline}{indent}{_INDENT}".join(lines) + newline + indent
         return self._text[:place] + self._bytes(added) + self._text[place:]
@@ -234,7 +234,7 @@ class _Places:
         return "\r\n" if self._bytes("\r\n") in self._text else "\n"
 
     def _indent(self, place: int) -> str:
-        """What stands before a place in its line, if it is nothing but blanks."""
+        """The text before a position in its line, if it consists only of blanks."""
         line = self._text[:place].decode(self._encoding).rpartition("\n")[2]
         return line if not line.strip(" \t") else ""
 
@@ -243,7 +243,7 @@ class _Places:
 
 
 def _encoding_by_first_bytes(text: bytes) -> str:
-    """Of a file without a declaration of its encoding (XML 1.0, appendix F)."""
+    """The encoding of a file without a declaration of it (XML 1.0, appendix F)."""
     if text.startswith((b"\xff\xfe", b"<\0")):
         return "utf-16-le"
     if text.startswith((b"\xfe\xff", b"\0<")):

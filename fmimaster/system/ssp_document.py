@@ -29,15 +29,15 @@ from fmimaster.system.xml import (
 
 
 class Document:
-    """An SSD: its elements, its units, and the notes that reading it gives."""
+    """An SSD: its elements, its units, and the notes about reading it."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.notes = Notes()
         self.warnings = Notes()
-        """Places where the files break the schemas of SSP."""
+        """Violations of the schemas of SSP in the files."""
         self.read_annotations: list[Element] = []
-        """Annotations that are understood; there is a note for each other one."""
+        """Types of annotations that are read; others get a note."""
         self.root = self._parse(read_file(source), str(source), "SystemStructureDescription")
         self.units = self.read_units(self.root)
 
@@ -46,18 +46,18 @@ class Document:
         self.notes.add(what, entry, location(element))
 
     def read_units(self, root: Element) -> Mapping[str, Unit]:
-        """Units that a file explains, by name."""
+        """Units that a file defines, by name."""
         return read_units(children(root, "Units", "Unit"), self.note)
 
     def locate(self, element: Element) -> Source:
         """File that the ``source`` attribute of an element names.
 
-        A path on disk may lead anywhere, with a note.
+        A path on disk may lead out of the folder, with a note.
 
         Raises
         ------
         FileError
-            If it is on another machine or is reached in another way than by a file.
+            If it is on another machine or is not accessed as a file.
         """
         uri = text_of(element, "source")
         scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]+(?=:)", uri)  # one letter is a Windows drive
@@ -69,7 +69,7 @@ class Document:
         path = _path_of(uri) if scheme else unquote(uri).replace("\\", "/")
         source = self._resolve(path)
         if Path(path).is_absolute() or (self.source.member and not source.member):
-            self.note(element, "sources are taken from outside of the system", f"'{source}'")
+            self.note(element, "sources are read from outside of the system", f"'{source}'")
         return source
 
     def _resolve(self, path: str) -> Source:
@@ -130,7 +130,7 @@ class Document:
 
 
 def read_unit(element: Element, units: Mapping[str, Unit]) -> Unit | None:
-    """Unit that an element names, unexplained if the file does not explain it."""
+    """Unit that an element names; without base units if the file does not define it."""
     name = element.get("unit")
     return units.get(name, Unit(name)) if name else None
 
@@ -158,6 +158,6 @@ def read_transformation(element: Element) -> Transformation:
 
 def _path_of(uri: str) -> str:
     """The path in a URI of the scheme ``file``."""
-    from urllib.request import url2pathname  # it imports all of HTTP
+    from urllib.request import url2pathname  # it imports the HTTP modules
 
     return url2pathname(urlsplit(uri).path)

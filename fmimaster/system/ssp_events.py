@@ -33,14 +33,14 @@ from fmimaster.system.xml_form import (
 )
 
 ANNOTATION = "org.fmimaster.fmi-ls-events"
-"""Type of the annotation that is written; any type with the same last part is read, whatever its publisher."""
+"""Type of the annotation that is written; any type with the same last part is read, from any publisher."""
 _ENDING = ".fmi-ls-events"
 NAMESPACE = "https://fmimaster.org/fmi-ls-events"
 """Of all elements inside. Version 0.1 had none, and no SharedEvents around them; that is read too."""
 VERSION = "0.2.0"
 
 _KNOWN = 2
-"""Minor version; what a later one adds is ignored, with a note."""
+"""Minor version; additions of later versions are ignored with a note."""
 _VERSION = re.compile(r"0\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?", re.ASCII)
 _EXTENSION = {"Annotations": AT_MOST_ONE}
 _FORMS = ANNOTATIONS | {
@@ -116,9 +116,9 @@ def _shared_event(element: Element) -> SharedEvent:
 
 
 def write_shared_events(shared_events: Iterable[SharedEvent]) -> str:
-    """Shared events as the annotation of a system: what stands between ``<ssd:Annotations>`` and its end.
+    """Shared events as the annotation of a system: the text inside of ``<ssd:Annotations>``.
 
-    There is one annotation for all, because an annotation of SSP holds one element; none if there are no shared events.
+    All shared events are in one annotation; the text is empty if there are none.
     """
     shared_events = list(shared_events)
     if not shared_events:

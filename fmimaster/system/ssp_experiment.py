@@ -23,24 +23,24 @@ _ANNOTATIONS = (
     ssp_power_bonds.ANNOTATION,
     ssp_sequence.ANNOTATION,
 )
-"""Types of all annotations of ours."""
+"""Types of all annotations of fmimaster."""
 _NEAR_TYPE = 0.9
-"""Share of letters from which a type is a misspelt one; those of other publishers differ by more."""
+"""Share of equal letters from which a type is treated as misspelt; types of other publishers differ by more."""
 _STEP_SIZES = (
     (_OURS, _SIMULATION, "stepSize"),
     ("com.opensimulationplatform", "FixedStepAlgorithm", "baseStepSize"),
     ("org.openmodelica", "FixedStepMaster", "stepSize"),
 )
-"""Where tools write the step size: type of annotation, element in it, attribute.
-
-The first that is there is used."""
+"""Places where tools write the step size: type of annotation, element in it, attribute. The first one present is
+used."""
 _TOLERANCES = ((_OURS, _SIMULATION, "tolerance"),)
 
 
 def read_experiment(document: Document) -> Experiment:
-    """Start and stop time; step size and tolerance from an annotation of ours, or the step size from that of a known tool.
+    """Start and stop time; step size and tolerance from an annotation of fmimaster, or the step size from that of a
+    known tool.
 
-    Annotations of the root system, of the default experiment and of the whole description count.
+    Annotations of the root system, of the default experiment and of the whole description are read.
     All others are ignored, with a note for each type.
     """
     root = document.root
@@ -69,7 +69,7 @@ def read_experiment(document: Document) -> Experiment:
 
 
 def _refuse_misspelt(annotation: Element, kind: str) -> None:
-    """Refuse what is misspelt in an annotation of ours, and one that is nearly of ours.
+    """Refuse misspelt names in an annotation of fmimaster, and a misspelt type of such an annotation.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def _check_settings(element: Element) -> None:
 def _first(
     document: Document, choices: Iterable[tuple[str, str, str]]
 ) -> tuple[float | None, Element | None]:
-    """The number that the first annotation of these holds, and that annotation."""
+    """The number in the first of these annotations, and the annotation."""
     inside = [
         (annotation, element)
         for path in (("DefaultExperiment",), ("System",), ())
@@ -117,7 +117,7 @@ def _first(
                 value = _positive(element, attribute)
                 if kind != _OURS:
                     said = f"{name} of '{kind}'"
-                    document.note(element, f"step size {value:g} s is taken from {said}")
+                    document.note(element, f"step size {value:g} s is read from {said}")
                 return value, annotation
     return None, None
 

@@ -23,10 +23,10 @@ _NAMESPACES = tuple(
     )
 )
 _PREFIXES = ("ssd", "ssv", "ssm", "ssb", "ssc")
-"""Those of SSP, which many files do not declare."""
+"""Prefixes of SSP, which many files do not declare."""
 
 _NEAR_NAMESPACE = 0.93
-"""Share of letters from which a namespace is a misspelt one: those of SSP differ from each other by more."""
+"""Share of equal letters from which a namespace is treated as misspelt; those of SSP differ from each other by more."""
 
 _BASE = ("id", "description")
 _FILE = (
@@ -107,16 +107,16 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
 _ELEMENTS = tuple(_ATTRIBUTES)
 
 _FOREIGN = ("Annotation", "Content")
-"""Elements that may hold anything."""
+"""Elements with arbitrary content."""
 
 
 def refuse_misspelt(root: Element) -> None:
-    """Refuse elements and attributes whose names are nearly those of SSP.
+    """Refuse elements and attributes with misspelt names of SSP.
 
     Raises
     ------
     DescriptionError
-        With the place of the first, and the name that is probably meant.
+        With the place of the first one, and the name that is probably meant.
     """
     for element in _elements_of_ssp(root):
         name = local_name(element)
@@ -131,7 +131,7 @@ def refuse_misspelt(root: Element) -> None:
 
 
 def _elements_of_ssp(element: Element) -> Iterator[Element]:
-    """An element and those below it, without what belongs to tools."""
+    """An element and those below it, without the content of other tools."""
     if not _is_of_ssp(element):
         return
     yield element
@@ -158,8 +158,8 @@ def _refuse_near(element: Element, what: str, name: str, known: tuple[str, ...])
     near = _nearest(name, known)
     if near is not None:
         raise DescriptionError(
-            f"{location(element)}: {what} is not known in SSP. Did you mean '{near}'? Correct the spelling; what is "
-            "misspelt would be ignored, and the model would be another one."
+            f"{location(element)}: {what} is not known in SSP. Did you mean '{near}'? Correct the spelling; otherwise "
+            "it would be ignored, and the model would be different."
         )
 
 
@@ -168,5 +168,5 @@ _nearest = lru_cache(maxsize=1000)(meant)
 
 @lru_cache(maxsize=100)
 def _namespace(namespace: str) -> str | None:
-    """The namespace of SSP that this one is, or is meant to be."""
+    """The namespace of SSP that this one is, or that is probably meant."""
     return meant(namespace, _NAMESPACES, _NEAR_NAMESPACE)

@@ -33,15 +33,15 @@ _KINDS: Mapping[str, type] = {
     "Enumeration": str,
     "Binary": bytes,
 }
-"""Elements that hold a value: those of SSP 1.0, and those that SSP 2.0 adds."""
+"""Elements with a value: those of SSP 1.0, and those that SSP 2.0 adds."""
 
 
 def read_parameters(
     element: Element, document: Document, component: Source | None = None
 ) -> tuple[Parameter, ...]:
-    """Parameters that the bindings of a component or system give.
+    """Parameters in the bindings of a component or system.
 
-    Of several for one variable, the last is taken.
+    Of several parameters for one variable, the last one is used.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def _parameter_set(
     for parameter in children(element, "Parameters", "Parameter"):
         name = prefix + text_of(parameter, "name")
         if name in found:
-            document.note(parameter, "parameters are given twice; the later values are taken", name)
+            document.note(parameter, "parameters are given twice; the later values are used", name)
         if child(parameter, "Dimension") is not None:
             document.note(
                 parameter, "dimensions of parameters are ignored; those of the FMU are used"
@@ -142,7 +142,7 @@ def _mapped(
     document: Document,
     component: Source | None,
 ) -> Iterator[Parameter]:
-    """Parameters under the names of a mapping.
+    """Parameters with the names of a mapping.
 
     Those that it does not mention are not applied; SSP 2.0 requires it, 1.0 does not define it.
     """
@@ -166,7 +166,7 @@ def _mapped(
             continue
         if target in targets:
             document.note(
-                entry, "several parameters are mapped to one name; the last is taken", target
+                entry, "several parameters are mapped to one name; the last one is used", target
             )
         used.add(source)
         targets.add(target)
@@ -185,7 +185,7 @@ def _mapped(
 def _note_unknown_source(
     entry: Element, source: str, parameters: Mapping[str, Parameter], document: Document
 ) -> None:
-    """A mapping may be made for a larger set; a name that is nearly one of the set is a mistake."""
+    """A mapping may be made for a larger set; a name similar to one of the set is a mistake."""
     near = meant(source, parameters)
     if near is None:
         document.note(entry, "mapped parameters are not in the parameter set", source)

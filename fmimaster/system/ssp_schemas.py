@@ -1,4 +1,4 @@
-"""System descriptions held against the schemas of SSP 1.0, which fmpy ships: misspelt names do not pass unnoticed."""
+"""System descriptions are checked against the schemas of SSP 1.0 from fmpy, to find misspelt names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lxml import etree  # type: ignore[import-untyped,unused-ignore]
 from fmimaster.system.xml import Element, local_name
 
 _LOCK = Lock()
-"""The findings of a schema are kept in the schema, so that two threads do not use it at once."""
+"""A schema keeps its findings, so only one thread may use it at a time."""
 _NAMESPACE = "http://ssp-standard.org/SSP1/SystemStructure"
 _PREFIXES = {
     "ssd": "Description",
@@ -30,9 +30,9 @@ _PREFIXES = {
 
 _ROOTS = ("SystemStructureDescription", "ParameterSet", "ParameterMapping")
 _LONGEST = 300
-"""Characters of a message, which can hold a value from the file."""
+"""Most characters of a message, which can contain a value from the file."""
 
-# What version 2.0 adds, as far as it is read here. Values are left to the reading of parameters, which checks each.
+# Additions of version 2.0, as far as they are read here. Values are checked when parameters are read.
 _NEWER_ELEMENTS = ("MetaData", "Signature", "Dimension", "Value")
 _NEWER_ATTRIBUTES = ("systemInnerX", "systemInnerY")
 _NEWER_KINDS = ("structuralParameter", "constant", "local", "unspecified")
@@ -50,8 +50,8 @@ _TEXTS = ("String", "Enumeration", "Binary")
 def schema_findings(root: Element) -> Iterator[tuple[int, str]]:
     """Line and message of each place where a document breaks the schema of its kind.
 
-    Parameter sets and mappings inside of a description are checked as well. A document of version 2.0 is checked without
-    what that version adds, and prefixes that are not declared are taken as usual.
+    Parameter sets and mappings inside of a description are checked as well. A document of version 2.0 is checked
+    without the additions of that version, and undeclared prefixes have their usual meaning.
     """
     schema = _schema()
     if schema is None:
@@ -65,14 +65,14 @@ def schema_findings(root: Element) -> Iterator[tuple[int, str]]:
     with _LOCK:
         errors = [] if schema.validate(root) else list(schema.error_log)
     for error in errors:
-        # the names of namespaces say nothing here, and the message has one before each name
+        # the message has a namespace before each name, which is of no use here
         message = re.sub(r"\{[^{}]*\}", "", error.message).strip().rstrip(".")
         yield error.line, shorten(message, _LONGEST, placeholder=" ...")
 
 
 @cache
 def _schema() -> Any:
-    """All schemas as one; None if there are none. Read at the first use, in some milliseconds."""
+    """All schemas as one; None if there are none. They are read at the first use, in some milliseconds."""
     fmpy = find_spec("fmpy")
     folder = Path((fmpy and fmpy.origin) or "").parent / "ssp" / "schema"
     if not (folder / "SystemStructureDescription.xsd").is_file():
@@ -93,7 +93,7 @@ def _declare_prefixes(root: Any) -> None:
 
 
 def _remove_newer(root: Any) -> None:
-    """Remove what version 2.0 adds."""
+    """Remove the additions of version 2.0."""
     for element in list(root.iter()):
         if not element.tag.startswith(f"{{{_NAMESPACE}"):
             continue

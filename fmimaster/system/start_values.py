@@ -28,10 +28,10 @@ def start_values(
     notes: Notes,
     warnings: Notes,
 ) -> dict[str, dict[str, Parameter]]:
-    """Component → variable → its start value and where it is from; those of the user override those of the description.
+    """Component → variable → its start value and origin; those of the user override those of the description.
 
-    A name is that of a component's variable, or of a connector of a system: then the value goes to all that the connector
-    feeds. If it is the name of several things, the value goes to all of them (SSP 2.0, 5.2.3).
+    A name is that of a component's variable, or of a connector of a system: then all variables that the connector feeds
+    get the value. If several variables or connectors have the name, all of them get the value (SSP 2.0, 5.2.3).
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def start_values(
     Raises
     ------
     DescriptionError
-        If a name of the user's is neither. One of the description is ignored, since parameter sets may be larger than the
-        system: with a warning if it is probably misspelt, else with a note.
+        If a name given by the user is neither. Such a name in the description is ignored, because parameter sets may be
+        larger than the system: with a warning if it is probably misspelt, otherwise with a note.
     """
     unknown: list[Parameter] = []
     found: dict[str, dict[str, Parameter]] = {name: {} for name in models}
@@ -75,7 +75,8 @@ def _report_unknown(
     notes: Notes,
     warnings: Notes,
 ) -> None:
-    """Parameters that fit nothing: near names are looked for as far as they are listed, since that takes time."""
+    """Notes about parameters without a variable; suggestions are searched only for those that are listed, to save
+    time."""
     for k, parameter in enumerate(unknown):
         near = _meant(parameter.name, found, models) if k < MOST_LISTED else None
         if near is None:
@@ -91,7 +92,8 @@ def _report_unknown(
 def _meant(
     name: str, found: Mapping[str, Mapping[str, Parameter]], models: Mapping[str, Model]
 ) -> str | None:
-    """The variable that a misspelt name means; none that has a value already, as in sets with 'mass1', 'mass2'."""
+    """The variable that a misspelt name probably means; never one that has a value already, as in sets with 'mass1',
+    'mass2'."""
     for component, model in models.items():
         if name.startswith(f"{component}."):
             free = (v.name for v in model.variables if v.name not in found[component])
@@ -106,7 +108,7 @@ def _meant(
 def _variables(
     parameter: Parameter, models: Mapping[str, Model]
 ) -> Iterator[tuple[str, Parameter]]:
-    """Components that have a variable of this name; several if 'car.engine' stands beside a component 'car'."""
+    """Components that have a variable of this name; several if there are components 'car' and 'car.engine'."""
     words = parameter.name.split(".")
     for k in range(1, len(words)):
         component, variable = ".".join(words[:k]), ".".join(words[k:])
@@ -117,7 +119,7 @@ def _variables(
 def _fed(
     parameter: Parameter, wiring: Wiring, conversions: Conversions
 ) -> Iterator[tuple[str, Parameter]]:
-    """Variables that a connector of this name feeds, with all conversions on the way to them."""
+    """Variables that a connector of this name feeds, with all conversions."""
     for way in wiring.fed_by(parameter.name):
         transformation, _ = conversions.along(way, parameter)
         yield (
@@ -129,7 +131,8 @@ def _fed(
 def _missing(
     parameter: Parameter, models: Mapping[str, Model], only: str | None
 ) -> tuple[str, Parameter]:
-    """The component in which the variable is missing, for a message with the near names; of several the longest name."""
+    """The component in which the variable is missing, for a message with suggestions; of several, the one with the
+    longest name."""
     fits = [name for name in models if parameter.name.startswith(f"{name}.")]
     if fits:
         component = max(fits, key=len)
@@ -143,7 +146,8 @@ def _missing(
 
 
 def _described(system: System, prefix: str) -> Iterator[Parameter]:
-    """Parameters with their full names, from the inside out: those of a system override those of its elements."""
+    """Parameters with their full names, from inner to outer systems: those of a system override those of its
+    elements."""
     for component in system.components:
         for parameter in component.parameters:
             yield parameter.renamed(f"{prefix}{component.name}.{parameter.name}")
@@ -161,7 +165,7 @@ def apply(
     Raises
     ------
     DescriptionError
-        If a variable does not exist, takes no start value, or not this one.
+        If a variable does not exist, cannot have a start value, or cannot have this one.
     """
     holders = model.dimension_names
     structural = {

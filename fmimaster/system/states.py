@@ -1,11 +1,11 @@
-"""The FMI state machine of Co-Simulation as one table: state × call → allowed, and the next state.
+"""The FMI state machine of Co-Simulation as one table: state × call → next state, or not allowed.
 
 Source: FMI 3.0, sections 2.3 (common states) and 4.2.1 (Co-Simulation). FMI 2.0 (2.0.5, section 4.2.4) has the same states
 except Configuration Mode and Event Mode, which an FMU without them never enters; its ``stepComplete`` is Step Mode.
 A call that is not listed for a state is not allowed there.
 
-From this table derive the rules of the checker (``program/check.py``), the guard at run time (``fmu/guard.py``), and the
-diagram in the documentation (``docs/figures/states.py``).
+The rules of the checker (``program/check.py``), the guard at run time (``fmu/guard.py``), and the diagram in the
+documentation (``docs/figures/states.py``) are derived from this table.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Call(Enum):
 
 
 _STATE = {Call.GET_FMU_STATE: None, Call.SET_FMU_STATE: None}
-"""Saving and restoring is allowed wherever an instance can be; the state restored is that of the save."""
+"""Saving and restoring are allowed in every state of an instance; restoring leads to the state at the save."""
 
 _TABLE: dict[State, dict[Call, State | None]] = {
     State.INSTANTIATED: {

@@ -10,20 +10,20 @@ from fmimaster.system.model import BASE_UNITS, Unit
 from fmimaster.system.xml import Element, child, shown, value_of
 
 _GREATEST_POWER = 100
-"""Of a base unit; no unit has a tenth of it."""
+"""Largest exponent of a base unit; no unit has a tenth of it."""
 
 
 def read_units(
     elements: Iterable[Element], note: Callable[[Element, str, str], None]
 ) -> dict[str, Unit]:
-    """Name → unit. One whose definition cannot be used counts as named only, and is not converted.
+    """Name → unit. A unit with an invalid definition has only a name, and is not converted.
 
     Parameters
     ----------
     elements
-        Those with the name ``Unit``.
+        Elements with the name ``Unit``.
     note
-        Is called for what is ignored: with the element, what is so, and the name of the unit.
+        Called for an ignored definition, with the element, the reason, and the name of the unit.
     """
     found: dict[str, Unit] = {}
     for element in elements:
@@ -32,11 +32,11 @@ def read_units(
         try:
             unit = Unit(name) if base is None else _unit(name, base)
         except (FileError, ValueError):
-            what = "a unit has a definition that cannot be used, it is not converted"
+            what = "a unit has an invalid definition and is not converted"
             note(element, what, shown(name))
             unit = Unit(name)
         if found.setdefault(name, unit) != unit:
-            what = "a unit is defined again in another way, the first definition is used"
+            what = "a unit has two different definitions; the first one is used"
             note(element, what, shown(name))
     return found
 

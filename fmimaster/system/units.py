@@ -1,8 +1,8 @@
 """Conversion between units by their base units, never by their names.
 
 A unit means ``base = factor * value + offset`` in powers of kg, m, s, A, K, mol, cd, rad (FMI 3.0,
-2.4.4). Two units measure the same if their powers are equal. The power of rad is left out of the
-comparison: an angle has no dimension, and models do not agree on whether to write it.
+2.4.4). Two units have the same dimension if their powers are equal. The power of rad is not compared: an angle has no
+dimension, and models differ in whether they write it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Match(Enum):
-    """How two units go together."""
+    """How two units are related."""
 
     EQUAL = "equal"
     CONVERTED = "converted"
     UNKNOWN = "unknown"
-    """At least one side has no unit, or one without base units; values are passed as they are."""
+    """At least one side has no unit, or a unit without base units; values are passed unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitMatch:
-    """How values in one unit become values in another."""
+    """Conversion of values from one unit to another."""
 
     match: Match
     transformation: Transformation = _IDENTITY
@@ -44,22 +44,22 @@ class UnitMatch:
 def convert_units(
     source: Unit | None, target: Unit | None, where: str, *, relative: bool = False
 ) -> UnitMatch:
-    """Transformation of a value in the source's unit to one in the target's.
+    """Transformation of a value from the unit of the source to the unit of the target.
 
-    Equal units give exactly the identity. A unit that one side does not name or explain is not
-    guessed: values are passed as they are, and the result notes it.
+    Equal units give exactly the identity. A missing or undefined unit is not guessed: values are passed unchanged, and
+    the result has a note about it.
 
     Parameters
     ----------
     where : str
         What is converted, for the message: ``"Connection 'a.x -> b.u'"``.
     relative : bool
-        Whether the values are differences, for which offsets do not count (``relativeQuantity``).
+        Whether the values are differences, for which offsets are ignored (``relativeQuantity``).
 
     Raises
     ------
     DescriptionError
-        If the units measure different things, or one of them has a factor that no unit can have.
+        If the units have different dimensions, or one of them has an impossible factor.
     """
     if source == target:
         return UnitMatch(Match.EQUAL)
@@ -76,7 +76,7 @@ _WATT = (1, 2, -3, 0, 0, 0, 0)
 
 
 def watts(first: Unit, second: Unit) -> float | None:
-    """Product of two units in W; None if it is no power, or a unit has an offset. Both must be explained."""
+    """Product of two units in W; None if it is not a power, or a unit has an offset. Both must have base units."""
     assert first.exponents is not None
     assert second.exponents is not None
     product = tuple(a + b for a, b in zip(first.exponents, second.exponents, strict=True))
@@ -86,7 +86,7 @@ def watts(first: Unit, second: Unit) -> float | None:
 
 
 def describe(unit: Unit | None) -> str:
-    """A unit in words: its name, and what it is in base units (``m/s (m·s⁻¹)``)."""
+    """A unit in words: its name, and its base units (``m/s (m·s⁻¹)``)."""
     if unit is None:
         return "no unit"
     if unit.exponents is None:
@@ -130,12 +130,12 @@ def _compared(source: Unit, target: Unit, where: str, relative: bool) -> UnitMat
 
 
 def check_time_units(models: Mapping[str, Model], notes: Notes) -> None:
-    """Refuse components whose time is not in s (the unit of the independent variable, FMI 3.0, 2.4.7).
+    """Refuse components with a unit of time other than s (the unit of the independent variable, FMI 3.0, 2.4.7).
 
     Raises
     ------
     DescriptionError
-        If the FMU explains the unit, and it is not s. One that it names without base units is taken as s, with a note.
+        If the FMU defines the unit, and it is not s. A unit without base units is assumed to be s, with a note.
     """
     for name, model in models.items():
         for variable in model.with_causality(Causality.INDEPENDENT):

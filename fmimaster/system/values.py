@@ -23,7 +23,7 @@ def parse_value(variable: Variable, value: Any, where: str) -> NDArray[Any]:
         One value for a scalar or for all elements; else as many as the variable has, in row-major order; a text for an
         array holds them separated by blanks. An item of an enumeration may be given by its name.
     where : str
-        What is being given, for the message: ``"start value of 'pump.p'"``.
+        The value that is given, for messages: ``"start value of 'pump.p'"``.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def parse_value(variable: Variable, value: Any, where: str) -> NDArray[Any]:
     Raises
     ------
     DescriptionError
-        If it is not a value of that type, out of the type's range, or there are too many or too few of them.
+        If a value is not of that type or out of its range, or the number of values is wrong.
     """
     elements = _elements(variable, value)
     if len(elements) not in (1, variable.size):

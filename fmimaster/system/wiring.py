@@ -1,4 +1,4 @@
-"""Connections of nested systems, from the connector that gives a value to the one that takes it."""
+"""Connections of nested systems, from the source of a value to its target."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fmimaster.system.model import Causality, Model
 from fmimaster.system.notes import Notes
 
 SINKS = (Causality.INPUT, Causality.PARAMETER, Causality.STRUCTURAL_PARAMETER)
-"""Causalities that take a value; all others give one."""
+"""Causalities of targets; all others are sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The connections from the source of a value to a variable that takes it, over the connectors of systems."""
+    """The connections from the source of a value to its target, through connectors of systems."""
 
     start: Endpoint
     end: Endpoint
     connections: tuple[Connection, ...] = ()
-    """In the direction of the value; none if nothing feeds the variable."""
+    """Connections in the direction of the value; empty if the variable has no source."""
 
 
 class Wiring:
@@ -49,11 +49,11 @@ class Wiring:
 
     @property
     def fed(self) -> Collection[Endpoint]:
-        """All endpoints that a connection leads to."""
+        """All endpoints that have an incoming connection."""
         return self._into.keys()
 
     def feeding(self, end: Endpoint) -> Connection | None:
-        """The connection that leads to an endpoint; None if there is none."""
+        """The incoming connection of an endpoint; None if there is none."""
         return self._into.get(end)
 
     def fed_directly(self, start: Endpoint) -> Sequence[Connection]:
@@ -61,7 +61,7 @@ class Wiring:
         return self._from.get(start, ())
 
     def into(self, end: Endpoint) -> Way:
-        """The way from the source of a value; from the endpoint itself if nothing feeds it."""
+        """The connections from the source to an endpoint; if it has no source, it is its own source."""
         start, connections = end, []
         passed = {end}
         while start in self._into:
@@ -69,8 +69,8 @@ class Wiring:
             start = self._into[start].start
             if start in passed:
                 raise DescriptionError(
-                    f"{self._texts[end]}: the way to '{end}' runs in a circle over connectors of systems and "
-                    "has no output at its start. Connect an output of a component."
+                    f"{self._texts[end]}: the way to '{end}' is a circle of connectors of systems without an output. "
+                    "Connect an output of a component."
                 )
             passed.add(start)
         return Way(start, end, tuple(reversed(connections)))
@@ -80,7 +80,7 @@ class Wiring:
         return self._texts[end]
 
     def fed_by(self, connector: str) -> list[Way]:
-        """The ways from a connector of a system that takes values to the variables of components that it feeds.
+        """The connections from an input connector of a system to the variables of components that it feeds.
 
         Parameters
         ----------
@@ -96,7 +96,8 @@ class Wiring:
 
     @cached_property
     def _named(self) -> dict[str, list[Endpoint]]:
-        """Connectors of systems by their full names, of which two can be equal: names may have dots."""
+        """Connectors of systems by their full names; several can have the same full name, because names may contain
+        dots."""
         found: dict[str, list[Endpoint]] = {}
         for end in dict.fromkeys((*self.connectors, *self._from, *self._into)):
             if end.element not in self.models:
@@ -127,7 +128,8 @@ class Wiring:
             self._read(nested, _join(path, nested.name))
 
     def _check_parameters(self) -> None:
-        """Refuse outputs that feed parameters, also over connectors of systems; calculated parameters may."""
+        """Refuse outputs that feed parameters, also through connectors of systems; calculated parameters may feed
+        them."""
         for end in self._into:
             model = self.models.get(end.element)
             variable = None if model is None else model.variable(end.connector)
@@ -139,8 +141,8 @@ class Wiring:
             is_known = output is not None and output.causality is Causality.CALCULATED_PARAMETER
             if source is not None and not (is_known and variable.causality is Causality.PARAMETER):
                 raise DescriptionError(
-                    f"{self._texts[end]}: '{end}' is a parameter; it takes a start value or a calculated parameter of "
-                    "another component, not an output. Set it in the component's parameters."
+                    f"{self._texts[end]}: '{end}' is a parameter; it can have a start value or a calculated parameter "
+                    "of another component as its source, not an output. Set it in the component's parameters."
                 )
 
     def _add(self, system: System, path: str, connection: Connection) -> None:
@@ -149,7 +151,7 @@ class Wiring:
         end_gives = self._gives(system, path, connection.end, text)
         if start_gives is None and end_gives is None:
             raise DescriptionError(
-                f"{text}: neither end says whether it is a source. Declare one connector's kind."
+                f"{text}: neither end is declared as a source. Declare one connector's kind."
             )
         start_gives = not end_gives if start_gives is None else start_gives
         end_gives = not start_gives if end_gives is None else end_gives

@@ -1,7 +1,7 @@
 """XML that is read safely: no network, no document type, no entities.
 
-Elements and attributes are looked up by their local names: files of many tools use prefixes that they
-do not declare, and in the formats read here a local name means the same at every place.
+Elements and attributes are found by their local names: files of many tools use undeclared prefixes, and in the formats
+read here a local name has the same meaning everywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fmimaster.errors import FileError
 from fmimaster.system.files import check_size
 
 _MOST_MARKUP = 20_000_000
-"""Elements and attributes of a document, which take some 200 bytes each: a million variables with all of theirs."""
+"""Most elements and attributes of a document, with about 200 bytes each: enough for a million variables."""
 
 _OPTIONS: dict[str, Any] = {
     "resolve_entities": False,
@@ -43,7 +43,7 @@ _INTEGER = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 
 
 def _as(kind: Callable[[str], T], form: re.Pattern[str]) -> Callable[[str], T]:
-    """Python takes more for a number than XML does, such as 1_000; an exact 1e999999999 would fill the memory."""
+    """Python accepts numbers that XML does not, such as 1_000; an exact 1e999999999 would fill the memory."""
 
     def parse(text: str) -> T:
         if form.fullmatch(text) is None:
@@ -63,16 +63,16 @@ _KINDS: dict[type, tuple[Callable[[str], Any], str]] = {
 
 
 class Element(Protocol):
-    """What is used of an lxml element."""
+    """The part of an lxml element that is used."""
 
     tag: str
     base: str
     """Name of the file, as given to :func:`parse_xml`."""
     sourceline: int
     text: str | None
-    """Before the first element inside."""
+    """Text before the first element inside."""
     tail: str | None
-    """Behind this element."""
+    """Text after this element."""
 
     def get(self, name: str) -> str | None:
         """Value of an attribute, None if it is not there."""
@@ -87,7 +87,7 @@ class Element(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many elements are directly below."""
+        """Number of elements directly below."""
         ...
 
     def iter(self) -> Iterator[Element]:
@@ -110,8 +110,8 @@ def parse_xml(text: bytes, where: str) -> Element:
     Raises
     ------
     FileError
-        If the document is malformed (the message has file, line and column), is too large, or has a document type,
-        whose entities could reach other files or grow without end.
+        If the document is malformed (the message has file, line and column), too large, or has a document type, whose
+        entities could access other files or grow without bound.
     """
     root, errors = _parse(text, where)
     if root is None:
@@ -120,7 +120,7 @@ def parse_xml(text: bytes, where: str) -> Element:
 
 
 def parse_lenient_xml(text: bytes, where: str) -> tuple[Element, tuple[str, ...]]:
-    """As :func:`parse_xml`, but prefixes need not be declared.
+    """Like :func:`parse_xml`, but undeclared prefixes are allowed.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def parse_lenient_xml(text: bytes, where: str) -> tuple[Element, tuple[str, ...]
 
 
 class _Prolog:
-    """Reads as far as the first element, and refuses a document type on the way."""
+    """Reads up to the first element, and refuses a document type before it."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -158,7 +158,7 @@ class _Prolog:
     def doctype(self, *_: str | None) -> None:
         raise FileError(
             f"{self.where}: the document has a document type (<!DOCTYPE ...>). Expected none, "
-            "because its entities could reach other files. Remove the DOCTYPE line."
+            "because its entities could access other files. Remove the DOCTYPE line."
         )
 
     def start(self, *_: Any) -> None:
@@ -209,7 +209,7 @@ def _without_prefix(tag: str) -> str:
 
 
 def children(element: Element | None, *path: str) -> Iterator[Element]:
-    """Elements at a path of local names below an element, all at every step; none below None."""
+    """All elements at a path of local names below an element; none if the element is None."""
     if element is None:
         return
     name, *further = path
@@ -265,12 +265,12 @@ def label(element: Element) -> str:
 
 def quoted(text: str) -> str:
     """A value for an attribute that is written, in quotes."""
-    from xml.sax.saxutils import quoteattr  # it imports all of HTTP
+    from xml.sax.saxutils import quoteattr  # it imports the HTTP modules
 
     return quoteattr(text)
 
 
 def shown(text: str | None, most: int = 60) -> str:
-    """A text in quotes, of a long one the beginning."""
+    """A text in quotes; only the beginning of a long text."""
     text = text or ""
     return repr(text if len(text) <= most else text[:most] + " ...")

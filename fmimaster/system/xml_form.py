@@ -1,7 +1,7 @@
-"""The form of an XML file: which elements and attributes it may hold, how often, in which order, with what values.
+"""The form of an XML file: its elements and attributes, their number, order and values.
 
-It is what an XML schema says, so that reader and schema accept and refuse the same files; here the messages are ours. All
-that a schema cannot say is checked by the reader.
+It contains the rules of an XML schema, so reader and schema accept the same files, but with clearer messages. Rules
+that a schema cannot express are checked by the reader.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from fmimaster.errors import did_you_mean
 from fmimaster.system.xml import Element, label, local_name, shown
 
 _BLANKS = " \t\r\n"
-"""White space of XML; Python strips more."""
+"""White space of XML; Python's ``strip`` removes more."""
 _INSTANCE = "{http://www.w3.org/2001/XMLSchema-instance}"
-"""Its attributes may stand everywhere."""
+"""Namespace whose attributes are allowed everywhere."""
 _INTS = range(-(2**31), 2**31)
 """Values of xs:int."""
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
@@ -27,7 +27,7 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.A
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What the value of an attribute must be."""
+    """Rule for the value of an attribute."""
 
     words: str
     fits: Callable[[str], bool]
@@ -39,7 +39,7 @@ def _is_int(text: str) -> bool:
 
 
 def between(least: float, most: float) -> Value:
-    """A number above the least, up to the most."""
+    """A number greater than ``least``, up to ``most``."""
 
     def fits(text: str) -> bool:
         return _is_decimal(text) and least < float(text) <= most
@@ -67,7 +67,7 @@ def one_of(*choices: str) -> Value:
 
 
 class Times(NamedTuple):
-    """How often an element may stand at its place."""
+    """How often an element may occur at its place."""
 
     least: int = 0
     most: float = inf
@@ -78,7 +78,7 @@ ANY, AT_MOST_ONE, AT_LEAST_ONE = Times(), Times(0, 1), Times(1)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What an element may hold."""
+    """Permitted content of an element."""
 
     needed: Mapping[str, Value] = field(default_factory=dict)
     """Attributes."""
@@ -88,7 +88,7 @@ class Form:
     extensible: bool = True
     """Whether there may be attributes of other namespaces, and elements of them after all others."""
     mixed: bool = False
-    """Whether anything may stand inside, as in an Annotation."""
+    """Whether arbitrary content is allowed, as in an Annotation."""
 
 
 ANNOTATIONS: dict[str, Form] = {
@@ -99,7 +99,7 @@ ANNOTATIONS: dict[str, Form] = {
 
 
 class Fault(NamedTuple):
-    """Where an element breaks its form."""
+    """A violation of the form of an element."""
 
     element: Element
     text: str
@@ -108,7 +108,7 @@ class Fault(NamedTuple):
 
 
 def faults(element: Element, forms: Mapping[str, Form], namespace: str = "") -> Iterator[Fault]:
-    """All that is wrong with the form of an element and of those below it.
+    """All violations of the form of an element and of those below it.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _elements(element: Element, form: Form, prefix: str) -> Iterator[Fault]:
     for below in element:
         name = below.tag.removeprefix(prefix)
         if name not in counts or not below.tag.startswith(prefix):
-            if name.startswith("{") and form.extensible:  # those stand at the end
+            if name.startswith("{") and form.extensible:  # those are at the end
                 last = len(order)
             else:
                 yield Fault(

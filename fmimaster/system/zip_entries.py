@@ -1,6 +1,6 @@
 """Entries of a zip archive, checked as a whole before anything is read.
 
-Names are relative paths with ``/``, whatever separator the archive has: many FMUs are packed with backslashes.
+Names are relative paths with ``/``, even if the archive has backslashes, as many FMUs do.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
     *(ValueError, IndexError, OverflowError, NotImplementedError, RuntimeError),
 )
-"""What ``zipfile`` raises if bytes are not as expected."""
+"""Exceptions of ``zipfile`` for invalid bytes."""
 
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Of compression: those that FMI and SSP allow. The memory that they need is bounded."""
+"""Methods of compression that FMI and SSP allow. They need bounded memory."""
 
 _MOST_BYTES = 32 * 2**30
-"""Of all files of an archive, unpacked."""
+"""Largest size of all files of an archive, unpacked."""
 _MOST_GROWTH = 200
-"""Unpacked size to packed size; libraries have 2 to 5, tables of numbers up to 50."""
+"""Largest ratio of unpacked to packed size; libraries have 2 to 5, tables of numbers up to 50."""
 _ANY_GROWTH = 256 * 2**20
-"""Bytes up to which an archive may grow by any factor."""
+"""Unpacked size in bytes below which any ratio is allowed."""
 _MOST_DIRECTORY = 16 * 2**20
-"""Bytes of the list of entries: 100 000 entries with names of usual length."""
+"""Largest list of entries in bytes: 100 000 entries with names of usual length."""
 _MOST_FOLDERS = 100
-"""Folders around a file."""
+"""Most folders around a file."""
 
 
 def open_zip(source: Source, stream: IO[bytes]) -> zipfile.ZipFile:
@@ -44,7 +44,7 @@ def open_zip(source: Source, stream: IO[bytes]) -> zipfile.ZipFile:
     Raises
     ------
     FileError
-        If it is empty, a Git LFS pointer, no archive, or damaged.
+        If it is empty, a Git LFS pointer, not an archive, or damaged.
     """
     try:
         return zipfile.ZipFile(_Careful(stream))
@@ -75,8 +75,8 @@ def checked_entries(
     Raises
     ------
     FileError
-        For a name that leads outside, several files of one name, a link or a device, an encrypted entry, or a size that
-        no FMU has.
+        For a name that leads outside, several files with one name, a link or a device, an encrypted entry, or an
+        implausible size.
     """
     found: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
@@ -128,7 +128,7 @@ def _check_kind(info: zipfile.ZipInfo, name: str, source: Source) -> None:
 
 
 def _check_no_file_is_a_folder(names: dict[str, zipfile.ZipInfo], source: Source) -> None:
-    # with the lowest character for '/', what lies below a name comes right after it
+    # with the lowest character for '/', the entries below a name follow directly after it
     ordered = sorted(name.replace("/", "\0") for name in names)
     for name, following in pairwise(ordered):
         if following.startswith(name + "\0"):
@@ -147,7 +147,7 @@ def _check_growth(unpacked: int, packed: int, source: Source) -> None:
 
 
 class _Careful:
-    """A stream that refuses to read very much at once: ``zipfile`` does so only for the list of entries."""
+    """A stream that refuses to read too much at once: ``zipfile`` does this only for the list of entries."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

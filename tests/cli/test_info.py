@@ -147,7 +147,7 @@ def test_layered_standards_and_terminals_are_listed(run: Run, upper: Path, tmp_p
     after = lines[lines.index("Layered standards") :]
     assert after == [
         "Layered standards",
-        "org.example.broken broken, see 'fmimaster validate'",
+        "org.example.broken invalid, see 'fmimaster validate'",
         "org.fmi-standard.fmi-ls-bus 1.0.0-beta.1 not known, not used Layered standard for network communication",
         "org.fmimaster.fmi-ls-events 0.2.0 used Event indicator sets, shared events, look-ahead",
         "",

@@ -107,7 +107,7 @@ def test_runs_that_are_kept_are_not_made_again(
     monkeypatch.setattr(Simulation, "run", cancelled)
     outcome = optimize(*FEW, "--keep-runs", tmp_path / "runs")
     assert outcome.status == 130
-    assert "the search was stopped; the runs until then show:" in outcome.err
+    assert "the search was stopped; result of the runs so far:" in outcome.err
     assert "Connections about which nothing is known" in outcome.err
     again = json.loads(optimize(*FEW, "--keep-runs", tmp_path / "runs").out)
     assert again == whole
@@ -156,7 +156,10 @@ def test_a_run_that_fails_costs_one_connection_only(
     ("arguments", "message"),
     [
         (("--method", "fuzy"), "There is no method 'fuzy'. Did you mean 'fuzzy'?"),
-        (("--method", "fuzzy", "--verify", "3"), "the method fuzzy verifies nothing"),
+        (
+            ("--method", "fuzzy", "--verify", "3"),
+            "the method fuzzy does not simulate predicted sequences",
+        ),
         (("--micro-step", "S1", "1"), "the method signature needs no micro steps"),
         (("--method", "fuzzy", "--micro-step", "S9", "1"), "there is no component 'S9'"),
         (("--method", "fuzzy", "--micro-step", "S1", "x"), "--micro-step x: expected a number"),

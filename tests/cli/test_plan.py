@@ -210,7 +210,7 @@ def test_shared_and_private_events_are_shown_with_what_triggers_them(
     for expected in (
         "collision shared",
         "in upper collision.z[1], collision.z[2] announced by collision.out, fired by collision.in",
-        "upper.ceiling private, concerns lower too",
+        "upper.ceiling private, also concerns lower",
         "lower.collision.in <- the event clock (collision) or lower.collision.out with lower.collision.w <- upper.v",
         "upper.ceiling.in <- the event clock (upper.ceiling)",
     ):

@@ -13,7 +13,7 @@ SECTION = """
 Constraints
   link: mass1.v = mass3.v at the end of each step, by a force that is constant in it
       mass1.F = link.force, mass3.F = -link.force
-      mass1 and mass3 go back and step again until the force is found.
+      mass1 and mass3 repeat the step until the force is found.
 """
 
 

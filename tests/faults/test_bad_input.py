@@ -187,7 +187,7 @@ def test_a_column_of_the_input_file_that_is_no_input_is_told(
     (tmp_path / "u.csv").write_text('"time","u_y"\n0,1\n')
     message = run("simulate", upper, "--input-file", tmp_path / "u.csv").error
     assert "Column 'u_y'" in message
-    assert "is no open input of the system. Did you mean" in message
+    assert "is not an open input of the system. Did you mean" in message
 
 
 # FMUs that cannot be run here -----------------------------------------------------------------------------------------

@@ -184,14 +184,14 @@ def test_a_function_is_extrapolated_through_its_points_since_it_has_no_derivativ
         ({"time": [0, 1], "Int32_input": [1, 2, 3]}, "has 3 values, and 'time' has 2"),
         ({"time": [1, 0], "Int32_input": [1, 2]}, "decreases from 1.0 s to 0.0 s"),
         ({"time": [0, nan], "Int32_input": [1, 2]}, "'time' has NaN or infinite values"),
-        ({"time": ["a"], "Int32_input": [1]}, "'time' has other values than numbers"),
+        ({"time": ["a"], "Int32_input": [1]}, "'time' has values that are not numbers"),
         ({"time": [], "Int32_input": []}, "column 'Int32_input' has no rows"),
         ({"time": [0], "Int32_input": [1.5]}, "is 1.5 at t = 0 s. Expected an integer from -2"),
         ({"time": [0], "UInt8_input": [300]}, "Expected an integer from 0 to 255"),
         ({"time": [0], "Int32_input": ["a"]}, "has text, but the input has the type Int32"),
         ({"time": [0], "String_input": [1]}, "has no text, but the input has the type String"),
         ({"time": [0], "Float32_continuous_input": [inf]}, "is infinite at t = 0 s"),
-        ({"time": [0], "Float64_vector_input": [1.0]}, "Only scalar inputs can be fed"),
+        ({"time": [0], "Float64_vector_input": [1.0]}, "Only scalar inputs can be given"),
         ({"Int32_input": 3}, "'Int32_input' is a single value; start_values sets constants"),
         ({"time": [0], "Int32_input": [[1]]}, "'Int32_input' is an array of shape (1, 1)"),
         (
@@ -205,9 +205,9 @@ def test_a_function_is_extrapolated_through_its_points_since_it_has_no_derivativ
         ({"time": [0, 1], "String_input": ["a", None]}, "is None at t = 1 s."),
         ({"time": [0], "Float64_continuous_input": [1j]}, "is np.complex128(1j) at t = 0 s."),
         ({"time": [0], "Float64_continuous_input": [NANOSECOND]}, "of type Float64"),
-        ({"time": [NANOSECOND], "Int32_input": [1]}, "'time' has other values than numbers"),
+        ({"time": [NANOSECOND], "Int32_input": [1]}, "'time' has values that are not numbers"),
         ({"time": [0, 1], "Int32_input": [[1], [1, 2]]}, "'Int32_input' have unequal shapes"),
-        ({"time": [0]}, "'time' stands for the times of the arrays. Add signals."),
+        ({"time": [0]}, "'time' holds the times of the arrays, and there are no signals. Add signals."),
         ({}, "no signal is given"),
         ({"time": [0], "Int32_inpt": [1]}, "Did you mean 'Int32_input'"),
     ],
@@ -261,7 +261,7 @@ def test_further_columns_can_be_ignored() -> None:
     with pytest.raises(OptionError, match="ignore_further_columns"):
         run(input=given)
     assert same(run(input=given, ignore_further_columns=True), run(input={"time": TIME, **VALUES}))
-    with pytest.raises(OptionError, match="'voltage' is no open input"):
+    with pytest.raises(OptionError, match="'voltage' is not an open input"):
         run(input={"time": TIME, "voltage": TIME}, ignore_further_columns=True)
 
 

@@ -224,9 +224,7 @@ def test_other_algorithms_and_inputs_are_refused(
 ) -> None:
     rule = MultiRate("1/10", {"A": "1/20"})
     run = simulation(clocks(*RATES), RING, step_size=rule, stop_time=1, **settings)
-    with pytest.raises(
-        OptionError, match=r"cannot be combined with .* Leave that out, or use SubS"
-    ):
+    with pytest.raises(OptionError, match=r"cannot be combined with .* Leave it out, or use SubS"):
         run.prepare()
 
 

@@ -182,7 +182,7 @@ ALONE = plan_of({"a": plain(can_get_and_set_fmu_state=False)})
 @pytest.mark.parametrize(
     ("plan", "fits"),
     [
-        (ALONE, "Leave it out and take short steps."),
+        (ALONE, "Leave it out and use short steps."),
         (plan_of({"a": plain(has_event_mode=True)}), "event_mode=True (--event-mode)"),
         (plan_of({"a": plain(), "b": plain()}, ["a.m -> b.n"]), "step_size=Locate(H)"),
     ],
@@ -208,7 +208,8 @@ def test_indicators_that_no_fmu_stops_at_can_be_predicted() -> None:
 
 def test_locate_without_discrete_connections_is_told_what_fits() -> None:
     with pytest.raises(
-        OptionError, match=r"are connected, and there are none\. Leave .*events\.md"
+        OptionError,
+        match=r"connected discrete outputs, and there are no such outputs\. Leave .*events\.md",
     ):
         refuse_plan(ALONE, Locate(0.1), None)
 

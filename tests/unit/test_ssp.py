@@ -376,7 +376,7 @@ def test_sources_outside_of_an_archive_are_taken_from_disk_with_a_note(tmp_path:
     ]
     notes = [note for note in description.notes if "outside of the system" in note]
     assert len(notes) == 1
-    assert "line 4 and 1 more place: sources are taken from outside of the system: " in notes[0]
+    assert "line 4 and 1 more place: sources are read from outside of the system: " in notes[0]
 
 
 def test_sources_of_an_ssd_may_lie_above_it(tmp_path: Path) -> None:
@@ -542,7 +542,9 @@ def test_of_two_parameters_for_one_name_the_last_is_taken_with_a_note(tmp_path: 
     content = values(parameter("x", "1"), parameter("y", "2"))
     description = read(tmp_path, ssd(bindings(binding(content, mapping=mapping))))
     assert [(p.name, p.value) for p in description.system.parameters] == [("z", 2.0)]
-    assert "several parameters are mapped to one name; the last is taken: z" in description.notes[0]
+    assert (
+        "several parameters are mapped to one name; the last one is used: z" in description.notes[0]
+    )
 
 
 @pytest.mark.parametrize("kind", ["String", "Enumeration", "Binary"])
@@ -586,7 +588,7 @@ def test_a_value_given_twice_in_one_set_is_noted(tmp_path: Path) -> None:
         tmp_path, ssd(bindings(binding(values(parameter("a.x", "1"), parameter("a.x", "2")))))
     )
     assert description.system.parameters[0].value == 2.0
-    assert "parameters are given twice; the later values are taken: a.x" in description.notes[0]
+    assert "parameters are given twice; the later values are used: a.x" in description.notes[0]
 
 
 def test_a_binding_without_values_is_noted(tmp_path: Path) -> None:

@@ -134,8 +134,8 @@ def test_the_message_has_the_right_name(tmp_path: Path) -> None:
     with pytest.raises(DescriptionError) as error:
         read(tmp_path, ssd(elements("\n" + component("a", more='implementatoin="any"'))))
     assert str(error.value).partition("s.ssd, ")[2] == (
-        "line 5: attribute 'implementatoin' of Component 'a' is not known in SSP. Did you mean 'implementation'? Correct "
-        "the spelling; what is misspelt would be ignored, and the model would be another one."
+        "line 5: attribute 'implementatoin' of Component 'a' is not known in SSP. Did you mean 'implementation'? "
+        "Correct the spelling; otherwise it would be ignored, and the model would be different."
     )
 
 

@@ -277,7 +277,7 @@ def test_a_pause_that_the_steps_do_not_allow_is_refused() -> None:
     rates = Simulation(CAR, stop_time=1, step_size=MultiRate(0.1, {"wheel": 0.05}))
     for simulation, message in (
         (fixed, "'Faulty' cannot vary its step size. Pause at multiples of the step size 0.1 s"),
-        (rates, "it is on no grid. Pause at multiples of the step size 0.05 s or 0.1 s"),
+        (rates, "it has no grid. Pause at multiples of the step size 0.05 s or 0.1 s"),
     ):
         with simulation.start() as run:
             with pytest.raises(OptionError) as raised:
