@@ -1,4 +1,4 @@
-"""Adding the manifest of a layered standard to an FMU that was exported without it: a copy, for trials."""
+"""Adds the manifest of a layered standard to a copy of an FMU that was exported without it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def add_manifest(
     fmu
         An FMU as an archive.
     manifest
-        The manifest as a file, such as :func:`fmimaster.fmu.extensions.events_writer.write_manifest` makes it; its
+        The manifest as a file, for example from :func:`fmimaster.fmu.extensions.events_writer.write_manifest`; its
         attribute ``fmi-ls-name`` is the name of its folder.
     output
-        The FMU to be written. Nothing else of the FMU changes, so that every other tool can use it as before.
+        The FMU to be written. Nothing else in the FMU changes, so other tools can use it as before.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def _check(fmu: Path, name: str) -> None:
 def _copy(fmu: Path, output: Path, member: str, content: bytes) -> None:
     source = Source(fmu)
     with (
-        open_archive(source),  # refuses what is unsafe, or no archive
+        open_archive(source),  # refuses unsafe files, and files that are not archives
         zipfile.ZipFile(fmu) as before,
         zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as after,
     ):
@@ -88,7 +88,7 @@ def _copy(fmu: Path, output: Path, member: str, content: bytes) -> None:
         for info in before.infolist():
             name = entry_name(info, source)
             if name not in copied:
-                copied.add(name)  # some archives have a file twice
+                copied.add(name)  # some archives contain a file twice
                 with before.open(info) as read, after.open(info, "w") as written:
                     shutil.copyfileobj(read, written)
         after.writestr(member, content)

@@ -1,6 +1,7 @@
-"""What instances of FMI 2.0 and 3.0 have in common: calls into a shared library through ctypes, with buffers made once.
+"""Common parts of instances of FMI 2.0 and 3.0: calls into a shared library through ctypes, with buffers allocated
+once.
 
-fmpy has loaded the library and made the instance; it is called here directly, because that takes a third of the time.
+fmpy loads the library and makes the instance; here it is called directly, because that takes a third of the time.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ _FAILURES = ("logStatusDiscard", "logStatusError", "logStatusFatal")
 
 
 class MessageLog:
-    """Receives the log messages of one instance: the last ones are kept for errors, all go to the ``logging`` module."""
+    """Receives the log messages of one instance: the last ones are kept for errors, and all are passed to the
+    ``logging`` module."""
 
     def __init__(self, instance: str, is_complete: bool = False) -> None:
         self.instance = instance
         self.is_complete = is_complete
-        """Whether the FMU was asked for all messages that it has."""
+        """Whether all messages of the FMU were requested."""
         self.last: deque[str] = deque(maxlen=_KEPT_MESSAGES)
         self.call_log: CallLog | None = None
-        """What takes them besides, in between the calls."""
+        """A further receiver: the log of FMI calls."""
         self.is_abandoned = False
-        """Whether nobody waits for the FMU any more. If it goes on to send messages, it is kept waiting."""
+        """Whether the run has abandoned the FMU. If it still sends messages, its thread is blocked."""
 
     def add(self, status: int, category: bytes | None, message: bytes | None) -> None:
-        """Take one message as the FMU gave it."""
+        """Receive one message of the FMU."""
         if self.is_abandoned:
             threading.Event().wait()
         text = visible((message or b"").decode("utf-8", "replace").rstrip())
@@ -65,7 +67,7 @@ class BinaryInstance(Instance):
     prefix : str
         Of the names of FMI functions: ``"fmi2"`` or ``"fmi3"``.
     call_log : CallLog or None
-        What takes each call.
+        The log that receives each call.
     """
 
     interface: ClassVar[KernelInterface]
@@ -115,7 +117,7 @@ class BinaryInstance(Instance):
         self.lent_places = places
 
     def raise_failure(self, name: str, status: int, step: float) -> None:
-        """Raise the error for a call that was made by the kernel, whatever status that has for a missing function."""
+        """Raise the error for a call that was made by the kernel, also for a missing function."""
         if not self.address(name):
             raise self._lacks_function(name)
         self.fail(name, status, step if name == "DoStep" else None)
@@ -162,7 +164,7 @@ class BinaryInstance(Instance):
     def _lacks_function(self, name: str) -> CallError:
         full = self.prefix + name
         return CallError(
-            f"'{self.name}' was to call {full}, but the FMU's library does not have this function. "
+            f"'{self.name}' needs {full}, but the FMU's library does not have this function. "
             "Ask the FMU's vendor, or use an algorithm that does not need it.",
             instance=self.name,
             function=full,
@@ -177,7 +179,8 @@ class BinaryInstance(Instance):
             self.fail(name, status)
 
     def ask_for_failures(self, true: Any) -> None:
-        """Switch on the messages about discarded steps and failures, if the FMU has these categories; it may refuse."""
+        """Switch on the messages about discarded steps and failures, if the FMU has these categories; errors are
+        ignored."""
         categories = [c.encode() for c in self.model.log_categories if c in _FAILURES]
         if not categories or not self.has("SetDebugLogging"):
             return
@@ -188,7 +191,7 @@ class BinaryInstance(Instance):
             try:
                 self.fail("SetDebugLogging", status)
             finally:
-                self.free()  # nobody has it yet
+                self.free()  # no other object uses it yet
 
     def fail(self, name: str, status: int, step: float | None = None) -> None:
         """Raise the error for a call that did not succeed."""
@@ -268,7 +271,8 @@ class BinaryInstance(Instance):
     # Polynomials as coefficients
 
     def coefficients(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function that sets the inputs which take the coefficients of a polynomial, highest powers first left out."""
+        """A function that sets the inputs for the coefficients of a polynomial; the highest powers are left out if
+        there are too many."""
         row_of = {reference: row for row, reference in enumerate(references)}
         chosen = []
         for polynomial in self.model.input_polynomials:
@@ -296,17 +300,17 @@ class BinaryInstance(Instance):
     # The end
 
     def terminate(self) -> None:
-        """``Terminate``; a run that is over ends without it, if the library lacks it."""
+        """``Terminate``; it is skipped if the library lacks it."""
         if self.address("Terminate"):
             self.call("Terminate")
 
     # FMU states
 
     def save(self, place: int) -> None:
-        """Save the FMU state in a place, over what was there.
+        """Save the FMU state in a place; it replaces the one saved there.
 
-        FMI lets a new state be written over an old one. Some FMUs (those of fmiCpp) then make another state and do not
-        return its address, so that the next call crashes. So the old state is freed before.
+        FMI permits overwriting an old state. Some FMUs (those of fmiCpp) then make another state without returning its
+        address, and the next call crashes. Therefore the old state is freed first.
         """
         state = self._places.setdefault(place, ctypes.c_void_p())
         free_state = self.state_function("Free")
@@ -350,10 +354,10 @@ class BinaryInstance(Instance):
         """Name of the function that gets, sets or frees a state; FMI 2.0 and 3.0 spell it differently."""
 
     def free(self) -> None:
-        """Free saved states and the instance; harmless the second time. Never raises.
+        """Free saved states and the instance; a second call has no effect. Never raises.
 
-        Nothing is called of an FMU that has returned Fatal, nor what its library lacks; what it returns is of no
-        consequence any more.
+        An FMU that has returned Fatal is not called, nor are functions that its library lacks; the returned status is
+        ignored.
         """
         if self._freed:
             return

@@ -1,4 +1,4 @@
-"""A log of every FMI call: time, instance, function, arguments, status and what was returned."""
+"""A log of every FMI call: time, instance, function, arguments, status and returned values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RETURNED_BY_GET = frozenset(["FMUState", "FMUstate", "value", "valueSizes", "va
 
 
 class CallLog:
-    """Takes the calls of all instances of a run, and the messages that FMUs log in between.
+    """Records the calls of all instances of a run, and the messages of FMUs in between.
 
     In a file, a call is written with its arguments before it is made: if the process crashes, the last line shows where.
 
@@ -52,9 +52,9 @@ class CallLog:
     def __init__(self, path: Path | None = None) -> None:
         self._stream: TextIO | None = None
         self._calls: list[tuple[str, str]] = []
-        """Those that have not returned, each with its arguments: an FMU can call back."""
+        """Calls that have not returned, with their arguments: FMUs can call back."""
         self._is_open = False
-        """Whether the last line has no end yet."""
+        """Whether the last line is incomplete."""
         self._failure: FileError | None = None
         self._path = path
         if path is not None:
@@ -69,7 +69,7 @@ class CallLog:
         )
 
     def begin(self, time: float | None, instance: str, name: str, arguments: str) -> None:
-        """A call that is made now."""
+        """Log a call before it is made."""
         call = f"{_time(time)}{instance}: {name}"
         if self._stream is not None:
             self._write(self._new_line(f"{call}({arguments})"))
@@ -77,18 +77,18 @@ class CallLog:
         self._calls.append((call, arguments))
 
     def end(self, answer: str) -> None:
-        """What the last call has returned."""
+        """Log the result of the last call."""
         call, arguments = self._calls.pop()
         if self._stream is None:
             log.info("FMI call: %s(%s) -> %s", call, arguments, answer)
             return
-        # behind calls and messages of the FMU in between, the line names the call again
+        # after calls and messages in between, the line names the call again
         begin = "" if self._is_open else self._new_line(call)
         self._write(f"{begin} -> {answer}\n")
         self._is_open = False
 
     def add(self, instance: str, text: str) -> None:
-        """A line that is no call of ours: a message of an FMU, or a call that is made already."""
+        """A line that is not a call of fmimaster: a message of an FMU, or a call that is already finished."""
         if self._stream is None:
             log.info("FMI call: %s: %s", instance, text)
             return
@@ -96,7 +96,7 @@ class CallLog:
         self._is_open = False
 
     def _new_line(self, text: str) -> str:
-        """A text on a line of its own, indented within the calls that have not returned."""
+        """A text on its own line, indented within the calls that have not returned."""
         return ("\n" if self._is_open else "") + "  " * len(self._calls) + text
 
     def _write(self, text: str) -> None:
@@ -125,7 +125,7 @@ class CallLog:
         instance: str,
         clock: Callable[[], float | None],
     ) -> Callable[..., int]:
-        """A function that calls another one, and logs that.
+        """A function that calls another one and logs the call.
 
         Parameters
         ----------

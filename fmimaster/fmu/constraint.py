@@ -1,4 +1,4 @@
-"""A constraint as an instance: it compares its inputs; the force is found by the solver of loops, not here."""
+"""A constraint as an instance: it compares its inputs; the solver of loops finds the force."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from fmimaster.system.constraints import FORCE, GAP, INPUTS, SLIP, SLOPE
 from fmimaster.system.model import DataType, Model
 
 _LEFT = {FORCE, SLOPE}
-"""What the solver puts into the value store, and reading leaves there."""
+"""Outputs that the solver writes into the value store; reading leaves them unchanged."""
 
 
 class ConstraintInstance(Instance):
     """Differences of positions and of velocities.
 
-    The force is an unknown of a loop. It lies in the value store, where the solver puts it, and reading the outputs leaves
-    it there; it is only in Initialization Mode that the instance gives its start value.
+    The force is an unknown of a loop. The solver writes it into the value store, and reading the outputs leaves it
+    unchanged; only in Initialization Mode the instance provides its start value.
 
     Parameters
     ----------
     tolerance : float
-        By how much positions and velocities may differ at the start.
+        Largest difference of positions and velocities at the start.
     """
 
     def __init__(self, name: str, model: Model, tolerance: float) -> None:
@@ -37,7 +37,7 @@ class ConstraintInstance(Instance):
         self._is_started = False
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A function that reads the differences, and at first the force."""
+        """A function that reads the differences, and in Initialization Mode the force."""
         del kind
         names = [self._names[reference] for reference in references]
 
@@ -51,7 +51,7 @@ class ConstraintInstance(Instance):
         return read
 
     def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A function that sets what is compared, or the start value of the force."""
+        """A function that sets the compared inputs, or the start value of the force."""
         del kind
         names = [self._names[reference] for reference in references]
 
@@ -65,7 +65,7 @@ class ConstraintInstance(Instance):
         return self._values[first] - self._values[second]
 
     def enter_step_mode(self) -> None:
-        """The end of the start: the ends must fit together, or no smooth force could bring them together.
+        """End of the initialization: the ends must agree, because no smooth force could bring them together.
 
         Raises
         ------
@@ -85,7 +85,8 @@ class ConstraintInstance(Instance):
         )
         raise ConstraintError(
             f"The constraint '{self.name}' is not met at the start: {found}. They may differ by {self._tolerance:g}, "
-            "because a force that brings them together within one step does not fade. Change start values of the "
+            "because a force that removes a difference within one step does not decay. Change start "
+            "values of the "
             "components at its ends.",
             constraint=self.name,
             differences=differences,
@@ -96,9 +97,9 @@ class ConstraintInstance(Instance):
         return None
 
     def save(self, place: int) -> None:
-        """Save what is compared."""
+        """Save the compared values."""
         self._places[place] = dict(self._values)
 
     def restore(self, place: int) -> None:
-        """Restore what is compared."""
+        """Restore the compared values."""
         self._values.update(self._places[place])

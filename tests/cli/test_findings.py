@@ -29,7 +29,7 @@ def output(run: Run, command: str, fmu: Path) -> str:
 def test_a_start_value_that_is_no_number_is_said(run: Run, tmp_path: Path, command: str) -> None:
     fmu = with_variable(tmp_path, '<Float64 name="p" valueReference="999" start="one"/>')
     said = output(run, command, fmu)
-    assert "start is no value of type Float64, it is ignored: 'p' ('one')" in said
+    assert "start is not a value of type Float64 and is ignored: 'p' ('one')" in said
     assert "modelDescription.xml, line " in said
 
 
@@ -37,7 +37,7 @@ def test_a_start_value_that_is_no_number_is_said(run: Run, tmp_path: Path, comma
 def test_a_doubled_name_of_a_local_variable_is_said(run: Run, tmp_path: Path, command: str) -> None:
     double = '<Float64 name="p" valueReference="998"/><Int8 name="p" valueReference="999"/>'
     said = output(run, command, with_variable(tmp_path, double))
-    assert "a variable has the name of another one, the first one counts: 'p'" in said
+    assert "a variable has the name of another one; the first one is used: 'p'" in said
 
 
 @pytest.mark.parametrize("command", ["simulate", "plan", "info"])

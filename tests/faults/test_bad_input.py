@@ -433,7 +433,10 @@ def test_a_shared_event_that_a_broken_manifest_declares_is_told_with_the_reason(
     [
         (("b", "tuch"), "'b' has no event 'tuch'. Did you mean 'touch'?"),
         (("c", "touch"), "there is no component 'c'."),
-        (("b", "alone"), "event 'alone' of 'b' is private, so it concerns no other component."),
+        (
+            ("b", "alone"),
+            "event 'alone' of 'b' is private, so it does not affect other components.",
+        ),
         (("a", "touch"), "'a' is a member twice."),
     ],
 )

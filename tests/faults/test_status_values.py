@@ -279,7 +279,7 @@ def test_an_absent_function_that_is_needed_is_named(
 ) -> None:
     error = both(tmp_path, version, lacks=(function,)).error
     assert isinstance(error, CallError)
-    assert f"'pump' was to call {version}{function}, but the FMU's library does not" in str(error)
+    assert f"'pump' needs {version}{function}, but the FMU's library does not" in str(error)
     assert (error.function, error.status) == (version + function, "missing")
 
 

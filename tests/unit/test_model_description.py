@@ -285,7 +285,7 @@ def test_of_two_local_variables_of_one_name_the_first_counts_and_it_is_noted(
     model = read_model(write_fmi2(tmp_path, "x||<Real/>\nx||<Integer/>"), "m.fmu")
     assert [v.type for v in model.variables] == [DataType.FLOAT64]
     assert model.notes == (
-        "m.fmu/modelDescription.xml, line 5: a variable has the name of another one, the first one counts: 'x' "
+        "m.fmu/modelDescription.xml, line 5: a variable has the name of another one; the first one is used: 'x' "
         "(m.fmu/modelDescription.xml, line 4).",
     )
 
@@ -308,18 +308,18 @@ def test_a_value_reference_of_two_variables_of_fmi_2_is_an_alias(tmp_path: Path)
 @pytest.mark.parametrize(
     ("variable", "note"),
     [
-        ("x||<Real start='one'/>", "start is no value of type Float64, it is ignored: 'x' ('on"),
-        ("x||<Integer start='1.5'/>", "start is no value of type Int32, it is ignored: 'x'"),
-        ("x||<Integer start='2147483648'/>", "start is no value of type Int32"),
-        ("x||<Boolean start='yes'/>", "start is no value of type Boolean"),
-        ("x||<Real nominal='0'/>", "nominal is not a finite number but 0, it is ignored"),
-        ("x||<Real nominal='INF'/>", "nominal is not a finite number but 0, it is ignored"),
-        ("x||<Real min='low' max='1'/>", "min is not a number, it is ignored: 'x' ('low')"),
+        ("x||<Real start='one'/>", "start is not a value of type Float64 and is ignored: 'x' ('on"),
+        ("x||<Integer start='1.5'/>", "start is not a value of type Int32 and is ignored: 'x'"),
+        ("x||<Integer start='2147483648'/>", "start is not a value of type Int32"),
+        ("x||<Boolean start='yes'/>", "start is not a value of type Boolean"),
+        ("x||<Real nominal='0'/>", "nominal is not a finite number other than 0 and is ignored"),
+        ("x||<Real nominal='INF'/>", "nominal is not a finite number other than 0 and is ignored"),
+        ("x||<Real min='low' max='1'/>", "min is not a number and is ignored: 'x' ('low')"),
         ("x||<Real derivative='0'/>", "derivative refers to a variable that does not exist"),
         ("x||<Real derivative='2'/>", "derivative refers to a variable that does not exist"),
-        ("x||<Real declaredType='T'/>", "declaredType is not defined, it is ignored: 'x' ('T')"),
+        ("x||<Real declaredType='T'/>", "declaredType is not defined and is ignored: 'x' ('T')"),
         ("x|causality='input' variability='constant'|<Real/>", "cannot be combined with variab"),
-        ("x|variability=''|<Real/>", "variability is empty, and is read as not given: 'x'"),
+        ("x|variability=''|<Real/>", "variability is empty and is treated as missing: 'x'"),
     ],
 )
 def test_what_can_be_left_aside_is_noted_and_the_fmu_is_read(
@@ -344,7 +344,7 @@ def test_many_findings_of_one_kind_are_one_note(tmp_path: Path) -> None:
 def test_the_start_value_of_an_array_has_one_number_for_each_element(tmp_path: Path) -> None:
     text = '<Float64 name="x" valueReference="1" start="1 2"><Dimension start="3"/></Float64>'
     [note] = read_model(write(tmp_path, text), "m.fmu").notes
-    assert "start has another number of elements than the variable, it is ignored" in note
+    assert "start has another number of elements than the variable and is ignored" in note
 
 
 @pytest.mark.parametrize("wrong_first", [True, False])

@@ -9,7 +9,7 @@ from fmimaster.system.clocks import ClockAttributes, IntervalVariability
 from fmimaster.system.xml import Element, value_of
 
 _LONGEST = 10**100
-"""In s; it can be converted into a double without care."""
+"""Largest time in s; it can be converted into a double."""
 
 
 def read_clock(element: Element, findings: Findings) -> ClockAttributes:
@@ -41,7 +41,7 @@ def read_clock(element: Element, findings: Findings) -> ClockAttributes:
 
 
 def _exact(element: Element, what: str, resolution: int | None) -> Fraction | None:
-    """A time from its counter if there is one, else from its decimal number; in s."""
+    """A time in s from its counter if there is one, otherwise from its decimal number."""
     counter = _count(element, f"{what}Counter", 0)
     if counter is not None and resolution:
         return Fraction(counter, resolution)

@@ -11,17 +11,17 @@ from fmimaster.fmu.description.findings import Findings
 from fmimaster.system.xml import Element, children, shown
 
 _LEAST_ITEM = -(2**63)
-"""Of an enumeration in FMI 3.0."""
+"""Type of an enumeration in FMI 3.0."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeDefinition:
-    """A type that variables can name."""
+    """A type to which variables can refer."""
 
     element: Element
-    """It has the attributes that a variable takes over."""
+    """Its element, with the attributes that variables inherit."""
     items: Mapping[str, int] | None
-    """Of an enumeration: name → value."""
+    """Items of an enumeration: name → value."""
 
 
 def read_types(root: Element, dialect: Dialect, findings: Findings) -> dict[str, TypeDefinition]:
@@ -34,7 +34,7 @@ def read_types(root: Element, dialect: Dialect, findings: Findings) -> dict[str,
                 what = "a type definition without a name or a type is ignored"
                 findings.note(definition, what, shown(name))
             elif name in found:
-                what = "a type is defined again, the first definition is used"
+                what = "a type has several definitions; the first one is used"
                 findings.note(definition, what, shown(name))
             else:
                 found[name] = TypeDefinition(inner, _items(inner, findings))
@@ -48,9 +48,9 @@ def _items(definition: Element, findings: Findings) -> Mapping[str, int] | None:
         with suppress(ValueError):
             value = int(item.get("value") or "")
         if not name or value is None or not _LEAST_ITEM <= value <= -_LEAST_ITEM - 1:
-            what = "an item of an enumeration needs a name and a whole number, it is ignored"
+            what = "an item of an enumeration without a name or a whole number is ignored"
             findings.note(item, what, shown(name))
         elif found.setdefault(name, value) != value:
-            what = "an item of an enumeration is defined again, the first definition is used"
+            what = "an item of an enumeration has several definitions; the first one is used"
             findings.note(item, what, shown(name))
     return found or None

@@ -1,4 +1,4 @@
-"""How FMI 2.0 and 3.0 write what both have in a model description."""
+"""Differences in the XML of model descriptions of FMI 2.0 and 3.0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fmimaster.system.xml import Element, local_name
 
 @dataclass(frozen=True)
 class Dialect:
-    """One version of FMI, as far as its XML differs from that of the other."""
+    """The XML of one version of FMI, where it differs from the other version."""
 
     types: Mapping[str, DataType]
     """Name of an element → type."""

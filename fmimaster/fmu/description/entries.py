@@ -1,4 +1,4 @@
-"""Variables as a model description has them: their elements, and how other elements refer to them."""
+"""Variables of a model description: their elements, and references of other elements to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Entry(NamedTuple):
 
     element: Element
     typed: Element
-    """The element that is named after its type, and has start, unit and the like; in FMI 3.0 the same."""
+    """The element with the name of its type, which has start, unit and similar attributes; in FMI 3.0 it is the
+    variable's element."""
     name: str
     reference: int
     type: DataType
@@ -72,30 +73,31 @@ class References:
         found: dict[int, Entry] = {}
         for entry in entries:
             if (first := found.setdefault(entry.reference, entry)) is not entry:
-                what = "a value reference belongs to two variables, references to it mean the first one"
+                what = "two variables have one value reference; references to it mean the first one"
                 names = f"{entry.reference} of {shown(first.name)} and {shown(entry.name)}"
                 self._findings.note(entry.element, what, names)
         return found
 
     def find(self, text: str) -> Entry | None:
-        """The variable that a number refers to; None if there is none, or it is no number."""
+        """The variable to which a number refers; None if there is none, or it is not a number."""
         try:
             return self._entries.get(int(text))
         except ValueError:
             return None
 
     def noted(self, element: Element, attribute: str, about: Element) -> Entry | None:
-        """The variable that an attribute refers to; None if it is not given, or refers to nothing, which is noted."""
+        """The variable to which an attribute refers; None if the attribute is missing, or refers to no variable (with a
+        note)."""
         if (text := element.get(attribute)) is None:
             return None
         entry = self.find(text)
         if entry is None:
-            what = f"{attribute} refers to a variable that does not exist, it is ignored"
+            what = f"{attribute} refers to a variable that does not exist and is ignored"
             self._findings.note(element, what, quoted(about, text))
         return entry
 
     def needed(self, element: Element, attribute: str, about: Element) -> Iterator[Entry]:
-        """The variables that an attribute refers to.
+        """The variables to which an attribute refers.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What a model description has wrong: problems, for which it is refused, and notes about what is ignored."""
+"""Findings about a model description: problems, because of which it is refused, and notes about ignored parts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ E = TypeVar("E", bound=Enum)
 class Findings:
     """Collects problems and notes, each with file and line.
 
-    Many FMUs that run well break a rule. So a problem is only what cannot be run right; everything else is a note, and the
-    attribute in question counts as not given.
+    Many FMUs that run well break a rule. Therefore only errors that prevent a correct run are problems; all others are
+    notes, and the attribute is treated as missing.
     """
 
     def __init__(self) -> None:
@@ -30,15 +30,15 @@ class Findings:
         self._problems: list[str] = []
         self._collector = _Collector(self._problems)
         self.count = 0
-        """How often something was noted so far."""
+        """Number of notes so far."""
 
     def note(self, element: Element, what: str, entry: str = "") -> None:
-        """Note what is ignored; notes of one kind become one line."""
+        """Note an ignored part; notes of one kind become one line."""
         self.count += 1
         self._notes.add(what, entry, location(element))
 
     def collecting(self) -> _Collector:
-        """A context that remembers a problem instead of raising it, so that those of other elements are found as well."""
+        """A context that collects a problem instead of raising it, so that problems of other elements are found too."""
         return self._collector
 
     def refuse(self) -> None:
@@ -47,7 +47,7 @@ class Findings:
         Raises
         ------
         ModelError
-            With the first problems, and how many there are besides.
+            With the first problems, and the number of the others.
         """
         more = len(self._problems) - _MOST_PROBLEMS
         if more > 0:
@@ -69,12 +69,12 @@ class Findings:
         valid: Callable[[float], bool] = isfinite,
         expected: str = "a finite number",
     ) -> float | None:
-        """A number that can be ignored; None if it is not there, or not valid, which is noted.
+        """A number that can be ignored; None if it is missing, or not valid (with a note).
 
         Parameters
         ----------
         source
-            Element that has the attribute, if another one than the element that it is about.
+            Element that has the attribute, if it differs from the element that the message names.
         """
         source = element if source is None else source
         text = source.get(name)
@@ -84,13 +84,12 @@ class Findings:
             number = parse_text(source, name, float, text)
             if valid(number):
                 return number
-        self.note(element, f"{name} is not {expected}, it is ignored", quoted(element, text))
+        self.note(element, f"{name} is not {expected} and is ignored", quoted(element, text))
         return None
 
     def one_of(self, element: Element, name: str, kind: type[E]) -> E | None:
-        """Value of an attribute that must be a member of an enumeration, by its value; None if it is not given.
-
-        An empty one counts as not given, which is noted.
+        """Value of an attribute that must be a member of an enumeration; None if it is missing. An empty attribute is
+        treated as missing, with a note.
 
         Raises
         ------
@@ -107,23 +106,23 @@ class Findings:
             expected = ", ".join(str(member.value) for member in kind)
             what = f"{name} of {labelled(element)} is {shown(text)}"
             raise problem(element, f"{what}, expected one of {expected}.")
-        self.note(element, f"{name} is empty, and is read as not given", shown(element.get("name")))
+        self.note(element, f"{name} is empty and is treated as missing", shown(element.get("name")))
         return None
 
     def truth(self, element: Element, name: str, *, otherwise: bool = False) -> bool:
-        """Whether an attribute is true; what counts if it is missing, or neither true nor false, which is noted."""
+        """Whether an attribute is true; the default if it is missing, or neither true nor false (with a note)."""
         text = element.get(name)
         if text not in (None, "true", "false", "1", "0"):
             counts = "true" if otherwise else "false"
             self.note(
-                element, f"{name} is neither true nor false, and is read as {counts}", shown(text)
+                element, f"{name} is neither true nor false and is treated as {counts}", shown(text)
             )
             return otherwise
         return otherwise if text is None else text in ("true", "1")
 
 
 class _Collector:
-    """One for all elements: a generator with ``contextmanager`` takes longer than what is read within it."""
+    """One object for all elements: a generator with ``contextmanager`` takes longer than the reading inside of it."""
 
     def __init__(self, problems: list[str]) -> None:
         self._problems = problems
@@ -152,7 +151,7 @@ def problem(element: Element, text: str) -> ModelError:
 
 
 def whole_number(element: Element, name: str, least: int, most: int) -> int:
-    """Value of an attribute that must be there and be in a range."""
+    """Value of an attribute that is required and must be in a range."""
     if (text := element.get(name)) is None:
         raise problem(element, f"{name} of {labelled(element)} is missing.")
     number = value_of(element, name, int, least)

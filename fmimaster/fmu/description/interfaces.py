@@ -1,4 +1,4 @@
-"""Interfaces that an FMU offers, what it can do by them, and the experiment that it suggests."""
+"""Interfaces of an FMU, their capabilities, and the default experiment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fmimaster.system.model import Capabilities, DefaultExperiment, Interface
 from fmimaster.system.xml import Element, child, shown
 
 _HIGHEST_DERIVATIVE = 100
-"""Order of an output derivative; kept small, so that buffers are."""
+"""Largest order of an output derivative; limits the size of buffers."""
 
 
 def offered_interfaces(root: Element) -> tuple[Interface, ...]:
@@ -78,14 +78,14 @@ def read_capabilities(element: Element, *, is_fmi2: bool, findings: Findings) ->
 
 
 def read_experiment(root: Element, findings: Findings) -> DefaultExperiment:
-    """The experiment that the FMU suggests, without what cannot be one."""
+    """The experiment that the FMU suggests, without invalid values."""
     element = child(root, "DefaultExperiment")
     if element is None:
         return DefaultExperiment()
     start = findings.number(element, "startTime")
     stop = findings.number(element, "stopTime")
     if stop is not None and stop < (start or 0.0):
-        findings.note(element, "stopTime is before startTime, it is ignored", f"{stop:g}")
+        findings.note(element, "stopTime is before startTime and is ignored", f"{stop:g}")
         stop = None
     return DefaultExperiment(
         start,

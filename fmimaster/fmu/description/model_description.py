@@ -1,6 +1,6 @@
-"""modelDescription.xml → Model, in the words of FMI 3.0.
+"""modelDescription.xml → Model, in the terms of FMI 3.0.
 
-This is the border: what is read here is valid, or refused with file and line. What comes behind relies on it.
+Input is checked here: a model is valid, or refused with file and line. Other modules rely on this.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse_description(folder: Path, where: str) -> Element:
     Raises
     ------
     FileError
-        If it is no XML that can be read safely.
+        If it is not XML that can be read safely.
     """
     return parse_xml(read_whole(folder / "modelDescription.xml"), f"{where}/modelDescription.xml")
 
@@ -51,9 +51,9 @@ def read_model(
     *,
     root: Element | None = None,
 ) -> Model:
-    """Read the model description of an unpacked FMU that is used by this interface.
+    """Read the model description of an unpacked FMU for this interface.
 
-    What breaks a rule of FMI and can be run all the same is ignored, and is in the notes of the model.
+    Violations of FMI that do not prevent a run are ignored, with notes in the model.
 
     Parameters
     ----------
@@ -63,9 +63,10 @@ def read_model(
     Raises
     ------
     FileError
-        If it is no XML that can be read safely.
+        If it is not XML that can be read safely.
     ModelError
-        If it is of another FMI version, does not offer the interface, or cannot be run right: each problem with its line.
+        If it has another FMI version, does not offer the interface, or cannot be run correctly: each problem with its
+        line.
     """
     root = parse_description(folder, where) if root is None else root
     version = root.get("fmiVersion") or "of unknown version"

@@ -30,11 +30,11 @@ class Dependencies:
 
 
 class _Unknown(NamedTuple):
-    """One entry of ModelStructure, for one name of its variable."""
+    """One entry of ModelStructure for one name of its variable."""
 
     name: str
     dependencies: tuple[str, ...] | None
-    """None if it is not declared on what it depends."""
+    """None if its dependencies are not declared."""
     kinds: tuple[str, ...]
 
 
@@ -46,7 +46,7 @@ def read_dependencies(
     names: Mapping[str, set[str]],
     findings: Findings,
 ) -> Dependencies:
-    """What ModelStructure declares; an output for which nothing is declared depends on all inputs.
+    """The dependencies that ModelStructure declares; an output without a declaration depends on all inputs.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def _unknowns(
     for element in children(root, "ModelStructure", *path):
         entry = references.find(element.get(attribute) or "")
         if entry is None:
-            what = f"{path[0]} of ModelStructure has an entry for a variable that does not exist, it is ignored"
+            what = f"{path[0]} of ModelStructure has an entry for a variable that does not exist; the entry is ignored"
             findings.note(element, what, shown(element.get(attribute)))
             continue
         text, kinds = element.get("dependencies"), element.get("dependenciesKind")
@@ -152,11 +152,12 @@ def _initial(
     initials: Sequence[_Unknown],
     variables: Sequence[Variable],
 ) -> tuple[dict[str, frozenset[str]], set[str]]:
-    """In Initialization Mode: unknown → inputs and parameters that it depends on, and for which unknowns that is declared.
+    """In Initialization Mode: unknown → inputs and parameters on which it depends, and the unknowns for which they are
+    declared.
 
-    Unknowns are the outputs, and what else the FMU lists. Where one depends on another unknown, such as a state that is
-    initialized from an input, it depends on what that one depends on. An output that should be listed and is not depends as
-    in Step Mode, also over its states; one with a start value depends on nothing.
+    Unknowns are the outputs, and all others that the FMU lists. If an unknown depends on another one, such as a state
+    that is initialized from an input, it has the dependencies of that one. An output that should be listed but is not
+    has its dependencies of Step Mode, also through its states; an output with a start value has none.
     """
     knowns = frozenset(v.name for v in variables if v.causality in _KNOWN_INITIALLY)
     of = {unknown.name: unknown.dependencies for unknown in initials}
@@ -187,7 +188,8 @@ def _reached(
     unknowns: Mapping[str, tuple[str, ...] | None],
     knowns: frozenset[str],
 ) -> frozenset[str] | None:
-    """Knowns on which these variables depend, over other unknowns; None if one of these does not declare it."""
+    """Knowns on which these variables depend, also through other unknowns; None if one of these does not declare its
+    dependencies."""
     if start is None:
         return None
     found, seen, waiting = set[str](), set(start), list(start)
@@ -209,7 +211,7 @@ def _initial_kinds(
     initials: Sequence[_Unknown],
     initial: Mapping[str, frozenset[str]],
 ) -> dict[str, dict[str, DependencyKind]]:
-    """Those that are known before the initialization is complete: constant ones, of outputs that are not listed by their
+    """Kinds that are known before the initialization is complete: constant ones; for outputs that are not listed, their
     kinds in Step Mode."""
     every = {**kinds, **_kinds(initials, initial)}
     found: dict[str, dict[str, DependencyKind]] = {

@@ -1,4 +1,4 @@
-"""Ports of an FMU whose power is measured: by an annotation of ours in its model description, or by its terminals."""
+"""Power ports of an FMU, from fmimaster's annotation in its model description or from its terminals."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ _FLOWS: Mapping[str, Literal["in", "out"]] = {"inflow": "in", "outflow": "out"}
 def read_power_ports(
     root: Element, variables: Mapping[str, Variable], findings: Findings
 ) -> tuple[PowerPort, ...]:
-    """Ports by the annotation: of the vendor in FMI 2.0, of type ``org.fmimaster.power-bonds`` in FMI 3.0.
+    """Ports from the annotation: of the vendor in FMI 2.0, of type ``org.fmimaster.power-bonds`` in FMI 3.0.
 
-    What is malformed or names no continuous scalars is ignored, with a note.
+    Malformed ports, and ports without continuous scalars, are ignored with a note.
     """
     found = list[PowerPort]()
     for element in _annotated(root):
         if element.tag != f"{{{NAMESPACE}}}PowerPorts":
-            findings.note(element, f"element {local_name(element)} is no PowerPorts of {NAMESPACE}")
+            findings.note(
+                element, f"element {local_name(element)} is not PowerPorts of {NAMESPACE}"
+            )
             continue
         wrong = list(faults(element, _FORMS, NAMESPACE))
         for fault in wrong:
@@ -73,7 +75,8 @@ def _is_port(u: Variable | None, y: Variable | None) -> bool:
 
 
 def with_terminal_ports(fmu: UnpackedFmu, model: Model) -> Model:
-    """The model with the ports that its terminals are: those with one input and one output, whose product is a power."""
+    """The model with the power ports from its terminals: those with one input and one output whose product is a
+    power."""
     terminals, _ = read_terminals(fmu, model)
     known = {(p.input, p.output) for p in model.power_ports}
     found = [p for t in terminals for p in _port_of(t, model) if (p.input, p.output) not in known]

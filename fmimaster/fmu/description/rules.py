@@ -1,6 +1,7 @@
-"""Rules of FMI that the files of an FMU break: by the schemas of FMI, by fmpy, and by what fmpy checks too slowly.
+"""Rules of FMI that the files of an FMU break: found with the schemas of FMI, by fmpy, and by faster versions of some
+of fmpy's checks.
 
-Many FMUs that run well break one, so none of them keeps an FMU from being simulated.
+Many FMUs that run well break a rule, so a broken rule does not prevent a simulation.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _SCHEMAS = {
 
 
 _MOST_CHILDREN = 2000
-"""So many elements of a list are held against a schema: for each finding libxml2 counts those before it."""
+"""Most elements of a list that are checked against a schema: for each finding, libxml2 counts all elements before
+it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,11 @@ class BrokenRule:
     file: str
     what: str
     is_common: bool = False
-    """Whether many FMUs break it that run as they should: nothing that a simulation needs depends on it."""
+    """Whether many correct FMUs break it: a simulation does not depend on it."""
 
 
 def broken_rules(fmu: UnpackedFmu, root: Element) -> Iterator[BrokenRule]:
-    """Rules that a model description breaks, which can be read, and those of the files that belong to it.
+    """Rules that a readable model description and its associated files break.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def broken_rules(fmu: UnpackedFmu, root: Element) -> Iterator[BrokenRule]:
         # by this name, fmpy reads no other file
         description = read_model_description(str(fmu.folder / _MAIN), validate=False)
         problems = validate_model_description(description)
-    except Exception as error:  # what fmpy raises for a broken model description can be anything
+    except Exception as error:  # fmpy can raise any exception for an invalid model description
         yield BrokenRule(_MAIN, f"fmpy cannot read it: {error}")
         return
     for problem in problems:
@@ -90,7 +92,7 @@ def _root(fmu: UnpackedFmu, file: str) -> Element:
 
 
 def _by_schema(root: Any, file: str, schema: str) -> Iterator[BrokenRule]:
-    """What breaks a schema in a file, of whose long lists only the first elements remain."""
+    """Violations of a schema in a file; only the first elements of long lists are checked."""
     xsd: Any = etree.XMLSchema(file=str(Path(fmpy.__file__).parent / "schema" / schema))
     for element in root:
         if (n := len(element)) > _MOST_CHILDREN:
@@ -102,7 +104,7 @@ def _by_schema(root: Any, file: str, schema: str) -> Iterator[BrokenRule]:
         last = None
         for entry in xsd.error_log:
             about = (entry.path, entry.message.partition(": ")[0])
-            if about != last:  # else it says in other words what is wrong with the same attribute
+            if about != last:  # otherwise it reports the same error twice
                 what = f"line {entry.line}, column {entry.column}: {entry.message}"
                 yield BrokenRule(file, what)
             last = about
@@ -116,10 +118,10 @@ _COMMON = (
     "The display unit ",
     "The unit ",
 )
-"""Words of findings that are common among FMUs that run as they should."""
+"""Texts of findings that are common among correct FMUs."""
 
 
-# What fmpy checks too slowly, or tells at too great length ----------------------------------------------------------
+# Checks that are too slow or too verbose in fmpy ----------------------------------------------------------
 
 
 def _names(description: ModelDescription) -> Iterator[str]:

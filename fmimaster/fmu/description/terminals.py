@@ -13,7 +13,7 @@ from fmimaster.system.notes import listed
 from fmimaster.system.xml import Element, child, children, local_name, location, parse_lenient_xml
 
 FILE = "terminalsAndIcons/terminalsAndIcons.xml"
-"""Inside of an FMU; a maintenance release of FMI 2.0 has it too."""
+"""Path inside of an FMU; a maintenance release of FMI 2.0 has it too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Member:
     """One variable of a terminal."""
 
     name: str
-    """In the terminal; empty where the file gives none."""
+    """Name in the terminal; empty if the file gives none."""
     variable: str
     kind: str
     """``"signal"``, ``"inflow"``, ``"outflow"``, or a kind of another standard."""
@@ -29,7 +29,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """One terminal. The name of a nested one begins with those of the terminals around it."""
+    """One terminal. The name of a nested terminal begins with the names of the enclosing terminals."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class Terminal:
 
 
 def read_terminals(fmu: UnpackedFmu, model: Model) -> tuple[tuple[Terminal, ...], tuple[str, ...]]:
-    """Terminals in the order of the file, nested ones after those that hold them; and what is wrong with them.
+    """Terminals in the order of the file, nested ones after the enclosing ones; and their errors.
 
     No terminals if the FMU has no such file, or a malformed one.
     """

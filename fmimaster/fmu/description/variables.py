@@ -1,4 +1,4 @@
-"""Variables of a model description, with all that they take over from types, units and each other."""
+"""Variables of a model description, with attributes inherited from types and units."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ _INITIAL: Mapping[tuple[Causality, Variability], Initial | None] = {
     (Causality.LOCAL, Variability.CONSTANT): Initial.EXACT,
     (Causality.INDEPENDENT, Variability.CONTINUOUS): None,
 }
-"""Combinations that FMI allows, and how the initial value is determined if the variable does not say it.
+"""Combinations of causality and variability that FMI allows, with the default of ``initial``.
 
 Source: FMI 3.0, 2.4.7.5.
 """
 
 _OF_ONE = ("name", "valueReference", "description", "start")
-"""Attributes in which variables differ that have all else in common."""
+"""Attributes that usually differ between variables with otherwise equal attributes."""
 
 
 class _Common(NamedTuple):
-    """What all variables with the same attributes have in common."""
+    """Common properties of all variables with the same attributes."""
 
     facts: dict[str, Any]
     """Fields of Variable."""
@@ -57,10 +57,10 @@ class _Common(NamedTuple):
 
 @dataclass(frozen=True)
 class VariableReader:
-    """Makes a Variable of an entry.
+    """Makes a Variable from an entry.
 
-    What follows from attributes is read once for all variables that have the same ones: of many thousands most differ in
-    name, value reference, description and start value only.
+    Attributes are evaluated once for all variables with equal attributes: of many thousands, most differ only in name,
+    value reference, description and start value.
     """
 
     dialect: Dialect
@@ -68,7 +68,7 @@ class VariableReader:
     units: Mapping[str, Unit]
     types: Mapping[str, TypeDefinition]
     readable: Container[tuple[DataType, int]] | None
-    """What can be read in Initialization Mode; None for everything."""
+    """Variables that can be read in Initialization Mode; None for all."""
     findings: Findings
     _known: dict[tuple[Any, ...], _Common] = field(default_factory=dict, init=False, repr=False)
 
@@ -78,7 +78,7 @@ class VariableReader:
         Raises
         ------
         FileError, ModelError
-            If it has an attribute without which it cannot be used right.
+            If it has an invalid attribute without which it cannot be used correctly.
         """
         common = self._common(entry)
         return Variable(
@@ -92,14 +92,14 @@ class VariableReader:
         )
 
     def _common(self, entry: Entry) -> _Common:
-        """What follows from its attributes. Where something is noted, each variable is, and where it has more than them."""
+        """The properties that follow from its attributes. They are not shared if there are notes or child elements."""
         if len(entry.typed):
             return self._read_common(entry)
         key: tuple[Any, ...] = (
             entry.type,
             *[item for item in entry.element.items() if item[0] not in _OF_ONE],
         )
-        if entry.typed is not entry.element:  # an attribute counts at its place only
+        if entry.typed is not entry.element:  # an attribute is valid only at its place
             key += (None, *[item for item in entry.typed.items() if item[0] not in _OF_ONE])
         common = self._known.get(key)
         if common is None:
@@ -142,7 +142,7 @@ class VariableReader:
             return None
         declared = self.types.get(name)
         if declared is None:
-            what = "declaredType is not defined, it is ignored"
+            what = "declaredType is not defined and is ignored"
             self.findings.note(entry.element, what, quoted(entry.element, name))
         return declared
 
@@ -189,7 +189,7 @@ class VariableReader:
         return tuple(dimensions), tuple(shape)
 
     def _of_a_float(self, entry: Entry, declared: TypeDefinition | None) -> dict[str, Any]:
-        """What floating point variables only have, from themselves or from their type."""
+        """Properties that only floating point variables have, from their element or their type."""
 
         def source(name: str) -> Element | None:
             """The element that has an attribute."""
@@ -210,7 +210,9 @@ class VariableReader:
 
         unit = text("unit")
         nominal = number(
-            "nominal", valid=lambda n: isfinite(n) and n != 0, expected="a finite number but 0"
+            "nominal",
+            valid=lambda n: isfinite(n) and n != 0,
+            expected="a finite number other than 0",
         )
         derivative = self.references.noted(entry.typed, "derivative", entry.element)
         return {
@@ -224,7 +226,7 @@ class VariableReader:
         }
 
     def _start(self, variable: Variable, entry: Entry) -> tuple[str, ...] | None:
-        """The start value as text, if it is one of the type; what is none is noted."""
+        """The start value as text, if it is valid for the type; otherwise there is a note."""
         text = entry.typed.get("start")
         if text is None and not len(entry.typed):
             return None
@@ -237,9 +239,9 @@ class VariableReader:
         try:
             parse_value(variable, texts, "")
         except DescriptionError:
-            what = f"start is no value of type {variable.type.value}, it is ignored"
+            what = f"start is not a value of type {variable.type.value} and is ignored"
             if len(texts) not in (1, variable.size):
-                what = "start has another number of elements than the variable, it is ignored"
+                what = "start has another number of elements than the variable and is ignored"
             self.findings.note(entry.element, what, quoted(entry.element, " ".join(texts[:9])))
             return None
         return tuple(texts)
@@ -293,14 +295,14 @@ def readable_in_initialization(
 def with_aliases(
     variables: Sequence[Variable], entries: Sequence[Entry], findings: Findings
 ) -> tuple[tuple[Variable, ...], dict[str, set[str]]]:
-    """All variables with their aliases behind them, each name once; name of a variable with aliases → all its names.
+    """All variables, each followed by its aliases, each name once; and name of a variable with aliases → all its names.
 
-    Two variables of one name cannot be told from each other in connections and results.
+    Two variables with one name cannot be distinguished in connections and results.
 
     Raises
     ------
     ModelError
-        If an input or an output has the name of another variable. Otherwise the first one counts, and it is noted.
+        If an input or an output has the name of another variable. Otherwise the first variable is used, with a note.
     """
     aliases: list[tuple[Variable, Element]] = []
     names: dict[str, set[str]] = {}
@@ -308,7 +310,7 @@ def with_aliases(
         for element in children(entry.typed, "Alias") if len(entry.typed) else ():
             name = element.get("name") or ""
             description = element.get("description") or variable.description
-            # for an alias as well, it would be asked for one variable twice
+            # an alias too, because otherwise one variable would be requested twice
             alias = replace(variable, name=name, description=description, intermediate_update=False)
             aliases.append((alias, element))
             names.setdefault(variable.name, {variable.name}).add(name)
@@ -332,7 +334,7 @@ def _note_double(
         with findings.collecting():
             _refuse_double(element, where)
     else:
-        what = "a variable has the name of another one, the first one counts"
+        what = "a variable has the name of another one; the first one is used"
         findings.note(element, what, f"{shown(variable.name)} ({location(where)})")
 
 
@@ -340,5 +342,5 @@ def _refuse_double(element: Element, first: Element) -> None:
     raise problem(
         element,
         f"{labelled(element)} has the name of another variable ({location(first)}). One of them is an input or an output, "
-        "so that connections and results need its name. Expected each name once.",
+        "whose name connections and results need. Expected each name once.",
     )
