@@ -1,4 +1,4 @@
-"""An FMI 2.0 Co-Simulation FMU as an instance in FMI 3.0 words."""
+"""An FMI 2.0 Co-Simulation FMU as an instance, in the terms of FMI 3.0."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Fmi2Instance(BinaryInstance):
     def enter_initialization_mode(
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
-        """``SetupExperiment`` and ``EnterInitializationMode``, which FMI 3.0 has as one call."""
+        """``SetupExperiment`` and ``EnterInitializationMode``, which are one call in FMI 3.0."""
         self.call(
             "SetupExperiment",
             ctypes.c_int(tolerance is not None),
@@ -143,7 +143,7 @@ class Fmi2Instance(BinaryInstance):
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``; after Discard, the status of the FMU gives the time reached."""
-        # saved states are kept: a step may be undone
+        # saved states stay valid: a step may be undone
         status = self._step(self.component, time, size, self.kept_from() >= time)
         if status in SUCCESS:
             return None
@@ -159,7 +159,7 @@ class Fmi2Instance(BinaryInstance):
         )
 
     def _discarded(self, time: float) -> StepAnswer:
-        """What the status of the FMU says of a step from ``time`` that it has discarded."""
+        """The answer for a discarded step from ``time``, from the status of the FMU."""
         reached = self._status_value("GetRealStatus", _LAST_SUCCESSFUL_TIME, ctypes.c_double(time))
         terminated = self._status_value("GetBooleanStatus", _TERMINATED, ctypes.c_int(0))
         return StepAnswer(
@@ -169,7 +169,7 @@ class Fmi2Instance(BinaryInstance):
     def _status_value(self, name: str, kind: int, default: Any) -> Any:
         """A value of the FMU's status; the default if the FMU cannot provide it.
 
-        For that the standard has Discard, but exporters return Error too, or their library lacks the function.
+        The standard defines Discard for this case, but some FMUs return Error, or their library lacks the function.
         """
         if not self.address(name):
             return default.value
@@ -186,13 +186,13 @@ class Fmi2Instance(BinaryInstance):
     )
 
     def state_function(self, verb: str) -> str:
-        """``GetFMUstate`` and its relatives."""
+        """``GetFMUstate`` and related functions."""
         return f"{verb}FMUstate"
 
 
 _LOGS: WeakValueDictionary[int | bytes, MessageLog] = WeakValueDictionary()
 """Instance environment → log, and instance name → log of the last instance of that name, for FMUs that do not pass their
-environment on. fmpy formats the messages of all FMUs in one C function with one receiver, so there can be one only."""
+environment on. fmpy formats the messages of all FMUs in one C function, so there can be only one receiver."""
 
 _ENVIRONMENTS = count(1)
 """An instance environment is a number: two runs may have instances of the same name."""
@@ -211,7 +211,7 @@ _LOGGER = fmi2CallbackLoggerTYPE(_receive)
 
 @cache
 def _lasting_callbacks() -> Any:
-    """What the callbacks of all FMI 2.0 instances share; it lives as long as the process."""
+    """Shared parts of the callbacks of all FMI 2.0 instances; they exist as long as the process."""
     callbacks = fmi2CallbackFunctions()
     callbacks.logger = _LOGGER
     callbacks.allocateMemory = AllocateType(calloc)
@@ -221,7 +221,7 @@ def _lasting_callbacks() -> Any:
 
 
 def _callbacks(name: str, messages: MessageLog) -> Any:
-    """The callbacks of an instance, with us as the receiver of messages.
+    """The callbacks of an instance, with fmimaster as the receiver of messages.
 
     Other code that uses fmpy in this process may have set another receiver, which may not exist any more.
     """

@@ -33,7 +33,7 @@ _POINTER_DOUBLE = ctypes.POINTER(ctypes.c_double)
 
 
 class _Answers:
-    """What ``DoStep`` writes, in the order of its arguments."""
+    """Outputs of ``DoStep``, in the order of its arguments."""
 
     def __init__(self) -> None:
         self.event, self.terminate, self.early = (ctypes.c_bool() for _ in range(3))
@@ -57,7 +57,7 @@ class Fmi3Instance(BinaryInstance):
     ) -> None:
         self._refresh: Callable[[float], None] | None = None
         self._failure: CallError | None = None
-        """What a call in Intermediate Update Mode has raised; the step ends with it."""
+        """Exception from a call in Intermediate Update Mode; the step raises it."""
         self._initialized = False
         self._intermediate = _intermediate_inputs(model) if options.polynomial_inputs else ()
         self._instantiate(fmu, model, name, messages, options)
@@ -71,7 +71,7 @@ class Fmi3Instance(BinaryInstance):
         fmu.must_have("fmi3InstantiateCoSimulation")
         n = len(self._intermediate)
         self._update_callback = options.update_callback if n else None
-        # the callback is called twice or more in each step: it is given to an FMU only if it has a use
+        # the callback is called twice or more in each step: FMUs get it only if it is needed
         if self._update_callback is not None:
             update = fmi3IntermediateUpdateCallback(self._update_callback.function)
         elif n:
@@ -179,7 +179,7 @@ class Fmi3Instance(BinaryInstance):
 
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
         """A function that sets coefficients, or keeps the signal for Intermediate Update Mode, in which the FMU
-        requests values; inputs without ``intermediateUpdate`` keep the value that they have at the start of a step."""
+        requests values; inputs without ``intermediateUpdate`` keep their value from the start of a step."""
         if self.model.input_polynomials:
             return self.coefficients(references)
         chosen = [row for row, r in enumerate(references) if r in self._intermediate]
@@ -230,12 +230,12 @@ class Fmi3Instance(BinaryInstance):
         )
 
     def enter_event_mode(self) -> None:
-        """``ExitInitializationMode``, which leads there if Event Mode is used, or ``EnterEventMode``."""
+        """``ExitInitializationMode`` if Event Mode is used, or ``EnterEventMode``."""
         self.call("EnterEventMode" if self._initialized else "ExitInitializationMode")
         self._initialized = True
 
     def enter_step_mode(self) -> None:
-        """``ExitInitializationMode``, which leads there if Event Mode is not used, or ``EnterStepMode``."""
+        """``ExitInitializationMode`` if Event Mode is not used, or ``EnterStepMode``."""
         self.call("EnterStepMode" if self._initialized else "ExitInitializationMode")
         self._initialized = True
 
@@ -250,12 +250,12 @@ class Fmi3Instance(BinaryInstance):
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Step from ``time`` by ``size``."""
         step, said = self._step
-        # saved states are kept: a step may be undone
+        # saved states stay valid: a step may be undone
         status = step(self.component, time, size, self.kept_from() >= time, *said.pointers)
         if self._failure is not None:
             raise self._failure
         if status == DISCARD:
-            # all else that it returned is undefined, and it stands where it stood
+            # its other results are undefined, and its time is unchanged
             return StepAnswer(time, discarded=True, messages=tuple(self.messages.last))
         if status not in SUCCESS:
             self.fail("DoStep", status, size)
@@ -268,13 +268,13 @@ class Fmi3Instance(BinaryInstance):
             event=said.event.value,
             messages=tuple(self.messages.last),
         )
-        # an FMU that does not write them in its next step has none
+        # an FMU that does not write them in its next step has no such results
         said.terminate.value = said.early.value = said.event.value = False
         return answer
 
     @cached_property
     def _step(self) -> tuple[Callable[..., int], _Answers]:
-        """``DoStep``, and what it writes; the kernel has its own."""
+        """``DoStep`` with its outputs; the kernel has its own."""
         types = ctypes.c_void_p, ctypes.c_double, ctypes.c_double, ctypes.c_bool
         answers = (_POINTER_BOOL,) * 3 + (_POINTER_DOUBLE,)
         return self.function("DoStep", *types, *answers), _Answers()
@@ -286,12 +286,12 @@ class Fmi3Instance(BinaryInstance):
     )
 
     def state_function(self, verb: str) -> str:
-        """``GetFMUState`` and its relatives."""
+        """``GetFMUState`` and related functions."""
         return f"{verb}FMUState"
 
 
 def _intermediate_inputs(model: Model) -> tuple[int, ...]:
-    """Value references of what is set in Intermediate Update Mode; nothing is read there."""
+    """Value references of the inputs that are set in Intermediate Update Mode; nothing is read there."""
     return tuple(
         v.value_reference
         for v in model.variables

@@ -1,4 +1,4 @@
-"""A guard around any instance: a call that FMI does not allow in the present state is refused before it is made."""
+"""A guard around an instance: it refuses calls that FMI does not allow in the present state."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from fmimaster.system.states import Call, State, after, call_between, states_tha
 
 
 class Guarded(Instance):
-    """Another instance, whose state is followed in the table of ``system/states.py``.
+    """A wrapper around an instance that tracks its state with the table of ``system/states.py``.
 
-    The checker proves the same of programs before a run. The guard finds what no program shows: an executor that makes
-    other calls than its program says, and code that calls instances directly.
+    The checker proves the same for programs before a run. The guard finds other errors: an executor that deviates from
+    its program, and code that calls instances directly.
 
     A call that is not allowed raises :class:`fmimaster.errors.CallError` with the status ``"not allowed"``, and the other
     instance is not called.
@@ -47,25 +47,25 @@ class Guarded(Instance):
         return following
 
     def _go(self, call: Call, make: Callable[[], None]) -> None:
-        """Make a call, if it is allowed, and follow it; an instance that fails stays in its state."""
+        """Make a call if it is allowed, and update the state; a failed call leaves it unchanged."""
         following = self._check(call)
         make()
         self.state = following
 
     def _enter(self, state: State, make: Callable[[], None], otherwise: Call) -> None:
-        """Enter a mode by the call that leads there from the present state."""
+        """Enter a mode by the call from the present state to it."""
         self._go(call_between(self.state, state) or otherwise, make)
 
     # Values
 
     def getter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A getter that is allowed wherever GetClock, or Get, is."""
+        """A getter that is allowed where GetClock, or Get, is allowed."""
         call = Call.GET_CLOCK if kind is DataType.CLOCK else Call.GET
         read = self._instance.getter(kind, references, values)
         return lambda: self._go(call, read)
 
     def setter(self, kind: DataType, references: Sequence[int], values: NDArray[Any]) -> Transfer:
-        """A setter that is allowed by what its variables are, and by the state at that time."""
+        """A setter that is allowed depending on its variables and on the state at that time."""
         variables = [self._variables[reference] for reference in references]
         write = self._instance.setter(kind, references, values)
 
@@ -83,12 +83,12 @@ class Guarded(Instance):
         seed: NDArray[np.float64],
         sensitivity: NDArray[np.float64],
     ) -> Transfer:
-        """A function that computes them wherever that is allowed."""
+        """A function that computes directional derivatives where that is allowed."""
         act = self._instance.directional_derivative(unknowns, knowns, seed, sensitivity)
         return lambda: self._go(Call.GET_DIRECTIONAL_DERIVATIVE, act)
 
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function that gives polynomials wherever inputs can be set."""
+        """A function that sets polynomials where inputs can be set."""
         act = self._instance.polynomial_setter(references)
         return lambda time, signal: self._go(Call.SET_INPUT, lambda: act(time, signal))
 
@@ -103,7 +103,7 @@ class Guarded(Instance):
         if variable.clocks:
             return Call.SET_TRIGGER
         if variable.variability is Variability.TUNABLE:
-            # without Event Mode, FMI allows it between steps, as it allows inputs
+            # without Event Mode, FMI allows it between steps, like inputs
             return Call.SET_TUNABLE if self._uses_event_mode else Call.SET_INPUT
         return Call.SET_INPUT if variable.causality is Causality.INPUT else Call.SET_START
 
@@ -148,12 +148,12 @@ class Guarded(Instance):
         return self._instance.do_step(time, size)
 
     def save(self, place: int) -> None:
-        """``GetFMUState``; the state of FMI is kept with it."""
+        """``GetFMUState``; the FMI state is saved with it."""
         self._go(Call.GET_FMU_STATE, lambda: self._instance.save(place))
         self._places[place] = self.state
 
     def restore(self, place: int) -> None:
-        """``SetFMUState``; the instance is again in the state of FMI in which it was saved."""
+        """``SetFMUState``; the instance is in the FMI state in which it was saved."""
         self._go(Call.SET_FMU_STATE, lambda: self._instance.restore(place))
         self.state = self._places[place]
 
@@ -164,5 +164,5 @@ class Guarded(Instance):
         self._go(Call.TERMINATE, self._instance.terminate)
 
     def free(self) -> None:
-        """Release the other instance; allowed everywhere."""
+        """Release the other instance; allowed in every state."""
         self._instance.free()

@@ -1,4 +1,4 @@
-"""A simulation unit as all other modules use it: one class, in the words of FMI 3.0."""
+"""The interface of all simulation units: one class, in the terms of FMI 3.0."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fmimaster.fmu.call_log import CallLog
 from fmimaster.system.model import DataType, Model
 
 Transfer = Callable[[], None]
-"""Moves the values of one segment between the FMU and the array it was made for."""
+"""Transfers the values of one segment between the FMU and its array."""
 
 Signal = Callable[[float, int], NDArray[np.float64]]
 """Time in s and order k → k-th time derivatives of inputs (k = 0: values), shape (n,)."""
@@ -25,14 +25,14 @@ Signal = Callable[[float, int], NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdateCallback:
-    """What an FMU calls in Intermediate Update Mode, if that is not done in Python.
+    """The callback of an FMU in Intermediate Update Mode, if it is not in Python.
 
     Parameters
     ----------
     function, environment : int
         Address of the function, and its first argument.
     kept : object
-        What both belong to.
+        The owner of both.
     """
 
     function: int
@@ -42,25 +42,25 @@ class UpdateCallback:
 
 @dataclass(frozen=True, slots=True)
 class InstanceOptions:
-    """How an instance will be used, as it must be known when it is made."""
+    """Use of an instance, which must be known when it is made."""
 
     logging_on: bool = False
-    """Whether it logs all that it can."""
+    """Whether it logs all its messages."""
     polynomial_inputs: bool = False
-    """Whether its inputs will be given as polynomials."""
+    """Whether its inputs are given as polynomials."""
     event_mode: bool = False
     """Whether Event Mode is used; FMI 3.0 only."""
     early_return: bool = False
     """Whether it may end a step at an event; FMI 3.0 only."""
     update_callback: UpdateCallback | None = None
-    """What it calls in Intermediate Update Mode; None: a method in Python."""
+    """Its callback in Intermediate Update Mode; None: a method in Python."""
     call_log: CallLog | None = None
-    """What takes each of its FMI calls, which are made in Python then; None for no log."""
+    """The log of its FMI calls, which are then made in Python; None for no log."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepAnswer:
-    """The answer of ``DoStep``, if the step was not simply completed."""
+    """The answer of ``DoStep`` if the step was not simply completed."""
 
     last_successful_time: float
     discarded: bool = False
@@ -84,7 +84,7 @@ class UpdateAnswer:
 
 
 class KernelInterface(Enum):
-    """Through which functions the kernel calls an instance."""
+    """The functions through which the kernel calls an instance."""
 
     PYTHON = "the methods of the Python object"
     FMI2 = "the functions of an FMI 2.0 library"
@@ -93,7 +93,7 @@ class KernelInterface(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """How the kernel calls an instance; only the interface counts for one in Python.
+    """How the kernel calls an instance; for one in Python, only the interface is used.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Binding:
     library, component : int
         Handle of the library in this process, and address of the instance in it.
     address : function name without prefix → address
-        0 where the library lacks the function.
+        0 if the library lacks the function.
     lend_places : function
         Takes a function that returns the addresses of the FMU states that the kernel has saved; they are freed with the
         instance.
@@ -111,7 +111,7 @@ class Binding:
     intermediate : tuple of int
         Value references of the inputs that are set in Intermediate Update Mode.
     update_callback : UpdateCallback or None
-        What sets them; None for a method in Python.
+        The function that sets them; None for a method in Python.
     messages : function
         The last messages that the instance has logged, oldest first.
     """
@@ -133,12 +133,12 @@ IN_PYTHON = Binding(KernelInterface.PYTHON)
 class Instance(ABC):
     """A simulation unit that can be stepped.
 
-    A subclass defines :meth:`getter` and :meth:`do_step`, and all else that its model declares: setters for its inputs,
-    save and restore for canGetAndSetFMUState, and so on. What it leaves out raises :class:`fmimaster.errors.CallError`,
-    or does nothing where there may be nothing to do.
+    A subclass defines :meth:`getter` and :meth:`do_step`, and all methods that its model requires: setters for its
+    inputs, save and restore for canGetAndSetFMUState, and so on. Other methods raise
+    :class:`fmimaster.errors.CallError`, or do nothing if that is permitted.
 
-    Every method raises CallError if the unit returns Error or Fatal, or Discard where that is not an answer. Arrays that
-    are passed to it are borrowed: they stay where they are as long as the instance lives.
+    Every method raises CallError if the unit returns Error or Fatal, or Discard where that is not permitted. Arrays
+    that are passed to it are borrowed: they must keep their addresses as long as the instance exists.
 
     Parameters
     ----------
@@ -151,13 +151,13 @@ class Instance(ABC):
         self.name = name
         self.model = model
         self.clock: Callable[[], float | None] = lambda: None
-        """Time in s at which the instance stands, for messages; an executor sets it."""
+        """Present time of the instance in s, for messages; an executor sets it."""
         self.kept_from: Callable[[], float] = lambda: inf
         """Time in s of the earliest state that may still be restored; inf for none. An executor sets it."""
 
     @property
     def binding(self) -> Binding:
-        """How the kernel calls it: through its methods, unless a subclass has another binding."""
+        """How the kernel calls it: through its methods, unless a subclass defines another binding."""
         return IN_PYTHON
 
     # Values
@@ -177,7 +177,8 @@ class Instance(ABC):
         seed: NDArray[np.float64],
         sensitivity: NDArray[np.float64],
     ) -> Transfer:
-        """A function that computes how unknowns change if knowns change by the seed: partial derivatives times the seed.
+        """A function that computes directional derivatives: the partial derivatives of unknowns by knowns times the
+        seed.
 
         Only for a model whose capabilities declare directional derivatives.
 
@@ -190,33 +191,33 @@ class Instance(ABC):
         raise self._lacks("GetDirectionalDerivative", "directional derivatives")
 
     def polynomial_setter(self, references: Sequence[int]) -> Callable[[float, Signal], None]:
-        """A function (time, signal) that gives these inputs as polynomials, from ``time`` over the next step.
+        """A function (time, signal) that sets these inputs as polynomials, from ``time`` over the next step.
 
-        Only for a model whose capabilities declare that it takes polynomials.
+        Only for a model whose capabilities declare that it accepts polynomials.
         """
         raise self._lacks("polynomials of inputs", "inputs that are polynomials")
 
     # Modes
 
     def enter_configuration_mode(self) -> None:
-        """To set structural parameters."""
+        """Enter Configuration Mode, to set structural parameters."""
         raise self._lacks("EnterConfigurationMode", "Configuration Mode")
 
     def exit_configuration_mode(self) -> None:
-        """Back to Instantiated."""
+        """Leave Configuration Mode, back to Instantiated."""
         raise self._lacks("ExitConfigurationMode", "Configuration Mode")
 
     def enter_initialization_mode(  # noqa: B027 (may do nothing)
         self, start: float, stop: float | None, tolerance: float | None
     ) -> None:
-        """At the start time; times in s."""
+        """Enter Initialization Mode at the start time; times in s."""
 
     def enter_event_mode(self) -> None:
-        """From Initialization Mode or Step Mode, if Event Mode is used."""
+        """Enter Event Mode from Initialization Mode or Step Mode."""
         raise self._lacks("EnterEventMode", "Event Mode")
 
     def enter_step_mode(self) -> None:  # noqa: B027 (may do nothing)
-        """From Initialization Mode or Event Mode."""
+        """Enter Step Mode from Initialization Mode or Event Mode."""
 
     def update_discrete_states(self) -> UpdateAnswer:
         """``UpdateDiscreteStates``, in Event Mode."""
@@ -226,10 +227,10 @@ class Instance(ABC):
 
     @abstractmethod
     def do_step(self, time: float, size: float) -> StepAnswer | None:
-        """Step from ``time`` by ``size``, both in s; None if it was completed."""
+        """Step from ``time`` by ``size``, both in s; returns None if the step was completed."""
 
     def save(self, place: int) -> None:
-        """Save the FMU state in a place, over what was there."""
+        """Save the FMU state in a place; it replaces the one saved there."""
         raise self._lacks("GetFMUState", "a state that can be saved")
 
     def restore(self, place: int) -> None:
@@ -241,16 +242,16 @@ class Instance(ABC):
         raise self._lacks("SerializeFMUState", "a state that can be serialized")
 
     def deserialize(self, state: bytes) -> None:
-        """Go to a state that :meth:`serialized` has returned."""
+        """Restore a state that :meth:`serialized` has returned."""
         raise self._lacks("DeserializeFMUState", "a state that can be serialized")
 
     # The end
 
     def terminate(self) -> None:  # noqa: B027 (may do nothing)
-        """After the last step."""
+        """Terminate, after the last step."""
 
     def free(self) -> None:  # noqa: B027 (may do nothing)
-        """Release all that it holds; it must not be used any more. Never raises."""
+        """Release all resources; the instance must not be used any more. Never raises."""
 
     def _lacks(self, function: str, what: str) -> CallError:
         return CallError(

@@ -1,4 +1,4 @@
-"""The layered standards of an FMU: what is known is read into its model, everything else is ignored, with the reason."""
+"""The layered standards of an FMU: supported ones are read into its model, others are ignored with the reason."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from fmimaster.system.xml import Element, parse_lenient_xml
 
 
 def read_layered_standards(fmu: UnpackedFmu, model: Model) -> Model:
-    """The model with what its layered standards add to it.
+    """The model with the additions of its layered standards.
 
-    An FMU runs without those that are unknown, or whose manifest is broken: ``Model.layered_standards`` has why.
+    An FMU runs without unknown layered standards and those with invalid manifests: ``Model.layered_standards`` has the
+    reasons.
     """
     broken: dict[str, tuple[str, ...]] = {}
     for extension in extensions.EXTENSIONS:
@@ -27,7 +28,7 @@ def read_layered_standards(fmu: UnpackedFmu, model: Model) -> Model:
             model = extension.extend(None, model)
     try:
         files = list(manifest_files(fmu))
-    except FileError:  # it is the problem of all that are known
+    except FileError:  # the problem concerns all supported ones
         files = []
     standards = tuple(_standard(file, where, broken) for file, where in files)
     return replace(model, layered_standards=standards) if standards else model

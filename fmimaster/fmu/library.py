@@ -1,4 +1,4 @@
-"""One FMU file: unpacked once, loaded once, instantiated as often as needed."""
+"""An FMU file: unpacked once, loaded once, instantiated as often as needed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _KINDS: Mapping[tuple[str, Interface], Callable[[], Kind]] = {
     ("2", Interface.CO_SIMULATION): _fmi2,
     ("3", Interface.CO_SIMULATION): _fmi3,
 }
-"""What can be run: by major version of FMI, and interface. Imported when a library is loaded."""
+"""Supported combinations of major version of FMI and interface. Imported when a library is loaded."""
 
 
 class FmuFile:
@@ -78,9 +78,10 @@ class FmuFile:
     Parameters
     ----------
     interface : Interface
-        By which the FMU is used.
+        Interface by which the FMU is used.
     whole : bool
-        Whether what a simulation does not need is kept too: folders such as the sources, and the parsed model description.
+        Whether parts that a simulation does not need are kept: folders such as the sources, and the parsed model
+        description.
 
     Raises
     ------
@@ -102,7 +103,7 @@ class FmuFile:
         self._instances: list[Instance] = []
         self._logs: list[MessageLog] = []
         self._claimed: once.Identity = frozenset()
-        """As it was when it was claimed: its file may be replaced or deleted during a run."""
+        """Identity of the FMU when it was claimed: its file may be replaced or deleted during a run."""
         if source.path.is_dir() and not source.member:
             self.folder = source.path.resolve()
         else:
@@ -133,7 +134,8 @@ class FmuFile:
     def description(self) -> Element:
         """The parsed model description, for the caller to change.
 
-        That of a whole FMU is the one that its model was read from. It takes much memory, so it is not kept any longer.
+        For a whole FMU, it is the one from which its model was read. It takes much memory, so it is not kept
+        afterwards.
         """
         root, self._description = self._description, None
         return parse_description(self.folder, str(self.source)) if root is None else root
@@ -164,7 +166,7 @@ class FmuFile:
         self._logs.append(messages)
         if (calls := options.call_log) is not None:
             messages.call_log = calls
-            fmu.fmiCallLogger = partial(calls.add, name)  # by fmpy, for the call that instantiates
+            fmu.fmiCallLogger = partial(calls.add, name)  # by fmpy, for the instantiation
         try:
             instance = self._kind()[1](fmu, self.model, name, messages, options)
         except Exception as error:  # fmpy raises a bare Exception for a null pointer
@@ -172,7 +174,7 @@ class FmuFile:
             raise ModelError(
                 f"'{self.source}' cannot be instantiated as '{name}': {str(error).rstrip('.')}. "
                 + (f"Message of the FMU: {said}" if said else _NO_MESSAGE)
-                + " Often a licence, a resource file or another program is missing."
+                + " A frequent reason is a missing licence, resource file or program."
             ) from error
         return instance
 
@@ -193,7 +195,8 @@ class FmuFile:
                 )
             if missing:
                 log.warning(
-                    "'%s' lacks %d functions of the FMI standard: %s. It works as long as none of them is needed.",
+                    "'%s' lacks %d functions of the FMI standard: %s. The FMU can be used as long as none of them is "
+                    "needed.",
                     self.source,
                     len(missing),
                     ", ".join(missing),
@@ -207,7 +210,8 @@ class FmuFile:
         return self._fmu
 
     def close(self) -> None:
-        """Free all instances, unload the library, delete what was unpacked. Never raises, and leaves nothing out."""
+        """Free all instances, unload the library, delete the unpacked files. Never raises, and always does all of
+        it."""
         for instance in self._instances:
             self._try(instance.free, f"'{instance.name}' cannot be freed")
         for messages in self._logs:
@@ -229,7 +233,7 @@ class FmuFile:
             log.warning("%s: %s", else_, error)
 
     def abandon(self) -> None:
-        """Delete what was unpacked, and hear no more messages, although a call has not returned."""
+        """Delete the unpacked files and receive no more messages, although a call has not returned."""
         for messages in self._logs:
             messages.is_abandoned = True
         self._remove_files()
@@ -253,13 +257,14 @@ def _kind(model: Model, where: str) -> Callable[[], Kind]:
 def find_library(folder: Path, model: Model, where: str) -> Path:
     """The shared library for this platform in an unpacked FMU.
 
-    FMI 2.0.4 allows the platform names of FMI 3.0 besides its own. A library that is not named after the model
-    identifier is taken if it is the only one.
+    FMI 2.0.4 allows the platform names of FMI 3.0 besides its own. A library with another name than the model
+    identifier is used if it is the only one.
 
     Raises
     ------
     ModelError
-        If there is none; the message names the platforms that there are. If it is a link that leads out of the FMU.
+        If there is no library (the message names the available platforms), or if it is a link that leads out of the
+        FMU.
     """
     binaries = folder / "binaries"
     platforms = [FMI2, FMI3] if model.fmi_version.startswith("2") else [FMI3]
@@ -270,11 +275,11 @@ def find_library(folder: Path, model: Model, where: str) -> Path:
         if named or len(libraries) == 1:
             [library] = named or libraries
             if not named:
-                log.warning("'%s': '%s' expected, '%s' taken.", where, expected, library.name)
+                log.warning("'%s': '%s' expected, '%s' used.", where, expected, library.name)
             _refuse_outside(folder, library, where)
             return library
     there = sorted(p.name for p in binaries.iterdir()) if binaries.is_dir() else []
-    has = f"it has {', '.join(there)}" if there else "it has none at all"
+    has = f"it has {', '.join(there)}" if there else "it has no binary"
     sources = (
         " It has C sources: 'fmpy compile' can build a binary from them."
         if (folder / "sources").is_dir()
@@ -313,11 +318,12 @@ def _load(make: Callable[..., Any], model: Model, folder: Path, library: Path, w
             "export the FMU for this platform."
         ) from error
     finally:
-        chdir(working_directory)  # fmpy leaves it elsewhere when loading fails
+        chdir(working_directory)  # fmpy leaves another working directory if loading fails
 
 
 def _wrong_machine(library: Path) -> str:
-    """A sentence if an ELF library is for another processor than this Python; the loader only says "no such file"."""
+    """A sentence if an ELF library is for another processor than this Python; the loader only reports "no such
+    file"."""
     its, ours = _machine(library), _machine(Path(sys.executable))
     if not ours or its == ours:
         return ""

@@ -1,4 +1,4 @@
-"""Components → models and instances, by what they are."""
+"""Components → models and instances."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _TableKey = tuple[str, Source, tuple[Connector, ...]]
 
 
 def _table_key(component: Component) -> _TableKey:
-    """What tells tables apart; start values, which may be lists, belong to FMUs."""
+    """The key of a table; without start values, which may be lists and belong to FMUs."""
     return component.name, component.source, component.connectors
 
 
 class Loader:
-    """Loads each distinct file once, and owns all that has been loaded. A context manager.
+    """Loads each distinct file once, and owns all loaded files. A context manager.
 
     Parameters
     ----------
     logging_on : bool
-        Whether FMUs log all that they can; else errors only.
+        Whether FMUs log all their messages; otherwise only errors.
     logs_calls : bool
         Whether each FMI call is logged.
     call_log_file : path, optional
-        Where that is; the log of fmimaster if it is left out.
+        File for the log of FMI calls; default: the log of fmimaster.
     whole : bool
         Whether FMUs are unpacked with the folders that a simulation does not need, and their parsed descriptions kept.
     """
@@ -86,7 +86,7 @@ class Loader:
             types = {c.name: c.type for c in component.connectors if c.type is not None}
             if component.source.member:
                 raise FileError(
-                    f"'{component.source}': a table must be a file of its own, not in an archive."
+                    f"'{component.source}': a table must be a separate file, not a member of an archive."
                 )
             rows = read_csv(component.source.path, [n for n, t in types.items() if t.is_integer])
             empty = next((n for n, v in rows.columns.items() if np.ma.is_masked(v)), None)
@@ -98,11 +98,11 @@ class Loader:
         return self._tables[key]
 
     def use_table(self, component: Component, table: Table) -> None:
-        """Use this table for a component from now on; its source is not read."""
+        """Use this table for a component; its source is not read."""
         self._tables[_table_key(component)] = table
 
     def move_rows(self, component: Component, points: Mapping[float, float]) -> None:
-        """Use the table of a component with its rows at other times from now on: see :meth:`Table.moved`."""
+        """Use the table of a component with its rows at other times: see :meth:`Table.moved`."""
         self._tables[_table_key(component)] = self.table(component).moved(points)
 
     def instantiate(self, component: Component, name: str, options: InstanceOptions) -> Instance:
@@ -145,7 +145,7 @@ class Loader:
         return is_csv or _table_key(component) in self._tables
 
     def close(self) -> None:
-        """Free all instances, unload all libraries, delete what was unpacked. Never raises."""
+        """Free all instances, unload all libraries, delete the unpacked files. Never raises."""
         for instance in self._in_python:
             instance.free()
         self._in_python.clear()
@@ -156,7 +156,7 @@ class Loader:
             self._call_log.close()
 
     def abandon(self) -> None:
-        """Delete what was unpacked, although an FMU is still being called and cannot be freed."""
+        """Delete the unpacked files, although an FMU is still being called and cannot be freed."""
         for fmu in list(self._fmus.values()):
             fmu.abandon()
 

@@ -1,7 +1,8 @@
-"""Manifests of FMI layered standards: how an extension finds its own in an FMU.
+"""Manifests of FMI layered standards in an FMU.
 
-A layered standard has a folder ``extra/<its name>/`` in the FMU. In it a file ``fmi-ls-manifest.xml`` holds the name, the
-version, and what the standard adds (FMI 3.0, 2.6). A maintenance release of FMI 2.0 has the folder too.
+A layered standard has a folder ``extra/<its name>/`` in the FMU. A file ``fmi-ls-manifest.xml`` in it contains the
+name, the version, and the additions of the standard (FMI 3.0, 2.6). A maintenance release of FMI 2.0 has the folder
+too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fmimaster.system.files import read_whole
 from fmimaster.system.xml import Element, location, parse_xml
 
 NAMESPACE = "http://fmi-standard.org/fmi-ls-manifest"
-"""Of the attributes that each manifest has."""
+"""Namespace of the attributes that each manifest has."""
 FILE = "fmi-ls-manifest.xml"
 
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})([-+].*)?", re.ASCII)
@@ -43,7 +44,7 @@ class Manifest:
 
 
 def find_manifest(fmu: UnpackedFmu, ending: str) -> Manifest | None:
-    """The manifest whose name has this ending, whatever its publisher; None if the FMU has none.
+    """The manifest whose name has this ending, from any publisher; None if the FMU has none.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Reading a manifest with the model at hand: names, roles of variables, spelling. All errors are collected."""
+"""Reads a manifest and compares it with the model: names, roles of variables, spelling. All errors are collected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fmimaster.system.xml_form import Form, faults
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a variable must be to be named at one place of a manifest."""
+    """The role of a variable at one place of a manifest."""
 
     words: str
     """``"a Float64 output"``."""
@@ -36,12 +36,12 @@ class Role:
 
 
 class ManifestReader:
-    """What readers of manifests have in common; each layered standard derives its own.
+    """Base of the readers of manifests; each layered standard derives its own.
 
     Attributes
     ----------
     notes : list of str
-        What is only unusual, each with file and line.
+        Unusual but valid parts, each with file and line.
     """
 
     forms: ClassVar[Mapping[str, Form]] = {}
@@ -49,7 +49,7 @@ class ManifestReader:
     root: ClassVar[str] = "fmiLayeredStandardManifest"
     """Name of the root element."""
     known_version: ClassVar[tuple[int, int]] = (0, 1)
-    """Latest version that is known; what a later one adds is ignored, with a note."""
+    """Latest supported version; additions of later versions are ignored with a note."""
 
     def __init__(self, manifest: Manifest, model: Model) -> None:
         self.manifest = manifest
@@ -59,15 +59,15 @@ class ManifestReader:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What breaks a rule, each with file and line, in the order of the lines."""
+        """Violations of rules, each with file and line, in the order of the lines."""
         return tuple(text for _, text in sorted(self._wrong, key=itemgetter(0)))
 
     def wrong(self, element: Element, text: str) -> None:
-        """Something breaks a rule."""
+        """Note a violation of a rule."""
         self._wrong.append((element.sourceline, f"{location(element)}: {text}."))
 
     def sound(self) -> Iterator[Element]:
-        """Elements below the root that have their form, with all inside; what is wrong with others becomes a problem."""
+        """Valid elements below the root with their content; errors in other elements become problems."""
         root = self.manifest.root
         if root.tag != self.root:
             self.wrong(
@@ -90,7 +90,7 @@ class ManifestReader:
                 yield element
 
     def variable(self, element: Element, attribute: str, role: Role, what: str) -> str:
-        """Name of a variable that must be there and have a role.
+        """Name of a required variable, which must have a role.
 
         Parameters
         ----------
@@ -102,13 +102,13 @@ class ManifestReader:
         return name
 
     def optional(self, element: Element, attribute: str, role: Role, what: str) -> str | None:
-        """Name of a variable that need not be there; None if the attribute is missing."""
+        """Name of an optional variable; None if the attribute is missing."""
         if element.get(attribute) is None:
             return None
         return self.variable(element, attribute, role, what)
 
     def check_role(self, element: Element, name: str, role: Role, what: str) -> None:
-        """Whether the FMU has a variable, and in this role."""
+        """Whether the FMU has a variable with this role."""
         variable = self.model.variable(name)
         if variable is None:
             fitting = [v.name for v in self.model.variables if role.fits(v)]
@@ -116,7 +116,7 @@ class ManifestReader:
             near = did_you_mean(name, fitting) or did_you_mean(name, every)
             self.wrong(
                 element,
-                f"{what}='{name}' is no variable of the FMU.{near} Expected {role.words}; correct the name",
+                f"{what}='{name}' is not a variable of the FMU.{near} Expected {role.words}; correct the name",
             )
         elif not role.fits(variable):
             self.wrong(

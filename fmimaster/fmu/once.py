@@ -1,4 +1,4 @@
-"""FMUs that allow one instance per process: which they are, and by what instance each is in use in this process."""
+"""FMUs that allow one instance per process, and the instances of them that this process uses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from fmimaster.system.description import Source
 from fmimaster.system.model import Model
 
 Identity = frozenset[tuple[object, ...]]
-"""What tells an FMU: its file, whatever the path, and its instantiation token. Two that share one of them are the same."""
+"""The identity of an FMU: its file, independent of the path, and its instantiation token. Two FMUs that share one of
+them are the same."""
 
 _USED: dict[tuple[object, ...], tuple[int, str]] = {}
-"""Of all simulations in this process and its threads: part of an identity → process and full name of the instance. A
-process that is forked holds a copy, in which the entries of its parent do not count."""
+"""For all simulations in this process: part of an identity → process and full name of the instance. A forked process
+has a copy, in which the entries of its parent are ignored."""
 
 _LOCK = threading.Lock()
 
@@ -32,7 +33,7 @@ def identity(source: Source, model: Model) -> Identity:
 
 
 def used_twice(users: Iterable[tuple[str, Identity]]) -> list[list[str]]:
-    """Of instances by name: groups of two or more that are of one FMU which allows only one."""
+    """Groups of two or more instances, by name, of one FMU that allows only one."""
     known = list(users)
     groups: dict[object, tuple[set[object], list[int]]] = {}
     for k, (_, its) in enumerate(known):
@@ -83,6 +84,6 @@ def refuse_second_instances(users: Iterable[tuple[str, Source, Model]]) -> None:
 def _second_instance(first: str, second: str, where: str) -> ModelError:
     return ModelError(
         f"'{second}' would be the second instance of '{where}' in this process, but the FMU allows one only "
-        f"(canBeInstantiatedOnlyOncePerProcess); the first is '{first}'. Use it for one component only, and simulate in "
-        "processes of their own what is to run at the same time."
+        f"(canBeInstantiatedOnlyOncePerProcess); the first is '{first}'. Use it for one component only, and run "
+        "simulations at the same time in separate processes."
     )

@@ -21,7 +21,7 @@ log = logging.getLogger("fmimaster")
 _STDOUT = 1
 """File descriptor of the standard output; C code prints there, whatever Python's sys.stdout is."""
 _CHUNK = 65536
-"""Bytes that are read at once: what a pipe holds."""
+"""Bytes that are read at once: the size of a pipe."""
 _PATIENCE = 0.5
 """Wall time in s that flushing may take."""
 _LONGEST_LINE = 8192
@@ -32,9 +32,9 @@ _LONGEST_LINE = 8192
 def fmu_output_to_log(component: str = "") -> Iterator[None]:
     """Redirect file descriptor 1 to the log: each line that is printed there becomes a message of level INFO.
 
-    What Python prints still goes to where it went before, also from other threads. Runs in several threads share one
-    redirection; it ends with the last of them. If the log does not show the lines, one line says how to see them, once in
-    a process.
+    Python's own output is not redirected, also that of other threads. Runs in several threads share one
+    redirection; it ends with the last of them. If the log does not show the lines, one message per process tells how to
+    show them.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def fmu_output_to_log(component: str = "") -> Iterator[None]:
 
 _LOCK = threading.Lock()
 _PRESENT: list[_Redirection] = []
-"""The one of this process, if there is one: file descriptor 1 belongs to the process."""
+"""The redirection of this process, if there is one: file descriptor 1 belongs to the process."""
 
 
 def _join(component: str) -> _Redirection:
@@ -59,7 +59,7 @@ def _join(component: str) -> _Redirection:
             _PRESENT.append(_Redirection(component))
         present = _PRESENT[0]
         present.users += 1
-        if present.component != component:  # it is not known who prints
+        if present.component != component:  # it is not known which FMU prints
             present.component = ""
         return present
 
@@ -77,7 +77,7 @@ def _leave(redirection: _Redirection) -> None:
 
 @cache
 def _say_how_to_see_it(component: str) -> None:
-    """Say so once for each component: a sweep has thousands of runs."""
+    """Log a message once for each component: a sweep has thousands of runs."""
     who = f"'{component}'" if component else "An FMU"
     log.warning(
         "%s has printed lines that are not shown. To see them: logging.basicConfig(level=logging.INFO) in Python, "
@@ -87,7 +87,7 @@ def _say_how_to_see_it(component: str) -> None:
 
 
 class _Redirection:
-    """Takes what is printed on file descriptor 1, until :meth:`end`.
+    """Captures the output on file descriptor 1, until :meth:`end`.
 
     A thread reads at the same time, so that output of any length does not block the FMU, provided that it is called
     without Python's lock, as ctypes and cffi do. At the end the descriptor is what it was before, also if it was closed.
@@ -97,20 +97,20 @@ class _Redirection:
         self.component = component
         self.users = 0
         self.lines = 0
-        # found now: while a library is loaded or unloaded, which may take for ever, no other can be
+        # loaded now: while a library is loaded or unloaded, which may take forever, no other library can be loaded
         self._c = _c_library()
         _flush(self._c)
         self._before = _duplicate()
         self._reading, self._writing = os.pipe()
         self._python = [] if self._before is None else _redirected_streams(self._before)
         os.dup2(self._writing, _STDOUT)
-        # not the end of the pipe: a process that the FMU has started may keep that open
+        # not the end of the pipe: a process that the FMU has started may keep the pipe open
         self._end = uuid4().hex.encode()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def end(self) -> None:
-        """Put the descriptor back, and log what is left."""
+        """Restore the descriptor, and log the remaining output."""
         _flush(self._c)
         if self._before is None:
             os.close(_STDOUT)
@@ -136,7 +136,7 @@ class _Redirection:
                 self._log(rest.removesuffix(self._end))
                 return
             if len(rest) > _LONGEST_LINE:
-                # the end may be there in part
+                # only a part of the end may have been read
                 begin, rest = rest[: -len(self._end)], rest[-len(self._end) :]
                 self._log(begin)
 
@@ -149,7 +149,7 @@ class _Redirection:
 
 
 def _duplicate() -> int | None:
-    """Another descriptor of the standard output; None if it is closed; its number is then in use."""
+    """A duplicate of the descriptor of the standard output; None if that is closed; its number is then occupied."""
     try:
         return os.dup(_STDOUT)
     except OSError:
@@ -165,9 +165,10 @@ _RAW: tuple[Any, ...] = (io.FileIO, getattr(io, "_WindowsConsoleIO", io.FileIO))
 
 
 def _redirected_streams(descriptor: int) -> list[tuple[io.FileIO, Any, bool]]:
-    """Let Python's streams that write to file descriptor 1 write to another one: these objects, since others keep them.
+    """Redirect Python's streams on file descriptor 1 to another one; the same objects are used, because other code
+    keeps them.
 
-    Streams of notebooks and of tools that capture output write elsewhere, and stay as they are. A stream that owns file
+    Streams of notebooks and of tools that capture output write elsewhere, and are not changed. A stream that owns file
     descriptor 1, as ``os.fdopen(1, "w")`` does, closes it here.
 
     Returns
@@ -186,7 +187,7 @@ def _redirected_streams(descriptor: int) -> list[tuple[io.FileIO, Any, bool]]:
 
 
 def _point(raw: io.FileIO, descriptor: int, name: Any, owns_it: bool = False) -> None:
-    """Have an open file write to another descriptor; the one that it had stays open, if the file does not own it."""
+    """Make an open file write to another descriptor; the one that it had stays open, if the file does not own it."""
     with suppress(OSError, ValueError):  # closed in the meantime
         raw.__init__(descriptor, "wb", closefd=owns_it)  # type: ignore[misc]
         raw.name = name
@@ -198,7 +199,7 @@ def _c_library() -> ctypes.CDLL:
 
 
 def _flush(c: ctypes.CDLL) -> None:
-    """Flush the buffers of Python and C, so that their content goes to the present descriptor."""
+    """Flush the buffers of Python and C to the present descriptor."""
     for stream in (sys.stdout, sys.__stdout__):
         with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
             stream.flush()  # type: ignore[union-attr]
@@ -216,5 +217,5 @@ _MAY_HANG = threading.Event()
 
 
 def expect_hanging_streams() -> None:
-    """From now on an FMU runs that nothing waits for."""
+    """Note that an FMU was abandoned and still runs."""
     _MAY_HANG.set()

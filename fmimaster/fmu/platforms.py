@@ -1,4 +1,4 @@
-"""The platform of this process, by the names of the folders that FMUs have for their binaries."""
+"""The platform of this process: the names of the folders with its binaries in FMUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _old_name, _name, SUFFIX = _SYSTEMS.get(sys.platform, (sys.platform, sys.platfor
 _is_64 = sys.maxsize > 2**32
 
 FMI2 = f"{_old_name}{64 if _is_64 else 32}"
-"""Such as ``linux64``. Source: FMI 2.0.4, section 2.3."""
+"""For example ``linux64``. Source: FMI 2.0.4, section 2.3."""
 
 FMI3 = f"{'aarch64' if machine().lower() in _ARM else 'x86_64' if _is_64 else 'x86'}-{_name}"
-"""Such as ``x86_64-linux``. Source: FMI 3.0, section 2.5.1.4.1."""
+"""For example ``x86_64-linux``. Source: FMI 3.0, section 2.5.1.4.1."""

@@ -1,6 +1,6 @@
-"""Opens a library so that the rest of the process goes on meanwhile.
+"""Opens a library without blocking the other threads of the process.
 
-Python opens a library with its lock held: where that takes for ever, no other thread could listen for Ctrl-C any more.
+Python holds its lock while it opens a library: if that takes forever, no other thread can handle Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 
 @contextmanager
 def opened(library: Path) -> Iterator[None]:
-    """Keep a library open: who opens it meanwhile gets the same one at once.
+    """Keep a library open: a second call to open it gets the same one at once.
 
-    It is opened in its own folder, as fmpy does. One that cannot be opened is left to who opens it next, and says why.
+    It is opened in its own folder, as fmpy does. If it cannot be opened, the next call to open it reports the reason.
     """
     if sys.platform == "win32":
         yield

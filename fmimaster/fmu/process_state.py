@@ -1,4 +1,4 @@
-"""What belongs to the process and not to an FMU: noted before FMUs are called, put back if one has changed it."""
+"""State of the process that FMUs must not change: it is saved before FMUs are called, and restored after a change."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from typing import Any
 log = logging.getLogger("fmimaster")
 
 LOADING = threading.Lock()
-"""Held while a library is loaded: fmpy changes the working directory of the process meanwhile."""
+"""Held while a library is loaded, because fmpy changes the working directory of the process."""
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
-"""Those by which a run is ended, and the one that a closed pipe sends; others may serve the FMU itself."""
+"""Signals that end a run, and that of a closed pipe; an FMU may use others itself."""
 
 _ROOM = 1024
-"""Bytes that no C library needs for a struct sigaction or an fenv_t."""
+"""Size in bytes that is larger than a struct sigaction or an fenv_t of any C library."""
 
 _Sigaction = ctypes.c_void_p * (_ROOM // ctypes.sizeof(ctypes.c_void_p))
 """A struct sigaction begins with the address of the handler; of the rest the C library leaves a part undefined."""
 
 
 class ProcessState:
-    """Working directory, file mode mask, locale, signal handlers, and how floating-point numbers are rounded.
+    """Working directory, file mode mask, locale, signal handlers, and rounding of floating-point numbers.
 
-    It is noted when this is made. Rounding belongs to the thread: :meth:`put_back` must be called in the one that calls
-    FMUs, which has inherited it.
+    It is saved when this object is made. Rounding belongs to the thread: :meth:`put_back` must be called in the thread
+    that calls FMUs, which has inherited it.
     """
 
     def __init__(self) -> None:
@@ -50,14 +50,14 @@ class ProcessState:
         self._arithmetic = self._find_arithmetic()
 
     def put_back(self, who: str) -> None:
-        """Put back what was changed, with one warning for each kind of change that names the FMU, or all that may have."""
+        """Restore changed state, with one warning for each kind of change that names the FMU, or all possible FMUs."""
         self.put_back_process(who)
         if self._find_arithmetic() != self._arithmetic:
             self._call("fesetenv", self._environment)
-            self._tell(who, "how floating-point numbers are rounded")
+            self._tell(who, "the rounding of floating-point numbers")
 
     def put_back_process(self, who: str) -> None:
-        """All but the rounding; for any thread."""
+        """Restore everything except the rounding; for any thread."""
         self.put_back_signals(who)
         before = os.umask(self._mask)
         if before != self._mask:
@@ -69,7 +69,7 @@ class ProcessState:
         self._put_back_folder(who)
 
     def put_back_signals(self, who: str) -> None:
-        """The handlers of signals; for any thread."""
+        """Restore the handlers of signals; for any thread."""
         for number, handler in self._handlers.items():
             of_python = signal.getsignal(number)
             if of_python != self._handlers_of_python[number]:  # another thread has set it: no FMU
@@ -81,7 +81,7 @@ class ProcessState:
 
     def _put_back_folder(self, who: str) -> None:
         if not LOADING.acquire(blocking=False):
-            return  # fmpy is in another folder while it loads a library for another run
+            return  # fmpy changes the folder while it loads a library for another run
         try:
             folder = _folder()
             if folder != self._folder and self._folder is not None:
@@ -98,12 +98,12 @@ class ProcessState:
         return found
 
     def _find_arithmetic(self) -> tuple[Any, ...]:
-        """Rounding mode, exceptions that trap, and whether tiny numbers count as 0."""
+        """Rounding mode, trapped exceptions, and treatment of subnormal numbers."""
         smallest = sys.float_info.min
         return self._call("fegetround"), self._call("fegetexcept"), smallest / 2 > 0.0
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        """A function of the C library; nothing where there is none."""
+        """A function of the C library; one without effect if it is missing."""
         function: Callable[..., Any] | None = getattr(self._c, name, None)
         return None if function is None else function(*arguments)
 
@@ -111,7 +111,7 @@ class ProcessState:
         kind = what.partition(" to ")[0]
         if kind not in self._told:
             self._told.add(kind)
-            log.warning("%s has changed %s, for the whole process. It was put back.", who, what)
+            log.warning("%s has changed %s, for the whole process. It was restored.", who, what)
 
 
 def _folder() -> str | None:

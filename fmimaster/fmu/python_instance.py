@@ -1,4 +1,4 @@
-"""A component written in Python as an instance: it calls the methods of the user's object, and checks what they did."""
+"""A component written in Python as an instance: it calls the methods of the user's object and checks their results."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ log = logging.getLogger("fmimaster")
 class PythonInstance(Instance):
     """A copy of a :class:`PythonComponent`, in one run.
 
-    Its variables are attributes of the copy. What :meth:`PythonComponent.output` sets is computed when an output is read
-    after an input has changed, as FMUs do it.
+    Its variables are attributes of the copy. :meth:`PythonComponent.output` is called when an output is read after an
+    input has changed, as FMUs do it.
 
     Parameters
     ----------
     component : PythonComponent
-        What the user has added to the system; it is not changed.
+        The object that the user has added to the system; it is not changed.
 
     Raises
     ------
@@ -44,8 +44,8 @@ class PythonInstance(Instance):
             self._object = copy.deepcopy(component)
         except Exception as error:
             raise ModelError(
-                f"The Python component '{name}' cannot be copied for a run: {error}. Make in start() what cannot be "
-                "copied, such as a connection to a device, or define __deepcopy__."
+                f"The Python component '{name}' cannot be copied for a run: {error}. Create objects that cannot be "
+                "copied, such as a connection to a device, in start(), or define __deepcopy__."
             ) from error
         self._values = vars(self._object)
         self._step, self._output = map(self._object.called, ("step", "output"))
@@ -60,7 +60,7 @@ class PythonInstance(Instance):
         self._is_initializing = False
         self._is_running = False
         self._n_attributes = 0
-        """How many attributes the object has after its start; steps add none."""
+        """Number of attributes of the object after its start; steps must not add any."""
         self._places: dict[int, tuple[dict[str, Any], Any, float, bool]] = {}
 
     # Values
@@ -116,7 +116,7 @@ class PythonInstance(Instance):
         self._call("output", self._output, self._time)
 
     def _checked(self, variable: Variable, value: Any) -> NDArray[Any]:
-        """The value of an attribute, if it is one of the variable's type and shape; shape (size,)."""
+        """The value of an attribute, checked for the variable's type and shape; shape (size,)."""
         kinds, what = _EXPECTED[variable.type]
         array = np.asarray(value)
         if array.shape == variable.shape and array.dtype.kind in kinds:
@@ -171,7 +171,7 @@ class PythonInstance(Instance):
         return None
 
     def _refuse_new_attributes(self) -> None:
-        """An attribute that is new after a step is a misspelt variable, or a state that is not declared."""
+        """Refuse an attribute that is new after a step: it is a misspelt variable, or an undeclared state."""
         name = list(self._values)[-1]
         raise self._error(
             f"step of '{self.name}' has set the attribute '{name}', which is not declared."
@@ -182,12 +182,12 @@ class PythonInstance(Instance):
         )
 
     def save(self, place: int) -> None:
-        """Keep what ``save`` returns, and the declared variables if that is not all attributes."""
+        """Keep the result of ``save``, and the declared variables if the result does not include them."""
         own = self._call("save", self._object.save)
         self._places[place] = self._kept(self._values), own, self._time, self._is_stale
 
     def restore(self, place: int) -> None:
-        """Put back what was kept."""
+        """Restore what was kept."""
         values, own, self._time, self._is_stale = self._places[place]
         self._values.update(self._kept(values))
         self._call("restore", self._object.restore, own)
@@ -207,7 +207,7 @@ class PythonInstance(Instance):
             self._call("stop", self._object.stop)
 
     def free(self) -> None:
-        """Call ``stop`` if the run has failed, and nothing has called it. Never raises."""
+        """Call ``stop`` if the run has failed before it was called. Never raises."""
         try:
             self.terminate()
         except CallError as error:
@@ -250,11 +250,11 @@ _EXPECTED = {
     DataType.BOOLEAN: ("b", "True or False"),
     DataType.STRING: ("U", "a text"),
 }
-"""Type → NumPy's kinds of what an attribute may be, and that in words."""
+"""Type → permitted kinds of NumPy for an attribute, and their description."""
 
 
 def _start(variable: Variable) -> Any:
-    """The declared start value, as the attribute has it."""
+    """The declared start value in the form of the attribute."""
     assert variable.start is not None
     if not variable.shape:
         return variable.start[0]

@@ -1,4 +1,4 @@
-"""What FMI functions return, in the words of the standards."""
+"""The status of FMI functions, in the terms of the standards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAY_DISCARD = frozenset(
         "GetBooleanStatus",
     ]
 )
-"""In Co-Simulation of FMI 2.0 (2.1.3); functions of FMI 3.0 all may."""
+"""Functions that may return Discard in Co-Simulation of FMI 2.0 (2.1.3); in FMI 3.0 all functions may."""
 
 
 def word_of(status: int) -> str:
@@ -37,7 +37,7 @@ def objection(prefix: str, function: str, status: int) -> str:
     """Why the standard does not allow a function, named without prefix, to return a status; empty if it does."""
     version = f"FMI {prefix[3:]}.0"
     if not 0 <= status < _COUNT[prefix]:
-        return f", which is no status of {version}"
+        return f", which is not a status of {version}"
     if status == PENDING and function == "DoStep":
         return ": it computes asynchronously, which is not supported"
     if status == PENDING or (

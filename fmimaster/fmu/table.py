@@ -1,4 +1,4 @@
-"""A table, such as a CSV file, or functions of time as a component: each of its signals is an output."""
+"""A table (for example a CSV file) or functions of time as a component: each signal is an output."""
 
 from __future__ import annotations
 
@@ -36,21 +36,22 @@ class Table:
     Parameters
     ----------
     time : shape (n,), non-decreasing, in s
-        Two rows with the same time and different values define a discontinuity; from there on the later row is valid.
+        Two rows with the same time and different values define a discontinuity; from that time on the later row is
+        valid.
     columns : name → shape (n,)
     types : name → DataType
         Floating point signals are interpolated linearly, all others keep their value until the next row; before the
         first and after the last row the nearest value is used. A column without a type is Float64.
     functions : name → function
-        Further signals: each is called with the time in s at which the table stands, whenever its output is read.
+        Further signals: each function is called with the present time in s whenever its output is read.
 
-    A Float64 column ``u`` has a second output ``der(u)``, its slope to the right, so that it can be extrapolated. A
-    function has none.
+    A Float64 column ``u`` has a second output ``der(u)``, its slope to the right, for extrapolation. A function has
+    none.
 
     Attributes
     ----------
     signals : value reference → function
-        Takes the time in s, and returns the value of the signal from the right.
+        Returns the right limit of the signal at a time in s.
     """
 
     def __init__(
@@ -99,8 +100,8 @@ class Table:
         )
 
     def jumps(self) -> dict[float, frozenset[str]]:
-        """Time in s → columns that are discontinuous there: rows at one time with unequal values, and changes of signals
-        that are held."""
+        """Time in s → columns that are discontinuous there: rows at one time with different values, and changes of held
+        signals."""
         last = np.flatnonzero(np.append(np.diff(self.time) != 0, True))  # row of each distinct time
         first = np.append(0, last[:-1] + 1)
         found: dict[float, set[str]] = {}
@@ -112,7 +113,8 @@ class Table:
         return {time: frozenset(found[time]) for time in sorted(found)}
 
     def moved(self, points: Mapping[float, float]) -> Table:
-        """The same table, with the rows at each of these times at another time near it, also those between the two."""
+        """The same table with the rows at each of these times moved to another time nearby, also the rows in
+        between."""
         time = self.time.copy()
         for before, after in points.items():
             first = np.searchsorted(self.time, min(before, after), "left")
@@ -148,7 +150,7 @@ def _value_of(function: Function, variable: Variable, time: float) -> Any:
     Raises
     ------
     SimulationError
-        If it raises anything, or returns what is no value of that type.
+        If it raises an exception, or returns a value of another type.
     """
     where = f"The function for the input '{variable.name}'"
     try:

@@ -1,4 +1,4 @@
-"""fmpy's FMU classes, tolerant of functions that a library lacks: they fail only when they are called."""
+"""fmpy's FMU classes, but missing functions of a library cause an error only when they are called."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fmpy.fmi3 import FMU3Slave
 
 @dataclass
 class Condition:
-    """Of one loaded library, shared by all instances from it."""
+    """State of one loaded library, shared by all its instances."""
 
     is_fatal: bool = False
     """Whether an instance has returned Fatal: then FMI forbids any further call, for all instances."""
     functions: dict[tuple[Any, ...], Any] = field(default_factory=dict)
-    """Name and types of arguments → function, once an instance has asked for it."""
+    """Name and types of arguments → function, for functions that were used."""
 
 
 class _Tolerant:
-    """A mixin for fmpy's FMU classes: functions that the library lacks are remembered instead of refused."""
+    """A mixin for fmpy's FMU classes: missing functions of the library are noted instead of refused."""
 
     dll: Any
     _functions: dict[str, Any]
@@ -57,7 +57,7 @@ class _Tolerant:
 
 
 _SIGNATURES: dict[type, dict[str, tuple[Any, Any, Any]]] = {}
-"""Class → function → names and types that fmpy has found out; it inspects its own methods, which takes some ms."""
+"""Class → function → names and types from fmpy, which inspects its own methods in some ms."""
 
 
 class _StandIn:
@@ -76,7 +76,7 @@ class _StandIn:
 
 
 class FMU2Tolerant(_Tolerant, FMU2Slave):  # type: ignore[misc]
-    """fmpy's FMI 2.0 class; fmpy reads the FMI version off the name of its class."""
+    """fmpy's FMI 2.0 class; fmpy derives the FMI version from the name of its class."""
 
 
 class FMU3Tolerant(_Tolerant, FMU3Slave):  # type: ignore[misc]
@@ -85,8 +85,8 @@ class FMU3Tolerant(_Tolerant, FMU3Slave):  # type: ignore[misc]
     Attributes
     ----------
     resources : bytes or None
-        Path of the folder with resources, as instances get it. FMI 3.0, 2.3.1: null, if the FMU has no such folder; an
-        empty one is not unpacked.
+        Path of the folder with resources for instances. FMI 3.0, 2.3.1: null if the FMU has no such folder; an empty
+        folder is not unpacked.
     """
 
     def __init__(self, **kwargs: Any) -> None:

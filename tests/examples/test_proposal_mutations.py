@@ -32,7 +32,7 @@ SEED = 20170601
 
 BEYOND_THE_SCHEMA = (
     r"no manifest of this standard",  # libxml2 does not always check the fixed value of the name
-    r"is no variable of the FMU",
+    r"is not a variable of the FMU",
     r"is an? \w+ \w+( array)? \w+\. Expected",
     r"is private and has a Payload",
     r"has several Payloads for the input",

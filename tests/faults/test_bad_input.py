@@ -371,7 +371,7 @@ def with_manifest(fmu: Path, target: Path, inside: str) -> Path:
     [
         (
             manifest('<Event name="e" scope="private"><Indicator name="y"/></Event>'),
-            f"{EXTRA}, line 3: Indicator of event 'e': name='y' is no variable of the FMU.",
+            f"{EXTRA}, line 3: Indicator of event 'e': name='y' is not a variable of the FMU.",
         ),
         (b"<Event", f"{EXTRA}, line 1, column 7: malformed XML"),
         (b'<!DOCTYPE a [<!ENTITY e "f">]><a>&e;</a>', f"{EXTRA}: the document has a document type"),

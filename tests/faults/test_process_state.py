@@ -34,7 +34,7 @@ def run(fmu: Path, backend: Backend = Backend.NATIVE, **settings: object) -> obj
     [
         ("chdir", "/", "the working directory to '/'"),
         ("umask", "000", "the file mode mask (umask) to 000"),
-        ("round_up", "", "how floating-point numbers are rounded"),
+        ("round_up", "", "the rounding of floating-point numbers"),
         ("ignore_sigint", "", "the handler of SIGINT"),
     ],
 )
@@ -59,7 +59,7 @@ def test_it_is_put_back_with_one_warning(
     told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     if (call, action) == ("Load", "chdir"):
         return  # fmpy has put it back already
-    assert told == [f"'Misbehaving' has changed {words}, for the whole process. It was put back."]
+    assert told == [f"'Misbehaving' has changed {words}, for the whole process. It was restored."]
 
 
 def test_the_locale_is_put_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -91,7 +91,7 @@ def test_parameters_are_converted_as_inputs_are() -> None:
 def test_an_output_feeds_no_parameter() -> None:
     source = PythonFmu(outputs={"y": lambda v: 1.0})
     with pytest.raises(
-        DescriptionError, match=r"'b\.p' is a parameter; it takes a start value or a"
+        DescriptionError, match=r"'b\.p' is a parameter; it can have a start value or a"
     ):
         plan_of({"a": source, "b": unit(lambda p: p)}, ["a.y -> b.p"])
 

@@ -72,10 +72,12 @@ def test_each_problem_of_a_manifest_is_a_warning(tmp_path: Path) -> None:
     first, second = [f for f in findings if "fmi-ls-manifest.xml, line" in f.what]
     assert first.severity is second.severity is Severity.WARNING
     assert (
-        "input='collision.ww' is no variable of the FMU. Did you mean 'collision.w'" in first.what
+        "input='collision.ww' is not a variable of the FMU. Did you mean 'collision.w'"
+        in first.what
     )
     assert (
-        "LookAhead: next='next' is no variable of the FMU. Did you mean 'lookahead" in second.what
+        "LookAhead: next='next' is not a variable of the FMU. Did you mean 'lookahead"
+        in second.what
     )
     assert "runs without the layered standard 'org.fmimaster.fmi-ls-events'" in first.advice
 

@@ -247,7 +247,7 @@ def test_an_event_needs_an_indicator(tmp_path: Path) -> None:
 def test_an_indicator_that_does_not_exist_is_told_with_the_near_ones(tmp_path: Path) -> None:
     [found] = problems(tmp_path, event('\n<Indicator name="ceiling.z[3]"/>'))
     assert found.startswith(
-        "line 4: Indicator of event 'e': name='ceiling.z[3]' is no variable of the FMU. Did you mean 'ceiling.z[2]'"
+        "line 4: Indicator of event 'e': name='ceiling.z[3]' is not a variable of the FMU. Did you mean 'ceiling.z[2]'"
     )
     assert found.endswith(
         "Expected a continuous Float64 output, or such a local variable; correct the name."
@@ -285,7 +285,10 @@ def test_an_indicator_may_have_a_tolerance_relative_to_its_nominal_value(tmp_pat
 def test_a_private_event_has_no_payload(tmp_path: Path) -> None:
     inside = '<Indicator name="x"/><Payload output="v" input="collision.w"/>'
     [found] = problems(tmp_path, event(inside))
-    assert "event 'e' is private and has a Payload, which no other member gives it. Remove" in found
+    assert (
+        "event 'e' is private and has a Payload, but there is no other member to provide it. Remove"
+        in found
+    )
 
 
 def test_a_private_event_may_have_a_trigger(tmp_path: Path) -> None:
@@ -382,7 +385,7 @@ def test_a_derivative_is_a_continuous_output_or_local(name: str, kind: str, tmp_
 def test_look_ahead_is_an_output(tmp_path: Path) -> None:
     [found] = problems(tmp_path, '<LookAhead next="lookahead"/>')
     assert (
-        "LookAhead: next='lookahead' is no variable of the FMU. Did you mean 'lookahead.next'"
+        "LookAhead: next='lookahead' is not a variable of the FMU. Did you mean 'lookahead.next'"
         in found
     )
 
@@ -472,7 +475,7 @@ def test_the_trigger_clocks_its_payload(variability: str, told: str, tmp_path: P
             'input="u_x" coefficients="u_poly" value="5"',
             "has one of parameter and value. Expected both",
         ),
-        ('input="u_x" coefficients="collision.dz"', "is no variable of the FMU"),
+        ('input="u_x" coefficients="collision.dz"', "is not a variable of the FMU"),
     ],
 )
 def test_an_input_polynomial_has_inputs_for_its_coefficients(

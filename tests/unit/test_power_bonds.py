@@ -486,7 +486,7 @@ PLAIN = ["chassis.velocity -> wheel.velocity", "wheel.force -> chassis.force"]
         (
             SUSPENSION,
             [SPLIT_A[0], ("wheel.force -> chassis.force", {"factor": -1.0, "offset": 3.0})],
-            "adds 3, so that their powers cannot agree",
+            "adds 3, so their powers cannot agree",
         ),
     ],
 )  # fmt: skip

@@ -361,7 +361,10 @@ def test_what_is_settled_can_be_pickled() -> None:
         ("upper.collision lower.colision", "'lower' has no event 'colision'. Did you mean 'coll"),
         ("upper.collision lower.xyz", "has no event 'xyz'. It has collision, ceiling."),
         ("upper.collision plain.e", "Its FMU declares no events; add a manifest of fmi-ls-events"),
-        ("upper.collision lower.ceiling", "event 'ceiling' of 'lower' is private, so it concerns"),
+        (
+            "upper.collision lower.ceiling",
+            "event 'ceiling' of 'lower' is private, so it does not affect",
+        ),
         ("upper.collision", "has 1 member, expected at least two. Name the components"),
         ("", "has no members, expected at least two"),
         ("upper.collision upper.collision", "'upper' is a member twice"),
@@ -425,7 +428,7 @@ def test_of_three_members_a_payload_must_say_whose_it_is() -> None:
     members = (("a", "collision"), ("b", "collision"), ("c", "collision"))
     with pytest.raises(
         DescriptionError,
-        match=r"Payload 'w' of 'a' does not say from whom .* attribute member, one input for each of b, c",
+        match=r"Payload 'w' of 'a' does not name its source.* attribute member, one input for each of b, c",
     ):
         settled(models, SharedEvent("e", members))
 

@@ -693,9 +693,9 @@ def test_our_annotation_gives_the_step_size_wherever_it_stands(tmp_path: Path) -
         (
             OSP,
             1e-4,
-            "step size 0.0001 s is taken from FixedStepAlgorithm of 'com.opensimulationplatform'",
+            "step size 0.0001 s is read from FixedStepAlgorithm of 'com.opensimulationplatform'",
         ),
-        (OMS, 0.002, "step size 0.002 s is taken from FixedStepMaster of 'org.openmodelica'"),
+        (OMS, 0.002, "step size 0.002 s is read from FixedStepMaster of 'org.openmodelica'"),
     ],
 )
 def test_the_step_size_of_another_tool_is_taken_with_a_note(
@@ -772,4 +772,4 @@ def test_a_unit_that_cannot_be_used_is_a_note_as_in_an_fmu(definition: str, tmp_
     inside = component("a", f"<ssd:Connectors>{connector}</ssd:Connectors>")
     found = read(tmp_path, ssd(elements(inside), after=f"<ssd:Units>{unit}</ssd:Units>"))
     assert found.system.components[0].connectors[0].unit == Unit("q")
-    assert "cannot be used, it is not converted: 'q'" in found.notes[0]
+    assert "a unit has an invalid definition and is not converted: 'q'" in found.notes[0]

@@ -93,7 +93,7 @@ def root() -> etree._Element:
 def test_the_description_without_mistakes_is_taken(root: etree._Element, tmp_path: Path) -> None:
     description = read(tmp_path, etree.tostring(root).decode())
     assert description.warnings == ()
-    assert ["sources are taken from outside" in note for note in description.notes] == [True]
+    assert ["sources are read from outside" in note for note in description.notes] == [True]
 
 
 def test_each_misspelt_element_and_attribute_is_refused_with_its_line(

@@ -1,7 +1,7 @@
-"""FMI layered standards that are understood: one file each, with a function ``extend(manifest, model)``.
+"""Supported FMI layered standards: one file each, with a function ``extend(manifest, model)``.
 
-It takes the manifest in the FMU, None if there is none, and the model of the FMU, and returns the model with what the
-layered standard adds to it. A manifest that breaks a rule is a :class:`ModelError`; the FMU then runs without it.
+Its arguments are the manifest in the FMU (None if there is none) and the model of the FMU; it returns the model with
+the additions of the layered standard. An invalid manifest raises a :class:`ModelError`; the FMU then runs without it.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from fmimaster.system.model import Model
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A layered standard that is understood."""
+    """A supported layered standard."""
 
     ending: str
-    """Of the names of its manifests, whatever their publisher."""
+    """Last part of the names of its manifests, for any publisher."""
     extend: Callable[[Manifest | None, Model], Model]
 
 

@@ -27,12 +27,12 @@ from fmimaster.system.model import (
 from fmimaster.system.xml import Element, children, text_of, value_of
 
 ENDING = ".fmi-ls-events"
-"""Of the names of all manifests that are read."""
+"""Last part of the names of all manifests that are read."""
 NAME = "org.fmimaster" + ENDING
 VERSION = (0, 2)
 """Major and minor version that is written; all of this major version are read."""
 _FIRST_WITH_RIGHT_LIMITS = (0, 2)
-"""Before this version a trigger alone permits that right limits are read without a step."""
+"""Before this version, a trigger alone permits reading right limits without a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def extend(manifest: Manifest | None, model: Model) -> Model:
     Raises
     ------
     ModelError
-        If it breaks a rule, the message lists all that is wrong; or if it has a version that is not known.
+        If it is invalid (the message lists all errors), or if it has an unknown version.
     """
     if manifest is None:
         events = tuple(_of_event_indicators(model)) if model.event_indicators else ()
@@ -60,7 +60,7 @@ def extend(manifest: Manifest | None, model: Model) -> Model:
         version = ".".join(map(str, manifest.version))
         raise ModelError(
             f"{manifest.where}: the manifest of fmi-ls-events has version {version}, expected {VERSION[0]}.x. Update "
-            "fmimaster, or write the manifest by the version that is known."
+            "fmimaster, or write the manifest in the supported version."
         )
     reader = _Reader(manifest, model)
     content = reader.read()
@@ -89,7 +89,7 @@ def _of_event_indicators(model: Model) -> Iterator[EventDeclaration]:
             yield EventDeclaration(name, Scope.PRIVATE, (Indicator(name, derivatives.get(name)),))
 
 
-# What variables must be -----------------------------------------------------------------------------------------------
+# Roles of variables -----------------------------------------------------------------------------------------------
 
 _FLOAT64 = frozenset({DataType.FLOAT64})
 _CLOCK = frozenset({DataType.CLOCK})
@@ -129,13 +129,13 @@ def _trigger(model: Model) -> Role:
 
 
 class _Reader(ManifestReader):
-    """Reads a manifest and collects all that is wrong with it."""
+    """Reads a manifest and collects all errors in it."""
 
     forms = FORMS
     known_version = VERSION
 
     def read(self) -> EventManifest:
-        """Its content; not to be used if there are problems."""
+        """Its content; not valid if there are problems."""
         found: dict[str, list[Element]] = {}
         for element in self.sound():
             found.setdefault(element.tag, []).append(element)
@@ -159,7 +159,8 @@ class _Reader(ManifestReader):
         if is_private and payload:
             self.wrong(
                 element,
-                f"{what} is private and has a Payload, which no other member gives it. Remove the Payload, or make the "
+                f"{what} is private and has a Payload, but there is no other member to provide it. Remove the "
+                "Payload, or make the "
                 "event shared",
             )
         trigger = self.optional(element, "trigger", _trigger(self.model), what)
@@ -180,7 +181,7 @@ class _Reader(ManifestReader):
     def _check_clocks(
         self, element: Element, payload: Sequence[Payload], trigger: str | None, what: str
     ) -> None:
-        """Refuse clocks that tick at intervals, and payloads that are continuous or that another clock gives."""
+        """Refuse clocks that tick at intervals, and payloads that are continuous or belong to another clock."""
         for attribute in ("announce", "trigger"):
             clock = self.model.variable(element.get(attribute) or "")
             if clock is not None and clock.clock is not None and clock.clock.is_time_based:
@@ -230,15 +231,15 @@ class _Reader(ManifestReader):
         if len(set(values)) < len(values):
             self.wrong(
                 element,
-                "two values of the Policy are the same. Expected another value for each of execute, announce and ignore",
+                "two values of the Policy are the same. Expected different values for execute, announce and ignore",
             )
         parameter = self.model.variable(policy.parameter)
         start = parameter.start if parameter is not None and _PARAMETER.fits(parameter) else ()
         if start and str(start[0]) != str(policy.execute):
             self.wrong(
                 element,
-                f"'{policy.parameter}' starts at {start[0]}, but execute is {policy.execute}: importers that do not know "
-                "the manifest miss the events of the FMU. Expected the same value",
+                f"'{policy.parameter}' starts at {start[0]}, but execute is {policy.execute}: importers that do not "
+                "know the manifest would miss the events of the FMU. Expected the same value",
             )
         return policy
 
@@ -271,7 +272,7 @@ class _Reader(ManifestReader):
             ]
             self.wrong(
                 element,
-                f"{what}: coefficients='{stem}' is no variable of the FMU, and there is no "
+                f"{what}: coefficients='{stem}' is not a variable of the FMU, and there is no "
                 f"'{stem}[0]'.{did_you_mean(stem, known)} Expected an array of {_COEFFICIENT.words}, or the common start "
                 "of the names of scalar ones that are numbered from [0]",
             )

@@ -1,4 +1,4 @@
-"""What a manifest of ``fmi-ls-events`` may hold: the same as in its schema, docs/proposal/schema/."""
+"""The form of a manifest of ``fmi-ls-events``, the same as in its schema, docs/proposal/schema/."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ FORMS: Mapping[str, Form] = ANNOTATIONS | {
         _EXTENSION,
     ),
 }
-"""Of each element by its name, as in fmi3LayeredStandardEventsManifest.xsd."""
+"""The form of each element by its name, as in fmi3LayeredStandardEventsManifest.xsd."""

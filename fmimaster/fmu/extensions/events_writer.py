@@ -1,4 +1,4 @@
-"""Writing the manifest of ``fmi-ls-events``."""
+"""Writes the manifest of ``fmi-ls-events``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DESCRIPTION = "Event indicator sets, shared events, look-ahead"
 
 
 def write_manifest(content: EventManifest) -> bytes:
-    """The manifest as a file; reading it gives the same again.
+    """Write the manifest as a file; reading the file gives the same manifest.
 
     Raises
     ------
