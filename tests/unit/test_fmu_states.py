@@ -76,7 +76,7 @@ def test_files_that_do_not_fit_are_refused_before_the_run(tmp_path: Path) -> Non
     with pytest.raises(OptionError, match=r"are of t = 0.5 s, but the run begins at 0 s.*0\.5"):
         replace(car, initial_fmu_state=file).run()
     masses = reference_path("systems/two-mass-b1-mixed.ssp")
-    with pytest.raises(FileError, match="the states of other components: chassis, lower, upper"):
+    with pytest.raises(FileError, match="states of other components: chassis, lower, upper"):
         replace(at_half, system=masses, initial_fmu_state=file).run()
     other.write_bytes(b"no states")
     with pytest.raises(FileError, match="has the state of a single FMU"):
@@ -85,7 +85,7 @@ def test_files_that_do_not_fit_are_refused_before_the_run(tmp_path: Path) -> Non
         replace(at_half, initial_fmu_state=tmp_path / "missing").run()
     with zipfile.ZipFile(other, "w") as archive:
         archive.writestr("states.json", "{}")
-    with pytest.raises(FileError, match="is no file of FMU states"):
+    with pytest.raises(FileError, match="is not a file of FMU states"):
         replace(at_half, initial_fmu_state=other).run()
     with pytest.raises(FileError, match="would overwrite"):
         replace(at_half, initial_fmu_state=file, final_fmu_state=file).run()

@@ -292,7 +292,7 @@ def test_a_pause_that_the_steps_do_not_allow_is_refused() -> None:
     slow = Simulation(CAR, stop_time=1, step_size=MultiRate(0.05, {"wheel": 0.1}))
     with slow.start() as run:
         run.advance(0.05)
-        with pytest.raises(OptionError, match=r"a step of 'wheel'.* is under way since 0 s"):
+        with pytest.raises(OptionError, match=r"a step of 'wheel'.* began at 0 s"):
             run["wheel.road"] = 0.1
 
 
