@@ -26,7 +26,7 @@ _READ = (
 
 @contextmanager
 def shown_log(arguments: Namespace) -> Iterator[None]:
-    """Send the log to the standard error and, if requested, to a file, while a command runs."""
+    """Write the log to the standard error and, if requested, to a file, while a command runs."""
     log = logging.getLogger("fmimaster")
     level, propagate = log.level, log.propagate
     shown = logging.INFO if _shows_log(arguments) else logging.WARNING
@@ -75,7 +75,7 @@ def _shows_log(arguments: Namespace) -> bool:
 
 
 class _StandardError(logging.Handler):
-    """Writes to what is the standard error at that moment: a progress bar replaces it for a while."""
+    """Writes to the present standard error: a progress bar replaces it for a while."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ def _with_level(record: logging.LogRecord) -> str:
 
 
 class _LogFile(logging.FileHandler):
-    """A log file. What goes wrong in writing it does not end the command, but is reported after it."""
+    """A log file. An error in writing it does not end the command, but is reported after it."""
 
     def __init__(self, path: str, read: Iterable[Path]) -> None:
         self._path = path
@@ -115,7 +115,7 @@ class _LogFile(logging.FileHandler):
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
 
     def format(self, record: logging.LogRecord) -> str:
-        """A message of several lines is indented, so that none of them looks like another message."""
+        """The further lines of a message are indented, so that none looks like another message."""
         return visible(super().format(record)).replace("\n", "\n    ")
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is Python's

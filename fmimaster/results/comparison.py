@@ -1,4 +1,4 @@
-"""Results beside those of another run, of another tool, or a measurement: how far each column is from the reference."""
+"""Comparison of results with those of another run, another tool, or a measurement: the deviation of each column."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from fmimaster.text import aligned, count, named
 Array = NDArray[np.float64]
 
 TOLERANCE = 0.01
-"""Largest permitted deviation, as a part of the range of the reference: a difference that a figure shows."""
+"""Largest permitted deviation, relative to the range of the reference: a difference that is visible in a figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """How far a column is from the reference.
+    """Deviation of a column from the reference.
 
     Attributes
     ----------
     name, unit : str
         Of the column.
     range : float
-        Largest minus smallest value of the reference, in the unit; of a constant its absolute value.
+        Largest minus smallest value of the reference, in the unit; for a constant, its absolute value.
     rms : float
         Root mean square of the deviation over time, in the unit; infinite if one of the two is NaN somewhere.
     largest : float
@@ -47,7 +47,7 @@ class Deviation:
 
     @property
     def relative(self) -> float:
-        """The root mean square as a part of the range; infinite if only the reference is 0 always."""
+        """The root mean square relative to the range; infinite if only the reference is constantly 0."""
         if self.rms == 0.0:
             return 0.0
         return self.rms / self.range if self.range > 0.0 else inf
@@ -55,12 +55,12 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The deviations of all columns that results and reference have in common; as text, a table of them.
+    """The deviations of all columns that both results and reference have; as text, a table.
 
     Attributes
     ----------
     deviations : tuple of Deviation
-        The largest part of its range first.
+        Sorted by the relative deviation, the largest first.
     tolerance : float
         The largest permitted :attr:`Deviation.relative`.
     start_time, stop_time : float
@@ -104,15 +104,15 @@ class Comparison:
 
 
 def compare(results: Table, reference: Table, tolerance: float = TOLERANCE) -> Comparison:
-    """Compare columns of the same names at the rows of the results that lie in the time of the reference.
+    """Compare columns with the same names at those rows of the results whose times the reference covers.
 
-    Between its rows the reference is interpolated linearly; integers and Booleans are held. Where it has several rows
-    at one time, all values between theirs count as equal to it.
+    Between its rows the reference is interpolated linearly; integers and Booleans are held. If it has several rows at
+    one time, every value between them is treated as equal to the reference.
 
     Parameters
     ----------
     tolerance
-        Largest permitted root mean square of a deviation, as a part of the range of the reference.
+        Largest permitted root mean square of a deviation, relative to the range of the reference.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def compare(results: Table, reference: Table, tolerance: float = TOLERANCE) -> C
     rows = np.flatnonzero((results.time >= first) & (results.time <= last))
     if not len(rows):
         raise OptionError(
-            "No row of the results lies in the time of the reference, "
+            "No row of the results is in the time range of the reference, "
             + (f"t = {first:g} s to {last:g} s." if reference.rows else "which has no rows.")
         )
     time = results.time[rows]

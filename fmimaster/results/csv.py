@@ -2,7 +2,7 @@
 
 Comma-separated; one header row with the names in double quotes, the first of them ``time``; numbers
 as C reads them; Booleans as 0 and 1; no units, no comments. Times do not decrease; a repeated time
-is an event. Beyond the rules: arrays become a column per element (``x[1,2]``, counted from 1), text
+is an event. In addition to the rules, arrays become a column per element (``x[1,2]``, counted from 1), text
 is in double quotes, and binaries are written as hexadecimal text.
 """
 
@@ -32,7 +32,7 @@ from fmimaster.results.text_file import TextFile
 from fmimaster.results.texts import as_text
 
 _ROWS_AT_ONCE = 4096
-"""Rows that are held as text at one time: limits the memory, without loss of speed."""
+"""Most rows that are held as text at once: limits the memory without loss of speed."""
 
 _CELLS_AT_ONCE = 16 * _ROWS_AT_ONCE
 """The same for wide rows."""
@@ -51,7 +51,7 @@ def is_time(name: object) -> bool:
 class CsvWriter:
     """Writes a table block by block, so that a run of any length needs little memory.
 
-    The header is written with the first block, which may have no rows; an older file is replaced then, not before. A
+    The header is written with the first block, which may have no rows; an older file is replaced only then. A
     text stream that is given (opened with ``newline=""``) stays open; a file is closed by :meth:`close` or at the end of
     a ``with``.
     """
@@ -70,7 +70,7 @@ class CsvWriter:
 
     @property
     def may_block(self) -> bool:
-        """Whether writing may have to wait, as for the reader of a pipe."""
+        """Whether writing may block, for example until a pipe is read."""
         return self._file is None or not self._file.is_regular
 
     def write(self, block: Table) -> None:
@@ -92,7 +92,7 @@ class CsvWriter:
                 self._file.close()
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
+        """Flush the written data to the system."""
         with writing():
             self._stream.flush()
 
@@ -125,8 +125,8 @@ def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Ta
     """Read a table from a CSV file.
 
     Names may stand without quotes, and blanks may follow a comma. A column whose first cell is quoted is text; all
-    others become floats, masked where a cell is empty, but those in ``integers``, which are read as Python integers of any
-    size. The elements of an array stay columns of their own.
+    others become floats, masked where a cell is empty, except those in ``integers``, which are read as Python integers
+    of any size. The elements of an array stay columns of their own.
     """
     path = given_path(path)
     try:
@@ -143,7 +143,7 @@ def read_csv(path: str | os.PathLike[str], integers: Collection[str] = ()) -> Ta
 
 
 class _Source:
-    """An open file behind its header, with words for what is wrong in it."""
+    """An open file after its header, with messages for its errors."""
 
     def __init__(self, path: Path, stream: TextIO) -> None:
         header = csv.reader(stream, skipinitialspace=True)
@@ -151,7 +151,7 @@ class _Source:
         self.stream = stream
         self.names = [name.strip() for name in next(header, [])]
         self.kinds: list[type | None] = [float, *(None for _ in self.names[1:])]
-        """Of each column; None for one that had no value so far."""
+        """Kind of each column; None if it had no value so far."""
         self.header_lines = header.line_num
         if not self.names:
             raise FileError(f"'{path}' is empty; expected a header whose first name is 'time'.")
@@ -164,7 +164,7 @@ class _Source:
                 self.fail(1, f"the column '{name}' occurs {times} times; expected each name once.")
 
     def _hint(self) -> str:
-        """What else the header seems to be, with a leading blank."""
+        """A hint about the header, with a leading blank."""
         first = self.names[0]
         separator = next((s for s in _OTHER_SEPARATORS if s in first), None)
         if len(self.names) == 1 and separator is not None:
@@ -199,7 +199,7 @@ class _Source:
             self.fail_number(self.header_lines + reader.line_num, error)
 
     def _settle(self, line: int, row: Sequence[object]) -> None:
-        """Learn the kinds of columns that had no value before; an empty cell fits into each but time."""
+        """Determine the kinds of columns without values so far; an empty cell fits every column except time."""
         kinds = self.kinds
         for i, cell in enumerate(row):
             if kinds[i] is None and cell != "":
@@ -261,7 +261,7 @@ def _joined(parts: Sequence[NDArray[Any]], kind: type | None) -> NDArray[Any]:
 
 
 def _integers(path: Path, names: Collection[str]) -> dict[str, NDArray[Any]]:
-    """These columns once more, without the way over floats that rounds beyond 2**53."""
+    """Read these columns again without floats, which round integers beyond 2**53."""
     if not names:
         return {}
     with path.open(newline="", encoding="utf-8-sig") as stream:

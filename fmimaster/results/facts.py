@@ -1,4 +1,4 @@
-"""What a table holds besides its rows: events, causes of steps, units and metadata of the run.
+"""The facts of a table besides its rows: events, causes of steps, units and metadata of the run.
 
 A CSV file cannot hold them: ``results.csv`` has ``results.csv.json`` beside it. Files of the other formats hold the same
 document.
@@ -30,7 +30,7 @@ _Read = TypeVar("_Read")
 
 
 def facts_path(table: str | os.PathLike[str]) -> Path:
-    """Where the facts of a CSV file are."""
+    """Path of the file with the facts of a CSV file."""
     path = given_path(table)
     if not path.name:
         raise FileError(f"'{table}' is a folder. Give the CSV file in it.")
@@ -38,7 +38,7 @@ def facts_path(table: str | os.PathLike[str]) -> Path:
 
 
 def write_facts(writer: FactsWriter, table: Table) -> None:
-    """Write the facts of a table, if it has any; those of an earlier table of that name do not stay."""
+    """Write the facts of a table, if it has any; those of an earlier table with that name are removed."""
     finish_facts(writer, table.events, table.steps, table)
 
 
@@ -56,12 +56,12 @@ def finish_facts(
 
 
 def may_have_facts(table: str | os.PathLike[str]) -> bool:
-    """Whether facts can stand beside a table: it is a file, and no device such as /dev/stdout."""
+    """Whether a file of facts can be beside a table: it is a file, not a device such as /dev/stdout."""
     return Path(table).is_file() and Path(table).parent != Path("/dev")
 
 
 class Facts:
-    """The facts of a table, read from their document each time they are gone through: they may be many.
+    """The facts of a table, read from their document in each iteration, because they may be many.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Facts:
     Raises
     ------
     FileError
-        While they are gone through, if the document cannot be read, or is something else.
+        During an iteration, if the document cannot be read or is another file.
     """
 
     def __init__(self, path: Path, document: bytes | None = None) -> None:
@@ -102,7 +102,7 @@ class Facts:
         return dict(self._read(lambda document: iter(metadata_in(document).items())))
 
     def added_to(self, table: Table) -> dict[str, Any]:
-        """What they change in a table that was read without them, as arguments for ``replace``."""
+        """Changes of a table that was read without them, as arguments for ``replace``."""
         units = {name: unit for name, unit in self.units().items() if name in table.columns}
         return {
             "events": tuple(self.events()),
@@ -139,7 +139,7 @@ def read_facts(table: str | os.PathLike[str]) -> tuple[tuple[Event, ...], tuple[
     Raises
     ------
     FileError
-        If it cannot be read, or is something else.
+        If it cannot be read, or is another file.
     """
     read = Facts(facts_path(table))
     return tuple(read.events()), tuple(read.steps())

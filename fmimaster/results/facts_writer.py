@@ -1,7 +1,7 @@
-"""What a table holds besides its rows, as a document: events and steps during a run or at its end, units, metadata.
+"""The facts of a table as a document: events and steps during a run or at its end, units, metadata.
 
-The document stands beside a CSV file, and in files of the other formats. It is JSON with a line for each event and each
-step, so that it can be written and read piece by piece.
+The document is beside a CSV file, and inside of files of the other formats. It is JSON with a line for each event and
+each step, so that it can be written and read piece by piece.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fmimaster.visible import visible_json
 
 _ANY_FORMAT = "fmimaster results "
 _HEAD = 100
-"""So many characters of a file tell whether it is one of ours, however large it is."""
+"""Characters of a file that are read to recognize a document of facts."""
 
 _COPIED_AT_ONCE = 2**20
 """So many bytes of the steps are copied at one time."""
@@ -39,7 +39,7 @@ _COPIED_AT_ONCE = 2**20
 class FactsWriter:
     """Writes the facts of a run: events as they come, steps into a temporary file that is appended at the end.
 
-    An older file is replaced with the first entries, and what cannot be written whole is removed.
+    An older file is replaced when the first entries are written, and an incomplete file is removed.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class FactsWriter:
     Raises
     ------
     FileError
-        By each method, if the file cannot be written, and by each one after that: what was written before is lost.
+        From each method, if the file cannot be written, and from all later calls: the content written before is lost.
     """
 
     def __init__(self, path: Path, embed: Callable[[bytes], None] | None = None) -> None:
@@ -114,7 +114,7 @@ class FactsWriter:
             raise self._failed(error) from error
 
     def discard(self) -> None:
-        """Remove what was written, if anything was; a part of a document is of no use."""
+        """Remove an incomplete document."""
         if self.has_written:
             self._close()
             with suppress(OSError):
@@ -124,7 +124,7 @@ class FactsWriter:
         if self._failure is not None:
             raise self._failure
         if self._file is None or self._steps is None:
-            # without buffers: what cannot be written fails here, and not when the file is closed
+            # without buffers: an error occurs here and not when the file is closed
             self._file = FileIO(self.path, "w")
             self._steps = TemporaryFile(buffering=0, dir=self.path.parent)  # noqa: SIM115 (until the end)
             _write(self._file, f"{BEGIN}\n{EVENTS}\n".encode())

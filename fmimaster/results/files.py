@@ -40,7 +40,7 @@ SUFFIXES = (".csv", *_BINARY)
 
 
 def check_results_file(path: str | os.PathLike[str]) -> None:
-    """Refuse a file to write whose suffix is that of no format, whose library is missing, or whose facts have no place.
+    """Refuse an output file with an unknown suffix, a missing library, or no place for its facts.
 
     A pipe or device, such as ``/dev/stdout``, takes CSV.
 
@@ -81,7 +81,7 @@ def _made(found: _Format, name: str) -> Callable[..., Any]:
 
 
 def row_writer(target: str | os.PathLike[str] | TextIO) -> RowWriter:
-    """What writes rows to a file, in the format of its suffix, or as CSV to a text stream.
+    """A writer of rows to a file, in the format of its suffix, or as CSV to a text stream.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def row_writer(target: str | os.PathLike[str] | TextIO) -> RowWriter:
 
 
 def facts_writer(target: str | os.PathLike[str] | TextIO, writer: RowWriter) -> FactsWriter | None:
-    """What writes the facts of a table to its place: into the file, or beside it; None for a stream or device."""
+    """A writer of the facts of a table, into the file or beside it; None for a stream or device."""
     if not isinstance(target, str | os.PathLike) or not (writer.embed or may_have_facts(target)):
         return None
     return FactsWriter(facts_path(target), writer.embed)

@@ -1,4 +1,4 @@
-"""Outputs that grow without end: found in the rows of a run, a block at a time."""
+"""Detects outputs that grow without bound, from the rows of a run block by block."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PARTS = 8
 """The windows are put together to so many parts of the run, which are compared."""
 
 LEAST_WINDOWS = 2 * PARTS
-"""In fewer rows nothing is looked for."""
+"""Fewest rows for the detection."""
 
 GROWTH = 1.25
 """An output that diverges has a range that grows by this factor or more from each part to the next one, in the last half
 of the run."""
 
 KEPT = 0.9
-"""And the exponent of that growth falls to no less than this part of it within that half. That of a power of time falls to
+"""Its growth exponent does not fall below this part of its value within that half. That of a power of time falls to
 0.71: its parts grow by less and less."""
 
 WHOLE_GROWTH = 5.0
@@ -35,7 +35,7 @@ BEYOND = 10.0
 
 
 class Watched(NamedTuple):
-    """A column of the rows."""
+    """A column that is observed."""
 
     name: str
     type: Hashable
@@ -48,18 +48,18 @@ class Watched(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Diverging:
-    """An output that has grown without end."""
+    """An output that has grown without bound."""
 
     name: str
     unit: str
     time: float
-    """In s: from when on."""
+    """Start of the growth in s."""
     factor: float
-    """By which its range has grown in each such time:"""
+    """Factor by which its range has grown in each such period:"""
     period: float
     """In s."""
     usual: float
-    """The magnitude that is usual for it."""
+    """Its usual magnitude."""
     largest: float
     """Its largest magnitude."""
 
@@ -204,7 +204,7 @@ class _Windows:
 
 
 class Growth:
-    """Looks at each block of rows, and knows in the end which outputs have grown without end.
+    """Examines each block of rows, and finds the outputs that have grown without bound.
 
     An output diverges if its range grows from each eighth of the run to the next one in the last half of the run, as an
     exponential function does (a power of time grows by less and less), and if it exceeds 10 times the largest of its
@@ -232,7 +232,7 @@ class Growth:
                 windows.look(times, block[kind])
 
     def diverging(self) -> tuple[Diverging, ...]:
-        """Outputs that have grown without end, the one that has grown most first."""
+        """Outputs that have grown without bound, the one with the largest growth first."""
         found = [entry for windows in self._windows.values() for entry in windows.diverging()]
         return tuple(one for _, one in sorted(found, key=lambda entry: (-entry[0], entry[1].name)))
 

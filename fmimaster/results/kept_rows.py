@@ -1,4 +1,4 @@
-"""The rows of a run in memory, which take little more than their own size while they come."""
+"""The rows of a run in memory, with little overhead while they are added."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def mark_events(axes: Axes, events: Sequence[Event]) -> None:
 
 
 def event_key(events: Sequence[Event]) -> list[tuple[str, Line2D]]:
-    """What the marks of events mean: label and line of each kind that there is."""
+    """The legend for marks of events: label and line of each kind present."""
     few = len(events) <= _FEW_EVENTS
     kinds = {e.shared for e in events}
     words = {

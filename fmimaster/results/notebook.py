@@ -1,4 +1,4 @@
-"""Where a figure is shown: by itself in a notebook, and in the windows of matplotlib's pyplot in a script."""
+"""Display of figures: automatically in a notebook, and in a window of matplotlib's pyplot in a script."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ResultsFigure(Figure):
 def maker_of_figures(show: bool) -> Callable[..., Figure]:
     """What makes a figure for a caller: ``pyplot.figure`` if pyplot is imported, so that ``pyplot.show()`` shows it.
 
-    A notebook that draws within its cells shows figures of pyplot by itself, and would show what is returned once more.
-    There, and where pyplot is not imported, a figure belongs to its caller alone.
+    A notebook with inline figures shows figures of pyplot automatically, and would show a returned figure twice. There,
+    and if pyplot is not imported, a figure is not registered in pyplot.
     """
     if show and not _in_notebook():
         import matplotlib.pyplot  # noqa: F401 (slow, and it keeps a list of figures)
@@ -50,12 +50,12 @@ def show_figure(figure: Figure | SubFigure) -> None:
 
 
 def check_window() -> None:
-    """Refuse to show figures where matplotlib has no windows.
+    """Refuse to show figures if matplotlib cannot open windows.
 
     Raises
     ------
     OptionError
-        If its backend only writes files, as that of a machine without a screen.
+        If its backend only writes files, for example on a machine without a screen.
     """
     import matplotlib.pyplot  # noqa: F401 (it chooses the backend)
 

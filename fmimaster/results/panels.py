@@ -1,4 +1,4 @@
-"""Which columns share an axes of a figure: by unit, or else by quantity, and by magnitude."""
+"""Groups columns into the axes of a figure: by unit, or else by quantity, and by magnitude."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fmimaster.errors import OptionError
 from fmimaster.results.table import Table, matching
 
 MOST_PANELS = 8
-"""More do not fit on a page."""
+"""Most axes that fit on a page."""
 MOST_LINES = 7
 """Columns in one panel: as many as there are colours."""
 FLATTEST = 10.0
@@ -48,7 +48,7 @@ def panels(
 ) -> tuple[list[Panel], int]:
     """The panels of a figure, and how many columns have no room in them.
 
-    Without patterns all columns are drawn that have room. If there are many, columns of one unit share a panel in spite of
+    Without patterns, all columns that fit are drawn. If there are many, columns of one unit share a panel in spite of
     their magnitudes, and then also columns without unit in spite of their quantities.
 
     Parameters
@@ -66,7 +66,7 @@ def panels(
     chosen = [*known] if patterns is None else matching(patterns, known)
     drawn = [name for name in chosen if columns[name].dtype.kind != "O"]
     if not drawn:
-        raise OptionError("There is nothing to plot: no column that was chosen holds numbers.")
+        raise OptionError("There is nothing to plot: no chosen column contains numbers.")
     units = units_of([*tables, reference] if reference is not None else tables)
     ranges = {name: _range([t[name] for t in tables if name in t]) for name in drawn}
     by_quantity = _groups(drawn, columns, units, quantity)

@@ -28,12 +28,13 @@ from fmimaster.results.table import Table
 from fmimaster.visible import in_a_line
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Of Okabe and Ito (2008), chosen for the colour-blind; their yellow is lost on white paper."""
+"""Colours of Okabe and Ito (2008), which colour-blind readers can distinguish, without yellow, which is hard to see on
+white."""
 _LINE: dict[str, Any] = {"linewidth": 1.2}
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 """Solid, dashed, dotted, dash-dotted: one per table."""
 _WIDEST, _NARROWEST, _PALEST = 3.4, 1.1, 0.4
-"""Of several tables, the first one is drawn by the widest and palest lines, so that the later ones do not hide it."""
+"""Of several tables, the first one has the widest and palest lines, so that later ones do not hide it."""
 _REFERENCE: dict[str, Any] = {"linewidth": 3.5, "alpha": 0.35, "solid_capstyle": "butt"}
 _COINCIDE = 1 / 200
 """Part of the height of an axes within which one line hides another."""
@@ -52,7 +53,7 @@ _LEGEND_LINE = 0.165
 _LONGEST_LINE = 34
 """Letters; longer names continue on another line of the legend."""
 _MARGIN = 0.08
-"""Part of the axes that stays free below and above the data."""
+"""Part of the axes that stays empty below and above the data."""
 
 
 def plot_results(
@@ -66,25 +67,25 @@ def plot_results(
 ) -> Figure:
     """Figure of columns over time, with an axes for each unit and magnitude.
 
-    Columns of one unit share an axes if the variations of all can be seen there. Columns without a unit share one if also
-    the last parts of their names agree. Integers and Booleans are drawn as steps, rows at the same time are joined by a
-    vertical line, text is left out. Lines that coincide are drawn in turns, piece by piece. Events of a table that is
-    drawn alone are marked, by lines or, if they are many, by ticks at the top.
+    Columns with the same unit share an axes if all their variations are visible there. Columns without a unit must also
+    have the same last part of their names. Integers and Booleans are drawn as steps, rows at the same time are joined
+    by a vertical line, text is left out. Coinciding lines are drawn alternately in pieces. Events of a table that
+    is drawn alone are marked, by lines or, if they are many, by ticks at the top.
 
     Parameters
     ----------
     results
-        A table; or up to four with their labels. The first one is drawn by wide and pale lines, the others by narrower
-        ones with different dashes.
+        A table, or up to four with their labels. The first one has wide and pale lines, the others narrower ones with
+        different dashes.
     names
-        Columns, or patterns as in :meth:`Table.select`. If not given, all that have room; a line below the figure says
-        how many are left out.
+        Columns, or patterns as in :meth:`Table.select`. Default: all that fit; a line below the figure states how many
+        do not.
     communication_points
         Whether ticks at the bottom mark the rows; of several tables, those of the first are lowest.
     reference
         Table whose columns of the same names are drawn as broad pale lines below the others.
     new_figure
-        Makes the empty figure, with the arguments of :class:`matplotlib.figure.Figure`.
+        Function that makes the empty figure, with the arguments of :class:`matplotlib.figure.Figure`.
 
     Returns
     -------
@@ -94,7 +95,7 @@ def plot_results(
     Raises
     ------
     OptionError
-        If no column has such a name or holds numbers, the chosen ones have no room, or units contradict each other.
+        If no column has such a name or contains numbers, the chosen columns do not fit, or units contradict each other.
     """
     labels, tables = _labelled(results)
     reference = None if reference is None else reference.expand()
@@ -302,7 +303,7 @@ def _key(
     reference: bool,
     events: Sequence[Event],
 ) -> _Key:
-    """What the dashes, the pale lines, the ticks and the lines at events mean."""
+    """Legend of the dashes, the pale lines, the ticks and the lines at events."""
     key = [
         (label, Line2D([], [], color=GREY, **style))
         for label, style in zip(labels, styles, strict=True)
@@ -346,5 +347,5 @@ def _lines(name: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text that matplotlib does not take for a formula, without control characters."""
+    """Text that matplotlib does not interpret as a formula, without control characters."""
     return "\n".join(map(in_a_line, text.split("\n"))).replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Takes rows out of the executor in blocks and makes results of them."""
+"""Collects rows from the executor in blocks and makes results from them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Column(Protocol):
     def unit(self) -> str: ...
     @property
     def is_signal(self) -> bool:
-        """Whether it is no output of an FMU, but computed by the run."""
+        """Whether it is computed by the run, not an output of an FMU."""
         ...
 
     @property
@@ -87,11 +87,11 @@ class Recorder:
         self.growth = growth or Growth(())
         self._last_index = -1
         self._last_row: tuple[NDArray[np.float64], Block] | None = None
-        """The last row that came, if it was left out by the interval."""
+        """The last row, if the interval has left it out."""
         self._writer = writer
         self._kept = KeptRows(expected_rows, _row_bytes(columns))
         self.rows = 0
-        """How many rows have come, kept or written."""
+        """Number of rows so far, kept or written."""
         self.writing_seconds = 0.0
         """Wall time in s in which rows were written."""
 
@@ -110,7 +110,7 @@ class Recorder:
             self._append(times_before, block_before)
             raise NotANumberError(
                 f"Output '{name}' is {what} at t = {times[row]:.12g} s{others}.{self.growth.hint()} Check the parameters "
-                "and inputs of its FMU, or try a smaller step size; allow_nan (--allow-nan) lets NaN and infinity pass.",
+                "and inputs of its FMU, or try a smaller step size; allow_nan (--allow-nan) permits NaN and infinity.",
                 time=float(times[row]),
             )
         self._append(times, block)
@@ -149,14 +149,14 @@ class Recorder:
         self._add(times, block)
 
     def finish(self) -> None:
-        """Keep the last row in any case: it is the state in which the run ended."""
+        """Always keep the last row: it is the state at the end of the run."""
         if self._last_row is not None:
             self._add(*self._last_row)
             self._last_row = None
         self.flush()
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
+        """Flush the written data to the system."""
         if self._writer is not None:
             begun = perf_counter()
             self._writer.flush()

@@ -36,7 +36,7 @@ _ELSEWHERE = {
     "shape": "rows and names",
     "data": "columns",
 }
-"""Names that other libraries have → what it is here."""
+"""Names in other libraries → the name here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)
@@ -51,7 +51,7 @@ class Results(Table):
     if not TYPE_CHECKING:  # for type checkers, an unknown attribute stays an error
 
         def __getattr__(self, name: str) -> Any:
-            """Raise an AttributeError that names the attribute which is probably meant."""
+            """Raise an AttributeError that suggests the attribute that is probably meant."""
             raise AttributeError(
                 f"'{type(self).__name__}' object has no attribute '{name}'.{_meant(self, name)}"
             )
@@ -113,13 +113,13 @@ class Results(Table):
         Parameters
         ----------
         path
-            ``.csv``: by the rules of FMI; what it cannot hold stands beside it, in ``NAME.csv.json``. ``.parquet``, ``.h5``
-            and ``.mat`` (in the form of Dymola and OpenModelica) hold all in one file.
+            ``.csv``: by the rules of FMI; units, metadata, events and steps are in a second file ``NAME.csv.json``.
+            ``.parquet``, ``.h5`` and ``.mat`` (in the form of Dymola and OpenModelica) contain everything in one file.
 
         Raises
         ------
         OptionError
-            If the suffix is another one, or a library is missing: ``pip install "fmimaster[parquet]"``,
+            If the suffix is unknown, or a library is missing: ``pip install "fmimaster[parquet]"``,
             ``pip install "fmimaster[hdf5]"``.
         FileError
             If the file cannot be written.
@@ -128,7 +128,7 @@ class Results(Table):
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Results:
-        """Read a file in the format of its suffix, with all that :meth:`write` has written but the statistics.
+        """Read a file in the format of its suffix, with all that :meth:`write` has written except the statistics.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Results(Table):
         Returns
         -------
         Results
-            With units, metadata, events and steps, as far as the file has them.
+            With units, metadata, events and steps, if the file has them.
 
         Raises
         ------
@@ -154,19 +154,19 @@ class Results(Table):
     def compare(
         self, reference: Table | str | os.PathLike[str], *, tolerance: float = TOLERANCE
     ) -> Comparison:
-        """Compare with a reference: how far columns of the same names are apart, as numbers and as text.
+        """Compare with a reference: the deviation of each column with the same name, as numbers and as text.
 
         Parameters
         ----------
         reference
             Results, or a file that :meth:`read` reads. It is interpolated to the times of the results.
         tolerance
-            Largest permitted root mean square of a deviation, as a part of the range of the reference.
+            Largest permitted root mean square of a deviation, relative to the range of the reference.
 
         Returns
         -------
         Comparison
-            Its ``is_within`` says whether all columns are within the tolerance; ``print`` it for a table.
+            Its ``is_within`` is true if all columns are within the tolerance; ``print`` shows a table.
 
         Raises
         ------
@@ -205,7 +205,7 @@ class Results(Table):
         title: str | None = None,
         reference: Table | None = None,
     ) -> Figure | Axes:
-        """Plot columns over time: a figure with an axes for each unit and magnitude, or lines in an axes of the caller.
+        """Plot columns over time: in a figure with one axes per unit and magnitude, or in an axes of the caller.
 
         A notebook shows the figure if it is the last expression of a cell. In a script, ``show=True`` opens a window. If
         ``matplotlib.pyplot`` is imported, the figure is one of its figures, for ``plt.show()`` and ``plt.savefig()``.
@@ -213,17 +213,17 @@ class Results(Table):
         Parameters
         ----------
         names
-            Columns, or patterns as in :meth:`select`. If not given, all that have room; a line below the figure says how
-            many are left out.
+            Columns, or patterns as in :meth:`select`. Default: all that fit; a line below the figure states how many do
+            not.
         ax : matplotlib.axes.Axes, optional
-            All columns are drawn here, with the colours of this axes, a legend and labels.
+            Axes in which all columns are drawn, with its colours, a legend and labels.
         show : bool
-            Show the figure now: below the cell of a notebook, or in a window, which must be closed before the script goes
-            on.
+            Show the figure now: below the cell of a notebook, or in a window, which must be closed before the script
+            continues.
         communication_points : bool
-            Whether ticks at the bottom mark the rows. Not with ``ax``, like the two that follow.
+            Whether ticks at the bottom mark the rows. Not with ``ax``, like the next two parameters.
         title
-            Above the figure.
+            Title above the figure.
         reference : Table, optional
             Its columns of the same names are drawn as broad pale lines below the others.
 
@@ -235,8 +235,8 @@ class Results(Table):
         Raises
         ------
         OptionError
-            If no column has such a name or holds numbers, the chosen ones have no room in one figure, or matplotlib is
-            not installed: ``pip install "fmimaster[plot]"``.
+            If no column has such a name or contains numbers, the chosen columns do not fit in one figure, or matplotlib
+            is not installed: ``pip install "fmimaster[plot]"``.
         """
         drawing("plot()")
         # late: matplotlib takes half a second
@@ -268,7 +268,7 @@ def _in_netcdf(value: object) -> str | int | float:
 
 
 def _meant(results: Results, name: str) -> str:
-    """Sentence that names what an attribute that does not exist probably means, with a leading blank."""
+    """Sentence with a suggestion for an attribute that does not exist, with a leading blank."""
     if name.startswith("_"):
         return ""
     if name in _ELSEWHERE:

@@ -1,4 +1,4 @@
-"""What writes the rows of a run to a file, block by block: the parts that all formats share."""
+"""Writers of the rows of a run, block by block: the common parts of all formats."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RowWriter(Protocol):
     @property
     @abstractmethod
     def may_block(self) -> bool:
-        """Whether writing may have to wait, as for the reader of a pipe."""
+        """Whether writing may block, for example until a pipe is read."""
 
     @property
     @abstractmethod
@@ -42,7 +42,7 @@ class RowWriter(Protocol):
 
     @abstractmethod
     def flush(self) -> None:
-        """Hand what was written to the system."""
+        """Flush the written data to the system."""
 
     @abstractmethod
     def __enter__(self) -> RowWriter: ...
@@ -73,7 +73,7 @@ def check_columns(expected: tuple[str, ...], found: tuple[str, ...]) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Raise what the system says about a file as a FileError; a reader that has closed a pipe is left as it is."""
+    """Raise errors of the system about a file as FileError, except for a closed pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -154,7 +154,7 @@ class BinaryWriter(ABC):
 
     @abstractmethod
     def begin(self, file: BinaryIO, block: Table) -> None:
-        """Write what comes before the rows; the block has the columns."""
+        """Write the part before the rows; the block has the columns."""
 
     @abstractmethod
     def append(self, block: Table) -> None:

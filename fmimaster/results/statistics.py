@@ -18,24 +18,24 @@ class InstanceStatistics:
     seconds: float
     """Wall time in s inside these calls; the kernel estimates it from some of them."""
     restores: int = 0
-    """How often its saved FMU state was restored."""
+    """Number of times that its saved FMU state was restored."""
     events: int = 0
-    """How often it has entered Event Mode."""
+    """Number of times that it entered Event Mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopStatistics:
-    """How often an algebraic loop was solved during a run, and in how many sweeps."""
+    """Numbers of solutions and sweeps of an algebraic loop during a run."""
 
     variables: tuple[str, ...]
     """``"instance.variable"``, in the order of names."""
     solutions: int
     sweeps: int
     most_sweeps: int
-    """Of the solution that took most."""
+    """Largest number of sweeps of a solution."""
 
     def __add__(self, other: LoopStatistics) -> LoopStatistics:
-        """Those of both; the loop is the same."""
+        """The sum of two statistics of the same loop."""
         return LoopStatistics(
             self.variables,
             self.solutions + other.solutions,
@@ -55,9 +55,9 @@ class LoopStatistics:
 
 @dataclass(frozen=True, slots=True)
 class BondStatistics:
-    """What the coupling did to the energy of a power bond during a run.
+    """Energy errors of a power bond during a run.
 
-    Half the residual power is the mean local error of the powers of both ends. It is no bound of the error of the run,
+    Half the residual power is the mean local error of the powers of both ends. It is not a bound of the global error,
     which accumulates.
 
     Source: Sadjina et al. (2017), eq. (7) to (10).
@@ -73,11 +73,11 @@ class BondStatistics:
     largest_residual: float
     """Largest absolute residual power at the end of a step in W."""
     largest_at: float
-    """When it was found, in s."""
+    """Time of the largest residual power in s."""
     event_energy: float = 0.0
-    """Residual energy in J of steps inside of which an event made values jump; it is not in the other figures."""
+    """Residual energy in J of steps with an event inside that made values jump; the other figures do not include it."""
     scale: float | None = None
-    """Energy in J that is large in the system."""
+    """Energy scale of the system in J."""
 
     @property
     def share(self) -> float | None:
@@ -116,7 +116,7 @@ BOND_TITLES = (
 """Titles of the rows of power bonds."""
 
 MOST_NAMES = 8
-"""Variables of a loop that are named; of more, the line has the number."""
+"""Most variables of a loop that are named; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +136,15 @@ class Statistics:
     instances: tuple[InstanceStatistics, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """Choices that were made where the user gave none."""
+    """Choices for settings that the user did not give."""
     events: int = 0
-    """Events that the run has let happen or located."""
+    """Events that were processed or located."""
     loops: tuple[LoopStatistics, ...] = ()
-    """Of the algebraic loops that were solved; each in all modes together."""
+    """Statistics of the solved algebraic loops, each for all modes together."""
     power_bonds: tuple[BondStatistics, ...] = ()
     """Sorted by mean error, the worst one first."""
     diverging: tuple[str, ...] = ()
-    """Outputs that grow until the end of the run as an exponential function does."""
+    """Outputs that grow exponentially until the end of the run."""
     simulated: float = 0.0
     """Time in s that was simulated."""
     start_seconds: float = 0.0
@@ -160,13 +160,13 @@ class Statistics:
 
     @property
     def real_time_factor(self) -> float | None:
-        """How many seconds were simulated in a second of wall time; None if the run was too short to be timed."""
+        """Simulated seconds per second of wall time; None if the run was too short to be timed."""
         return self.simulated / self.seconds if self.seconds > 0.0 and self.simulated else None
 
     def lines(self) -> list[str]:
-        """Summary for the end of a run: totals, a table of where the time went, power bonds, loops, warnings, notes.
+        """Summary for the end of a run: totals, a table of wall times, power bonds, loops, warnings, notes.
 
-        Events, and how often instances were restored, are listed if there were any.
+        Numbers of events and restorations are listed if there were any.
 
         Shares are of the wall time of the run, or of the sum over the instances if that is more: they may step at the same
         time. So they never add up to more than 100 %.
@@ -189,7 +189,7 @@ class Statistics:
         return lines + [f"note: {note}" for note in self.notes]
 
     def _rows_of_times(self) -> list[tuple[str, ...]]:
-        """Where the time of the run went: instances, recording, writing, and the rest."""
+        """The wall time of the run: instances, recording, writing, and the rest."""
         title = "seconds (estimated)" if self.is_estimated else "seconds"
         restored = any(one.restores for one in self.instances)
         whole = max(self.seconds, sum(one.seconds for one in self.instances))
@@ -234,4 +234,4 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 NO_RUN = Statistics(steps=0, attempts=0, rejections=0, seconds=0.0)
-"""Of a table that does not come from a run."""
+"""Statistics of a table that does not come from a run."""

@@ -19,7 +19,7 @@ from fmimaster.results.statistics import NO_RUN, Statistics
 Self = TypeVar("Self", bound="Table")
 
 _ROWS_AT_ONCE = 16_384
-"""Rows of which times are compared at one time: they stay in the cache of a core."""
+"""Rows whose times are compared at once: they fit into the cache of a core."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False, eq=False, repr=False)
@@ -29,26 +29,26 @@ class Table(Mapping[str, NDArray[Any]]):
     It is a mapping from names to arrays with ``"time"`` as the first name, so that ``dict(table)`` and
     ``pandas.DataFrame(dict(table))`` work. ``len(table)`` is the number of names; the number of rows is :attr:`rows`.
 
-    Arrays are taken as they are, without a copy: the caller must not write to them any more.
+    Arrays are used without a copy: the caller must not write to them any more.
 
     Parameters
     ----------
     time : shape (n,), in s
         Does not decrease; rows at the same time are the states before and after events.
     columns : name → shape (n,) or (n, *dims)
-        Floats, integers, Booleans, or objects (``str`` and ``bytes`` of String and Binary); a masked array where there is
-        not always a value.
+        Floats, integers, Booleans, or objects (``str`` and ``bytes`` of String and Binary); a masked array if values
+        can be missing.
     units : name → unit
-        For the columns that have one.
+        Units of the columns that have one.
     index : shape (n,)
-        Superdense index: 0 for the first row at a time, 1, 2, … for later ones; counted if None. It takes 4 bytes a
+        Superdense index: 0 for the first row at a time, 1, 2, … for later ones; computed if None. It takes 4 bytes per
         row, and none if no time is repeated.
     statistics
         Numbers of steps and calls, and wall times; :data:`NO_RUN` if the table does not come from a run.
     metadata : name → value
-        Where the table comes from, as values that JSON has; of a run see :func:`fmimaster.provenance.run_metadata`.
+        Origin of the table, as JSON values; for a run see :func:`fmimaster.provenance.run_metadata`.
     events, steps
-        What has happened between the rows, and why each step has ended where it did; see
+        Events between the rows, and the cause of the end of each step; see
         :mod:`fmimaster.causes`.
     """
 
@@ -120,7 +120,7 @@ class Table(Mapping[str, NDArray[Any]]):
         return name == "time" or name in self.columns
 
     def __iter__(self) -> Iterator[str]:
-        """Over ``"time"`` and the names of the columns."""
+        """Iterate over ``"time"`` and the names of the columns."""
         yield "time"
         yield from self.columns
 
@@ -129,7 +129,7 @@ class Table(Mapping[str, NDArray[Any]]):
         return 1 + len(self.columns)
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same object: the equality of arrays is no single truth value."""
+        """Whether it is the same object: equality of arrays is not a single truth value."""
         return self is other
 
     def __hash__(self) -> int:
@@ -143,7 +143,7 @@ class Table(Mapping[str, NDArray[Any]]):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # by way of the constructor: proxies do not pickle, and arrays would come back writable
+        # through the constructor: proxies cannot be pickled, and arrays would become writable
         state = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("columns", "units", "metadata"):
             state[name] = dict(state[name])
@@ -155,12 +155,12 @@ class Table(Mapping[str, NDArray[Any]]):
         Parameters
         ----------
         patterns
-            Names or globs: ``*`` stands for any characters and ``?`` for one; brackets mean themselves: ``"x[1]"``.
+            Names or patterns: ``*`` matches any characters and ``?`` one character; brackets are literal: ``"x[1]"``.
 
         Returns
         -------
         Table
-            Of the same class, with the same rows.
+            A table of the same class, with the same rows.
 
         Raises
         ------
@@ -180,7 +180,7 @@ class Table(Mapping[str, NDArray[Any]]):
         Returns
         -------
         Table
-            Of the same class. Elements come in row-major order and are counted from 1.
+            A table of the same class. Elements are in row-major order and counted from 1.
         """
         columns, units = {}, {}
         for name, values in self.columns.items():
@@ -211,7 +211,7 @@ class Table(Mapping[str, NDArray[Any]]):
 def matching(patterns: str | Sequence[str], names: Iterable[str]) -> list[str]:
     """Names that match any of the patterns, in the order of the patterns, each once.
 
-    Not :mod:`fnmatch`, for which ``x[1]`` would mean ``x1``.
+    :mod:`fnmatch` is not used, because it reads ``x[1]`` as ``x1``.
     """
     names, chosen = list(names), dict[str, None]()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
@@ -272,7 +272,7 @@ def _superdense_index(time: NDArray[np.float64]) -> NDArray[np.int32]:
 
 
 def _parts(rows: int) -> Iterator[slice]:
-    """Some rows after the others, with the last one once more: arrays of all rows in between would need much memory."""
+    """Blocks of rows, each with the last row of the block before: arrays for all rows would need much memory."""
     for first in range(0, rows - 1, _ROWS_AT_ONCE):
         yield slice(first, first + _ROWS_AT_ONCE + 1)
 

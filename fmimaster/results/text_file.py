@@ -1,4 +1,4 @@
-"""A text file that is written during a run: it replaces an older one only when there is something to write."""
+"""A text file that is written during a run: it replaces an older file only when text is written."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _BINARY = getattr(os, "O_BINARY", 0)
 class TextFile:
     """A file that is opened at once, so that a mistake is found early, and whose content is replaced by the first text.
 
-    Nothing is held back: what was written is in the file. If not all of a text can be written, the file ends with the last
-    whole line. A file that was made here and got no text is removed.
+    Text is not buffered. If a text cannot be written completely, the file ends with the last complete line. A new file
+    without any text is removed.
 
     Raises
     ------
@@ -36,7 +36,7 @@ class TextFile:
                 f"The results file '{path}' cannot be written: {error.strerror}."
             ) from error
         self.is_regular = stat.S_ISREG(os.fstat(self._number).st_mode)
-        """Whether it is a file on a disk, and no pipe or device, at which writing may have to wait."""
+        """Whether it is a file on a disk, and not a pipe or device, where writing may block."""
         self._has_text = False
 
     def write(self, text: str | memoryview) -> None:
@@ -55,7 +55,7 @@ class TextFile:
             raise
 
     def _end_with_a_line(self, written: bytes) -> None:
-        """Take back the part of a line."""
+        """Remove an incomplete line."""
         part = len(written) - written.rfind(b"\n") - 1
         if part and self.is_regular:
             with suppress(OSError):
@@ -64,7 +64,7 @@ class TextFile:
                 os.lseek(self._number, size, os.SEEK_SET)
 
     def flush(self) -> None:
-        """There is nothing to flush."""
+        """Nothing to flush."""
 
     def close(self) -> None:
         """Close it."""
@@ -77,7 +77,7 @@ class TextFile:
 def refuse_to_overwrite(
     path: Path, read: Iterable[Path], *, is_ours: Callable[[Path], bool] = lambda path: False
 ) -> None:
-    """Refuse a file for output that is read, under whatever name, or that is an FMU or a description.
+    """Refuse an output file that is an input, also under another name, or that is an FMU or a description.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def refuse_to_overwrite(
         with suppress(OSError):  # it is not there, which is an error elsewhere
             if os.path.samefile(path, other):
                 raise FileError(
-                    f"'{path}' would overwrite '{other}', which is read. Choose another name."
+                    f"'{path}' would overwrite the input '{other}'. Choose another name."
                 )
     try:
         with path.open("rb") as stream:

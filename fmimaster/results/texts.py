@@ -1,4 +1,4 @@
-"""Values that are no numbers as text."""
+"""Values that are not numbers, as text."""
 
 from __future__ import annotations
 

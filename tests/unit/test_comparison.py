@@ -110,8 +110,14 @@ def test_as_text_it_is_a_table(tmp_path: Path) -> None:
     ("reference", "message"),
     [
         (table(TIME, name="y"), "The results have none of the columns of the reference: y. "),
-        (table(TIME, TIME + 5), "No row of the results lies in the time of the reference, t = 5 s"),
-        (table([], []), "No row of the results lies in the time of the reference, which has no"),
+        (
+            table(TIME, TIME + 5),
+            "No row of the results is in the time range of the reference, t = 5 s",
+        ),
+        (
+            table([], []),
+            "No row of the results is in the time range of the reference, which has no",
+        ),
         (table(TIME, unit="mm"), "Column 'x' is in mm in one table and in m in another"),
     ],
 )

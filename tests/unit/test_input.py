@@ -207,7 +207,10 @@ def test_a_function_is_extrapolated_through_its_points_since_it_has_no_derivativ
         ({"time": [0], "Float64_continuous_input": [NANOSECOND]}, "of type Float64"),
         ({"time": [NANOSECOND], "Int32_input": [1]}, "'time' has values that are not numbers"),
         ({"time": [0, 1], "Int32_input": [[1], [1, 2]]}, "'Int32_input' have unequal shapes"),
-        ({"time": [0]}, "'time' holds the times of the arrays, and there are no signals. Add signals."),
+        (
+            {"time": [0]},
+            "'time' holds the times of the arrays, and there are no signals. Add signals.",
+        ),
         ({}, "no signal is given"),
         ({"time": [0], "Int32_inpt": [1]}, "Did you mean 'Int32_input'"),
     ],

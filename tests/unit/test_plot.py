@@ -208,9 +208,7 @@ def test_a_name_that_is_like_none_gets_a_list_of_columns(masses: Results) -> Non
 def test_text_alone_cannot_be_plotted(masses: Results) -> None:
     with pytest.raises(OptionError) as error:
         masses.plot("mode")
-    assert str(error.value) == (
-        "There is nothing to plot: no column that was chosen holds numbers."
-    )
+    assert str(error.value) == ("There is nothing to plot: no chosen column contains numbers.")
 
 
 def test_chosen_columns_that_have_no_room_are_an_error() -> None:
