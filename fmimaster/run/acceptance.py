@@ -1,4 +1,4 @@
-"""Accepts and commits a step that was tried, or undoes it so that it is tried again."""
+"""Accepts and commits an attempted step, or undoes it so that it is tried again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ MOST_TRIES = 1000
 """Of one step: halving a step down to the distance of two doubles takes less than a hundred."""
 
 MOST_HALVINGS = 10
-"""Of a step whose iteration does not converge: if a thousandth of it does not either, it is not for its length."""
+"""Most halvings of a step whose iteration does not converge: if a thousandth of it does not converge, the length is not
+the reason."""
 
 
 class Acceptance:
@@ -53,7 +54,7 @@ class Acceptance:
         self._size = loop.base.ticks(rule.exact_size) / loop.base.resolution
 
     def accept(self, goal: Goal, outcome: Outcome, variant: Variant) -> bool:
-        """Whether a step in which something has happened is accepted; if so, it is committed.
+        """Whether a step with an outcome is accepted; if so, it is committed.
 
         Raises
         ------
@@ -116,7 +117,7 @@ class Acceptance:
         s.memory = self._rule.restart(s.memory)
 
     def _again(self, goal: Goal, outcome: Outcome, changed: tuple[str, ...]) -> Goal | None:
-        """Where the step is to end when it is tried again; None if it is not."""
+        """The end of the step when it is tried again; None if it is not."""
         s, now = self._state, self._state.time.seconds
         end = goal.end.seconds if outcome.stopped else outcome.end
         if s.retry is None:
@@ -133,7 +134,7 @@ class Acceptance:
         return Goal(Instant(now + min(found.length, s.longest)), found.cause)
 
     def _passed_event(self, outcome: Outcome) -> Retry | None:
-        """An event that the step has passed, if the event clock goes back for it."""
+        """An event that the step has passed and that the event clock locates by going back."""
         s, clock = self._state, self._clock
         now, end = s.time.seconds, outcome.end
         # where outputs are outdated, indicators do not belong to the start of the step
@@ -145,7 +146,7 @@ class Acceptance:
     def _rejection(
         self, goal: Goal, changed: tuple[str, ...], length: float, outcome: Outcome
     ) -> Retry | None:
-        """Call the rule; the length with which it tries the step again."""
+        """Ask the rule for the length with which the step is tried again."""
         s, rule, now = self._state, self._rule, self._state.time.seconds
         if not self._rejects:
             return None
@@ -187,7 +188,7 @@ class Acceptance:
         return Retry(length / 2, self._rule.rejection)
 
     def _cause(self, outcome: Outcome) -> Cause:
-        """Why a step ended before its goal."""
+        """The cause of a step that ended before its goal."""
         if outcome.terminate:
             reached = self._executor.registers.at.tolist()
             return Cause(

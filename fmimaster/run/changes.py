@@ -1,4 +1,4 @@
-"""Discrete values whose change is an event for instances with Event Mode, or is located by a step-size rule."""
+"""Changes of discrete values, which are events for instances with Event Mode, or are located by a step-size rule."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Changes:
         self._lent_from: list[list[Any]] | None = None
 
     def note(self) -> None:
-        """From now on changes count from the present values."""
+        """Use the present values as reference for changes."""
         values = self._store.values
         self._state.discrete_inputs = [values[k][s].tolist() for k, s, _ in self.inputs]
         self._state.discrete_outputs = [values[k][s].tolist() for k, s, _ in self._outputs]
@@ -65,7 +65,7 @@ class Changes:
         )
 
     def twins(self) -> Sequence[Twin]:
-        """What tells in C whether an input has changed since :meth:`lend`: one for each type."""
+        """The twins in C that detect whether an input has changed since :meth:`lend`: one for each type."""
         slots: dict[DataType, list[int]] = {}
         for kind, s, _ in self.inputs:
             slots.setdefault(kind, []).extend(range(s.start, s.stop))

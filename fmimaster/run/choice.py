@@ -1,4 +1,4 @@
-"""Which executor a run gets."""
+"""Choice of the executor of a run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ log = logging.getLogger("fmimaster")
 
 
 class Backend(Enum):
-    """What executes the programs of a run; all give the same bits."""
+    """Executor of the programs of a run; all give the same bits."""
 
     FASTEST = "fastest"
-    """The kernel in C if it is there and can do the system, else the interpreter in Python."""
+    """The kernel in C if it is available and supports the system, otherwise the interpreter in Python."""
     NATIVE = "native"
     """The kernel in C."""
     REFERENCE = "reference"
-    """The interpreter in Python: the specification, and the one to debug."""
+    """The interpreter in Python: the specification, for debugging."""
 
 
 ExecutorType: TypeAlias = "type[ReferenceExecutor] | type[NativeExecutor]"
@@ -74,7 +74,7 @@ def choose_executor(plan: Plan, backend: Backend) -> ExecutorType:
     Raises
     ------
     OptionError
-        If the native one is requested and was not built, or cannot do the plan.
+        If the native one is requested and was not built, or does not support the plan.
     """
     if backend is Backend.REFERENCE:
         return _reference_executor()

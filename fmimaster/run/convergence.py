@@ -1,4 +1,4 @@
-"""How much outputs change from one pass of an iteration to the next."""
+"""The change of outputs from one pass of an iteration to the next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fmimaster.system.model import DataType
 
 
 def nominals_of_outputs(plan: Plan) -> dict[DataType, NDArray[np.float64]]:
-    """Nominal value of each output slot; inf for signals, so that their changes do not count."""
+    """Nominal value of each output slot; inf for signals, whose changes are ignored."""
     nominals = {
         kind: np.ones(size)
         for kind, size in plan.layout.output_sizes.items()

@@ -1,4 +1,4 @@
-"""Lets events happen at the instant that a step has reached."""
+"""Processes events at the instant that a step has reached."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ _log = logging.getLogger("fmimaster")
 
 
 def begins_anew_at_jumps(programs: Programs, rule: StepRule[Any]) -> bool:
-    """Whether something must begin anew where an input jumps: extrapolation, or step-size control."""
+    """Whether extrapolation or step-size control must restart where an input jumps."""
     return programs.extrapolates or len(rule.estimators) > 0
 
 
 class _Planned(NamedTuple):
-    """What is known in advance about a combination of requests and fired events."""
+    """Data about a combination of requests and triggered events, computed in advance."""
 
     instances: tuple[int, ...]
-    """Instances that the event concerns."""
+    """Instances that take part in the event."""
     program: Program
     outdated: frozenset[int]
     """Instances with outputs that are outdated by it."""
@@ -62,9 +62,9 @@ class _Planned(NamedTuple):
 
 
 class EventHandler:
-    """Lets events happen: those that FMUs request, those whose time has come, and those that an event clock fires.
+    """Processes events: those that FMUs request, time events, and those that an event clock triggers.
 
-    The program of each combination is found once. What is remembered is in the state of the run.
+    The program of each combination is found once. All memory is in the state of the run.
     """
 
     def __init__(self, loop: Loop, changes: Changes) -> None:
@@ -105,7 +105,7 @@ class EventHandler:
         return not (s.fired or s.on or s.unseen or s.outdated) and self.observer.is_far
 
     def begin(self) -> bool:
-        """Look at all that belongs to the start, and let events happen that are on.
+        """Process the events at the start.
 
         Returns
         -------
@@ -124,12 +124,12 @@ class EventHandler:
         return ends
 
     def happen(self, due: frozenset[int], requests: Sequence[int]) -> tuple[bool, bool]:
-        """Let the events of the present instant happen.
+        """Process the events of the present instant.
 
         Parameters
         ----------
         due
-            Events that the event clock has decided to fire now.
+            Events that the event clock triggers now.
         requests
             Instances that request an event.
 
@@ -157,7 +157,7 @@ class EventHandler:
         return observed or happened, ends
 
     def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> bool:
-        """Let instances take values that the user sets now: an event for those with Event Mode (FMI 3.0, 4.1.1).
+        """Set values of the user in instances: an event for those with Event Mode (FMI 3.0, 4.1.1).
 
         Parameters
         ----------
@@ -210,10 +210,10 @@ class EventHandler:
     def _let_happen(
         self, causes: dict[int, Cause], waiting: dict[int, Cause], *, is_early: bool
     ) -> tuple[bool, bool]:
-        """Let events happen one after the other, as long as there are any; the same as :meth:`happen`.
+        """Process events one after the other until there are none; see :meth:`happen`.
 
-        Those that have no instance in common happen at once. An event that is no longer on, because of another one, does
-        not happen.
+        Events without a common instance occur together. An event whose condition another event has removed does not
+        occur.
         """
         happened = ends = False
         while (causes or waiting) and not ends:
@@ -237,7 +237,7 @@ class EventHandler:
     def _jumped(self) -> frozenset[int]:
         """Instances for which the jump of a continuous input here is an event, once.
 
-        What was before a jump must not be extrapolated over it, nor judge the steps after it.
+        Values before a jump must not be extrapolated over it, nor be used for step-size control after it.
         """
         s = self._state
         if s.jumped == s.time or s.time not in s.timeline.jumps:

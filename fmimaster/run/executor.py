@@ -1,4 +1,4 @@
-"""What executes programs, seen from the outer loop; and the rows that it fills."""
+"""The interface of executors of programs for the loop over time; and the rows that they fill."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Executor(Protocol):
     registers: Registers
     rows: RowBlock
     next_events: NDArray[np.float64]
-    """Time in s of the next event that each instance has named; inf for none."""
+    """Time in s of the next event that each instance has announced; inf for none."""
     calls: NDArray[np.int64]
-    """Per kind of call and instance, how often it was made: see :class:`Counted`."""
+    """Number of calls per kind of call and instance: see :class:`Counted`."""
 
     is_estimating: bool
     """Whether :attr:`seconds` is estimated from some of the steps."""
@@ -56,14 +56,15 @@ class Executor(Protocol):
         ...
 
     def step(self, attempt: Program, commit: Program, begin: float, end: float) -> Outcome | None:
-        """Attempt one interval, and commit it if nothing happened: None. Else the outcome, which is not yet committed."""
+        """Attempt one interval, and commit it if nothing happened: returns None. Otherwise returns the outcome, which
+        is not yet committed."""
 
     def ask(self) -> None:
         """Return from repeat after the present step; called from another thread."""
 
     @property
     def reached(self) -> float:
-        """Start in s of the interval on which it works, or has worked last; for any thread."""
+        """Start in s of the present or last interval; for any thread."""
         ...
 
     def present_call(self) -> tuple[int, str] | None:
@@ -151,7 +152,8 @@ def make_store(plan: Plan, n_buffers: int, history: int = 0) -> ValueStore:
 
 
 def _set_unread(values: NDArray[Any], planned: InstancePlan, name: str) -> None:
-    """A variable that cannot be read in Initialization Mode feeds others with its start value until it is read."""
+    """A variable that cannot be read in Initialization Mode has its start value for connected inputs until it is
+    read."""
     variable = planned.model.variable(name)
     assert variable is not None
     if not variable.get_in_initialization:

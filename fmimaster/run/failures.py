@@ -1,4 +1,4 @@
-"""What a user reads when a step or an event fails: errors with the names of instances, and what to do."""
+"""Errors for failed steps and events: with the names of instances, and advice."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def step_failure(plan: Plan, stop: Stop, begin: float, size: float) -> Simulatio
 
 
 def _wrong_stop(plan: Plan, stop: Stop, begin: float, size: float) -> CallError:
-    """The error for an instance that stopped at an event where it must not, by an early return or by a discarded step."""
+    """The error for an instance that stopped at an event where this is not permitted, by an early return or a discarded
+    step."""
     planned = plan.instances[stop.instance]
     if not begin <= stop.time <= begin + size:
         wrong = "which is not inside the step"
@@ -60,7 +61,7 @@ def _wrong_stop(plan: Plan, stop: Stop, begin: float, size: float) -> CallError:
         instead = "run it without Event Mode (event_mode=False, --no-event-mode)"
     else:
         did, status = "was discarded at an event", "Discard"
-        instead = "take an event clock with which FMUs do not stop (Predictive, LookAhead)"
+        instead = "use an event clock with which FMUs do not stop (Predictive, LookAhead)"
     return CallError(
         f"DoStep of '{planned.name}' from t = {begin:.12g} s (size {size:.6g} s) {did} at t = {stop.time:.17g} s, "
         f"{wrong}. Ask the FMU's vendor, or {instead}.",
@@ -144,7 +145,7 @@ def still_on(plan: Plan, event: Event, time: float, late: Late | None) -> Simula
 
 
 def unknown_event(name: str, time: float) -> SimulationError:
-    """The error for an FMU without Event Mode that has stopped at no event that is known."""
+    """The error for an FMU without Event Mode that has stopped without a known event."""
     return SimulationError(
         f"'{name}' discards its step at t = {time:.12g} s again and again (limit: {MOST_AT_ONE_TIME} times), but none of "
         "its events has all indicators at or below 0 there, so it is not known which event it is. Check the indicators "

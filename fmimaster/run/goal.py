@@ -1,4 +1,4 @@
-"""Where the next step ends: the earliest instant that the rule, the calendar, an FMU or the event clock requires."""
+"""The end of the next step: the earliest instant that the rule, the calendar, an FMU or the event clock requires."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Goals:
         """Whether an FMU cannot vary its step size: then time events, and outputs after events, wait for the next grid
         point."""
         self._has_rates = loop.programs.pattern is not None
-        """Whether components have step sizes of their own."""
+        """Whether components have their own step sizes."""
         self._executor = loop.executor
         self._rule = loop.rule
         self._state = loop.state
@@ -58,7 +58,7 @@ class Goals:
         return self._clock.clip(goal, now, self._indicators, s.fired)
 
     def _event_between(self) -> SimulationError:
-        """The error for a time event while components have step sizes of their own."""
+        """The error for a time event while components have their own step sizes."""
         name = self._names[int(self._executor.next_events.argmin())]
         return SimulationError(
             f"'{name}' has a time event at t = {self._state.next_event:.12g} s, where with MultiRate not all components "
@@ -73,7 +73,7 @@ class Goals:
         if until.seconds <= end + SLIVER * (end - now.seconds):
             if not self._state.pauses:
                 return Goal(until, STOP_TIME)
-            # a pause at a point of the rule changes nothing
+            # a pause at a point of the rule has no effect
             return goal if until.seconds == end else Goal(until, IMPOSED_POINT)
         return goal
 

@@ -1,4 +1,4 @@
-"""How the values of outputs become inputs: element by element, or as polynomials over time."""
+"""Transfer of output values to inputs: element by element, or as polynomials over time."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _compensated(
 
 
 class _Points:
-    """The points that a polynomial of one route can go through.
+    """The possible points of a polynomial of one route.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class _Points:
         Numbers of points and of derivatives. An adaptive polynomial needs one more point, by which errors are measured, a
         compensation that before the newest one.
     nearest
-        Points that are nearer to each other, in s, are one.
+        Points with a smaller distance in s are treated as one.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class _Points:
         j, self._wanted, self.route = route.link.source, fitted[:2], route
         most = max(fitted.points + fitted.adaptive, 2 if fitted.compensation else 1)
         if fitted.late is not None:
-            nearest = 0.0  # its points are put elsewhere
+            nearest = 0.0  # its points are stored elsewhere
         points = [(store.read.item(j), store.outputs)]
         near: list[tuple[float, Any]] = []
         for values, read in earlier:
@@ -227,7 +227,7 @@ class _Points:
 
     @property
     def are_several(self) -> bool:
-        """Whether there is one beside the newest, however near it is."""
+        """Whether there is a second point, at any distance from the newest."""
         return len(self.times) + len(self.near) > 1
 
     def sample(self, point: int, derivative: int, elements: slice) -> NDArray[np.float64]:

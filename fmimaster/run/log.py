@@ -1,4 +1,4 @@
-"""What a run has done, as it is done: its steps with their causes, and its events."""
+"""The log of a run: its steps with their causes, and its events."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from fmimaster.plan.plan import Plan
 from fmimaster.program.store import ValueStore
 
 FEW = 16
-"""So many steps are added faster one by one."""
+"""Number of steps up to which adding them one by one is faster."""
 
 SAME_SIZE = 1e-9
-"""Steps whose sizes differ by no more than this part are alike: they are differences of times."""
+"""Relative difference up to which step sizes are treated as equal: they are differences of times."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
-    """Steps that the executor does on its own; what it writes here may be read at the same time.
+    """Steps that the executor does without Python; another thread may read the data at the same time.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class StepLog:
     """Each step with its cause; steps that follow each other, of the same cause and size, are one entry."""
 
     ended: Entries = field(default_factory=Entries)
-    """Entries but the last one, that were not handed on."""
+    """Entries that were not passed on, without the last one."""
     begin: float = 0.0
     end: float = 0.0
     """[s] Of the last entry."""
@@ -127,7 +127,7 @@ class StepLog:
 
     @property
     def entries(self) -> tuple[Steps, ...]:
-        """All that were not handed on, in their order."""
+        """All entries that were not passed on, in their order."""
         if not self.count:
             return ()
         last = Steps(self.begin, self.end, self.cause, self.count)
@@ -233,7 +233,7 @@ def _first_of_alike(sizes: NDArray[np.float64], codes: NDArray[np.int64]) -> NDA
 
 @dataclass
 class Late:
-    """How often an event was found late, and the first time."""
+    """Number of times that an event was found late, and the first time."""
 
     times: int
     time: float
@@ -248,7 +248,7 @@ class Late:
         often = "once" if self.times == 1 else f"{self.times} times"
         return (
             f"the event '{name}' was found late {often}, first at t = {self.time:.12g} s, when the largest of its "
-            f"indicators was {self.indicator:.3g} already: take smaller steps, above all after events"
+            f"indicators was {self.indicator:.3g} already: use smaller steps, especially after events"
         )
 
 
@@ -257,7 +257,7 @@ class EventLog:
     """The events of a run in their order, and how often one was late."""
 
     events: list[Event] = field(default_factory=list)
-    """Those that were not handed on."""
+    """Events that were not passed on."""
     handed_on: int = 0
     """Events before them."""
     late: dict[str, Late] = field(default_factory=dict)
@@ -265,5 +265,5 @@ class EventLog:
 
     @property
     def count(self) -> int:
-        """How many events there were."""
+        """Number of events."""
         return self.handed_on + len(self.events)

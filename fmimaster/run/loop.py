@@ -1,4 +1,4 @@
-"""What the parts of the loop over time share."""
+"""Data that the parts of the loop over time share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from fmimaster.run.executor import Executor
 from fmimaster.run.state import RunState
 
 Choose = Callable[[StepContext], int]
-"""Which variant of the algorithm does the next step."""
+"""Chooses the variant of the algorithm for the next step."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """What the loop over time works with: made once for a run.
+    """Data of the loop over time: made once for a run.
 
     Parameters
     ----------

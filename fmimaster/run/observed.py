@@ -1,6 +1,6 @@
-"""Events that FMUs execute themselves, inside a step: they are observed at the communication point after it.
+"""Events that FMUs execute themselves inside a step: they are observed at the next communication point.
 
-An FMU that counts its events in an output shows each of them. Of others the event indicators show it
+An output that counts the events shows each of them. Without such an output, event indicators show them
 (:mod:`fmimaster.control.executed`).
 """
 
@@ -103,7 +103,7 @@ class Observer:
     def look(self) -> bool:
         """Note the events that were executed inside the step that ends at the present time; whether there were any.
 
-        What was extrapolated over them is forgotten, and the step-size rule starts anew.
+        Points before them are discarded, and the step-size rule restarts.
         """
         if not self._watched:
             return False

@@ -1,5 +1,5 @@
-"""What does not show yet what an event has changed: FMI lets instances without Event Mode take new inputs only with their
-next step."""
+"""Outputs that are outdated after an event: in FMI, instances without Event Mode use new inputs only in their next
+step."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def unseen_sets(
 
 
 def _links_from(plan: Plan, changed: Collection[int], first: Collection[int]) -> Iterable[Link]:
-    """Connections by which instances without Event Mode depend on outputs that have changed."""
+    """Connections through which instances without Event Mode depend on changed outputs."""
     return (
         link
         for i in sorted(changed)

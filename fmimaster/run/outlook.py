@@ -1,4 +1,4 @@
-"""Which steps come if nothing happens: they are left to the executor in one call."""
+"""Steps that are known in advance if nothing happens: the executor makes them in one call."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Outlook:
 
 
 class Lookout:
-    """Looks ahead. It must not be asked where something else than the rule, or the calendar, can end a step."""
+    """Determines the next steps. It must not be used where anything except the rule or the calendar can end a step."""
 
     def __init__(self, loop: Loop) -> None:
         self._rule = loop.rule

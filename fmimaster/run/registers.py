@@ -1,4 +1,5 @@
-"""Registers: all that changes during a run besides the value store, the FMUs and the state of the loop over time."""
+"""Registers: all data that change during a run, except the value store, the FMUs and the state of the loop over
+time."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class Counted(IntEnum):
 
 
 class Registers:
-    """What an executor remembers from one execution to the next.
+    """Memory of an executor from one execution to the next.
 
     The arrays are allocated once. Both executors work on them; the kernel borrows them.
 
@@ -29,12 +30,12 @@ class Registers:
     ----------
     n_instances, n_places, n_buffers : int
     start : float
-        Time in s at which all instances stand at first.
+        Initial time in s of all instances.
 
     Attributes
     ----------
     at : shape (n_instances,)
-        Time in s at which each instance stands.
+        Present time of each instance in s.
     stepped : shape (n_instances,)
         Number of the step that led each instance to its state; goes back with it.
     follows_polynomials : shape (n_instances,)
@@ -65,11 +66,11 @@ class Registers:
         self.kept_requests = np.zeros((n_buffers, n_instances), np.uint8)
 
     def copy(self) -> RegisterCopy:
-        """All of them as they are now."""
+        """A copy of all registers."""
         return tuple(array.copy() for array in self._arrays())
 
     def restore(self, copy: RegisterCopy) -> None:
-        """Put back what :meth:`copy` has returned, from registers of the same sizes."""
+        """Restore the result of :meth:`copy`, from registers of the same sizes."""
         for array, saved in zip(self._arrays(), copy, strict=True):
             array[...] = saved
 

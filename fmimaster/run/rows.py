@@ -1,4 +1,4 @@
-"""The rows that an executor fills, and that are handed on in blocks."""
+"""The rows that an executor fills, and that are passed on in blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK_BYTES = 1024 * 1024
 makes the loop of ten small FMUs a quarter slower, since handing on takes some 0.1 ms."""
 
 LEAST_ROWS, MOST_ROWS = 100, 25_000
-"""Rows of such a block, whatever their size: enough to make handing on cheap, few enough to be timely."""
+"""Most rows of a block, for any size of rows: many enough for little overhead, few enough to be timely."""
 
 SPARE_ROWS = 128
 """A full block has room for so many more: 16 single steps and the event after them, with a row for each of 100 updates,
@@ -24,13 +24,13 @@ that are done before the block is handed on."""
 
 
 class RowBlock:
-    """The rows that have been sampled and not yet handed on: time, and the recorded variables per type."""
+    """The rows that were sampled and not yet passed on: time, and the recorded variables per type."""
 
     def __init__(self, plan: Plan, store: ValueStore, capacity: int | None = None) -> None:
         self.capacity = capacity = capacity or _rows_of_a_block(plan)
         self.count = 0
         self._taken = 0
-        """How many of them were taken early."""
+        """Number of rows that were passed on early."""
         self.times = np.empty(capacity + SPARE_ROWS)
         self.values: dict[DataType, NDArray[Any]] = {}
         self._sources: list[tuple[NDArray[Any], NDArray[Any], Any]] = []

@@ -1,4 +1,4 @@
-"""All that changes in Python during a run.
+"""The state of a run in Python.
 
 Besides it there are the value store and the registers of the executor (:mod:`fmimaster.run.registers`), and the FMUs.
 """
@@ -18,12 +18,12 @@ from fmimaster.run.timeline import Timeline
 
 @dataclass
 class RunState:
-    """All that changes in Python during a run: a copy of it, made deep, can take its place."""
+    """The state of a run in Python: a deep copy can replace it."""
 
     time: Instant
     timeline: Timeline
     memory: Any = None
-    """What the step-size rule remembers."""
+    """Memory of the step-size rule."""
     retry: Goal | None = None
     """The end of the next step, if the one before was undone."""
     longest: float = 0.0
@@ -35,7 +35,7 @@ class RunState:
     stretch: Stretch | None = None
     """The steps that the executor is doing on its own; None if there are none. It stays when one of them fails."""
     pauses: bool = False
-    """Whether the run goes on behind the instant to which it is advanced at present."""
+    """Whether the run continues after the instant to which it is advanced at present."""
     asked: bool = False
     """Whether another thread wants the loop to yield after the present step."""
     variant: int = 0
@@ -45,13 +45,13 @@ class RunState:
     index: int = 0
     """Superdense index of the last row."""
     next_event: float = inf
-    """Time in s of the next event that an FMU has named."""
+    """Time in s of the next event that an FMU has announced."""
     jumped: Instant | None = None
-    """Where jumps of continuous inputs were last looked for."""
+    """Time of the last search for jumps of continuous inputs."""
     fired: frozenset[int] = frozenset()
-    """Events that have happened at the present time."""
+    """Events that have occurred at the present time."""
     on: frozenset[int] = frozenset()
-    """Events that have been on ever since they happened: they do not happen again."""
+    """Events whose condition has held since they occurred: they do not occur again."""
     unseen: frozenset[tuple[int, int]] = frozenset()
     """Sets of indicators, by number, and instances on which they depend and that have jumped at the present time."""
     executed: float = -inf

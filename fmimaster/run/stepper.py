@@ -1,4 +1,4 @@
-"""The only loop over time: it makes the decisions, programs carry them out."""
+"""The only loop over time: it decides, and programs execute the decisions."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ OFTEN = 16
 
 
 class Stepper:
-    """Brings all instances of a plan from instant to instant.
+    """Advances all instances of a plan from instant to instant.
 
     A step ends at the earliest instant that any source requires, with a cause. Steps that are known ahead are left to the
-    executor, which returns with an attempt that is not yet committed where something may have happened. Events happen
-    after a step was accepted, so that nothing of an event is ever undone.
+    executor, which returns with an attempt that is not yet committed where something may have happened. Events are
+    processed after a step was accepted, so an event is never undone.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -91,7 +91,7 @@ class Stepper:
         return self.has_ended
 
     def give(self, instances: frozenset[int], set_values: Callable[[int], None]) -> bool:
-        """Let instances take values that the user sets at the present instant; whether an FMU ends the run.
+        """Set values of the user in instances at the present instant; returns whether an FMU ends the run.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class Stepper:
         return points.interval_to(point)
 
     def _attempt(self, goal: Goal, until: Instant, variant: Variant) -> tuple[Goal, Outcome | None]:
-        """Try one step, or as many as possible of those that are known to follow it.
+        """Try one step, or as many of the known following steps as possible.
 
         Returns the goal of the last one and its outcome, which is not yet committed; None for the outcome if it is.
         """

@@ -14,7 +14,7 @@ NEVER = Instant(inf, inf)
 
 @dataclass
 class Timeline:
-    """Points that a user or an input table imposes, in the order of time."""
+    """Required points of the user or of an input table, in the order of time."""
 
     points: list[Instant] = field(default_factory=list)
     jumps: Mapping[Instant, frozenset[int]] = field(default_factory=dict)

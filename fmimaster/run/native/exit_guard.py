@@ -1,4 +1,4 @@
-"""exit() inside an FMU ends its run with an error, and the process goes on."""
+"""exit() inside an FMU ends its run with an error, and the process continues."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from fmimaster.kernel._kernel import ffi, lib
 
 _TOLD: dict[threading.Thread, Callable[[], None]] = {}
-"""Thread in which FMUs are called → whom to tell. A process ends as a whole, so there is one table."""
+"""Thread in which FMUs are called → function to call at exit(). There is one table for the process."""
 
 _LOCK = threading.Lock()
 
 
 def _tell_nobody() -> None:
-    """Python itself ends: then exit() is its own, though a run goes on in a thread that nobody waits for."""
+    """Note that Python itself ends: then exit() is its own call, even if an abandoned run continues in a thread."""
     lib.fm_at_exit(ffi.NULL)
 
 
@@ -27,7 +27,7 @@ atexit.register(_tell_nobody)
 def guarded(thread: threading.Thread, tell: Callable[[], None]) -> Iterator[None]:
     """Call a function if an FMU that is called in a thread ends the process by exit().
 
-    It is called in the thread that does so, which is often that one, and goes no further then.
+    The function is called in the thread that calls exit(), which then does not continue.
     """
     with _LOCK:
         _TOLD[thread] = tell
@@ -43,8 +43,8 @@ def guarded(thread: threading.Thread, tell: Callable[[], None]) -> Iterator[None
 
 @ffi.def_extern("fm_python_exit")  # type: ignore[untyped-decorator]
 def _exit() -> None:
-    """Tell the run of this thread, or all if it is one of an FMU's own; and never return: destructors that would come
-    next take away what others use."""
+    """Notify the run of this thread, or all runs if an FMU has made the thread, and never return: destructors would
+    free data that other threads use."""
     told = dict(_TOLD)
     here = threading.current_thread()
     for tell in [told[here]] if here in told else told.values():

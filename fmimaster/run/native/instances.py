@@ -37,7 +37,7 @@ class Context:
     registers: Registers
     experiment: Experiment
     raised: BaseException | None = None
-    """What a hook has raised, or Ctrl-C; it is raised again where the kernel was called."""
+    """The exception of a hook, or Ctrl-C; it is raised again where the kernel was called."""
 
 
 class Entry(ABC):

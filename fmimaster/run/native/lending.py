@@ -1,4 +1,4 @@
-"""What the kernel borrows: arrays of the value store, the registers and the rows, and tables made from the plan."""
+"""Memory that the kernel borrows: arrays of the value store, the registers and the rows, and tables from the plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fmimaster.system.model import DataType, Variable
 
 
 class Lender:
-    """Lends to the kernel, and keeps alive what it has lent.
+    """Lends memory to the kernel, and keeps it alive.
 
     Parameters
     ----------

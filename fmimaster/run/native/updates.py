@@ -13,7 +13,7 @@ from fmimaster.program.store import Courses
 
 
 def make_update_callback() -> UpdateCallback:
-    """What an instance is given before there is an executor: it does nothing until :class:`Updates` fills it."""
+    """The callback of an instance before there is an executor: it does nothing until :class:`Updates` fills it."""
     updates = ffi.new("fm_updates *", {"degree": -1})
     function = ffi.cast("uintptr_t", ffi.addressof(lib, "fm_intermediate_update"))
     return UpdateCallback(int(function), int(ffi.cast("uintptr_t", updates)), updates)

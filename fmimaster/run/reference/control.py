@@ -1,4 +1,4 @@
-"""REPEAT, MODE, UPDATE, TICK, CALL: what is repeated, and what happens at events."""
+"""REPEAT, MODE, UPDATE, TICK, CALL: repetition, and actions at events."""
 
 from __future__ import annotations
 

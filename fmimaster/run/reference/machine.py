@@ -1,4 +1,4 @@
-"""What the actions of a program work on, and how an action stops a program."""
+"""The data of the actions of a program, and the exception with which an action stops a program."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Machine:
     requests : set of int
         Instances that request an event.
     wants_another : bool
-        Whether an instance or a hook wants another pass of the innermost REPEAT.
+        Whether an instance or a hook requires another pass of the innermost REPEAT.
     terminate : bool
         Whether an FMU has asked to end the run.
     has_saved : bool

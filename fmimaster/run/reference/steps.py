@@ -1,4 +1,4 @@
-"""STEP, ALIGN, SAVE, RESTORE: how instances move in time."""
+"""STEP, ALIGN, SAVE, RESTORE: instances move in time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ OUTSIDE = 1e-6
 small steps. More is a contradiction."""
 
 MOST_ALIGNMENTS = 20
-"""So often an ALIGN brings an instance back. One that has discarded a step stops before its event, by the time that it has
-found in a longer step; from there on these times differ by what its own search for the event leaves."""
+"""Most repetitions of an ALIGN for an instance. One that has discarded a step stops before its event, by the time that
+it has found in a longer step; from there on these times differ by what its own search for the event leaves."""
 
 
 def step(m: Machine, instruction: Step, line: int) -> Action:
@@ -139,5 +139,5 @@ def restore(m: Machine, instruction: Restore, _: int) -> Action:
 
 
 def parallel(_m: Machine, _instruction: Parallel, _: int) -> Action:
-    """PARALLEL: any order is right, here one after the other."""
+    """PARALLEL: any order is correct; here one after the other."""
     return lambda: None

@@ -1,4 +1,4 @@
-"""MOVE, FIT, SET, GET, SAMPLE and what works on copies of the outputs: how values move."""
+"""MOVE, FIT, SET, GET, SAMPLE and the instructions on copies of the outputs: values move."""
 
 from __future__ import annotations
 
