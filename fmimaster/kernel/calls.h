@@ -12,7 +12,7 @@ typedef int (*fm_access3_t)(void *, const uint32_t *, size_t, void *, size_t);
 typedef int (*fm_step2_t)(void *, double, double, int);
 typedef int (*fm_step3_t)(void *, double, double, bool, bool *, bool *, bool *, double *);
 
-/* What DoStep returned if it did not simply succeed: FM_DISCARD with an answer, or a failure. */
+/* The result of DoStep if it did not simply succeed: FM_DISCARD with an answer, or a failure. */
 int fm_fmi2_answer(const fm_fmu *fmu, int status, double time, fm_answer *answer, const char **function);
 int fm_fmi3_answer(int status, double time, fm_answer *answer, const char **function);
 

@@ -23,7 +23,7 @@ static void note_stuck(fm_pid_data *d, int is_stuck, double now, int64_t reason,
 {
     int64_t *steps = &d->codes[FM_STUCK_STEPS];
     if (*steps >= d->many)
-        return; /* the first place where it was for long stays */
+        return; /* keep the first place where it was stuck */
     if (!is_stuck) {
         *steps = 0;
         return;

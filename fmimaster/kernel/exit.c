@@ -1,4 +1,4 @@
-/* exit() inside an FMU: the process is told before it ends. This can only be known for the process as a whole. */
+/* exit() inside an FMU: a function is called before the process ends. It can only be set for the whole process. */
 
 #include <stddef.h>
 #include <stdint.h>

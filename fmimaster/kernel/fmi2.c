@@ -124,7 +124,7 @@ int fm_fmi2_answer(const fm_fmu *fmu, int status, double time, fm_answer *answer
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
 {
     const fm_fmu *fmu = self;
-    /* saved states are kept: a step may be undone */
+    /* saved states stay valid: a step may be undone */
     return fm_fmi2_step(fmu, fmu->do_step, fmu->component, *fmu->kept_from >= time, time, size, answer, function);
 }
 
@@ -142,7 +142,7 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
     }
     void *address = fm_find(fmu, which, function);
     if (!address)
-        return state == FM_TERMINATED ? FM_OK : FM_MISSING; /* the run is over: it ends without */
+        return state == FM_TERMINATED ? FM_OK : FM_MISSING; /* the run is over: the call is skipped */
     return ((plain_t)address)(fmu->component);
 }
 

@@ -86,7 +86,7 @@ static int set_polynomials(void *self, const uint32_t *references, size_t n, int
 int fm_fmi3_answer(int status, double time, fm_answer *answer, const char **function)
 {
     *function = NAMES[FM_DO_STEP];
-    if (status == FM_DISCARD) /* all else that it returned is undefined, and it stands where it stood */
+    if (status == FM_DISCARD) /* its other results are undefined, and its time is unchanged */
         *answer = (fm_answer){time, 0, 1, 0, 0};
     return fm_failed(status) ? status : FM_DISCARD;
 }
@@ -94,7 +94,7 @@ int fm_fmi3_answer(int status, double time, fm_answer *answer, const char **func
 static int do_step(void *self, double time, double size, fm_answer *answer, const char **function)
 {
     const fm_fmu *fmu = self;
-    /* saved states are kept: a step may be undone */
+    /* saved states stay valid: a step may be undone */
     return fm_fmi3_step(fmu->do_step, fmu->component, *fmu->kept_from >= time, time, size, answer, function);
 }
 
@@ -116,14 +116,14 @@ static int enter(void *self, int state, const fm_experiment *e, const char **fun
     };
     fm_fmu *fmu = self;
     int which = WHICH[state];
-    if (which == FM_EXIT_INITIALIZATION) { /* leads to the one or the other */
+    if (which == FM_EXIT_INITIALIZATION) { /* leads to one of the two modes */
         if (fmu->initialized)
             which = state == FM_STEP_MODE ? FM_ENTER_STEP : FM_ENTER_EVENT;
         fmu->initialized = 1;
     }
     void *address = fm_find(fmu, which, function);
     if (!address)
-        return state == FM_TERMINATED ? FM_OK : FM_MISSING; /* the run is over: it ends without */
+        return state == FM_TERMINATED ? FM_OK : FM_MISSING; /* the run is over: the call is skipped */
     if (state != FM_INITIALIZATION_MODE)
         return ((plain_t)address)(fmu->component);
     return ((initialize_t)address)(fmu->component, fmu->tolerance_defined, fmu->tolerance, e->start, e->stop_defined,

@@ -1,4 +1,4 @@
-/* What the tables of functions of FMI 2.0 and 3.0 have in common. */
+/* Common parts of the tables of functions of FMI 2.0 and 3.0. */
 
 #include <stddef.h>
 #include <stdint.h>

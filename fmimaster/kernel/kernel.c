@@ -90,13 +90,13 @@ HOT static void do_step(fm_kernel *k, const fm_instruction *c, double there, fm_
 {
     const fm_instance *instance = &k->instances[c->instance];
     double here = k->at[c->instance], since = k->measuring ? now() : 0.0;
-    r->function = 0; /* an instance in Python leaves none */
+    r->function = 0; /* an instance in Python has none */
     r->status = instance->do_step(instance->self, here, there - here, &r->answer, &r->function);
     if (k->measuring)
         k->seconds[c->instance] += k->measuring * (now() - since);
 }
 
-/* What is noted of a step. */
+/* Records the result of a step. */
 HOT static void has_stepped(fm_kernel *k, const fm_instruction *c, double there, int status)
 {
     k->stepped[c->instance] = ++k->steps[c->instance];
@@ -282,7 +282,7 @@ RARE static int as_written(fm_kernel *k, const fm_instruction *c)
 {
     k->present = c;
     switch (c->op) {
-    case FM_MOVE_SET: /* its SET is a call of its own */
+    case FM_MOVE_SET: /* its SET is a separate call */
     case FM_MOVE: move(k, c); return FM_RAN;
     case FM_SET: return set(k, c);
     case FM_STEP: return step(k, c);
@@ -322,7 +322,7 @@ struct steps {
 /* The status of a step that was not begun, since another one was Fatal. */
 enum { NOT_BEGUN = FM_AGAIN };
 
-/* Where one of the steps ends. */
+/* The end of one of the steps. */
 static double end_of_one(const struct steps *s, int i)
 {
     return fmin(end_of(s->k, s->first + i), s->limit);
@@ -439,7 +439,7 @@ HOT static void sample(fm_kernel *k)
             same = !memcmp(target, target - v->stride, v->bytes);
     }
     if (!same)
-        __atomic_store_n(&k->n_rows, row + 1, __ATOMIC_RELEASE); /* another thread may read the rows that are counted */
+        __atomic_store_n(&k->n_rows, row + 1, __ATOMIC_RELEASE); /* another thread may read the counted rows */
 }
 
 /* The instructions of a program, down to its end or to what stops it. */
@@ -550,7 +550,7 @@ RARE static int outcome(fm_kernel *k)
 {
     if (k->limit != k->end && !k->terminate) {
         for (int i = 0; i < k->n_instances; i++) {
-            if (k->at[i] > k->limit) { /* it stands at an early return, and another instance returned still earlier */
+            if (k->at[i] > k->limit) { /* it is at an early return, and another instance returned even earlier */
                 k->stop_instance = i;
                 k->stop_instruction = -1; /* found at the end: no instruction brought it back */
                 k->stop_time = k->limit;
@@ -568,7 +568,7 @@ HOT static int execute(fm_kernel *k, const fm_instruction *code, double begin, d
     return status == FM_RAN && (k->has_events || k->terminate || k->limit != end) ? outcome(k) : status;
 }
 
-/* Commit an attempt in which nothing has happened. */
+/* Commit an attempt without any outcome. */
 HOT static void accept(fm_kernel *k, const fm_instruction *commit)
 {
     k->begin = k->end;

@@ -46,7 +46,7 @@ enum fm_state {
     FM_INSTANTIATED, FM_CONFIGURATION_MODE, FM_INITIALIZATION_MODE, FM_STEP_MODE, FM_TERMINATED, FM_EVENT_MODE
 };
 
-/* Why an execution stopped before its end. */
+/* Reason why an execution stopped before its end. */
 enum fm_stop {
     FM_RAN = 0,
     FM_DISCARDED = 1,
@@ -57,7 +57,7 @@ enum fm_stop {
     FM_ENDED = 6     /* an FMU ended the run at a time outside of the step */
 };
 
-/* What DoStep returned if it did not simply succeed. */
+/* The result of DoStep if it did not simply succeed. */
 typedef struct {
     double last_successful_time;
     int terminate, discarded, early, event;
@@ -105,7 +105,7 @@ struct fm_segment {
     int version; /* of FMI, if transfer is nothing but a call of the FMU's function; else 0 */
 };
 
-/* One element on its way from an output to an input. */
+/* One element that is moved from an output to an input. */
 typedef struct {
     int source_type, target_type;
     int transformed;
@@ -144,7 +144,7 @@ typedef struct {
     double *read;
 } fm_copy;
 
-/* How one input goes on: the operands of FIT for one route. */
+/* Extrapolation of one input: the operands of FIT for one route. */
 typedef struct {
     int points, derivatives;
     int n_copies; /* so many buffers and points of the history serve */
@@ -627,7 +627,7 @@ typedef struct {
     const int *source_degree;      /* of the polynomials in the value store */
     const double *source_centre, *source_coefficients;
     int failed;            /* whether a call in this mode has failed */
-    void (*fail)(void *self, int status); /* told of it at once */
+    void (*fail)(void *self, int status); /* called at once */
     void *self;
 } fm_updates;
 

@@ -45,7 +45,7 @@ static void put(const fm_loop_data *d, const fm_kernel *k)
     }
 }
 
-/* A new solution begins at x. */
+/* Start a new solution at x. */
 static void begin_at_x(const fm_loop_data *d)
 {
     memcpy(d->u0, d->x, sizeof(double) * (size_t)d->n);

@@ -194,7 +194,7 @@ static int nearest(uint64_t n, int k, const uint64_t *powers, uint64_t *bits)
         return 1;
     }
     if (low <= 1 && k >= -4 && k <= 23 && (m & 3) == 1 && m << shift == high)
-        m &= ~(uint64_t)1; /* just between two doubles: the even one */
+        m &= ~(uint64_t)1; /* exactly between two doubles: the even one */
     m = (m + (m & 1)) >> 1;
     if (m >= 2 * HIDDEN) {
         m = HIDDEN;

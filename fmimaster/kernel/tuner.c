@@ -38,7 +38,7 @@ void fm_tuner_begin(fm_tuner *t, double first)
     *t = (fm_tuner){.first = first, .period = first, .n = 1, .left = 1};
 }
 
-/* Whether a trial has gone on long enough. */
+/* Whether a trial has lasted long enough. */
 static int is_decided(const fm_tuner *t, double part)
 {
     return t->lost >= part || t->spent >= t->period || t->lost >= fmax(t->first / PARTS, HOPELESS * t->spent);

@@ -96,7 +96,7 @@ def test_every_status_but_ok_and_warning_is_an_error_that_names_it(
         assert named[status].lower() in str(error).lower()
     else:
         assert f"returned {status} at t = " in str(error)
-        assert f", which is no status of FMI {version[3]}.0. " in str(error)
+        assert f", which is not a status of FMI {version[3]}.0. " in str(error)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

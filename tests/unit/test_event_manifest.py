@@ -314,7 +314,7 @@ def test_a_scope_is_private_or_shared(tmp_path: Path) -> None:
         ("3.0", "trigger", "collision.w", "a discrete Float64 input. Expected an input Clock, or"),
         ("2.0", "announce", "x", "a continuous Float64 output. Expected an Integer output that"),
         ("2.0", "trigger", "collision.out", "a discrete Int32 output. Expected an Integer input"),
-        ("2.0", "trigger", "collison.in", "no variable of the FMU. Did you mean 'collision.in"),
+        ("2.0", "trigger", "collison.in", "not a variable of the FMU. Did you mean 'collision.in"),
     ],
 )
 def test_announcement_and_trigger_are_clocks_or_counters(
@@ -558,7 +558,7 @@ def test_adding_replaces_a_manifest_of_the_same_name(tmp_path: Path) -> None:
 
 def test_a_manifest_that_does_not_fit_is_not_added(tmp_path: Path) -> None:
     before = event_fmu(tmp_path / "a.fmu", None)
-    with pytest.raises(ModelError, match=r"LookAhead: next='no' is no variable"):
+    with pytest.raises(ModelError, match=r"LookAhead: next='no' is not a variable"):
         add_manifest(before, write_manifest(EventManifest(look_ahead="no")), tmp_path / "b.fmu")
     assert [p.name for p in tmp_path.iterdir()] == ["a.fmu"]
 

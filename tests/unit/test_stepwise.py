@@ -237,8 +237,8 @@ def test_a_connected_input_is_refused_with_its_source() -> None:
     [
         (lambda run: run.advance(0), "advance(0): expected a positive duration"),
         (lambda run: run.advance("x"), "'x' is not a time"),
-        (lambda run: run.advance_to(0.5), "expected a time after 0.5 s"),
-        (lambda run: run.advance_to(1.01), "not after its stop time 1 s"),
+        (lambda run: run.advance_to(0.5), "expected a time after the present time 0.5 s"),
+        (lambda run: run.advance_to(1.01), "not after the stop time 1 s"),
     ],
 )
 def test_a_time_that_makes_no_sense_is_refused(act: Callable[[Any], None], message: str) -> None:
