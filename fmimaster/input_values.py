@@ -46,7 +46,7 @@ def input_values(
     kind = variable.type
     if variable.shape:
         raise wrong(
-            f"'{name}' is an array of shape {variable.shape}. Only scalar inputs can be fed."
+            f"'{name}' is an array of shape {variable.shape}. Only scalar inputs can be given."
         )
     if not len(values):
         raise wrong(f"column '{name}' has no rows. Give at least one row of values.")

@@ -36,7 +36,7 @@ _ONLY_WHOLE = {"local": "Local variables"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The file, and the form of the answer."""
+    """The file, and the form of the output."""
     parser.add_argument("path", metavar="SYSTEM", help="an FMU, an SSP, an SSD, or a folder")
     parser.add_argument(
         "--all", action="store_true", help="show long lists in full, and local variables"

@@ -17,7 +17,7 @@ _NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The file, and the form of the answer."""
+    """The file, and the form of the output."""
     parser.add_argument("path", metavar="SYSTEM", help="an FMU, an SSP, an SSD, or a folder")
     parser.add_argument("--all", action="store_true", help="print all findings of one kind")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")

@@ -280,7 +280,7 @@ class Run:
         self._files.close()
 
     def _do(self, act: Callable[[], object]) -> None:
-        """Call FMUs in their thread, while this one listens to signals; an error ends the run."""
+        """Call FMUs in their thread, while this one handles signals; an error ends the run."""
         if not self._turn.acquire(blocking=False):
             raise _busy()
         try:
