@@ -55,7 +55,7 @@ def test_single_connections_have_kinds_of_their_own(run: Run, car: Path) -> None
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        (("linear", "hold"), "--inputs hold: there is one kind for all inputs already"),
+        (("linear", "hold"), "--inputs hold: a kind for all inputs was given already"),
         (("wheel.velocity=linear", "wheel.velocity=hold"), "'wheel.velocity' is given twice"),
         (("wheel.velocity=linaer",), "Did you mean 'linear'?"),
         (("wheel.speed=linear",), "'wheel.speed' fits no connected continuous input"),

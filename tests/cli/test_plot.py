@@ -160,5 +160,6 @@ def test_a_version_that_a_demo_does_not_have_is_told(run: Run) -> None:
 def test_a_folder_that_cannot_be_made_is_told(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert (
-        "cannot be made" in run("demo", "dahlquist", "--output-directory", tmp_path / "file").error
+        "cannot be created"
+        in run("demo", "dahlquist", "--output-directory", tmp_path / "file").error
     )
