@@ -326,7 +326,7 @@ class Simulation(Settings):
         except BaseException:
             loader.close()
             raise
-        for text in prepared.accuracy_warnings:  # at once: the run may take long
+        for text in prepared.warnings:  # at once: the run may take long
             log.warning("%s", text)
         run = Attendance(
             prepared, loader, self, signals, writer=writer, facts=facts, progress=progress

@@ -475,3 +475,19 @@ def test_what_cannot_be_copied_is_refused_with_the_reason() -> None:
     component.file = (_ for _ in ())
     with pytest.raises(ModelError, match="cannot be copied for a run: cannot pickle 'generator'"):
         run_alone(component)
+
+
+def test_a_connection_from_input_to_output_is_turned_round_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    system = SystemBuilder()
+    system.add("source", PythonComponent(outputs={"y": 2.0}, step=lambda c, t, h: None))
+    system.add("sink", PythonComponent(inputs={"u": 0.0}, step=lambda c, t, h: None))
+    system.connect("sink.u", "source.y")
+    results = Simulation(system, stop_time=1, step_size=1).run()
+    warning = (
+        "connections are written from an input to an output, and are read in the direction of the value: "
+        "'sink.u -> source.y'."
+    )
+    assert results.statistics.warnings == (warning,)
+    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [warning]
