@@ -21,6 +21,7 @@ from fmimaster.given_path import given_path
 from fmimaster.plan.loops import AlgebraicLoop
 from fmimaster.plan.make import make_plan, step_order
 from fmimaster.plan.plan import Plan
+from fmimaster.system.builder import SystemBuilder
 from fmimaster.system.description import (
     Component,
     SharedEvent,
@@ -61,7 +62,9 @@ class Finding:
 
 
 @left_for_later()
-def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
+def validate(
+    path: str | os.PathLike[str] | SystemBuilder | SystemDescription,
+) -> tuple[Finding, ...]:
     """Validate an FMU or a system: find all errors without loading a library.
 
     A broken rule of FMI is only a warning, and only a note if many correct FMUs break it.
@@ -69,7 +72,8 @@ def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
     Parameters
     ----------
     path
-        An FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked.
+        An FMU, an SSP archive, an SSD file, an OspSystemStructure.xml, or a folder with one of them unpacked;
+        or a system that was built in Python.
 
     Returns
     -------
@@ -77,9 +81,10 @@ def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
         In the order of the files and components; those of the system as a whole come last.
     """
     try:
-        description = read_system(given_path(path))
+        description = _described(path)
     except InputError as error:
         return (Finding(str(path), Severity.ERROR, str(error)),)
+    place = _place(description)
     with Loader(whole=True) as loader:
         findings, models = _components(description, loader)
     findings = [*_schemas(description), *findings]
@@ -87,15 +92,28 @@ def validate(path: str | os.PathLike[str]) -> tuple[Finding, ...]:
         if description.is_single_fmu:
             return tuple(findings)
         what = "Connections and parameters were not checked, because an FMU cannot be read."
-        return (*findings, Finding(str(path), Severity.NOTE, what))
+        return (*findings, Finding(place, Severity.NOTE, what))
     return (*findings, *_once_per_process(description, models), *_system(description, models))
+
+
+def _described(
+    given: str | os.PathLike[str] | SystemBuilder | SystemDescription,
+) -> SystemDescription:
+    if isinstance(given, SystemBuilder):
+        return given.build()
+    return given if isinstance(given, SystemDescription) else read_system(given_path(given))
+
+
+def _place(description: SystemDescription) -> str:
+    """The file of a system, or its name if it was built in Python."""
+    return str(description.source or description.system.name)
 
 
 def _schemas(description: SystemDescription) -> Iterator[Finding]:
     """Violations of the schemas of SSP in the files of the description."""
     advice = "Elements and attributes that are not in the schema are ignored. Correct the spelling or the order."
     for warning in description.warnings:
-        yield Finding(str(description.source), Severity.WARNING, warning, advice)
+        yield Finding(_place(description), Severity.WARNING, warning, advice)
 
 
 def _components(
@@ -198,7 +216,7 @@ def _once_per_process(
 
 def _system(description: SystemDescription, models: Mapping[str, Model]) -> Iterator[Finding]:
     path = description.source
-    place = path.name if path and description.is_single_fmu else str(path)
+    place = path.name if path and description.is_single_fmu else _place(description)
     try:
         resolved = resolve(description, models)
     except DescriptionError:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from command_line import changed, reference, system
 
+from fmimaster import PythonComponent, SystemBuilder, reference_path
 from fmimaster.system import xml
 from fmimaster.system.resolve import resolve
 from fmimaster.system.ssp_copy import copy_with_annotation
@@ -213,3 +214,19 @@ def test_a_model_description_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert [where for where in parsed if where.endswith("modelDescription.xml")] == [
         f"{path}/modelDescription.xml"
     ]
+
+
+def test_a_system_that_was_built_in_python_is_validated() -> None:
+    system = SystemBuilder("heating")
+    system.add("room", reference_path("fmi3/ThermostatRoom.fmu"))
+    system.add("control", PythonComponent(outputs={"q": False}, step=lambda c, t, h: None))
+    system.connect("room.q", "control.q")
+    found = [(f.place, f.severity, f.what) for f in validate(system)]
+    turned = (
+        "Connections are written from an input to an output, and are read in the direction of the value: "
+        "'room.q -> control.q'."
+    )
+    assert ("heating", Severity.WARNING, turned) in found
+    assert validate(system.build()) == validate(system)
+    system.connect("control.p", "room.q")
+    assert [f.severity for f in validate(system)].count(Severity.ERROR) == 1
