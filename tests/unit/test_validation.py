@@ -223,7 +223,7 @@ def test_a_system_that_was_built_in_python_is_validated() -> None:
     system.connect("room.q", "control.q")
     found = [(f.place, f.severity, f.what) for f in validate(system)]
     turned = (
-        "Connections are written from an input to an output, and are read in the direction of the value: "
+        "connections are written from an input to an output, and are read in the direction of the value: "
         "'room.q -> control.q'."
     )
     assert ("heating", Severity.WARNING, turned) in found
