@@ -59,7 +59,7 @@ def test_single_connections_have_kinds_of_their_own(run: Run, car: Path) -> None
         (("wheel.velocity=linear", "wheel.velocity=hold"), "'wheel.velocity' is given twice"),
         (("wheel.velocity=linaer",), "Did you mean 'linear'?"),
         (("wheel.speed=linear",), "'wheel.speed' fits no connected continuous input"),
-        (("linear:substeps=4",), "--inputs linear has no setting 'substeps'"),
+        (("linear:steps=4",), "--inputs linear has no setting 'steps'"),
         (("nepce:compensation=2",), "compensation=2: expected 0 to 1"),
     ],
 )

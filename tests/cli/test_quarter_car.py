@@ -83,7 +83,7 @@ def test_the_demo_prints_tables_and_draws_figures(
         assert {row.case, row.control} <= {cell.strip() for cell in cells}
         assert all(printed in line.split() for printed in row.printed)
     shown = quarter_car_schemes.SCHEMES
-    headers = [k for k, line in enumerate(lines) if line.startswith("scheme")]
+    headers = [k for k, line in enumerate(lines) if line.startswith("scheme  ")]
     for k, schemes in zip(headers, (shown, [s for s in shown if s.is_drawn]), strict=True):
         names = [line.split("  ")[0] for line in lines[k + 2 : k + 2 + len(schemes)]]
         assert names == [scheme.name for scheme in schemes]
