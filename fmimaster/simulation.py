@@ -9,8 +9,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from inspect import cleandoc, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TextIO
+from typing import TYPE_CHECKING, Any, ParamSpec, TextIO
 
+from fmimaster.attributes import unknown_attribute
 from fmimaster.errors import (
     AccuracyError,
     FileError,
@@ -37,6 +38,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fmimaster")
 
+_STEPWISE = "run = simulation.start(), and then "
+
+_ELSEWHERE = {
+    "step": f"{_STEPWISE}run.advance(duration)",
+    "do_step": f"{_STEPWISE}run.advance(duration)",
+    "doStep": f"{_STEPWISE}run.advance(duration)",
+    "advance": f"{_STEPWISE}run.advance(duration)",
+    "advance_to": f"{_STEPWISE}run.advance_to(time)",
+    "set": f"{_STEPWISE}run['u'] = 1.0",
+    "get": f"{_STEPWISE}run['y']",
+    "initialize": "start()",
+    "instantiate": "start()",
+    "setup": "start()",
+    "simulate": "run()",
+    "terminate": "close() of what start() returns",
+}
+"""Names that other libraries have → what it is here."""
+
 _Judge = Callable[[tuple[str, ...], Results], None]
 """Called with the reasons why results are less accurate than they should be, and with the results."""
 
@@ -53,6 +72,12 @@ class Simulation(Settings):
     >>> round(float(results["x"][-1]), 6)
     0.367879
     """
+
+    if not TYPE_CHECKING:  # for type checkers, an unknown attribute stays an error
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an AttributeError that names the attribute which is probably meant."""
+            raise unknown_attribute(self, name, _ELSEWHERE)
 
     def prepare(self) -> Prepared:
         """Prepare a run without instantiating an FMU: the plan, the programs, the times.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, overload
 
-from fmimaster.errors import did_you_mean
+from fmimaster.attributes import unknown_attribute
 from fmimaster.optional import drawing, optional
 from fmimaster.results.comparison import TOLERANCE, Comparison, compare
 from fmimaster.results.files import read_table, write_table
@@ -52,9 +52,9 @@ class Results(Table):
 
         def __getattr__(self, name: str) -> Any:
             """Raise an AttributeError that suggests the attribute that is probably meant."""
-            raise AttributeError(
-                f"'{type(self).__name__}' object has no attribute '{name}'.{_meant(self, name)}"
-            )
+            is_column = not name.startswith("_") and name in self.columns
+            hint = f" Columns are items: results['{name}']." if is_column else ""
+            raise unknown_attribute(self, name, _ELSEWHERE, hint)
 
     def _repr_html_(self) -> str:
         from fmimaster.results.html import html_page  # only notebooks need it
@@ -265,14 +265,3 @@ def _in_netcdf(value: object) -> str | int | float:
     """A value of the metadata as attributes of NetCDF can hold it."""
     plain = isinstance(value, str | int | float) and not isinstance(value, bool)
     return value if plain else json.dumps(value, ensure_ascii=False)  # type: ignore[return-value]
-
-
-def _meant(results: Results, name: str) -> str:
-    """Sentence with a suggestion for an attribute that does not exist, with a leading blank."""
-    if name.startswith("_"):
-        return ""
-    if name in _ELSEWHERE:
-        return f" Did you mean {_ELSEWHERE[name]}?"
-    if name in results.columns:
-        return f" Columns are items: results['{name}']."
-    return did_you_mean(name, [n for n in dir(results) if not n.startswith("_")])

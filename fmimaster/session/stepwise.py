@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from fractions import Fraction
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fmimaster.attributes import unknown_attribute
 from fmimaster.control.grid import nearest
 from fmimaster.control.instant import Instant, exact
 from fmimaster.control.step_rule import Time
@@ -22,6 +23,23 @@ from fmimaster.session.session import Session
 from fmimaster.session.signals import Signals
 
 log = logging.getLogger("fmimaster")
+
+_ELSEWHERE = {
+    "step": "advance(duration)",
+    "do_step": "advance(duration)",
+    "doStep": "advance(duration)",
+    "run_until": "advance_to(time)",
+    "set": "run['u'] = 1.0",
+    "set_input": "run['u'] = 1.0",
+    "set_value": "run['u'] = 1.0",
+    "get": "run['y']",
+    "get_output": "run['y']",
+    "get_value": "run['y']",
+    "terminate": "close()",
+    "stop": "close()",
+    "inputs": "settable",
+}
+"""Names that other libraries have → what it is here."""
 
 
 class Run:
@@ -77,6 +95,12 @@ class Run:
         if self._session.has_other_states and not self.is_finished:
             self._do(lambda: self._attendance.order(self._access.read_settable))
         self._at = self._session.prepared.schedule.start
+
+    if not TYPE_CHECKING:  # for type checkers, an unknown attribute stays an error
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise an AttributeError that names the attribute which is probably meant."""
+            raise unknown_attribute(self, name, _ELSEWHERE)
 
     # Time
 
@@ -216,6 +240,11 @@ class Run:
             If there is no such variable, or its value is not known, because it is not recorded.
         """
         return self._access.get(name)
+
+    __iter__ = None
+    """A run is no sequence: :attr:`settable` and :attr:`results` have names."""
+
+    __contains__ = None
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Set an input or a tunable parameter; it keeps the value until it is set again.

@@ -21,6 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "errors": {"visible"},
     "given_path": {"errors"},
     "optional": {"errors"},
+    "attributes": {"errors"},
     "causes": set(),
     "reference_files": {"errors"},
     "results": {
@@ -31,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
         "text",
         "kernel",
         "optional",
+        "attributes",
     },  # numbers as text in C
     "system": {"errors", "given_path", "text"},
     "plan": {"errors", "system", "text"},

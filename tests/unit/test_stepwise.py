@@ -400,3 +400,24 @@ def test_a_run_that_is_forgotten_leaves_no_thread() -> None:
     gc.collect()
     thread.join(5.0)
     assert not thread.is_alive()
+
+
+def test_attributes_of_other_libraries_have_a_hint() -> None:
+    simulation = Simulation(reference_path("fmi3/ThermostatRoom.fmu"), stop_time=1)
+    assert message_of(simulation, "step") == (
+        "'Simulation' object has no attribute 'step'. "
+        "Did you mean run = simulation.start(), and then run.advance(duration)?"
+    )
+    assert message_of(simulation, "stop_tim").endswith(" Did you mean 'stop_time' or 'start_time'?")
+    assert not hasattr(simulation, "__array__")
+    with simulation.start() as run:
+        assert message_of(run, "set").endswith("no attribute 'set'. Did you mean run['u'] = 1.0?")
+        assert message_of(run, "is_finishd").endswith(" Did you mean 'is_finished'?")
+        with pytest.raises(TypeError, match="not iterable"):
+            list(run)  # type: ignore[call-overload]
+
+
+def message_of(of: object, name: str) -> str:
+    with pytest.raises(AttributeError) as caught:
+        getattr(of, name)
+    return str(caught.value)
