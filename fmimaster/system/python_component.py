@@ -213,6 +213,9 @@ class _Declarations:
         self.what = type(component).__name__
         self.variables: list[Variable] = []
         for group, causality in _GROUPS.items():
+            singular = group.removesuffix("s")
+            if isinstance(getattr(type(component), singular, None), Mapping):
+                raise self._wrong(f"'{singular}' declares nothing. Did you mean '{group}'?")
             declared = getattr(component, group)
             if not isinstance(declared, Mapping):
                 raise self._wrong(f"{group}={declared!r}, expected names with start values.")

@@ -491,3 +491,14 @@ def test_a_connection_from_input_to_output_is_turned_round_and_logged(
     )
     assert results.statistics.warnings == (warning,)
     assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [warning]
+
+
+@pytest.mark.parametrize("group", ["inputs", "outputs", "parameters", "states"])
+def test_a_declaration_with_a_name_in_the_singular_is_refused(group: str) -> None:
+    singular = group.removesuffix("s")
+    kind = type("Controller", (PythonComponent,), {singular: {"u": 0.0}, "step": print})
+    with pytest.raises(DescriptionError) as caught:
+        SystemBuilder().add("controller", kind())
+    assert str(caught.value) == (
+        f"Python component Controller: '{singular}' declares nothing. Did you mean '{group}'?"
+    )
