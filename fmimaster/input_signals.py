@@ -164,7 +164,7 @@ def _of_arrays(
     return InputSignals(time, MappingProxyType(columns), MappingProxyType(dict(functions)))
 
 
-def _of_frame(frame: Any, counted: type) -> dict[str, Any]:
+def _of_frame(frame: Any, counted: type[Any]) -> dict[str, Any]:
     """The columns of a DataFrame, with its column ``time``, its index, or the column with a name of the time as times.
 
     ``counted`` is the type of an index that numbers the rows.
