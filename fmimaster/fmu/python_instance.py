@@ -59,6 +59,7 @@ class PythonInstance(Instance):
         self._time = 0.0
         self._is_initializing = False
         self._is_running = False
+        self._inputs = tuple(self._object.inputs)
         self._n_attributes = 0
         """Number of attributes of the object after its start; steps must not add any."""
         self._places: dict[int, tuple[dict[str, Any], Any, float, bool]] = {}
@@ -156,6 +157,7 @@ class PythonInstance(Instance):
 
     def do_step(self, time: float, size: float) -> StepAnswer | None:
         """Call ``step``."""
+        given = [self._values[name] for name in self._inputs]
         answer = self._call("step", self._step, time, size)
         self._time = time + size
         self._is_stale = self._has_direct_outputs
@@ -168,7 +170,19 @@ class PythonInstance(Instance):
             )
         if len(self._values) != self._n_attributes:
             self._refuse_new_attributes()
+        for name, value in zip(self._inputs, given, strict=True):
+            if self._values[name] is not value:
+                self._refuse_set_input(name)
         return None
+
+    def _refuse_set_input(self, name: str) -> None:
+        """An input belongs to what feeds it: a value that a step sets would be lost, or used once."""
+        raise self._error(
+            f"step of '{self.name}' has set the input '{name}'. Inputs are set by connections. "
+            "Declare it in outputs or states.",
+            "step",
+            "wrong attribute",
+        )
 
     def _refuse_new_attributes(self) -> None:
         """Refuse an attribute that is new after a step: it is a misspelt variable, or an undeclared state."""

@@ -7,7 +7,7 @@ import inspect
 import keyword
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -117,6 +117,7 @@ class PythonComponent:
         can_go_back: bool | None = None,
         step: Callable[[Any, float, float], None] | None = None,
         output: Callable[[Any, float], None] | None = None,
+        **unknown: NoReturn,
     ) -> None:
         given = {
             "inputs": inputs,
@@ -128,6 +129,11 @@ class PythonComponent:
             "dependencies": dependencies,
             "can_go_back": can_go_back,
         }
+        for name in unknown:
+            raise DescriptionError(
+                f"{type(self).__name__}({name}=...): there is no such argument."
+                f"{did_you_mean(name, [*given, 'step', 'output'])}"
+            )
         vars(self).update({name: value for name, value in given.items() if value is not None})
         functions = {"step": step, "output": output}
         self._functions = {name: act for name, act in functions.items() if act is not None}

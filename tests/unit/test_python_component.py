@@ -502,3 +502,21 @@ def test_a_declaration_with_a_name_in_the_singular_is_refused(group: str) -> Non
     assert str(caught.value) == (
         f"Python component Controller: '{singular}' declares nothing. Did you mean '{group}'?"
     )
+
+
+def test_a_misspelt_argument_has_a_hint() -> None:
+    with pytest.raises(DescriptionError) as caught:
+        PythonComponent(input={"u": 0.0})  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "PythonComponent(input=...): there is no such argument. Did you mean 'inputs'?"
+    )
+
+
+def test_a_step_that_sets_an_input_is_an_error(each_backend: Backend) -> None:
+    def step(component: Any, t: float, h: float) -> None:
+        component.u = 3.0
+
+    system = SystemBuilder()
+    system.add("c", PythonComponent(inputs={"u": 0.0}, outputs={"y": 0.0}, step=step))
+    with pytest.raises(CallError, match="step of 'c' has set the input 'u'"):
+        Simulation(system, stop_time=1, step_size=1, backend=each_backend).run()
