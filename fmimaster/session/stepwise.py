@@ -139,7 +139,12 @@ class Run:
         if length <= 0:
             raise OptionError(f"advance({duration!r}): expected a positive duration in s.")
         stop = self._session.prepared.schedule.stop
-        self._advance_to(min(self._on_grid(self._at + length), stop))
+        target = min(self._on_grid(self._at + length), stop)
+        if target == self._at and not self.is_finished:
+            raise OptionError(
+                f"advance({duration!r}): too short to reach another time than {self.time:.12g} s."
+            )
+        self._advance_to(target)
 
     def advance_to(self, time: Time) -> None:
         """Simulate until a time.

@@ -421,3 +421,9 @@ def message_of(of: object, name: str) -> str:
     with pytest.raises(AttributeError) as caught:
         getattr(of, name)
     return str(caught.value)
+
+
+def test_a_duration_that_is_too_short_for_another_time_is_refused() -> None:
+    room = Simulation(reference_path("fmi3/ThermostatRoom.fmu"), stop_time=1, step_size="1/10")
+    with room.start() as run, pytest.raises(OptionError, match="too short to reach another time"):
+        run.advance(1e-12)
