@@ -213,7 +213,7 @@ def test_a_bounded_solver_fails_where_the_last_sweep_is_infinite() -> None:
     [
         (
             2e-9,
-            "The residual is small: FMUs that do not repeat a step exactly allow no smaller one.",
+            "The residual is small: it cannot become smaller if FMUs do not repeat a step exactly.",
         ),
         (0.1, "Give start values nearer to the solution"),
     ],

@@ -1,4 +1,4 @@
-"""Estimators: how large the error of a step is, as one number; 1 is the tolerance. Imported when they are named."""
+"""Estimators of the error of a step: one number, where 1 is the tolerance. Each is imported at its first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,11 @@ _MODULES = {
     "PredictorCorrector": "predictor_corrector",
     "StepDoubling": "step_doubling",
 }
-"""Name → the module of this package that has it: a run with fixed steps needs only ``estimator``."""
+"""Name → the module of this package that defines it: a run with fixed steps needs only ``estimator``."""
 
 
 def __getattr__(name: str) -> Any:
-    """An estimator, imported when it is named: importing is most of the time of a short run."""
+    """An estimator, imported at its first use: imports take most of the time of a short run."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""The error of extrapolated inputs, seen when the outputs are known: extrapolation against interpolation."""
+"""The error of extrapolated inputs, as the difference of extrapolation and interpolation at the end of a step."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fmimaster.plan.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedOrders(OfOutputs):
-    """How far the extrapolation of the inputs was from the outputs that it stood for, at the end of a step.
+    """Difference at the end of a step between the extrapolated inputs and the outputs that they approximate.
 
-    The polynomial of the inputs and the one of the next degree, which goes through the new outputs too, are two orders of
-    one method: their difference is the error of the lower one. It costs no step and needs no capability.
+    The polynomial of the inputs, and the polynomial of the next degree through the new outputs, are two orders of one
+    method. Their difference is the error of the lower order. It costs no step and needs no capability.
 
     ``sqrt(mean((|y - yp| / (nominal + relative max(|y|, |yp|)) / tolerance) ** 2))`` over the outputs of the power bonds;
     if there are none, over all continuous outputs that feed others.
@@ -52,7 +52,7 @@ class EmbeddedOrders(OfOutputs):
         return min(degree, MOST_DEGREE) + 1
 
     def hook(self, plan: Plan, degree: int) -> PredictionError:
-        """What measures it."""
+        """The hook that computes the error."""
         signals = plan.layout.signals
         return PredictionError(
             "error of extrapolation",

@@ -16,7 +16,7 @@ class Measured(NamedTuple):
     error: float
     """1 is the tolerance."""
     name: str = ""
-    """Of the estimator, with the bond or output that contributed most: ``"energy_error of suspension"``."""
+    """Name of the estimator, with the bond or output that contributed most: ``"energy_error of suspension"``."""
 
 
 class Estimator(ABC):
@@ -25,8 +25,8 @@ class Estimator(ABC):
     Attributes
     ----------
     name : str
-        Of the signal: the error of the last step, where 1 is the tolerance. The signal ``"<name>.worst"`` beside it, which
-        is not recorded, is the index in :meth:`sources` of what contributed most.
+        Name of the signal: the error of the last step, where 1 is the tolerance. A second signal ``"<name>.worst"``, which
+        is not recorded, is the index in :meth:`sources` of the bond or output that contributed most.
     """
 
     __slots__ = ()
@@ -38,16 +38,16 @@ class Estimator(ABC):
         """The power of the step size with which the error grows, if inputs are extrapolated by this degree."""
 
     def signals(self) -> tuple[Signal, ...]:
-        """What its hook writes; none if another part of the run writes it."""
+        """The signals that its hook writes; none if another part of the run writes them."""
         return Signal(self.name), Signal(self.worst, is_recorded=False)
 
     @property
     def worst(self) -> str:
-        """Name of the signal with the index of what contributed most."""
+        """Name of the signal with the index of the bond or output that contributed most."""
         return f"{self.name}.worst"
 
     def sources(self, plan: Plan) -> tuple[str, ...]:
-        """Names of the bonds or outputs of which the error is made, in the order of their indices."""
+        """Names of the bonds or outputs from which the error is computed, in the order of their indices."""
         del plan
         return ("",)
 
@@ -61,21 +61,21 @@ class Estimator(ABC):
         return 0
 
     def hook(self, plan: Plan, degree: int) -> Hook | None:
-        """What writes the signals, at the end of a step; None if another part of the run does."""
+        """The hook that writes the signals at the end of a step; None if another part of the run writes them."""
         del plan, degree
         return None
 
     def notes(self, plan: Plan) -> tuple[str, ...]:
-        """What it leaves out of the error, and why."""
+        """Notes on what the error does not include, and why."""
         del plan
         return ()
 
     def refuse(self, plan: Plan) -> None:
-        """Raise if there is nothing that it could measure.
+        """Raise if the system has nothing that the estimator can measure.
 
         Raises
         ------
         OptionError
-            If the system does not have what it measures.
+            If the bonds or outputs that it measures are missing.
         """
         del plan

@@ -25,11 +25,11 @@ class PowerResidual(Estimator):
     name: ClassVar[str] = "energy_error"
 
     def order(self, degree: int) -> int:
-        """Two more than the degree of extrapolation: the power by one, and once more for the energy of a step."""
+        """Two more than the degree of extrapolation: one for the power, and one more for the energy of a step."""
         return degree + 2
 
     def signals(self) -> tuple[Signal, ...]:
-        """None: the bonds have them."""
+        """No signals: the hook of the bonds writes them."""
         return ()
 
     def sources(self, plan: Plan) -> tuple[str, ...]:
@@ -62,5 +62,5 @@ class PowerResidual(Estimator):
         if not any(bond.has_error for bond in plan.power_bonds):
             raise OptionError(
                 f"Power bond '{plan.power_bonds[0].name}' has no energy scale or no tolerance, which the controller needs. "
-                "Give both: scale in J, the energy that is stored or transmitted typically, and the relative tolerance."
+                "Give both: scale in J, the energy that is typically stored or transmitted, and the relative tolerance."
             )

@@ -1,4 +1,4 @@
-"""How far outputs are from what the points before have predicted, as one number: errors of extrapolation."""
+"""Distance of outputs from their prediction by the points before, as one number: the error of extrapolation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fmimaster.program.store import ValueStore
 from fmimaster.system.model import DataType, Variability
 
 MOST_DEGREE = 3
-"""Of a polynomial by which outputs are predicted; the kernel has the same number."""
+"""Highest degree of a polynomial that predicts outputs; the kernel has the same number."""
 
 
 class Judged(NamedTuple):
-    """An output of type Float64 by which steps are judged, or an element of one."""
+    """An output of type Float64 from which the error of a step is computed, or an element of one."""
 
     name: str
     instance: int
@@ -51,7 +51,7 @@ def judged_outputs(plan: Plan) -> tuple[Judged, ...]:
 
 
 class OfOutputs(Estimator):
-    """Base of the estimators that judge steps by outputs."""
+    """Base of the estimators that compute the error of a step from outputs."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ class OfOutputs(Estimator):
 class PredictionError(Hook):
     """Weighted distances of outputs from a polynomial through the accepted points before → two signals.
 
-    Of each output ``|y - yp| / (absolute nominal + relative max(|y|, |yp|))``; their maximum, or their root mean square.
+    For each output ``|y - yp| / (absolute nominal + relative max(|y|, |yp|))``; their maximum, or their root mean square.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class PredictionError(Hook):
     worst: int
 
     def __call__(self, store: ValueStore) -> bool:
-        """Write both, in the order of operations of the kernel's estimators.c."""
+        """Write both signals, in the order of operations of the kernel's estimators.c."""
         now = store.outputs[DataType.FLOAT64]
         history = [(values[DataType.FLOAT64], read) for values, read in store.history]
         total = largest = 0.0

@@ -16,7 +16,7 @@ from fmimaster.plan.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class PredictorCorrector(OfOutputs):
-    """How far outputs are from the line through the two points before: the largest of them.
+    """Largest distance of an output from the line through its two points before.
 
     ``max |y - yp| / (nominal + relative max(|y|, |yp|)) / tolerance`` over the outputs of the power bonds; if there are
     none, over all continuous outputs that feed others. The error is 1 in the first two steps, and after events.
@@ -26,7 +26,7 @@ class PredictorCorrector(OfOutputs):
     tolerance : float
         In multiples of the nominal values of the outputs.
     relative : float
-        How much larger values count for.
+        Weight of the magnitude of an output, in addition to its nominal value.
 
     Source: Busch (2012), Zur effizienten Kopplung von Simulationsprogrammen, as in Sadjina et al. (2017), eq. (16), (17).
     """
@@ -44,12 +44,12 @@ class PredictorCorrector(OfOutputs):
         return degree + 1
 
     def history(self, degree: int) -> int:
-        """The two points of the line, and one more by which it is known that neither belongs to the start."""
+        """The two points of the line, and one more: if it exists, neither of the two is the start."""
         del degree
         return 3
 
     def hook(self, plan: Plan, degree: int) -> PredictionError:
-        """What measures it."""
+        """The hook that computes the error."""
         del degree
         signals = plan.layout.signals
         return PredictionError(

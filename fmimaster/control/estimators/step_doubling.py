@@ -1,4 +1,4 @@
-"""The difference between one step and two halves of it, as the error of a step."""
+"""The error of a step, estimated by the difference between one step and two half steps."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from fmimaster.system.model import DataType
 
 
 class Doubling(Estimator):
-    """Base of the estimators for which each step is done as a whole, undone, and done in two halves, which are kept: the
-    algorithm is put into ``Richardson``.
+    """Base of the estimators for which each step is done as a whole, undone, and done in two halves, which are kept.
 
-    All FMUs must be able to get and set their state. Three steps of each FMU bring the system two halves forward.
+    The algorithm is wrapped in ``Richardson``. All FMUs must be able to get and set their state. Each FMU does three steps
+    for two halves.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def difference(self, degree: int, plan: Plan, whole: int) -> Hook:
-        """What writes the signals, after the second half.
+        """The hook that writes the signals, after the second half.
 
         Parameters
         ----------
@@ -45,7 +45,7 @@ class Doubling(Estimator):
 
 @dataclass(frozen=True, slots=True)
 class StepDoubling(OfOutputs, Doubling):
-    """How far outputs after the halves are from those after the whole step, as an estimate of the error of the halves.
+    """Difference of outputs after the halves and after the whole step, as an estimate of the error of the halves.
 
     ``sqrt(mean(((y - whole) / (absolute nominal + relative |y|)) ** 2)) / (2 ** p - 1)`` over the outputs of the power
     bonds; if there are none, over all continuous outputs that feed others. p is one more than the degree of extrapolation.
@@ -69,14 +69,14 @@ class StepDoubling(OfOutputs, Doubling):
             raise OptionError(f"{self}: expected absolute > 0 and relative >= 0.")
 
     def order(self, degree: int) -> int:
-        """Two more than the degree of extrapolation: that of states.
+        """Two more than the degree of extrapolation: the order of states.
 
-        Outputs that depend directly on inputs have one less, unless they are refreshed; the controller is slower then.
+        For outputs that depend directly on inputs it is one less, unless they are refreshed. The controller is slower then.
         """
         return degree + 2
 
     def difference(self, degree: int, plan: Plan, whole: int) -> WeightedChange:
-        """What writes the signals."""
+        """The hook that writes the signals."""
         judged, signals = judged_outputs(plan), plan.layout.signals
         return WeightedChange(
             whole,
@@ -92,7 +92,7 @@ class StepDoubling(OfOutputs, Doubling):
 
 @dataclass(frozen=True, slots=True)
 class EnergyDoubling(Doubling):
-    """How far the power of the bonds after the halves is from that after the whole step, as an energy.
+    """Difference of the power of bonds after the halves and after the whole step, as an energy.
 
     ``sqrt(mean((|P - whole| h / (r (E0 + |P h|))) ** 2))`` over the bonds with a scale E0 and a tolerance r, where P is the
     power from the first component to the second one and h the length of the whole step.
@@ -107,7 +107,7 @@ class EnergyDoubling(Doubling):
         return degree + 2
 
     def sources(self, plan: Plan) -> tuple[str, ...]:
-        """The bonds that count."""
+        """The bonds with scale and tolerance."""
         return tuple(bond.name for bond in plan.power_bonds if bond.has_error)
 
     def notes(self, plan: Plan) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ class EnergyDoubling(Doubling):
         PowerResidual().refuse(plan)
 
     def difference(self, degree: int, plan: Plan, whole: int) -> EnergyDifference:
-        """What writes the signals."""
+        """The hook that writes the signals."""
         del degree
         signals = plan.layout.signals
         bonds = tuple(bond for bond in plan.power_bonds if bond.has_error)
@@ -134,7 +134,7 @@ class EnergyDoubling(Doubling):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnergyDifference(Hook):
-    """Power of bonds against that in a buffer, as an energy over the step → two signals.
+    """Difference between the power of bonds and that in a buffer, as an energy over the step → two signals.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class EnergyDifference(Hook):
     name: ClassVar[str] = "difference of energies"  # type: ignore[misc]
 
     def __call__(self, store: ValueStore) -> bool:
-        """Write both, in the order of operations of the kernel's estimators.c."""
+        """Write both signals, in the order of operations of the kernel's estimators.c."""
         now = store.outputs[DataType.FLOAT64]
         then = store.buffers[self.buffer][0][DataType.FLOAT64]
         total = largest = 0.0

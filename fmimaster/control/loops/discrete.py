@@ -1,10 +1,11 @@
-"""Algebraic loops with discrete variables: swept until nothing changes, which is found by comparing exactly.
+"""Algebraic loops with discrete variables: sweeps until no value changes, compared exactly.
 
-Floating point numbers that an FMU declares as discrete are compared so, too. Where they alone do not settle, they are
+Floating point numbers that an FMU declares as discrete are compared exactly, too. If only they do not converge, they are
 unknowns of the solver of continuous loops: a tool may declare all of its variables as discrete.
 
-What was assumed for the outputs at which the loop is cut is the *state* of a sweep, what they are after it is the next one.
-A loop is solved if a state is followed by itself. If it is followed by an earlier one the loop oscillates for ever.
+The values assumed for the outputs at which the loop is cut are the *state* of a sweep. Their values after the sweep are the
+next state. A loop is solved if a state is followed by itself. If it is followed by an earlier state, the loop oscillates
+forever.
 """
 
 from __future__ import annotations
@@ -29,35 +30,35 @@ from fmimaster.program.store import ValueStore
 from fmimaster.system.notes import listed
 
 MOST_SWEEPS = 100
-"""A loop that takes more can only be one with many states: of n Booleans there are 2**n."""
+"""Only a loop with many states can need more: n Booleans have 2**n states."""
 
 MOST_OF_NUMBERS = 10
-"""Sweeps after which the solver tries a loop that is cut at numbers only, before the sweeps go on."""
+"""Sweeps after which the solver tries a loop that is cut at numbers only, before the sweeps continue."""
 
 MOST_SHOWN = 6
-"""States of an oscillation in a message."""
+"""Largest number of states of an oscillation in a message."""
 
 State = tuple[NDArray[Any], ...]
 """The values of each output at which the loop is cut."""
 
 
 class DiscreteLoop:
-    """The hooks around the sweeps over one loop; ``begin`` in front of the REPEAT, ``sweep`` at the end of each sweep.
+    """The hooks around the sweeps over one loop: ``begin`` before the REPEAT, ``sweep`` at the end of each sweep.
 
-    Nothing of what they remember matters between two executions of a program.
+    They keep no state between two executions of a program.
 
     Parameters
     ----------
     plan : Plan
     outputs : sequence of (instance, output)
-        At which the loop is cut.
+        The outputs at which the loop is cut.
     variables : sequence of (instance, variable)
         All variables of the loop, for messages.
     assumed : bool
-        Whether the loop exists only because an FMU does not declare on what its outputs depend. If there is none, the
-        outputs are right after as many sweeps as there are of them.
+        Whether the loop exists only because an FMU does not declare the dependencies of its outputs. If there is in fact
+        no loop, n outputs are correct after n sweeps.
     solver : LoopSolver
-        Of outputs that are numbers.
+        Solver for outputs that are numbers.
 
     Attributes
     ----------
@@ -87,13 +88,13 @@ class DiscreteLoop:
         self.most = self.most_sweeps + 1 + (self.numbers.most if self.numbers else 0)
         self._is_searching = False
         self._failure: LoopError | None = None
-        """Why the sweeps have ended, while the solver searches or after it has failed."""
+        """Why the sweeps have ended; set while the solver searches and after it has failed."""
         self._was_searched = False
         self.variables = sorted(f"{plan.instances[i].name}.{name}" for i, name in variables)
         self._states: list[State] = []
         self._known: dict[tuple[Any, ...], int] = {}
         self._assumed: State = ()
-        """What the present sweep has started with."""
+        """State at the start of the present sweep."""
         self.begin: Hook = _Begin(self)
         self.sweep: Hook = _Sweep(self)
 
@@ -103,28 +104,28 @@ class DiscreteLoop:
         return f"the discrete loop of {listed([o.name for o in self.outputs], 3)}"
 
     def holding(self, outputs: Sequence[Node]) -> Hook:
-        """A hook that puts back what was assumed for these outputs, after an instance was read in passing."""
+        """A hook that restores the assumed values of these outputs after an instance was read within the sweep."""
         return _Holding(self, [k for k, o in enumerate(self.outputs) if o.node in outputs])
 
     def start(self, store: ValueStore) -> None:
-        """Begin with the state that is in the store."""
+        """Start with the state that is in the store."""
         self._states, self._known = [], {}
         self._is_searching, self._failure, self._was_searched = False, None, False
         self._add(store)
 
     def hold(self, store: ValueStore, chosen: Iterable[int]) -> None:
-        """Put back what was assumed."""
+        """Restore the assumed values of some outputs."""
         for k in chosen:
             output = self.outputs[k]
             store.values[output.type][output.slot] = self._assumed[k]
 
     def swept(self, store: ValueStore) -> bool:
-        """Note the state that the sweep gave; whether another sweep is needed.
+        """Record the state after the sweep; return whether another sweep is needed.
 
         Raises
         ------
         LoopError
-            If it was there before, but is not the last one, after ``MOST_SWEEPS``, or if numbers are not finite any more.
+            If the state repeats one before the last one, after ``MOST_SWEEPS``, or if numbers are no longer finite.
         """
         if self._is_searching:
             return self._searched(store)
@@ -145,7 +146,7 @@ class DiscreteLoop:
         return self._give_up(store, self._error(store, reason, self._states[before:]), period)
 
     def _give_up(self, store: ValueStore, failure: LoopError, last: int) -> bool:
-        """Raise the failure, unless only numbers differ in the last states, which the solver can try."""
+        """Raise the failure, unless only numbers differ in the last states: then the solver tries them."""
         if self._was_searched or not self._has_numbers_only(len(self._states) - 1 - last):
             raise failure
         self._failure = failure
@@ -155,7 +156,7 @@ class DiscreteLoop:
     def _has_diverged(self, k: int) -> bool:
         """Whether an output has become NaN, or has grown over finite values until it was infinite.
 
-        An FMU may have infinite values of its own, as the time of an event that never happens.
+        Infinite values of an FMU can be valid, for example the time of an event that never happens.
         """
         if not self.outputs[k].type.is_float:
             return False
@@ -175,7 +176,7 @@ class DiscreteLoop:
         )
 
     def _search(self, store: ValueStore) -> None:
-        """Let the solver search numbers, from the first state or from the last one, whichever changes less."""
+        """Start the solver for numbers, from the first or the last state: from the one that changes less."""
         assert self.numbers is not None
         changes = [self._change(0), self._change(len(self._states) - 2)]
         self._assumed = self._states[0 if changes[0] <= changes[1] else -1]
@@ -198,7 +199,7 @@ class DiscreteLoop:
         return largest if isfinite(largest) else inf
 
     def _searched(self, store: ValueStore) -> bool:
-        """What the solver makes of a sweep; if it fails, the sweeps go on where they were, or have failed already."""
+        """Pass a sweep to the solver; if it fails, continue the sweeps from their last state, or raise their failure."""
         assert self.numbers is not None
         others = [k for k, o in enumerate(self.outputs) if not o.type.is_float]
         found = self._state(store)
@@ -223,7 +224,7 @@ class DiscreteLoop:
         return True
 
     def _add(self, store: ValueStore) -> int | None:
-        """Note the present state; its number if it was there before."""
+        """Record the present state; return its number if it occurred before."""
         state = self._assumed = self._state(store)
         key = tuple(
             tuple(values.tolist()) if values.dtype == object else values.tobytes()
@@ -275,7 +276,7 @@ class _Begin(Hook):
         self.name = f"start of {loop.name}"
 
     def __call__(self, store: ValueStore) -> bool:
-        """A new solution begins."""
+        """Start a new solution."""
         self.loop.start(store)
         return False
 
@@ -286,12 +287,12 @@ class _Sweep(Hook):
         self.name = f"end of a sweep of {loop.name}"
 
     def __call__(self, store: ValueStore) -> bool:
-        """Compare what the sweep gave."""
+        """Compare the state after the sweep with the earlier states."""
         return self.loop.swept(store)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Of the solver."""
+        """Warnings of the solver."""
         return self.loop.numbers.warnings if self.loop.numbers else ()
 
 
@@ -301,6 +302,6 @@ class _Holding(Hook):
         self.name = f"what is assumed in {loop.name}"
 
     def __call__(self, store: ValueStore) -> bool:
-        """Put it back."""
+        """Restore the assumed values."""
         self.loop.hold(store, self.chosen)
         return False

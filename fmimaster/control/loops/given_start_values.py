@@ -1,4 +1,4 @@
-"""Outputs of loops with discrete variables at the start: what they are for the start values that are given."""
+"""Start values of outputs in loops with discrete variables, from the given start values of inputs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Output:
 
 
 def outputs_of(plan: Plan, nodes: Iterable[Node]) -> tuple[Output, ...]:
-    """Those of these variables that are outputs, by name."""
+    """The outputs among these variables, sorted by name."""
     found = []
     for i, name in nodes:
         place = plan.layout.slots.get((i, Group.OUTPUTS, name))
@@ -43,7 +43,7 @@ def outputs_of(plan: Plan, nodes: Iterable[Node]) -> tuple[Output, ...]:
 class GivenStartValues(Hook):
     """Outputs in the store ← the start values that the user or the system has given to inputs which they feed.
 
-    An output of which no such input has one stays as it was read.
+    If no such input has a start value, the output keeps the value that was read.
     """
 
     def __init__(self, plan: Plan, outputs: Sequence[Node], variables: Sequence[Node]) -> None:
@@ -55,19 +55,19 @@ class GivenStartValues(Hook):
         self.name = f"start values of {listed([o.name for o, _ in self.given], 3)}"
 
     def __call__(self, store: ValueStore) -> bool:
-        """Put them into the store."""
+        """Write the start values into the store."""
         for output, start in self.given:
             store.values[output.type][output.slot] = start
         return False
 
 
 def _start(plan: Plan, output: Output, variables: frozenset[Node]) -> NDArray[Any] | None:
-    """The start value of the first input, by name, that has one; as the output would have to be for it."""
+    """The value of the output that gives the start value of the first input, by name, that has one."""
     fed = {
         f"{plan.instances[k.target].name}.{k.input.name}": k
         for k in plan.links.out_of.get(output.node, ())
         if (k.target, k.input.name) in variables
-        and k.transformation.factor  # with 0 the input tells nothing of the output
+        and k.transformation.factor  # with 0 the input does not depend on the output
     }
     for _, link in sorted(fed.items()):
         given = plan.instances[link.target].start_values.get(link.input.name)

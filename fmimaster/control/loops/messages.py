@@ -1,4 +1,4 @@
-"""What users read about the solution of algebraic loops: why one was not solved, and what makes a solution doubtful."""
+"""Messages on algebraic loops: why a loop was not solved, and why a solution is doubtful."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from fmimaster.plan.loops import MAY_BE_NONE
 from fmimaster.system.notes import listed
 
 NEARLY_SINGULAR = 1e-3
-"""Below this smallest singular value of the Jacobian the error of the unknowns can be a thousand times the residual."""
+"""Warn below this smallest singular value of the Jacobian: the error of the unknowns can be 1000 times the residual."""
 
 
 SMALL = 1e-6
-"""Up to this residual, relative to the value, it is probably the FMUs that keep a loop from being solved."""
+"""Up to this residual, relative to the value, the FMUs are probably the reason why a loop is not solved."""
 
 
 def doubtful(what: str, smallest: float) -> tuple[str, ...]:
-    """Warnings by the smallest singular value of the Jacobians at solutions."""
+    """Warnings about solutions, from the smallest singular value of their Jacobians."""
     loop = what[:1].upper() + what[1:]
     if smallest < SINGULAR:
         return (
-            f"{loop}: solution not unique (loop gain 1). The one reached from the start values was taken; give start "
-            "values, or check the model",
+            f"{loop}: solution not unique (loop gain 1). The solution found from the start values was taken; give "
+            "start values, or check the model",
         )
     if smallest < NEARLY_SINGULAR:
         return (
@@ -67,8 +67,8 @@ def _advice(reason: str, values: Mapping[str, float], residuals: Mapping[str, fl
     is_small = all(abs(residuals[name]) <= SMALL * abs(values[name]) for name in values)
     if reason == Reasons.NOT_CONVERGED and is_small:
         return (
-            "The residual is small: FMUs that do not repeat a step exactly allow no smaller one. Give a larger tolerance "
-            "(--loop-tolerance), or do not solve the loop (--loops none)."
+            "The residual is small: it cannot become smaller if FMUs do not repeat a step exactly. Give a larger "
+            "tolerance (--loop-tolerance), or do not solve the loop (--loops none)."
         )
     if reason == Reasons.SINGULAR:
         return "Check signs, and whether the equations contradict each other or one follows from the others."

@@ -1,4 +1,4 @@
-"""What a search for the solution of an algebraic loop works on: the problem, what is tried, what sweeps gave, the end."""
+"""The search for the solution of an algebraic loop: its problem, trials, sweeps, and solution or failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Matrix = NDArray[np.float64]
 
 
 class Trial(NamedTuple):
-    """What to try in the next sweep."""
+    """Values of the unknowns for the next sweep."""
 
     u: Vector
     derive: bool = False
@@ -23,27 +23,27 @@ class Trial(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """What a sweep gave."""
+    """The result of a sweep."""
 
     u: Vector
-    """What was tried: an unknown of type Float32 is rounded."""
+    """The values of the unknowns; those of type Float32 are rounded."""
     residual: Vector
     """Relative to the nominal values."""
     jacobian: Matrix | None = None
-    """Partial derivatives of the residual by the unknowns, both relative to nominal values; if they were asked for."""
+    """Partial derivatives of the residual by the unknowns, both relative to nominal values; None if not requested."""
 
 
 class Solution(NamedTuple):
-    """The end of a search that has converged: the last sweep is that of the solution."""
+    """The result of a search that has converged: the last sweep was done with the solution."""
 
     singular_value: float
-    """Smallest one of the last Jacobian, relative to nominal values; inf if none is known."""
+    """Smallest singular value of the last Jacobian, relative to nominal values; inf if none is known."""
     jacobian: Matrix | None
-    """The last one that was used."""
+    """The last Jacobian that was used."""
 
 
 Search = Generator[Trial, Sweep, Solution]
-"""Yields what to try, is sent what the sweep gave, returns the solution; raises :class:`NoSolution`."""
+"""Yields a trial, receives the sweep, returns the solution; raises :class:`NoSolution`."""
 
 
 class NoSolution(Exception):
@@ -55,7 +55,7 @@ class NoSolution(Exception):
         One of the classes of :class:`Reasons`.
     method : str
     u, residual : shape (n,)
-        Those of the sweep with the smallest residual; the residual relative to the nominal values.
+        Unknowns and residual of the sweep with the smallest residual; the residual relative to the nominal values.
     """
 
     def __init__(self, reason: str, method: str, u: Vector, residual: Vector) -> None:
@@ -64,7 +64,7 @@ class NoSolution(Exception):
 
 
 class Reasons:
-    """Why no solution was found, in the words of messages."""
+    """Reasons in messages why no solution was found."""
 
     DIVERGED = "diverged"
     NOT_CONVERGED = "not converged"
@@ -73,18 +73,18 @@ class Reasons:
 
 
 FEW_UNKNOWNS = 50
-"""Up to so many, directional derivatives are asked for in the first sweep already."""
+"""Up to this number of unknowns, directional derivatives are computed already in the first sweep."""
 
 DOUBLE = float(np.finfo(np.float64).eps)
 """Relative rounding error of Float64."""
 
 ROUNDINGS = 4
-"""So many rounding errors of the least precise type in a loop are the most accurate that it can be solved."""
+"""A loop can be solved no more accurately than to this number of rounding errors of its least precise type."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What is to be solved.
+    """An algebraic loop to solve: start values, nominal values, tolerances, and what is known of its sweeps.
 
     Parameters
     ----------
@@ -95,16 +95,16 @@ class Problem:
     absolute : float
         Tolerance relative to the nominal values.
     has_derivatives : bool
-        Whether a sweep can be asked for its partial derivatives.
+        Whether a sweep can compute its partial derivatives.
     constrained : set of int
-        Unknowns of constraints, whose residuals are variables that must be 0, and not of the form G(u) - u. They are
-        divided by the largest element of their row of the Jacobian, so that they count in units of the unknown.
+        Unknowns of constraints. Their residuals are variables that must be 0, not of the form G(u) - u. Each residual is
+        divided by the largest element of its row of the Jacobian. It is then in the unit of the unknown.
     jacobian : shape (n, n), or None
-        Of an earlier solution, tried first.
+        Jacobian of an earlier solution, which is tried first.
     plain : int
-        So many sweeps come first without acceleration: n + 1 are enough for a loop that is only assumed.
+        Number of first sweeps without acceleration: n + 1 are enough for a loop that is only assumed.
     precision : float
-        Relative error of what a sweep gives by rounding: that of the least precise type in the loop.
+        Relative rounding error of the result of a sweep: that of the least precise type in the loop.
     """
 
     u: Vector
@@ -119,12 +119,12 @@ class Problem:
 
     @property
     def newton_comes_first(self) -> bool:
-        """Whether the search begins with Newton's method."""
+        """Whether the search starts with Newton's method."""
         derives = self.has_derivatives and not self.plain and len(self.u) <= FEW_UNKNOWNS
         return derives or bool(self.constrained)
 
     def is_solved(self, u: Vector, residual: Vector) -> bool:
-        """Whether the residual is as small as it must be."""
+        """Whether the residual is within its tolerance."""
         for x, r, nominal, relative in zip(
             u.tolist(),
             residual.tolist(),
@@ -137,10 +137,10 @@ class Problem:
         return True
 
     def is_within_rounding(self, u: Vector, residual: Vector, step: Vector) -> bool:
-        """Whether Newton's step is lost in the rounding of the unknowns, so that no other values are nearer.
+        """Whether Newton's step is below the rounding error of the unknowns: no other values are nearer to the solution.
 
-        Where outputs change by much with the unknowns, their residual stays above its tolerance even then. It must be small
-        all the same, so that a jump does not pass for a steep function.
+        Where outputs change steeply with the unknowns, the residual stays above its tolerance even then. It must be small
+        nevertheless. Otherwise a discontinuity would be accepted as a steep function.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class Problem:
         return bool((is_lost & (np.abs(residual) * self.nominal <= most)).all())
 
     def scales(self, jacobian: Matrix | None) -> Vector:
-        """What to divide the residuals by; NaN where it is not known without a Jacobian."""
+        """Divisors of the residuals; NaN where they are not known without a Jacobian."""
         scales = np.ones(len(self.u))
         for k in self.constrained:
             scales[k] = np.nan if jacobian is None else np.abs(jacobian[k]).max() or 1.0
@@ -161,7 +161,7 @@ class Problem:
 
 
 class Attempts:
-    """All sweeps of one search: how many there were, the best one, and what was seen of the Jacobian.
+    """Record of the sweeps of one search: their number, the best one, and whether the Jacobian was singular.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class Attempts:
         self.has_overflowed = False
 
     def tried(self, u: Vector, residual: Vector) -> None:
-        """Note a sweep."""
+        """Record a sweep."""
         self.count += 1
         size = norm(residual.tolist())
         if not isfinite(size):
@@ -190,13 +190,13 @@ class Attempts:
             self.size, self.u, self.residual = size, u.copy(), residual.copy()
 
     def sweep(self, u: Vector, *, derive: bool = False) -> Generator[Trial, Sweep, Sweep]:
-        """Try a value."""
+        """Do a sweep with these values."""
         answer = yield Trial(u, derive and self.problem.has_derivatives)
         self.tried(answer.u, answer.residual)
         return answer
 
     def failure(self) -> NoSolution:
-        """What to raise if nothing was found."""
+        """The error to raise if no solution was found."""
         if self.was_singular:
             residual, u = _text(self.residual * self.problem.nominal), _text(self.u)
             stationary = Reasons.STATIONARY.format(residual=residual, u=u)

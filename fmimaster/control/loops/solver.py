@@ -1,10 +1,10 @@
-"""Solver of algebraic loops: which values to try next, as a generator that is sent what each sweep over the loop gave.
+"""Solver of algebraic loops: a generator that yields the values to try next and receives the result of each sweep.
 
-The unknowns of a loop are ``u``, and one *sweep* over its instances is a function of them. The residual ``r(u)`` is what
-the sweep gave minus ``u``, or, for a constraint, the value of a variable that must be 0. First comes Anderson acceleration,
-then Newton's method, also from other start values; see :meth:`LoopSolver.solve`.
+The unknowns of a loop are ``u``, and one *sweep* over its instances is a function of them. The residual ``r(u)`` is the
+result of the sweep minus ``u``, or, for a constraint, the value of a variable that must be 0. First comes Anderson
+acceleration, then Newton's method, also from other start values; see :meth:`LoopSolver.solve`.
 
-Nothing here knows FMUs or the value store: :mod:`fmimaster.control.loops.hook` brings values and sweeps together.
+This module does not depend on FMUs or the value store: :mod:`fmimaster.control.loops.hook` connects it with them.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ class LoopSolver:
     relative, absolute : float
         A loop is solved when each residual is at most ``absolute * nominal + relative * abs(u)``.
     depth : int
-        Sweeps that Anderson acceleration remembers; 0 for plain fixed-point iteration.
+        Number of earlier sweeps that Anderson acceleration uses; 0 for plain fixed-point iteration.
     most_anderson, most_newton : int
-        Sweeps of Anderson acceleration, and steps of Newton's method from each start value.
+        Largest number of sweeps of Anderson acceleration, and of steps of Newton's method from each start value.
     most_sweeps : int
-        Of one solution, with all restarts; for each unknown beyond the first one, ``most_newton`` more.
+        Largest number of sweeps of one solution, with all restarts; for each unknown beyond the first one,
+        ``most_newton`` more.
     bounded : int or None
-        If given, only Anderson acceleration is used (for constraints Newton's method), and the last of so many sweeps
-        counts even if its residual is larger, but not if it is infinite.
+        If given, only Anderson acceleration is used (for constraints Newton's method). The last of this number of sweeps
+        is the solution even if its residual is larger, but not if it is infinite.
 
     Source: fmimaster (docs/loops.md). Anderson acceleration: Walker and Ni (2011). Newton's method with a line search, and
     steps where the Jacobian is singular: Nocedal and Wright (2006), Numerical Optimization, 11.1 and 10.3.
@@ -59,7 +60,7 @@ class LoopSolver:
     bounded: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what has no meaning."""
+        """Refuse invalid tolerances and limits."""
         for name in ("relative", "absolute"):
             value = getattr(self, name)
             if not (isfinite(value) and value > 0.0):
@@ -80,27 +81,27 @@ class LoopSolver:
                 )
 
     def limit(self, n: int) -> int:
-        """The most sweeps for a loop of n unknowns."""
+        """Largest number of sweeps for a loop of n unknowns."""
         return self.most_sweeps + self.most_newton * (n - 1)
 
     def most_passes(self, n: int) -> int:
-        """More sweeps than any search does: the limit is not looked at within a Jacobian and the step after it."""
+        """More sweeps than any search does: the limit is not checked within a Jacobian and the step after it."""
         return self.limit(n) + n + 2
 
     def remembered(self, n: int) -> int:
-        """How many differences of sweeps serve Anderson acceleration of n unknowns."""
+        """Number of differences of sweeps that Anderson acceleration of n unknowns uses."""
         return min(self.depth, n + 1)
 
     def anderson_limit(self, plain: int) -> int:
-        """The most sweeps of Anderson acceleration, of which the first are plain."""
+        """Largest number of sweeps of Anderson acceleration, including the first plain ones."""
         return (self.most_anderson + plain) if self.bounded is None else self.bounded
 
     def solve(self, problem: Problem) -> Search:
-        """Search a solution from the start values of a problem.
+        """Search for a solution from the start values of a problem.
 
         Without partial derivatives: Anderson acceleration, then Newton's method with differences, then again from other
-        start values. With them Newton's method comes first, unless there are many unknowns. A constraint is left to
-        Newton's method.
+        start values. With them, Newton's method comes first, unless there are many unknowns. For constraints, only
+        Newton's method is used.
         """
         attempts = Attempts(problem)
         newton_first = problem.newton_comes_first and self.bounded is None
@@ -122,14 +123,14 @@ class LoopSolver:
     def go_on(
         self, problem: Problem, count: int, u: Vector, residual: Vector, *, overflowed: bool
     ) -> Search:
-        """Search on where Anderson acceleration has ended without success after so many sweeps, which were done elsewhere.
+        """Continue a search after Anderson acceleration, done elsewhere in ``count`` sweeps, has not converged.
 
         Parameters
         ----------
         u, residual
-            Those of the sweep with the smallest residual; the residual relative to the nominal values.
+            Of the sweep with the smallest residual; the residual relative to the nominal values.
         overflowed : bool
-            Whether a residual has blown up.
+            Whether a residual has diverged.
         """
         attempts = Attempts(problem)
         attempts.methods[ANDERSON] = None
@@ -139,7 +140,7 @@ class LoopSolver:
         return (yield from self.restart(attempts, from_start=True))
 
     def restart(self, attempts: Attempts, *, from_start: bool) -> Search:
-        """Newton's method from the start values, if it was not tried yet, and from others; none with a bound."""
+        """Newton's method from the start values, if not yet tried, and from other values; not if ``bounded`` is given."""
         if self.bounded is not None and not attempts.problem.constrained:
             raise attempts.failure()
         for shift in (*([0.0] if from_start else []), *RESTARTS):
@@ -159,4 +160,4 @@ class LoopSolver:
 
 
 RESTARTS = (1.0, -1.0, 10.0, -10.0)
-"""By so many nominal values all unknowns are shifted where Newton's method starts again."""
+"""Shifts of all unknowns, in nominal values, from which Newton's method starts again."""

@@ -1,4 +1,4 @@
-"""How the outputs at which a loop is cut change over a sweep: directional derivatives of its FMUs, put together."""
+"""Derivatives of a sweep over a loop, from the directional derivatives of its FMUs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SweepDerivatives:
     Attributes
     ----------
     partials : instance → Partials
-        What the FMUs are asked for.
+        The directional derivatives that each FMU must compute.
     """
 
     def __init__(self, plan: Plan, loop: AlgebraicLoop, *, initial: bool) -> None:
@@ -79,18 +79,18 @@ class SweepDerivatives:
         self._are_known = False
 
     def begin(self) -> None:
-        """A new solution begins: nothing is known."""
+        """Start a new solution: no derivatives are known."""
         self._are_known = False
 
     def ask(self) -> None:
-        """Have the FMUs asked for them in the next sweep."""
+        """Request the directional derivatives of the FMUs in the next sweep."""
         for partials in self.partials.values():
             are_known = self._are_known and np.isfinite(partials.values).all()
             partials.wanted[0] = WHAT_VARIES if are_known else EVERYTHING
         self._are_known = True
 
     def jacobian(self) -> Matrix:
-        """How the torn outputs after a sweep change with those before it; both in the order of their names."""
+        """Derivatives of the torn outputs after a sweep by those before it; both in the order of their names."""
         at, sizes = 0, [self._rows[node] for node in self._torn]
         n = sum(rows.stop - rows.start for rows in sizes)
         known: dict[Node, Matrix] = {}
@@ -102,12 +102,12 @@ class SweepDerivatives:
         return np.concatenate([found[node] for node in self._torn])
 
     def _change(self, output: Node, known: dict[Node, Matrix], n: int) -> Matrix:
-        """How an output changes; noted for those that come after it, unless it is torn."""
+        """Derivatives of an output by the torn outputs; kept for the outputs after it, unless it is torn."""
         values, rows = self.partials[output[0]].values, self._rows[output]
         change = np.zeros((rows.stop - rows.start, n))
         for node in self._inputs[output]:
             source, factor = self._feeds[node]
-            # an infinite slope times 0 is NaN: the search goes on elsewhere
+            # an infinite slope times 0 is NaN: the search continues from other values
             with np.errstate(invalid="ignore"):
                 change += factor * (values[rows, self._columns[node]] @ known[source])
         if output not in self._torn:
@@ -115,7 +115,7 @@ class SweepDerivatives:
         return change
 
     def _in_order(self) -> tuple[Node, ...]:
-        """All outputs, each after those that its inputs need; torn ones are known before."""
+        """All outputs, each after the outputs that feed its inputs; torn outputs are known before the sweep."""
         open_ = {
             output: {self._feeds[n][0] for n in inputs} - self._torn.keys()
             for output, inputs in self._inputs.items()
@@ -153,7 +153,7 @@ def sweep_derivatives(plan: Plan, loop: AlgebraicLoop, *, initial: bool) -> Swee
 
 
 def _places(model: Model, nodes: Sequence[Node]) -> Mapping[Node, slice]:
-    """Where the elements of each variable are, one after the other."""
+    """Slice of the elements of each variable, one after the other."""
     at, found = 0, dict[Node, slice]()
     for node in nodes:
         size = _size(model, node[1])
