@@ -1,9 +1,9 @@
 """Trigger sequences: in what order the instances of a non-iterative co-simulation step.
 
 The task is the general graph problem of the *minimum weighted feedback arc set* (also *linear ordering problem*): order
-units so that the weight of the connections that lead back is least. That it is the task of a trigger sequence is shown
-by Holzinger and Benedikt (2019), Optimal trigger sequence for non-iterative co-simulation, SIMULTECH. All here is
-combinatorics of names and weights; no FMU and no simulation is known.
+units so that the weight of the connections that lead back is least. This is shown
+by Holzinger and Benedikt (2019), Optimal trigger sequence for non-iterative co-simulation, SIMULTECH. This
+package is combinatorics of names and weights; it depends on no FMU and no simulation.
 """
 
 from fmimaster.plan.sequence.graph import UnitGraph

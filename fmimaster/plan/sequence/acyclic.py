@@ -8,7 +8,7 @@ from fmimaster.plan.sequence.structure import topological_order
 
 
 class AcyclicGraph:
-    """Takes arcs as long as they close no cycle.
+    """A graph that accepts an arc only if it closes no cycle.
 
     A topological order is kept, and only the part between the ends of a new arc is looked at: Pearce and Kelly (2006), A
     dynamic topological sort algorithm for directed acyclic graphs.

@@ -1,4 +1,4 @@
-"""Which sequence a run takes: the user's, else that of the system description, else the automatic one."""
+"""The sequence of a run: that of the user, else that of the system description, else the automatic one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ SequenceSetting: TypeAlias = SequenceMethod | Sequence[str] | str
 
 THE_SYSTEM, THE_USER = "the system", "the user"
 AT_ANY_RATE = 50
-"""For so many units the best sequence is searched also where it has no influence, because the page of the plan tells what
-it would be good for. It takes a moment; for a thousand that are coupled in many ways, it takes ten seconds."""
+"""Up to this number of units the best sequence is searched even if it has no influence, because the page of the plan shows
+its benefit. The search takes a moment; for a thousand units with many connections, it takes ten seconds."""
 
 GIVEN = (THE_SYSTEM, THE_USER)
-"""Who can have given a sequence, in words; else a method has chosen it."""
+"""Origins of a given sequence, in words; any other sequence was chosen by a method."""
 
 _METHODS = f"a method ({', '.join(METHODS)})"
 
 
 def check_sequence(setting: SequenceSetting | None) -> None:
-    """Refuse what names neither a method nor components.
+    """Refuse a setting that names neither a method nor components.
 
     Raises
     ------
@@ -59,11 +59,11 @@ def choose_sequence(
     Parameters
     ----------
     setting
-        What the user says; None if nothing.
+        The setting of the user; None if there is none.
     described
         The sequence in the system description; empty if there is none.
     unnamed
-        Units that users do not name, such as the table of an input file. They step first.
+        Units that users do not name, for example the table of an input file. They step first.
     matters
         Whether the results depend on the sequence.
 
@@ -115,7 +115,7 @@ def _named(
 
 
 def _listed(names: Sequence[str], *, is_last: bool = True) -> str:
-    """The first names, and how many there are besides, with the verb behind or before them."""
+    """The first names and the number of further names, with the verb after or before them."""
     shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     verb = "is" if len(names) == 1 else "are"
@@ -123,4 +123,4 @@ def _listed(names: Sequence[str], *, is_last: bool = True) -> str:
 
 
 _SHOWN = 5
-"""So many names a message lists."""
+"""Largest number of names that a message lists."""

@@ -15,16 +15,16 @@ MOST_ARCS = 5000
 """With more arcs the linear programme takes too long."""
 
 MOST_CYCLES = 2500
-"""With more cycles it is not solved again: each solution takes seconds then, and none is likely to be whole."""
+"""With more cycles it is not solved again: each solution takes seconds then, and is unlikely to be in whole numbers."""
 
 MOST_SOLUTIONS = 8
-"""So many times it is solved; if cycles are violated even then, they are many."""
+"""Largest number of solutions; if cycles are violated even then, there are many of them."""
 
 TOLERANCE = 1e-6
-"""A cycle is cut if the shares of its arcs sum up to 1 but for so much; a share is whole if it differs by so little."""
+"""Tolerance of the sum 1 of the shares along a cut cycle, and of the shares 0 and 1."""
 
 _SHORT = 1e-9
-"""Length of each arc besides its share: of paths of equal shares the one of fewest arcs is found."""
+"""Length of each arc in addition to its share: of paths of equal shares, the one with the fewest arcs is found."""
 
 
 def cut_cycles(arcs: Mapping[Arc, float]) -> tuple[dict[Arc, float], bool]:
@@ -106,4 +106,4 @@ def _violated(ends: NDArray[np.intp], x: NDArray[np.float64], n: int) -> Iterato
 
 
 _SOURCES = 256
-"""So many searches at once: memory is this times the number of units."""
+"""Number of simultaneous searches: memory is this times the number of units."""

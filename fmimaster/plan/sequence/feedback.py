@@ -1,7 +1,7 @@
 """Arcs without which a graph has no cycle, and which weigh least: the minimum weighted feedback arc set.
 
-The graph is split into parts that have nothing to do with each other and reduced, both exactly. What is left is solved
-exactly if it is small, or if a linear programme solves it; else the solution of that is rounded and improved.
+The graph is split into independent parts and reduced, both exactly. What is left is solved
+exactly if it is small, or if a linear programme solves it; else the solution of the programme is rounded and improved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AT_ONCE = 12
 """Components of so many units are solved by subsets as they are, in some milliseconds."""
 
 MOST_ROUNDED = 15_000
-"""More arcs are not taken one after the other: that takes longer than in proportion to their number."""
+"""More arcs are not added one after the other: the time grows faster than their number."""
 
 BEFORE_CYCLES = 15
 """So many units are solved by subsets; a linear programme takes as long for more."""

@@ -1,4 +1,4 @@
-"""The graph of units with weights, and what a sequence costs in it."""
+"""The weighted graph of units, and the cost of a sequence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Arc = tuple[int, int]
 class UnitGraph:
     """Units in the order of their names, and the weight of all connections from one to another.
 
-    Everything that is chosen in it depends on indices, so on names, and on weights only: never on the order in which
+    A choice of a sequence depends only on indices (that is, on names) and on weights, never on the order in which
     components and connections are listed.
     """
 

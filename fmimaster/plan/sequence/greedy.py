@@ -1,4 +1,4 @@
-"""A good first sequence of very many units, in the time of a sort."""
+"""A good first sequence of very many units, in about the time of sorting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fmimaster.plan.sequence.graph import Arc
 
 
 def greedy(arcs: Mapping[Arc, float]) -> list[int]:
-    """All units: those that only give come first, those that only take last, else one that gives most more than it takes.
+    """All units: sources first, sinks last, else the unit with the largest weight of outgoing minus incoming arcs.
 
     Source: Eades, Lin and Smyth (1993), A fast and effective heuristic for the feedback arc set problem; with weights.
     """

@@ -12,23 +12,23 @@ from fmimaster.plan.sequence.graph import Arc
 Arcs = Mapping[Arc, float]
 
 SEED = 1
-"""Of the shuffles: the same system has the same sequence in each run."""
+"""Seed of the shuffles: the same system has the same sequence in each run."""
 
 MOST_ROUNDS = 3000
-"""So many times at most a part of the sequence is shuffled and improved again."""
+"""Largest number of times that a part of the sequence is shuffled and improved again."""
 
 LEAST_ROUNDS = 20
-"""And so many times at least."""
+"""Least number of these times."""
 
 WORK_OF_UNITS, WORK_OF_ALL = 14_000, 6_000_000
-"""The rounds times the mean number of arcs of a unit, and times the number of all units and arcs: so a search takes some
-seconds, and the same on each machine."""
+"""The rounds times the mean number of arcs of a unit, and times the number of all units and arcs. They limit a search to
+some seconds, with the same result on each machine."""
 
 WINDOW = (2, 40)
 """Least and most units that are shuffled."""
 
 SMALLEST_GAIN = 1e-12
-"""Relative to the weight of all arcs: a move that gains less is none, so that moves end."""
+"""Relative to the weight of all arcs: a move that gains less is not done. Thus the moves end."""
 
 
 def rounded(arcs: Arcs, shares: Mapping[Arc, float]) -> list[int]:
@@ -43,7 +43,7 @@ def rounded(arcs: Arcs, shares: Mapping[Arc, float]) -> list[int]:
 
 
 def rounds_for(units: int, arcs: int) -> int:
-    """How many rounds a search of so many units and arcs has."""
+    """Number of rounds of a search, by the numbers of units and arcs."""
     by_unit = WORK_OF_UNITS * units // (2 * arcs)
     return max(LEAST_ROUNDS, min(MOST_ROUNDS, by_unit, WORK_OF_ALL // (units + arcs)))
 
@@ -51,8 +51,8 @@ def rounds_for(units: int, arcs: int) -> int:
 def improved(arcs: Arcs, sequence: Sequence[int], rounds: int | None = None) -> list[Arc]:
     """The arcs that are stale in the best sequence that a local search finds.
 
-    A unit moves to the place where its stale arcs weigh least, until no unit gains. Then, again and again, a random part of
-    the sequence is shuffled and improved; what is not worse is kept.
+    A unit moves to the place where its stale arcs weigh least, until no unit gains. Then a random part of the
+    sequence is repeatedly shuffled and improved; a sequence that is not worse is kept.
     """
     search = _Search(arcs, sequence)
     search.improve(sequence)
@@ -88,7 +88,7 @@ class _Search:
         for a, b, w in self.arcs:
             change[a][b] = change[a].get(b, 0.0) + w
             change[b][a] = change[b].get(a, 0.0) - w
-        # what it costs more that the unit stands behind the neighbour
+        # additional cost if the unit steps after the neighbour
         self.change = [sorted(c.items()) for c in change]
         self.key = [0.0] * len(self.units)
         self.put(sequence, range(len(self.units)))
@@ -127,7 +127,7 @@ class _Search:
                         queued.add(near)
 
     def _move(self, unit: int) -> bool:
-        """Move a unit to its best place; whether that gains anything."""
+        """Move a unit to its best place; return whether the cost has decreased."""
         key = self.key
         near = sorted([(key[other], change) for other, change in self.change[unit]])
         mine = key[unit]

@@ -1,4 +1,4 @@
-"""Levels: units that may step at the same time, and how few of them there can be."""
+"""Levels: units that may step at the same time; also with a bounded number of levels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Levels = tuple[tuple[int, ...], ...]
 """Units of the first level, of the second, ...; the units of one level in the order of their names."""
 
 MOST_EXACT = 8
-"""So many units are put into a bounded number of levels exactly: 3 ** 8 pairs of sets are compared for each level."""
+"""Up to this number of units a bounded number of levels is exact: 3 ** 8 pairs of sets are compared for each level."""
 
 
 def levels_of(graph: UnitGraph, sequence: Sequence[int]) -> Levels:
@@ -34,7 +34,7 @@ def cost_of_levels(graph: UnitGraph, levels: Levels) -> float:
 
 
 def bounded_levels(graph: UnitGraph, most: int) -> Levels:
-    """At most so many levels, such that the stale inputs weigh least.
+    """At most ``most`` levels, with the least weight of stale inputs.
 
     Exact for up to 8 units; for more, as good as a local search finds.
 
@@ -89,7 +89,7 @@ def _exact(d: NDArray[np.float64], most: int) -> Levels:
 
 
 def _improved(graph: UnitGraph, levels: Levels, most: int) -> Levels:
-    """Levels put together to so many, and the best that a local search finds from there."""
+    """Levels merged to at most ``most``, and improved by a local search."""
     level = [0] * graph.size
     for k, units in enumerate(levels):
         for unit in units:
@@ -116,7 +116,7 @@ def _improved(graph: UnitGraph, levels: Levels, most: int) -> Levels:
 
 
 class _Search:
-    """A level for each unit, which single units leave for a better one."""
+    """A level for each unit; a local search moves single units to better levels."""
 
     def __init__(self, graph: UnitGraph, level: Sequence[int], most: int):
         self.level, self._most, self._weights = list(level), most, graph.weights

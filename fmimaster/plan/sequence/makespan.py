@@ -1,4 +1,4 @@
-"""How long one step takes if units step at the same time: list scheduling, and the compromise with the cost."""
+"""Duration of one step if units step at the same time: list scheduling, and the compromise with the cost."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fmimaster.plan.sequence.orientation import canonical, orientations
 from fmimaster.plan.sequence.search import least_stale
 
 MOST_ENUMERATED = 8
-"""For so many units all sequences that differ are compared; for more, some are searched."""
+"""Up to this number of units all sequences that differ are compared; for more units, some are searched."""
 
 PRICES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""What a makespan as long as all units one after the other costs in a search, relative to the weight of all inputs."""
+"""Costs in a search of a makespan equal to the sum of all run times, relative to the weight of all inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ def start_times(
 ) -> list[float]:
     """When each unit starts, in s after the start of the step, if each waits for its fresh inputs and for a free core only.
 
-    List scheduling (Graham 1969): of the units that are ready that one starts first behind which the longest chain of units
-    waits; of equal ones the first by name. No unit waits for a whole level.
+    List scheduling (Graham 1969): of the units that are ready, the one with the longest chain of waiting units after it
+    starts first; of equal ones the first by name. No unit waits for a whole level.
 
     Parameters
     ----------

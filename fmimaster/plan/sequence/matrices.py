@@ -1,4 +1,4 @@
-"""The matrices of Holzinger and Benedikt (2019): connections, units and weights, and what follows from them."""
+"""The matrices of Holzinger and Benedikt (2019): connections, units, weights, and the matrix D."""
 
 from __future__ import annotations
 

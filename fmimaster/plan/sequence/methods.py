@@ -60,8 +60,8 @@ class NearestNeighbour(SequenceMethod):
 class Upstream(SequenceMethod):
     """A unit comes after those that feed it; within a ring those come last that pass values on directly.
 
-    They need new values to give new values. Where that leaves a choice, the order is that of the system description: this
-    is the only method whose sequence depends on it. It knows neither weights nor units that are solved together.
+    Their outputs are new only if their inputs are new. Otherwise the order is that of the system description: this is the
+    only method whose sequence depends on it. It uses neither weights nor groups of units that are solved together.
     """
 
     def choose(self, units: Units) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def _rings(units: Units) -> list[list[str]]:
 
 
 AUTOMATIC = "automatic"
-"""Name of the method that is used if nothing else is said."""
+"""Name of the default method."""
 
 QUICK = "nearest-neighbour"
 """Name of the method for large systems whose results do not depend on the sequence."""

@@ -1,4 +1,4 @@
-"""Which sequences are really different: two give the same results if they order every connected pair the same way."""
+"""Sequences with different results: two give the same results if they order every connected pair the same way."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from fmimaster.plan.sequence.graph import Arc
 
 
 class Kernel:
-    """A graph that is made smaller, and the arcs of the first graph for which each of its arcs stands.
+    """A graph that is reduced, and the arcs of the first graph that each of its arcs represents.
 
-    To cut an arc is to cut all arcs for which it stands; its weight is their sum.
+    To cut an arc is to cut all arcs that it represents; its weight is their sum.
     """
 
     def __init__(self, arcs: Mapping[Arc, float], origin: Mapping[Arc, list[Arc]] | None = None):
@@ -31,7 +31,7 @@ class Kernel:
         )
 
     def stands_for(self, arcs: Iterable[Arc]) -> list[Arc]:
-        """The arcs of the first graph for which some arcs stand."""
+        """The arcs of the first graph that these arcs represent."""
         return [original for arc in arcs for original in self._origin[arc]]
 
     def reduce(self) -> list[Arc]:

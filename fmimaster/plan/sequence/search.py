@@ -22,7 +22,7 @@ def least_stale(graph: UnitGraph) -> tuple[int, ...]:
 def brute_force(graph: UnitGraph) -> tuple[int, ...]:
     """The sequence of least cost; of several the first one by names. All sequences are tried: for few units only.
 
-    One is given up as soon as it costs more than the best so far.
+    A sequence is abandoned as soon as it costs more than the best one before.
     """
     d = graph.matrix.tolist()
     tolerance = TIE * fsum(graph.weights.values())

@@ -13,7 +13,7 @@ Unit = TypeVar("Unit", int, str)
 def strong_components(successors: Mapping[int, Iterable[int]]) -> list[list[int]]:
     """Units that reach each other; the members in order, a component after all that it reaches.
 
-    Source: Tarjan (1972), Depth-first search and linear graph algorithms; with a stack of its own instead of recursion.
+    Source: Tarjan (1972), Depth-first search and linear graph algorithms; with an explicit stack instead of recursion.
     """
     number: dict[int, int] = {}
     lowest: dict[int, int] = {}

@@ -1,6 +1,6 @@
 """The best sequence of a few units, exact, by dynamic programming over subsets.
 
-Held and Karp (1962), A dynamic programming approach to sequencing problems. Time and memory grow by 2 with each unit.
+Held and Karp (1962), A dynamic programming approach to sequencing problems. Time and memory double with each unit.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=2)
 def _by_size(m: int) -> list[NDArray[np.int32]]:
-    """All sets of so many units, as bits of a number, by the number of their units."""
+    """All sets of m units, as bits of a number, by the number of their units."""
     size = np.zeros(1, np.int8)
     for _ in range(m):
         size = np.concatenate([size, size + 1])

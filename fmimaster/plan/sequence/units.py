@@ -1,4 +1,4 @@
-"""The units of a system and the connections between them: all that a method of choosing a sequence knows."""
+"""The units of a system and the connections between them: the input of all methods that choose a sequence."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class UnitConnection:
     """A connection between two units; in Gauss-Seidel one that leads back in the sequence is stale."""
 
     source: str
-    """Name of the unit that gives the value."""
+    """Name of the unit of the output."""
     output: str
     target: str
-    """Name of the unit that takes it."""
+    """Name of the unit of the input."""
     input: str
     direct: bool = False
     """Whether an output of the target that feeds another unit depends directly on the input (feed-through)."""
@@ -35,7 +35,7 @@ class UnitConnection:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What is to be put in order."""
+    """The units of a system and their connections, to be put in order."""
 
     names: tuple[str, ...]
     """In the order of the system description."""

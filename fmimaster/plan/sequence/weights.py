@@ -1,4 +1,4 @@
-"""Weights of connections: what it costs that an input is stale."""
+"""Weights of connections: the cost of a stale input."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FeedThrough(Weights):
 
     An error of an input with feed-through appears at an output in the same step; otherwise it is integrated first. Only
     outputs that feed another unit count. A unit all of whose outputs are discrete passes changes on at once, too: a
-    thermostat that is given a stale temperature switches late by a step.
+    thermostat with a stale temperature switches one step late.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class FeedThrough(Weights):
         _check("FeedThrough, otherwise", self.otherwise)
 
     def of(self, connections: Iterable[UnitConnection]) -> list[float]:
-        """1, or what connections without feed-through weigh."""
+        """1, or the weight of connections without feed-through."""
         return [1.0 if c.direct or c.switches else self.otherwise for c in connections]
 
 
@@ -81,7 +81,7 @@ class GivenWeights(Weights):
             _check(f"Weight of the connection to '{name}'", weight)
 
     def of(self, connections: Iterable[UnitConnection]) -> list[float]:
-        """What is given, else by the rule.
+        """The given weight, else the weight by the rule.
 
         Raises
         ------
