@@ -1,6 +1,6 @@
 """Anderson acceleration: the next iterate of a fixed-point iteration from the last ones.
 
-The kernel does the same operations in the same order (``kernel/loop.c``), so that both give the same bits. That is why
+The kernel does the same operations in the same order (``kernel/loop.c``), so that both give the same bits. Therefore
 sums are written out, without NumPy and BLAS.
 
 Source: Anderson (1965), Iterative procedures for nonlinear integral equations; in the form of Walker and Ni (2011),
@@ -19,7 +19,7 @@ from fmimaster.control.loops.search import Attempts, Solution, Sweep, Trial, nor
 ANDERSON = "Anderson acceleration"
 
 DEPENDENT = 1e-12
-"""A difference of residuals of which relatively less than this is independent of the newer ones adds nothing."""
+"""A difference of residuals is left out if its part independent of the newer ones is relatively smaller than this."""
 
 
 class Anderson:
@@ -28,7 +28,7 @@ class Anderson:
     Parameters
     ----------
     depth : int
-        At most so many differences are kept.
+        Largest number of differences that are kept.
     """
 
     def __init__(self, depth: int) -> None:
@@ -105,7 +105,7 @@ def least_squares(
 
 
 BLOWN_UP = 1e8
-"""A residual so many times the first one is not going to shrink: Anderson acceleration is given up."""
+"""Anderson acceleration is abandoned at a residual of this many times the first one."""
 
 
 def anderson(

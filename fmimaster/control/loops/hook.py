@@ -1,6 +1,6 @@
-"""The solver of an algebraic loop as hooks of a program: one in front of the sweeps, one behind each.
+"""The solver of an algebraic loop as hooks of a program: one before the sweeps, one after each sweep.
 
-A program solves a loop so::
+A program solves a loop as follows::
 
     CALL  begin
     REPEAT
@@ -8,8 +8,8 @@ A program solves a loop so::
         CALL  sweep
     UNTIL inf
 
-Unknowns are outputs in the value store: the hooks put what is to be tried in their place, so that MOVE converts it as any
-other value, and take from there what the sweep gave. After the last sweep the outputs stay as the FMUs gave them.
+Unknowns are outputs in the value store. The hooks write the values to try there, and MOVE converts them as any other value.
+After a sweep the hooks read its result there. After the last sweep the outputs keep the values from the FMUs.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ class _At(IntEnum):
     KEPT = 1
     """Differences that the twin remembers."""
     STAGE = 2
-    """0: Anderson acceleration in C; 1: it has given up; 2: the search goes on in Python."""
+    """0: Anderson acceleration in C; 1: it has given up; 2: the search continues in Python."""
     TOTAL = 3
     """Sweeps of all solutions."""
     SOLUTIONS = 4
     MOST = 5
-    """Sweeps of the solution that took most."""
+    """Largest number of sweeps of a solution."""
     OVERFLOWED = 6
-    """Whether a residual of the present solution has blown up."""
+    """Whether a residual of the present solution has diverged."""
 
 
 class LoopHooks:
-    """The hooks that solve one loop, and what they remember from sweep to sweep.
+    """The hooks that solve one loop, and their state from sweep to sweep.
 
-    Nothing of it matters between two executions of a program: ``begin`` starts anew.
+    No state is kept between two executions of a program: ``begin`` starts a new solution.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class LoopHooks:
     variables : sequence of (instance, variable)
         All variables of the loop, for messages; the unknowns, if left out.
     assumed : bool
-        Whether the loop exists only because an FMU does not declare on what its outputs depend.
+        Whether the loop exists only because an FMU does not declare the dependencies of its outputs.
     residuals : unknown → (instance, output)
         For constraints: outputs of type Float64 that must become 0, with as many elements as their unknowns. A sweep
         gives all other unknowns anew.
@@ -90,7 +90,7 @@ class LoopHooks:
         For one unknown with a residual: where the derivative of this by that is kept from solution to solution, 0 while
         it is not known. It saves a sweep.
     derivatives : SweepDerivatives or None
-        Those of a sweep, if the FMUs provide them; then DERIVE comes in front of the CALL that ends a sweep.
+        Those of a sweep, if the FMUs provide them; then DERIVE comes before the CALL that ends a sweep.
     group : Group
         Of the unknowns: INITIAL for start values that are unknown.
     what : str
@@ -99,7 +99,7 @@ class LoopHooks:
     Attributes
     ----------
     begin, sweep : Hook
-        To be called in front of the REPEAT, and at the end of each sweep.
+        To be called before the REPEAT, and at the end of each sweep.
     most : int
         For the REPEAT.
     warnings : tuple of str
@@ -151,7 +151,7 @@ class LoopHooks:
         self.sweep: Hook = _Sweep(self)
 
     def holding(self, outputs: Sequence[Node]) -> Hook:
-        """A hook that puts back what was tried for these outputs, after an instance was read in passing."""
+        """A hook that restores the tried values of these outputs after an instance was read within the sweep."""
         slots = [self._slots[i, Group.OUTPUTS, name] for i, name in outputs]
         places = {
             (kind is DataType.FLOAT64, k) for kind, s in slots for k in range(s.start, s.stop)
@@ -176,14 +176,16 @@ class LoopHooks:
             self.derivatives.begin()
 
     def swept(self, store: ValueStore) -> bool:
-        """Take what the sweep gave; whether another one is needed."""
-        if self.counts[_At.STAGE] == 1:  # the twin in C has done sweeps up to this one, in vain
+        """Read the result of the sweep; return whether another one is needed."""
+        if (
+            self.counts[_At.STAGE] == 1
+        ):  # the sweeps of the twin in C, up to this one, have not converged
             self.counts[_At.STAGE] = 2
             self._search = self._continued()
             return self._next(store, None)
         if self._search is None:
             self._search = self.solver.solve(self._problem(self._jacobian_before(store)))
-            next(self._search)  # that is where the sweep has started
+            next(self._search)  # the sweep started with these values
         self.counts[_At.SWEEPS] += 1
         self.counts[_At.TOTAL] += 1
         with np.errstate(over="ignore", invalid="ignore"):
@@ -193,10 +195,10 @@ class LoopHooks:
         return self._next(store, Sweep(self.x.copy(), residual, self._jacobian()))
 
     def _next(self, store: ValueStore, sweep: Sweep | None) -> bool:
-        """Let the search go on with what a sweep gave, or begin; whether another sweep is needed."""
+        """Continue the search with the result of a sweep, or start it; return whether another sweep is needed."""
         assert self._search is not None
         try:
-            # the search itself looks for what is not finite
+            # the search itself checks for values that are not finite
             with np.errstate(over="ignore", invalid="ignore"):
                 trial = next(self._search) if sweep is None else self._search.send(sweep)
         except StopIteration as end:
@@ -208,7 +210,7 @@ class LoopHooks:
         return self._put_trial(store, trial)
 
     def _jacobian_before(self, store: ValueStore) -> Matrix | None:
-        """That of the last solution, if it is kept and known."""
+        """The Jacobian of the last solution, if it is kept and known."""
         if self._slope is None:
             return None
         slope = store.values[DataType.FLOAT64][self._slope] * self.unknowns.nominal
@@ -250,7 +252,7 @@ class LoopHooks:
         return True
 
     def _jacobian(self) -> Matrix | None:
-        """That of the sweep which was done, relative to nominal values; None if its derivatives were not asked for."""
+        """The Jacobian of the last sweep, relative to nominal values; None if its derivatives were not requested."""
         if self.derivatives is None or not self._has_asked:
             return None
         self._has_asked = False
@@ -270,10 +272,10 @@ class LoopHooks:
         counts[_At.SOLUTIONS] += 1
         counts[_At.MOST] = max(counts[_At.MOST], counts[_At.SWEEPS])
         self.smallest = min(self.smallest, singular_value)
-        self._from(given)  # should the REPEAT go on, for another reason, it is from here
+        self._from(given)  # if the REPEAT continues for another reason, it starts from here
 
     def twin(self, name: str) -> Twin | None:
-        """The same in C, as far as Anderson acceleration goes; then the hook in Python is called."""
+        """The same in C for Anderson acceleration; after it the hook in Python is called."""
         solver, u = self.solver, self.unknowns
         if self._problem().newton_comes_first or solver.remembered(u.size) > MOST_REMEMBERED:
             return None
@@ -355,7 +357,7 @@ class _Holding(Hook):
         self.name = f"what is assumed in the loop of {hooks.name}"
 
     def __call__(self, store: ValueStore) -> bool:
-        """Put it back."""
+        """Restore the tried values."""
         u = self.hooks.unknowns
         held = u.get(store)
         held[self.chosen] = self.hooks.x[self.chosen]
@@ -369,32 +371,32 @@ class _InPython(Hook):
         self.name = f"solver of the loop of {hooks.name}"
 
     def __call__(self, store: ValueStore) -> bool:
-        """Take what the sweep gave."""
+        """Read the result of the sweep."""
         return self.hooks.swept(store)
 
 
 class _Sweep(_InPython):
-    """What is called at the end of each sweep over a loop."""
+    """The hook at the end of each sweep over a loop."""
 
     def twin(self, store: ValueStore) -> Twin | None:
-        """The same in C, as far as it goes."""
+        """The same in C for Anderson acceleration."""
         del store
         return self.hooks.twin("sweep of a loop")
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Of the solver."""
+        """Warnings of the solver."""
         return self.hooks.warnings
 
     @property
     def solutions(self) -> Solutions:
-        """Of the loop."""
+        """Numbers of solutions and sweeps of the loop."""
         h = self.hooks
         return Solutions(
             tuple(h.variables), *(int(h.counts[k]) for k in (_At.SOLUTIONS, _At.TOTAL, _At.MOST))
         )
 
     def partials(self, instance: int) -> Partials | None:
-        """Where DERIVE leaves those of an instance."""
+        """Where DERIVE stores the directional derivatives of an instance."""
         derivatives = self.hooks.derivatives
         return None if derivatives is None else derivatives.partials.get(instance)

@@ -14,25 +14,25 @@ import numpy as np
 from fmimaster.control.loops.search import Attempts, Matrix, Solution, Sweep, Trial, Vector, norm
 
 SINGULAR = 1e-7
-"""Singular values below so much of the largest one, or of 1, count as 0: differences know a Jacobian to about 1e-8."""
+"""Singular values below this fraction of the largest one, or of 1, count as 0: differences are accurate to about 1e-8."""
 
 STATIONARY = 1e-6
-"""A gradient below so much of the residual counts as 0."""
+"""A gradient below this fraction of the residual counts as 0."""
 
 NEARLY_STATIONARY = 1e-4
 """The same where no step along Newton's direction makes the residual smaller."""
 
 DAMPING = 1e-3
-"""Of the step where the Jacobian is singular, relative to the square of its largest singular value."""
+"""Damping of the step where the Jacobian is singular, relative to the square of its largest singular value."""
 
 DECREASE = 1e-4
-"""The residual must shrink by so much of the step's length."""
+"""The residual must decrease by this fraction, times the length of the step."""
 
 MOST_HALVINGS = 12
-"""Of a step that does not make the residual smaller."""
+"""Largest number of halvings of a step that does not make the residual smaller."""
 
 STILL_GOOD = 1e-2
-"""If a step has made the residual so much smaller, the same Jacobian serves again."""
+"""If a step reduces the residual to this fraction, the same Jacobian is used again."""
 
 
 def newton(
@@ -52,7 +52,7 @@ def newton(
     attempts.methods[f"Newton's method with {means}"] = None
     u, residual, given = yield from attempts.sweep(start, derive=True)
     if with_derivatives and given is None and not problem.is_solved(u, residual):
-        # that sweep was begun before there was somebody to ask for them
+        # this sweep was started before derivatives could be requested
         u, residual, given = yield from attempts.sweep(start, derive=True)
     jacobian = given if with_derivatives else problem.jacobian
     scales = problem.scales(jacobian)
@@ -150,7 +150,7 @@ def differences(
 
 
 def smallest_singular_value(jacobian: Matrix | None, scales: Vector) -> float:
-    """Of a Jacobian whose rows are divided by these; inf if it is not known."""
+    """Smallest singular value of a Jacobian whose rows are divided by the scales; inf if it is not known."""
     if jacobian is None or not np.isfinite(jacobian).all():
         return inf
     return float(np.linalg.svd(jacobian / scales[:, None], compute_uv=False)[-1])

@@ -78,7 +78,7 @@ def unknowns_of(
     outputs
         Of type Float64 or Float32; in any order.
     variables
-        Those of the loop: what the outputs feed among them gives nominal and start values; all if left out.
+        Variables of the loop: the inputs among them that the outputs feed give nominal and start values; all if left out.
     """
     inside = None if variables is None else set(variables)
     chosen = [
@@ -178,6 +178,6 @@ class StartValues(Hook):
         self.name = f"start values of {listed(self.unknowns.names, 3)}"
 
     def __call__(self, store: ValueStore) -> bool:
-        """Put them into the store."""
+        """Write the start values into the store."""
         self.unknowns.put(store, self.unknowns.start)
         return False
