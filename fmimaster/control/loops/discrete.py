@@ -45,7 +45,7 @@ State = tuple[NDArray[Any], ...]
 class DiscreteLoop:
     """The hooks around the sweeps over one loop: ``begin`` before the REPEAT, ``sweep`` at the end of each sweep.
 
-    They keep no state between two executions of a program.
+    No state of one execution influences the next one.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class _At(IntEnum):
 class LoopHooks:
     """The hooks that solve one loop, and their state from sweep to sweep.
 
-    No state is kept between two executions of a program: ``begin`` starts a new solution.
+    No state of one execution influences the next one: ``begin`` starts a new solution.
 
     Parameters
     ----------

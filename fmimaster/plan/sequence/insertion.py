@@ -18,7 +18,7 @@ MOST_ROUNDS = 3000
 """Largest number of times that a part of the sequence is shuffled and improved again."""
 
 LEAST_ROUNDS = 20
-"""Least number of these times."""
+"""Least number of rounds."""
 
 WORK_OF_UNITS, WORK_OF_ALL = 14_000, 6_000_000
 """The rounds times the mean number of arcs of a unit, and times the number of all units and arcs. They limit a search to
