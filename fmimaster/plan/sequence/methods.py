@@ -61,7 +61,8 @@ class Upstream(SequenceMethod):
     """A unit comes after those that feed it; within a ring those come last that pass values on directly.
 
     Their outputs are new only if their inputs are new. Where several orders remain, the order is that of the system
-    description: this is the only method whose sequence depends on it. It uses neither weights nor groups of units that are solved together.
+    description: this is the only method whose sequence depends on it. It uses neither weights nor groups of units that
+    are solved together.
     """
 
     def choose(self, units: Units) -> tuple[str, ...]:
