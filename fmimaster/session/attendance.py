@@ -18,6 +18,7 @@ from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.choice import told_of_exit
 from fmimaster.session.progress import Progress, ProgressCallback, silent
+from fmimaster.session.run_log import log_end
 from fmimaster.session.session import Session, words_for_fmus
 from fmimaster.session.signals import Signals
 from fmimaster.session.stop_request import RunStopped, StopRequest
@@ -157,6 +158,9 @@ class Attendance:
                     raise self.interrupted() from None
                 self._add_results(error)
                 raise
+        if self.session is not None and not self._thread.is_resting:
+            # here: what the FMUs have printed is in the log now
+            log_end(self.session.time, self._thread.result().statistics)
 
     def _add_results(self, error: BaseException) -> None:
         """Attach all rows so far to an error, if the run has not done so."""

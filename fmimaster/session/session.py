@@ -40,7 +40,7 @@ from fmimaster.session.bond_statistics import bond_statistics
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.fmu_states import read_states, write_states
 from fmimaster.session.row_keeper import RowKeeper
-from fmimaster.session.run_log import log_begin, log_end
+from fmimaster.session.run_log import log_begin
 from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.settings import Settings
 
@@ -174,9 +174,7 @@ class Session:
             raise
         finally:
             self._put_back()
-        results = self.results()
-        log_end(self.time, results.statistics)
-        return results
+        return self.results()
 
     def initialize(self) -> bool:
         """Initialize all instances; returns whether the run continues, because an FMU can end it in Event Mode."""

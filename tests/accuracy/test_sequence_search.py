@@ -195,7 +195,7 @@ def test_a_run_whose_outputs_grow_without_bounds_is_none(tmp_path: Path) -> None
     system = builder.build(stop_time=100.0, step_size=1.0)
     search = SequenceSearch(Simulation(system, algorithm=GaussSeidel()), Signature())
     with pytest.raises(
-        SimulationError, match=r"is -?\d\.\d+e\+1\d\d at t = \d+ s, so that the run cannot"
+        SimulationError, match=r"is -?\d\.\d+e\+1\d\d at t = \d+ s, so the run cannot"
     ):
         search.run()
 

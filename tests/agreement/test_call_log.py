@@ -164,6 +164,6 @@ def test_the_log_does_not_overwrite_the_fmu_and_names_a_file_that_cannot_be_writ
     assert fmu.stat().st_size == reference_path("fmi3/Dahlquist.fmu").stat().st_size
     inputs = tmp_path / "u.csv"
     inputs.write_text("time,u\n0,1\n")
-    with pytest.raises(FileError, match="which is read"):
+    with pytest.raises(FileError, match="would overwrite the input"):
         Simulation(fmu, stop_time=0.1, step_size=0.1, input=inputs, fmi_log_file=inputs).run()
     assert inputs.read_text() == "time,u\n0,1\n"

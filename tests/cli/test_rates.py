@@ -98,4 +98,4 @@ def test_a_model_that_grows_by_itself_is_not_said_to_need_smaller_steps(run: Run
     outcome = run("simulate", *model, "--step-size", "0.01")
     assert "grows from t = 0 s to the end of the run" in outcome.err
     assert "no largest stable step size was found" in outcome.err
-    assert "take smaller steps" not in outcome.err
+    assert "use smaller steps" not in outcome.err

@@ -119,7 +119,7 @@ def test_a_chain_of_fmus(version: str, names: str) -> None:
     )
     assert results["A.q"].tolist() == [6.0] * 3
     assert results["B.q"].tolist() == [7.0] * 3
-    assert any("'B.p' takes its value from 'A.q'" in note for note in results.statistics.notes)
+    assert any("'B.p' gets its value from 'A.q'" in note for note in results.statistics.notes)
 
 
 def test_parameters_that_are_calculated_from_each_other_are_solved() -> None:

@@ -287,7 +287,7 @@ def test_an_event_that_is_still_on_after_it_was_late_is_told_to_need_smaller_ste
     ) as e:
         simulation({"a": unit}, event_clock=Predictive(), step_size=0.2, stop_time=4).run()
     assert "'a.drop' was found late once, first at t = 0.5" in str(e.value)
-    assert "take smaller steps" in str(e.value)
+    assert "use smaller steps" in str(e.value)
 
 
 def test_results_come_before_their_warnings(simulation: Make, tmp_path: Path) -> None:
