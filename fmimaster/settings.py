@@ -48,6 +48,7 @@ HINTS = {
     "timeout": "A progress function that returns False ends a run: Simulation.run(progress).",
     "use_event_mode": "Did you mean 'event_mode'?",
     "validate": "fmimaster.validate(path) is a function.",
+    "visible": "FMUs are always instantiated without a window.",
 }
 """Arguments of ``fmpy.simulate_fmu`` that are not settings here → what to write instead."""
 

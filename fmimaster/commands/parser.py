@@ -45,6 +45,7 @@ HINTS: Mapping[str, str] = {
     "--validate": "'fmimaster validate' is a command.",
     "--timeout": "A run has no time limit. Ctrl-C ends a run, and its rows are kept.",
     "--solver": "FMUs are used for Co-Simulation, with their own solvers.",
+    "--visible": "FMUs are always instantiated without a window.",
     "--interface-type": "FMUs are always used for Co-Simulation.",
 }
 """Option of another tool without an equivalent here → what to do instead."""

@@ -103,6 +103,7 @@ def test_pairs_of_components_are_written_alike() -> None:
         ("simulate a.fmu --output_file=x", "'--output_file'. Did you mean '--output-file'?"),
         ("simulate a.fmu --fmi-logging", "Did you mean '--debug-logging' or '--log-fmi-calls'?"),
         ("simulate a.fmu --relative-tolerance 1", "Did you mean '--tolerance'?"),
+        ("simulate a.fmu --visible", "FMUs are always instantiated without a window."),
         (
             "simulate a.fmu --out x",
             "'--output-variable' or '--output-interval' or '--output-file'?",
