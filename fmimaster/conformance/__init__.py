@@ -1,0 +1,1 @@
+"""Conformance runs: all FMUs of a folder, each in a process of its own, with a verdict for each."""
