@@ -7,22 +7,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from datetime import datetime, timezone
-from functools import lru_cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
+from fmimaster.fmu.fingerprint import file_hash
 from fmimaster.fmu.platforms import FMI3
 from fmimaster.preparation import Prepared
 from fmimaster.settings import Settings
 from fmimaster.system.description import Component
 from fmimaster.version import installed_version
-
-_READ_AT_ONCE = 2**20
-"""Largest file in bytes whose hash is computed."""
-
-_MOST_HASHES = 256
-"""Most files whose hashes are kept for the next run."""
 
 
 def run_metadata(prepared: Prepared, settings: Settings) -> dict[str, Any]:
@@ -88,17 +80,6 @@ def _component(name: str, component: Component) -> dict[str, str]:
     path, member = component.source.path, component.source.member
     facts = {"name": name}
     if path.is_file():
-        status = path.stat()
         facts["file"] = f"{path.name}/{member}" if member else path.name
-        facts["sha256"] = _hash(path.absolute(), status.st_size, status.st_mtime_ns)
+        facts["sha256"] = file_hash(path)
     return facts
-
-
-@lru_cache(maxsize=_MOST_HASHES)
-def _hash(path: Path, _size: int, _changed: int) -> str:
-    """The hash of a file, computed again if its size or date has changed."""
-    found = sha256()
-    with path.open("rb") as stream:
-        while part := stream.read(_READ_AT_ONCE):
-            found.update(part)
-    return found.hexdigest()

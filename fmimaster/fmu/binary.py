@@ -304,6 +304,10 @@ class BinaryInstance(Instance):
         if self.address("Terminate"):
             self.call("Terminate")
 
+    def reset(self) -> None:
+        """``Reset``."""
+        self.call("Reset")
+
     # FMU states
 
     def save(self, place: int) -> None:

@@ -250,6 +250,10 @@ class Instance(ABC):
     def terminate(self) -> None:  # noqa: B027 (may do nothing)
         """Terminate, after the last step."""
 
+    def reset(self) -> None:
+        """``Reset``: back to the state right after the instantiation."""
+        raise self._lacks("Reset", "a state that can be reset")
+
     def free(self) -> None:  # noqa: B027 (may do nothing)
         """Release all resources; the instance must not be used any more. Never raises."""
 
