@@ -1,0 +1,1 @@
+"""Model Exchange FMUs as instances that step: their equations, integrators, and events."""

@@ -1,0 +1,128 @@
+"""The interface of all integrators: settings, and an integration in progress."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+DEFAULT_TOLERANCE = 1e-6
+"""Relative tolerance if neither the settings, the user nor the FMU gives one."""
+
+
+class Equations(Protocol):
+    """The differential equations of an instance, ``dx/dt = f(t, x)``, with its inputs as they are at each time.
+
+    Attributes
+    ----------
+    n : int
+        Number of states.
+    nominals : shape (n,)
+        Nominal values of the states, above 0. They may change at events, so they are read anew at each restart.
+    """
+
+    n: int
+    nominals: Vector
+
+    @abstractmethod
+    def move(self, time: float, states: Vector) -> bool:
+        """Set time in s, inputs and states; returns False if the FMU discards them."""
+
+    @abstractmethod
+    def derive(self, derivatives: Vector) -> bool:
+        """Get the derivatives where the FMU stands; returns False if the FMU cannot compute them there."""
+
+    @abstractmethod
+    def multiply_jacobian(self, seed: Vector, product: Vector) -> bool:
+        """The matrix of the partial derivatives ``df/dx`` where the FMU stands, times ``seed``; returns False if the
+        FMU cannot compute it. Only if :attr:`has_jacobian`."""
+
+    @property
+    @abstractmethod
+    def has_jacobian(self) -> bool:
+        """Whether the FMU provides directional derivatives of the derivatives by the states."""
+
+
+class Integration(ABC):
+    """The integration of one instance.
+
+    Attributes
+    ----------
+    states : shape (n,)
+        The states at the time reached.
+    size : float
+        Length in s of the step that it would try next; 0 if it does not know. It is saved and restored with the FMU,
+        and set before a restart.
+    """
+
+    states: Vector
+    size: float = 0.0
+
+    @abstractmethod
+    def restart(self, time: float, states: Vector) -> None:
+        """Start here: at first, after an event, a jump of an input, or a restored state. The FMU stands there."""
+
+    @abstractmethod
+    def advance(self, end: float) -> float:
+        """One step, not beyond ``end``; returns the time reached.
+
+        Afterwards the FMU stands there: the last call of :meth:`Equations.move` was for this time and :attr:`states`.
+
+        Raises
+        ------
+        StuckError
+            If it cannot make a step within its tolerance.
+        """
+
+    @abstractmethod
+    def between(self, time: float, states: Vector) -> None:
+        """States at a time inside the last step (dense output)."""
+
+    def free(self) -> None:  # noqa: B027 (may do nothing)
+        """Release all resources. Never raises."""
+
+
+class StuckError(Exception):
+    """An integrator cannot go on; the instance adds its name and raises a CallError.
+
+    Parameters
+    ----------
+    time : float
+        In s.
+    reason : str
+        A sentence.
+    """
+
+    def __init__(self, time: float, reason: str) -> None:
+        super().__init__(reason)
+        self.time = time
+        self.reason = reason
+
+
+class Integrator(ABC):
+    """How the differential equations of a Model Exchange FMU are solved: settings, as a frozen dataclass."""
+
+    has_memory: ClassVar[bool] = False
+    """Whether it is restarted only where it must be. An integrator without memory is restarted at each communication
+    point, which costs nothing."""
+    twin: ClassVar[str] = ""
+    """Name of its functions in the kernel; empty if it has none: then the instance is called in Python."""
+
+    @abstractmethod
+    def start(self, equations: Equations, tolerance: float) -> Integration:
+        """The integration of an instance.
+
+        Parameters
+        ----------
+        tolerance
+            Relative tolerance of the run; settings of the integrator come first.
+        """
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """Its settings in a few words, for messages and pages: ``"Dormand-Prince 5(4), relative 1e-06"``."""
