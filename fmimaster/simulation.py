@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from inspect import cleandoc, signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TextIO
 
 from fmimaster.attributes import unknown_attribute
 from fmimaster.errors import (
     AccuracyError,
-    FileError,
     Interrupted,
     OptionError,
     SimulationError,
@@ -23,13 +21,16 @@ from fmimaster.errors import (
 from fmimaster.fmu.load import Loader
 from fmimaster.given_path import given_path
 from fmimaster.preparation import Prepared, prepare
-from fmimaster.results.facts import finish_facts
-from fmimaster.results.facts_writer import FactsWriter
-from fmimaster.results.files import check_results_file, facts_writer, row_writer, write_table
+from fmimaster.results.files import check_results_file, write_table
 from fmimaster.results.results import Results
-from fmimaster.results.row_writer import RowWriter
 from fmimaster.results.text_file import refuse_to_overwrite
-from fmimaster.session import Attendance, Progress, ProgressCallback, Run, Signals, silent
+from fmimaster.session import Progress, ProgressCallback, Run, Signals, silent
+from fmimaster.session.launch import (
+    OutputFile,
+    attended_run,
+    files_read,
+    refuse_one_file_for_two,
+)
 from fmimaster.settings import Settings
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class Simulation(Settings):
         """
         if isinstance(output_file, str | os.PathLike):
             check_results_file(output_file)
-        self._refuse_one_file_for_two(output_file)
+        refuse_one_file_for_two(self, output_file)
         if self.accuracy is not None:
             return self._accurate(progress, output_file)
         return self._simulated(progress, output_file, self._judged)
@@ -215,9 +216,9 @@ class Simulation(Settings):
                 "With accuracy a simulation is run several times with shorter steps, and cannot pause. Leave accuracy "
                 "out, or use run()."
             )
-        self._refuse_one_file_for_two(output_file)
+        refuse_one_file_for_two(self, output_file)
         with ExitStack() as files, Signals() as signals:
-            attendance = self._attendance(signals, silent, output_file, files)
+            attendance = attended_run(self, signals, silent, output_file, files)
             run = Run(attendance, files, self._judged)
             run.begin()
             files.pop_all()
@@ -226,7 +227,7 @@ class Simulation(Settings):
     def _simulated(
         self,
         progress: ProgressCallback | None,
-        output_file: str | os.PathLike[str] | TextIO | None,
+        output_file: OutputFile,
         judge: _Judge,
     ) -> Results:
         """One run; at its end ``judge`` gets the reasons why the results are less accurate than they should be."""
@@ -306,11 +307,11 @@ class Simulation(Settings):
         self,
         signals: Signals,
         progress: ProgressCallback,
-        output_file: str | os.PathLike[str] | TextIO | None,
+        output_file: OutputFile,
     ) -> tuple[Results, tuple[str, ...]]:
         """Run, and complete the files; also returns the reasons for a lower accuracy of the results."""
         with ExitStack() as files:
-            run = self._attendance(signals, progress, output_file, files)
+            run = attended_run(self, signals, progress, output_file, files)
             try:
                 with files.pop_all():
                     results = run.run()
@@ -320,89 +321,13 @@ class Simulation(Settings):
                 raise run.interrupted() from None  # the second Ctrl-C, while files were written
         return results, run.session.accuracy_warnings if run.session else ()
 
-    def _attendance(
-        self,
-        signals: Signals,
-        progress: ProgressCallback,
-        output_file: str | os.PathLike[str] | TextIO | None,
-        files: ExitStack,
-    ) -> Attendance:
-        """A run that can be started; its files are complete when ``files`` is closed."""
-        loader = Loader(
-            logging_on=self.debug_logging,
-            logs_calls=self.logs_calls,
-            call_log_file=None if self.fmi_log_file is None else given_path(self.fmi_log_file),
-        )
-        try:
-            prepared = prepare(self, loader)
-            if self.strict and prepared.accuracy_warnings:
-                raise AccuracyError(prepared.accuracy_warnings)
-            self._check_states(prepared)
-            if self.fmi_log_file is not None:
-                refuse_to_overwrite(given_path(self.fmi_log_file), self._read(prepared))
-            if isinstance(output_file, str | os.PathLike):
-                # FMUs may change the working directory
-                output_file = given_path(output_file).absolute()
-                refuse_to_overwrite(output_file, self._read(prepared))
-            writer = facts = None
-            if output_file is not None:
-                writer = row_writer(output_file)
-                facts = facts_writer(output_file, writer)
-        except BaseException:
-            loader.close()
-            raise
-        for text in prepared.warnings:  # at once: the run may take long
-            log.warning("%s", text)
-        run = Attendance(
-            prepared, loader, self, signals, writer=writer, facts=facts, progress=progress
-        )
-        if writer is not None:
-            files.enter_context(writer)
-        files.enter_context(_facts_written(run, writer, facts))
-        return run
-
-    def _refuse_one_file_for_two(self, output_file: object) -> None:
-        """Refuse the same file for two of results, FMU states, and the log of FMI calls."""
-        written: dict[Path, str] = {}
-        for what, file in (
-            ("the results", output_file),
-            ("the final FMU states", self.final_fmu_state),
-            ("the log of FMI calls", self.fmi_log_file),
-        ):
-            if isinstance(file, str | os.PathLike):
-                path = given_path(file).resolve()
-                # several outputs may go to one device or pipe
-                if path in written and not (path.exists() and not path.is_file()):
-                    raise OptionError(
-                        f"'{os.fspath(file)}' is given for {written[path]} and for {what}. Give two files."
-                    )
-                written[path] = what
-
-    def _check_states(self, prepared: Prepared) -> None:
-        """Refuse files of FMU states that cannot be read or written, before anything is instantiated."""
-        if self.initial_fmu_state is None and self.final_fmu_state is None:
-            return
-        from fmimaster.session.fmu_states import (  # few runs
-            check_writable,
-            read_states,
-            refuse_unserializable,
-        )
-
-        refuse_unserializable(prepared)
-        if self.initial_fmu_state is not None:
-            read_states(given_path(self.initial_fmu_state), prepared)
-        if self.final_fmu_state is not None:
-            check_writable(given_path(self.final_fmu_state).absolute(), self._read(prepared))
-
     def _judged(self, found: tuple[str, ...], results: Results) -> None:
         """Warn if results are less accurate than they should be; raise an error if ``strict``."""
         if self.strict and found:
             raise AccuracyError(found, results)
         warn_of(found)
 
-    def _accurate(
-        self, progress: ProgressCallback | None, output_file: str | os.PathLike[str] | TextIO | None
-    ) -> Results:
+    def _accurate(self, progress: ProgressCallback | None, output_file: OutputFile) -> Results:
         """Run again with shorter steps until the results are accurate; the last results are written to the file."""
         from fmimaster.accuracy.reach import in_words, judged_columns, reach
 
@@ -410,7 +335,7 @@ class Simulation(Settings):
         assert prepared.choice is not None
         if isinstance(output_file, str | os.PathLike):
             output_file = given_path(output_file).absolute()
-            refuse_to_overwrite(output_file, self._read(prepared))
+            refuse_to_overwrite(output_file, files_read(self, prepared))
         found: tuple[str, ...] = ()
 
         def note(new: tuple[str, ...], _: Results) -> None:
@@ -439,12 +364,6 @@ class Simulation(Settings):
         self._judged((*found, *missed), reached.results)
         return reached.results
 
-    def _read(self, prepared: Prepared) -> list[Path]:
-        """The files that the simulation reads."""
-        files = [component.source.path for component in prepared.components]
-        given = (self.system, self.input, self.initial_fmu_state)
-        return files + [Path(f) for f in given if isinstance(f, str | os.PathLike)]
-
 
 def _unanswered(progress: ProgressCallback) -> ProgressCallback:
     """The callback for runs that must be whole: its returned value has no effect."""
@@ -453,32 +372,6 @@ def _unanswered(progress: ProgressCallback) -> ProgressCallback:
         progress(reached)
 
     return show
-
-
-@contextmanager
-def _facts_written(
-    run: Attendance, writer: RowWriter | None, facts: FactsWriter | None
-) -> Iterator[None]:
-    """Complete the facts beside the file at the end. An exception of the run takes precedence over a failure to
-    write."""
-
-    def write() -> None:
-        if facts is None or run.session is None:
-            return
-        if writer is None or not writer.has_written:
-            facts.discard()
-        else:
-            finish_facts(facts, *run.session.new_facts, run.session.results())
-
-    try:
-        yield
-    except BaseException:
-        try:
-            write()
-        except FileError as error:
-            log.warning("%s", error)
-        raise
-    write()
 
 
 _P = ParamSpec("_P")

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
+from fmimaster.control.schedule import Schedule
 from fmimaster.errors import FmimasterError
+from fmimaster.plan.plan import Plan
+from fmimaster.results.growth import Growth, Watched
 from fmimaster.results.recorder import Recorder
+from fmimaster.results.row_writer import RowWriter
 from fmimaster.run.rows import RowBlock
+from fmimaster.settings import Settings
 
 OLDEST = 0.8
 """Wall time in s after which rows are passed on although their block is not full."""
@@ -103,3 +108,27 @@ class RowKeeper:
                     self._lock.release()
         finally:
             self._is_closed = True
+
+
+def recorder_of(
+    plan: Plan,
+    settings: Settings,
+    schedule: Schedule,
+    writer: RowWriter | None,
+) -> Recorder:
+    """The recorder of a run: its columns, the rows that it keeps, and which of them may grow."""
+    return Recorder(
+        plan.recorded,
+        expected_rows=schedule.expected_rows(settings.output_interval),
+        writer=writer,
+        start=float(schedule.start),
+        interval=settings.output_interval,
+        growth=Growth(
+            [
+                Watched(c.name, c.type, c.column, c.usual, c.unit)
+                for c in plan.recorded
+                if c.usual is not None and c.present is None
+            ]
+        ),
+        allow_nan=settings.allow_nan,
+    )

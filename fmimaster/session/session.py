@@ -13,7 +13,6 @@ import numpy as np
 from fmimaster.causes import Event, Steps
 from fmimaster.control.grid import rounding
 from fmimaster.control.instant import Instant
-from fmimaster.control.schedule import Schedule
 from fmimaster.errors import ConvergenceError, SimulationError
 from fmimaster.fmu.instance import Instance, InstanceOptions
 from fmimaster.fmu.load import Loader
@@ -25,22 +24,19 @@ from fmimaster.plan.plan import Plan
 from fmimaster.preparation import Prepared
 from fmimaster.provenance import run_metadata
 from fmimaster.results.facts_writer import FactsWriter
-from fmimaster.results.growth import Growth, Watched
-from fmimaster.results.recorder import Recorder
 from fmimaster.results.results import Results
 from fmimaster.results.row_writer import RowWriter
-from fmimaster.results.statistics import InstanceStatistics, LoopStatistics, Statistics
 from fmimaster.run.choice import ExecutorType, choose_executor
 from fmimaster.run.executor import Executor, Experiment
 from fmimaster.run.loop import Loop
 from fmimaster.run.state import RunState
 from fmimaster.run.stepper import OFTEN, Stepper
 from fmimaster.run.timeline import Timeline
-from fmimaster.session.bond_statistics import bond_statistics
 from fmimaster.session.fact_keeper import FactKeeper
 from fmimaster.session.fmu_states import read_states, write_states
-from fmimaster.session.row_keeper import RowKeeper
+from fmimaster.session.row_keeper import RowKeeper, recorder_of
 from fmimaster.session.run_log import log_begin
+from fmimaster.session.run_statistics import run_statistics, warnings_of_run
 from fmimaster.session.stop_request import RunStopped, StopRequest
 from fmimaster.settings import Settings
 
@@ -84,7 +80,6 @@ class Session:
         self._process = process or ProcessState()
         self.plan = plan = prepared.plan
         self.programs = prepared.programs
-        self._threads = settings.threads
         self._settings = settings
         final = settings.final_fmu_state
         # FMUs may change the working directory
@@ -105,7 +100,7 @@ class Session:
                 history=self.programs.history,
                 hooks=self.programs.hooks,
             )
-        self.rows = RowKeeper(self.executor.rows, _recorder(plan, settings, schedule, writer))
+        self.rows = RowKeeper(self.executor.rows, recorder_of(plan, settings, schedule, writer))
         rule, base = schedule.rule, schedule.base
         jumps = {schedule.instant(p): who for p, who in prepared.input_jumps.items()}
         timeline = Timeline.of((schedule.instant(p) for p in schedule.points), jumps)
@@ -330,36 +325,15 @@ class Session:
 
     def results(self) -> Results:
         """All rows so far, with the statistics of the run."""
-        steps, attempts = self.state.counts(self.executor.reached)
-        seconds, rows = self.seconds, self.rows
-        of_rows = rows.recording_seconds + rows.writing_seconds
-        statistics = Statistics(
-            steps=steps,
-            attempts=attempts,
-            rejections=attempts - steps,
-            seconds=seconds,
-            rows=self.rows.recorder.rows,
-            instances=tuple(
-                InstanceStatistics(planned.name, int(calls), seconds, int(restores), int(events))
-                for planned, seconds, calls, restores, events in zip(
-                    self.plan.instances,
-                    self._seconds_of_instances(seconds - of_rows),
-                    *self.executor.calls,
-                    strict=True,
-                )
-            ),
-            simulated=self.time - self.start.seconds,
+        statistics = run_statistics(
+            self.prepared,
+            self.state,
+            self.executor,
+            self.rows,
+            seconds=self.seconds,
             start_seconds=self._start_seconds,
-            recording_seconds=rows.recording_seconds,
-            writing_seconds=rows.writing_seconds,
-            is_estimated=self.executor.is_estimating,
-            is_parallel=self._is_parallel,
-            warnings=(*self.prepared.warnings, *self._warnings_of_run),
-            notes=self.prepared.notes,
-            events=self.state.event_log.count,
-            loops=self._loops(),
-            diverging=tuple(d.name for d in self.rows.recorder.growth.diverging()),
-            power_bonds=bond_statistics(self.plan, self.executor.store, self.start.seconds),
+            simulated=self.time - self.start.seconds,
+            is_parallel=self._settings.threads != 1,
         )
         return self.rows.recorder.results(
             statistics,
@@ -368,34 +342,12 @@ class Session:
             metadata={
                 **self._metadata,
                 "end_time": self.time,
-                "steps": steps,
-                "events": self.state.event_log.count,
+                "steps": statistics.steps,
+                "events": statistics.events,
                 "wall_time": self.seconds,
                 "warnings": list(statistics.warnings),
             },
         )
-
-    @property
-    def _is_parallel(self) -> bool:
-        return self._threads != 1
-
-    def _seconds_of_instances(self, most: float) -> list[float]:
-        """Wall time in s of each instance; estimates are reduced if their sum exceeds the available time."""
-        seconds = list(self.executor.seconds)
-        if self._is_parallel or not self.executor.is_estimating or sum(seconds) <= most:
-            return seconds
-        factor = max(most, 0.0) / sum(seconds)
-        return [factor * one for one in seconds]
-
-    def _loops(self) -> tuple[LoopStatistics, ...]:
-        """Statistics of the solved loops; numbers of the same loop in different programs are added."""
-        found: dict[tuple[str, ...], LoopStatistics] = {}
-        for hook in self.programs.hooks:
-            if (solutions := hook.solutions) is not None and solutions.sweeps:
-                one = LoopStatistics(*solutions)
-                before = found.get(one.variables)
-                found[one.variables] = one if before is None else before + one
-        return tuple(found[variables] for variables in sorted(found))
 
     @property
     def accuracy_warnings(self) -> tuple[str, ...]:
@@ -404,14 +356,7 @@ class Session:
 
     @property
     def _warnings_of_run(self) -> tuple[str, ...]:
-        late = [late.text(name) for name, late in list(self.state.event_log.late.items())]
-        rule = self.prepared.schedule.rule
-        return (
-            *late,
-            *rule.warnings(self.state.memory),
-            *(text for hook in self.programs.hooks for text in hook.warnings),
-            *self.rows.recorder.growth.warnings(),
-        )
+        return warnings_of_run(self.prepared, self.state, self.rows.recorder.growth)
 
     @property
     def new_facts(self) -> tuple[tuple[Event, ...], tuple[Steps, ...]]:
@@ -423,26 +368,3 @@ def words_for_fmus(plan: Plan) -> str:
     """The origin of a change is known only for a whole run."""
     names = [instance.name for instance in plan.instances]
     return f"'{names[0]}'" if len(names) == 1 else "An FMU"
-
-
-def _recorder(
-    plan: Plan,
-    settings: Settings,
-    schedule: Schedule,
-    writer: RowWriter | None,
-) -> Recorder:
-    return Recorder(
-        plan.recorded,
-        expected_rows=schedule.expected_rows(settings.output_interval),
-        writer=writer,
-        start=float(schedule.start),
-        interval=settings.output_interval,
-        growth=Growth(
-            [
-                Watched(c.name, c.type, c.column, c.usual, c.unit)
-                for c in plan.recorded
-                if c.usual is not None and c.present is None
-            ]
-        ),
-        allow_nan=settings.allow_nan,
-    )

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from python_fmu import PythonFmu
 
-import fmimaster.simulation
+import fmimaster.session.launch
 from fmimaster import Jacobi, Progress, SystemBuilder, reference_path
 from fmimaster.errors import (
     CallError,
@@ -397,7 +397,7 @@ def test_facts_that_cannot_be_written_do_not_hide_why_a_run_has_ended(
     def full(*_: object) -> None:
         raise FileError("no room for the facts")
 
-    monkeypatch.setattr(fmimaster.simulation, "finish_facts", full)
+    monkeypatch.setattr(fmimaster.session.launch, "finish_facts", full)
     with pytest.raises(CallError, match="DoStep") as caught:
         faulty("fmi3", FAILS).run(output_file=tmp_path / "rows.csv")
     assert caught.value.results is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import fmimaster.simulation
+import fmimaster.session.launch
 from fmimaster import Interrupted, Progress, Simulation, reference_path
 from fmimaster.session import Signals
 
@@ -93,7 +93,7 @@ def test_ctrl_c_after_the_last_row_is_not_lost(
         for _press in range(presses):
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(fmimaster.simulation, "finish_facts", press)
+    monkeypatch.setattr(fmimaster.session.launch, "finish_facts", press)
     with pytest.raises(Interrupted, match=r"had ended|at t = 10 s") as caught:
         long_run(10).run(output_file=tmp_path / "rows.csv")
     assert caught.value.results is not None

@@ -1,0 +1,150 @@
+"""A run is prepared: its loader, its checks, and the files that it reads and writes."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from fmimaster.errors import AccuracyError, FileError, OptionError
+from fmimaster.fmu.load import Loader
+from fmimaster.given_path import given_path
+from fmimaster.preparation import Prepared, prepare
+from fmimaster.results.facts import finish_facts
+from fmimaster.results.facts_writer import FactsWriter
+from fmimaster.results.files import facts_writer, row_writer
+from fmimaster.results.row_writer import RowWriter
+from fmimaster.results.text_file import refuse_to_overwrite
+from fmimaster.session.attendance import Attendance
+from fmimaster.session.progress import ProgressCallback
+from fmimaster.session.signals import Signals
+from fmimaster.settings import Settings
+
+log = logging.getLogger("fmimaster")
+
+OutputFile = str | os.PathLike[str] | TextIO | None
+"""The file that gets the rows during a run: a path, a stream of text, or none."""
+
+
+def attended_run(
+    settings: Settings,
+    signals: Signals,
+    progress: ProgressCallback,
+    output_file: OutputFile,
+    files: ExitStack,
+) -> Attendance:
+    """A run that can be started; its files are complete when ``files`` is closed.
+
+    Raises
+    ------
+    InputError, ProgramError
+        If it cannot be simulated so.
+    AccuracyError
+        With ``strict``, if the results cannot be accurate.
+    """
+    loader = Loader(
+        logging_on=settings.debug_logging,
+        logs_calls=settings.logs_calls,
+        call_log_file=None if settings.fmi_log_file is None else given_path(settings.fmi_log_file),
+    )
+    try:
+        prepared = prepare(settings, loader)
+        if settings.strict and prepared.accuracy_warnings:
+            raise AccuracyError(prepared.accuracy_warnings)
+        _check_states(settings, prepared)
+        read = files_read(settings, prepared)
+        if settings.fmi_log_file is not None:
+            refuse_to_overwrite(given_path(settings.fmi_log_file), read)
+        if isinstance(output_file, str | os.PathLike):
+            # FMUs may change the working directory
+            output_file = given_path(output_file).absolute()
+            refuse_to_overwrite(output_file, read)
+        writer = facts = None
+        if output_file is not None:
+            writer = row_writer(output_file)
+            facts = facts_writer(output_file, writer)
+    except BaseException:
+        loader.close()
+        raise
+    for text in prepared.warnings:  # at once: the run may take long
+        log.warning("%s", text)
+    run = Attendance(
+        prepared, loader, settings, signals, writer=writer, facts=facts, progress=progress
+    )
+    if writer is not None:
+        files.enter_context(writer)
+    files.enter_context(_facts_written(run, writer, facts))
+    return run
+
+
+def files_read(settings: Settings, prepared: Prepared) -> list[Path]:
+    """The files that a simulation reads."""
+    files = [component.source.path for component in prepared.components]
+    given = (settings.system, settings.input, settings.initial_fmu_state)
+    return files + [Path(f) for f in given if isinstance(f, str | os.PathLike)]
+
+
+def refuse_one_file_for_two(settings: Settings, output_file: object) -> None:
+    """Refuse the same file for two of results, FMU states, and the log of FMI calls."""
+    written: dict[Path, str] = {}
+    for what, file in (
+        ("the results", output_file),
+        ("the final FMU states", settings.final_fmu_state),
+        ("the log of FMI calls", settings.fmi_log_file),
+    ):
+        if isinstance(file, str | os.PathLike):
+            path = given_path(file).resolve()
+            # several outputs may go to one device or pipe
+            if path in written and not (path.exists() and not path.is_file()):
+                raise OptionError(
+                    f"'{os.fspath(file)}' is given for {written[path]} and for {what}. Give two files."
+                )
+            written[path] = what
+
+
+def _check_states(settings: Settings, prepared: Prepared) -> None:
+    """Refuse files of FMU states that cannot be read or written, before anything is instantiated."""
+    if settings.initial_fmu_state is None and settings.final_fmu_state is None:
+        return
+    from fmimaster.session.fmu_states import (  # few runs
+        check_writable,
+        read_states,
+        refuse_unserializable,
+    )
+
+    refuse_unserializable(prepared)
+    if settings.initial_fmu_state is not None:
+        read_states(given_path(settings.initial_fmu_state), prepared)
+    if settings.final_fmu_state is not None:
+        check_writable(
+            given_path(settings.final_fmu_state).absolute(), files_read(settings, prepared)
+        )
+
+
+@contextmanager
+def _facts_written(
+    run: Attendance, writer: RowWriter | None, facts: FactsWriter | None
+) -> Iterator[None]:
+    """Complete the facts beside the file at the end. An exception of the run takes precedence over a failure to
+    write."""
+
+    def write() -> None:
+        if facts is None or run.session is None:
+            return
+        if writer is None or not writer.has_written:
+            facts.discard()
+        else:
+            finish_facts(facts, *run.session.new_facts, run.session.results())
+
+    try:
+        yield
+    except BaseException:
+        try:
+            write()
+        except FileError as error:
+            log.warning("%s", error)
+        raise
+    write()

@@ -1,0 +1,97 @@
+"""Statistics and warnings of a run, at any time of it."""
+
+from __future__ import annotations
+
+from fmimaster.preparation import Prepared
+from fmimaster.results.growth import Growth
+from fmimaster.results.statistics import InstanceStatistics, LoopStatistics, Statistics
+from fmimaster.run.executor import Executor
+from fmimaster.run.state import RunState
+from fmimaster.session.bond_statistics import bond_statistics
+from fmimaster.session.row_keeper import RowKeeper
+
+
+def run_statistics(
+    prepared: Prepared,
+    state: RunState,
+    executor: Executor,
+    rows: RowKeeper,
+    *,
+    seconds: float,
+    start_seconds: float,
+    simulated: float,
+    is_parallel: bool,
+) -> Statistics:
+    """The statistics of a run so far.
+
+    Parameters
+    ----------
+    seconds, start_seconds : float
+        Wall time in s of the loop, and from the first instance to the first step.
+    simulated : float
+        Simulated time in s.
+    is_parallel : bool
+        Whether instances may step in several threads.
+    """
+    steps, attempts = state.counts(executor.reached)
+    plan, recorder = prepared.plan, rows.recorder
+    left = seconds - rows.recording_seconds - rows.writing_seconds
+    return Statistics(
+        steps=steps,
+        attempts=attempts,
+        rejections=attempts - steps,
+        seconds=seconds,
+        rows=recorder.rows,
+        instances=tuple(
+            InstanceStatistics(planned.name, int(calls), seconds, int(restores), int(events))
+            for planned, seconds, calls, restores, events in zip(
+                plan.instances,
+                _seconds_of_instances(executor, left, is_parallel),
+                *executor.calls,
+                strict=True,
+            )
+        ),
+        simulated=simulated,
+        start_seconds=start_seconds,
+        recording_seconds=rows.recording_seconds,
+        writing_seconds=rows.writing_seconds,
+        is_estimated=executor.is_estimating,
+        is_parallel=is_parallel,
+        warnings=(*prepared.warnings, *warnings_of_run(prepared, state, recorder.growth)),
+        notes=prepared.notes,
+        events=state.event_log.count,
+        loops=_loops(prepared),
+        diverging=tuple(d.name for d in recorder.growth.diverging()),
+        power_bonds=bond_statistics(plan, executor.store, float(prepared.schedule.start)),
+    )
+
+
+def warnings_of_run(prepared: Prepared, state: RunState, growth: Growth) -> tuple[str, ...]:
+    """What a run has shown so far: reasons for a loss of accuracy of its results."""
+    late = [late.text(name) for name, late in list(state.event_log.late.items())]
+    return (
+        *late,
+        *prepared.schedule.rule.warnings(state.memory),
+        *(text for hook in prepared.programs.hooks for text in hook.warnings),
+        *growth.warnings(),
+    )
+
+
+def _seconds_of_instances(executor: Executor, most: float, is_parallel: bool) -> list[float]:
+    """Wall time in s of each instance; estimates are reduced if their sum exceeds the available time."""
+    seconds = list(executor.seconds)
+    if is_parallel or not executor.is_estimating or sum(seconds) <= most:
+        return seconds
+    factor = max(most, 0.0) / sum(seconds)
+    return [factor * one for one in seconds]
+
+
+def _loops(prepared: Prepared) -> tuple[LoopStatistics, ...]:
+    """Statistics of the solved loops; numbers of the same loop in different programs are added."""
+    found: dict[tuple[str, ...], LoopStatistics] = {}
+    for hook in prepared.programs.hooks:
+        if (solutions := hook.solutions) is not None and solutions.sweeps:
+            one = LoopStatistics(*solutions)
+            before = found.get(one.variables)
+            found[one.variables] = one if before is None else before + one
+    return tuple(found[variables] for variables in sorted(found))
