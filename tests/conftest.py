@@ -36,6 +36,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--as-written", action="store_true", help="the kernel executes programs as they are written"
     )
 
+    parser.addoption(
+        "--repetitions",
+        type=int,
+        metavar="N",
+        help="repeat N times what tests of faults and interrupted runs repeat; default: as few as each test needs",
+    )
+
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(FUZZ_PROFILE if config.getoption("--fuzz-minutes") else "fmimaster")
@@ -47,6 +54,13 @@ def each_executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     if request.param is Backend.FASTEST and native_executor() is None:
         pytest.skip("the kernel is not built")
     monkeypatch.setattr(Bench, "backend", request.param)
+
+
+@pytest.fixture
+def repetitions(request: pytest.FixtureRequest) -> Callable[[int], range]:
+    """repetitions(usual): as many repetitions as --repetitions asks for, or the usual number."""
+    asked: int | None = request.config.getoption("--repetitions")
+    return lambda usual: range(usual if asked is None else asked)
 
 
 @pytest.fixture
