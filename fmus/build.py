@@ -198,7 +198,11 @@ def source_files(
     sources = {path.name: path.read_bytes() for path in paths if path.name != other}
     is_linear = model.name == linear_writer.MODEL
     sources["variables.h"] = c_header(
-        description, manifest, external_names(), has_resources=is_linear
+        description,
+        manifest,
+        external_names(),
+        has_resources=is_linear,
+        hears_calls=b"model_called(" in sources["model.c"],
     ).encode()
     sources["variables.c"] = c_source(description, manifest, version, by_element=is_linear).encode()
     return sources

@@ -42,11 +42,12 @@ def c_header(
     external_names: Iterable[str],
     *,
     has_resources: bool = False,
+    hears_calls: bool = False,
 ) -> str:
     """variables.h: facts of the FMU, its events, struct Variables, and the value references.
 
-    `external_names` are functions and objects that the C sources share. `has_resources`: the model has the function
-    model_load.
+    `external_names` are functions and objects that the C sources share. `has_resources`, `hears_calls`: the model has the
+    function model_load, model_called.
     """
     co_simulation = child(description, "CoSimulation")
 
@@ -73,6 +74,7 @@ def c_header(
             f"#define FM_PROVIDES_DIRECTIONAL_DERIVATIVES {flag('providesDirectionalDerivatives')}",
             f"#define FM_HAS_EVENT_MODE {flag('hasEventMode')}",
             f"#define FM_HAS_RESOURCES {int(has_resources)}",
+            f"#define FM_HEARS_CALLS {int(hears_calls)}",
             f"#define FM_INPUT_DERIVATIVES {INPUT_DERIVATIVES}",
             "",
             "/* Several of these FMUs can be linked into one program. FMI functions have a prefix too. */",

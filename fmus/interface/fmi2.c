@@ -53,6 +53,7 @@ fmi2Status fmi2SetDebugLogging(fmi2Component c, fmi2Boolean loggingOn, size_t nC
 void fmi2FreeInstance(fmi2Component c)
 {
     Instance *self = c;
+    fm_called(c, __func__);
     if (self) free(self->name);
     free(self);
 }
@@ -148,6 +149,7 @@ fmi2Status fmi2Reset(fmi2Component c)
 {
     Instance *self = c;
     if (!self) return fmi2Error;
+    fm_called(c, __func__);
     fm_reset(c);
     self->set_up = false;
     return fmi2OK;

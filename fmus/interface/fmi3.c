@@ -107,6 +107,7 @@ fmi3Instance fmi3InstantiateScheduledExecution(
 
 void fmi3FreeInstance(fmi3Instance instance)
 {
+    fm_called(instance, __func__);
     free(instance);
 }
 
@@ -131,6 +132,7 @@ fmi3Status fmi3Terminate(fmi3Instance instance)
 fmi3Status fmi3Reset(fmi3Instance instance)
 {
     if (!instance) return fmi3Error;
+    fm_called(instance, __func__);
     fm_reset(instance);
     return fmi3OK;
 }

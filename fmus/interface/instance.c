@@ -24,11 +24,21 @@ fm_Status fm_begin(fm_Instance *self, const char *resources)
 {
     memcpy(&self->start, &fm_start_values, sizeof fm_start_values);
     fm_Status status = FM_OK;
+#if FM_HEARS_CALLS
+    model_called(&self->start, "Instantiate");
+#endif
 #if FM_HAS_RESOURCES
     status = model_load(self, &self->start, resources ? resources : "");
 #endif
     fm_reset(self);
     return status;
+}
+
+void fm_called(fm_Instance *self, const char *function)
+{
+#if FM_HEARS_CALLS
+    if (self) model_called(&self->state.variables, function);
+#endif
 }
 
 void fm_reset(fm_Instance *self)
@@ -97,6 +107,7 @@ static const char *mode_name(fm_Mode mode)
 bool fm_allowed(fm_Instance *self, const char *function, unsigned modes)
 {
     if (!self) return false;
+    fm_called(self, function);
     if (self->state.mode & modes) return true;
     fm_report(self, FM_ERROR, "%s is not allowed in %s.", function, mode_name(self->state.mode));
     return false;

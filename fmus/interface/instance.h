@@ -85,6 +85,7 @@ struct fm_Instance {
  * functions return FM_OK, or FM_ERROR after a message. An instance of NULL is an FM_ERROR. */
 
 fm_Status fm_begin(fm_Instance *self, const char *resources);   /* once, before all others; `resources` is a folder */
+void fm_called(fm_Instance *self, const char *function);        /* first in each call; fm_allowed does it too */
 void fm_reset(fm_Instance *self);
 bool fm_allowed(fm_Instance *self, const char *function, unsigned modes);
 fm_Status fm_set_logging(fm_Instance *self, const char *function, bool on, size_t count,

@@ -69,6 +69,11 @@ fm_Status model_check(fm_Instance *self, const Variables *v);
 fm_Status model_load(fm_Instance *self, Variables *v, const char *resources);
 #endif
 
+#if FM_HEARS_CALLS
+/* Before a call of the FMI function `function` is done, if it needs an instance; "Instantiate" and "FreeInstance" too. */
+void model_called(Variables *v, const char *function);
+#endif
+
 /* Calculates all variables that depend directly on inputs, states, parameters and time. */
 void model_outputs(Variables *v);
 

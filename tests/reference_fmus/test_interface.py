@@ -13,7 +13,7 @@ from fmpy.fmi1 import FMICallException
 from pytest import approx
 from reference_instance import Instance, Instantiate
 
-WITH_STATES = ("BouncingBall", "Dahlquist", "TwoMassLower", "TwoMassUpper")
+WITH_STATES = ("BouncingBall", "Dahlquist", "Faulty", "TwoMassLower", "TwoMassUpper")
 
 
 def drive(fmu: Instance, count: int, begin: int = 0) -> list[Any]:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import math
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -299,8 +305,74 @@ def test_faulty_refuses_other_steps(instantiate: Instantiate, version: str) -> N
     assert "canHandleVariableCommunicationStepSize is false" in fmu.log[-1]
 
 
-def test_faulty_cannot_save_its_state(instantiate: Instantiate, version: str) -> None:
-    fmu = instantiate("Faulty", version).initialize()
-    with pytest.raises(FMICallException):
-        fmu.fmu.getFMUState()
-    assert fmu.log[-1].endswith("this FMU does not provide the function.")
+# Faults of the process, in children of this one
+
+CRASHES, ABORTS, EXITS, OVERFLOWS, HANGS, ALLOCATES = range(9, 15)
+MEMORY = 1 << 30
+"""Bytes that a child may have."""
+ENDS = {
+    CRASHES: -signal.SIGSEGV,
+    ABORTS: -signal.SIGABRT,
+    EXITS: 3,
+    OVERFLOWS: -signal.SIGSEGV,
+    HANGS: -signal.SIGALRM,
+    ALLOCATES: -signal.SIGABRT,
+}
+"""Fault → how the process ends; the memory is limited, and an alarm ends a call that does not return."""
+
+
+def end_of(act: Callable[[], object], *, seconds: float = 5.0) -> int:
+    """The exit status of a child that does something, or the negative number of the signal that has ended it."""
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        faulthandler.disable()
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        act()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes of Unix")
+
+
+@needs_fork
+@pytest.mark.parametrize("fault", ENDS)
+def test_faulty_ends_its_process(instantiate: Instantiate, version: str, fault: int) -> None:
+    fmu = instantiate("Faulty", version).initialize(fault=fault, faultTime=0.1)
+    fmu.step(0.1)
+    seconds = 0.05 if fault == HANGS else 5.0
+    assert end_of(lambda: fmu.step(0.1), seconds=seconds) == ENDS[fault]
+
+
+@needs_fork
+@pytest.mark.parametrize("call", ["getFMUState", "terminate", "reset", "freeInstance"])
+def test_faulty_has_its_fault_in_any_call(
+    instantiate: Instantiate, version: str, call: str
+) -> None:
+    def act() -> None:
+        fmu = instantiate("Faulty", version).initialize(fault=ABORTS, call=call)
+        getattr(fmu.fmu, call)()
+
+    assert end_of(act) == -signal.SIGABRT
+
+
+@needs_fork
+def test_faulty_has_its_fault_in_instantiate(
+    instantiate: Instantiate, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAULTY_CALL", "Instantiate")
+    monkeypatch.setenv("FAULTY_FAULT", str(CRASHES))
+    assert end_of(lambda: instantiate("Faulty", version)) == -signal.SIGSEGV
+
+
+@needs_fork
+def test_faulty_has_its_fault_once_for_a_marker(
+    instantiate: Instantiate, version: str, tmp_path: Path
+) -> None:
+    marker = tmp_path / "crashed"
+    fmu = instantiate("Faulty", version).initialize(fault=CRASHES, marker=str(marker))
+    assert end_of(lambda: fmu.step(0.1)) == -signal.SIGSEGV
+    assert marker.exists()
+    assert end_of(lambda: fmu.step(0.1)) == 0

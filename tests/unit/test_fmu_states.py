@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from edited_fmu import edited_fmu
 
 from fmimaster import (
     Backend,
@@ -154,7 +155,12 @@ def test_states_of_a_system_can_be_written_again(tmp_path: Path) -> None:
 def test_what_cannot_serialize_is_refused(tmp_path: Path) -> None:
     builder = SystemBuilder()
     builder.add("a", PythonComponent(outputs={"y": 0.0}, step=lambda component, t, h: None))
-    for system, name in ((builder, "a"), (reference_path("fmi3/Faulty.fmu"), "Faulty")):
+    without_states = edited_fmu(
+        reference_path("fmi3/Faulty.fmu"),
+        tmp_path / "Faulty.fmu",
+        capabilities={"canSerializeFMUState": None},
+    )
+    for system, name in ((builder, "a"), (without_states, "Faulty")):
         simulation = Simulation(
             system, stop_time=1, step_size=0.5, final_fmu_state=tmp_path / "states"
         )
