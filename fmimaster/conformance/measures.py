@@ -1,39 +1,262 @@
-"""Stand-in until the measures of deviations are here."""
+"""How far the results of an FMU are from its reference: by each measure, for each variable."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from math import inf, isfinite
 from typing import Any
 
+import numpy as np
 
-@dataclass(frozen=True)
+from fmimaster.errors import OptionError, did_you_mean
+from fmimaster.results.band import Array, band
+from fmimaster.results.comparison import Comparison, Deviation, compare
+from fmimaster.results.jumps import JumpTimes, jump_times, jumps
+from fmimaster.results.panels import numbers
+from fmimaster.results.table import Table
+from fmimaster.text import count, named
+
+OUTSIDE = 0.1
+"""Largest permitted share of samples outside the band, as in the FMI cross-check."""
+_SAME_TIME = 1e-9
+"""Part of the time span by which results may end earlier: sums of steps are rounded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The largest permitted value of each measure, for each variable; only the cross-check band has a limit by default.
+
+    Attributes
+    ----------
+    outside : float
+        Share of the samples outside the band of the FMI cross-check, 0 to 1.
+    relative_rms : float
+        Root mean square of the deviation over time, relative to the range of the reference.
+    largest : float
+        The largest deviation, relative to the range of the reference.
+    jump_time : float
+        Difference of the times of a jump in the results and in the reference, in s; with a limit, every jump of the
+        reference must be in the results, and no others.
+    """
+
+    outside: float = OUTSIDE
+    relative_rms: float = inf
+    largest: float = inf
+    jump_time: float = inf
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not value >= 0.0:
+                raise OptionError(
+                    f"The limit '{name}' of a conformance run is {value:g}; expected 0 or a positive number."
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """The deviation of one column."""
+    """How far a variable is from its reference.
 
-    name: str
+    Attributes
+    ----------
+    deviation : Deviation
+        Root mean square, largest error and its time.
+    outside : float
+        Share of the samples outside the band of the FMI cross-check, 0 to 1.
+    jumps : JumpTimes, optional
+        Times of the jumps beside those of the reference; None if the reference does not show when there are jumps.
+    problem : str
+        Which limit is exceeded, as a sentence; empty if none is.
+    """
+
+    deviation: Deviation
+    outside: float
+    jumps: JumpTimes | None
+    problem: str
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
+        """The measure as JSON values; infinite numbers are None."""
+        facts = {name: _json_number(v) for name, v in asdict(self.deviation).items()}
+        jumps = None if self.jumps is None else asdict(self.jumps)
+        return {**facts, "outside": self.outside, "jumps": jumps, "problem": self.problem}
 
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Measure:
-        """From JSON."""
-        return cls(**given)
+    @staticmethod
+    def from_json(facts: Mapping[str, Any]) -> Measure:
+        """The measure from :meth:`to_json`.
+
+        Raises
+        ------
+        KeyError, TypeError
+            If the facts are of another form.
+        """
+        deviation: dict[str, Any] = {
+            name: inf if facts[name] is None else facts[name] for name in Deviation.__slots__
+        }
+        jumps = None if facts["jumps"] is None else JumpTimes(**facts["jumps"])
+        return Measure(
+            deviation=Deviation(**deviation),
+            outside=float(facts["outside"]),
+            jumps=jumps,
+            problem=str(facts["problem"]),
+        )
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One column with few points."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """The results of an FMU beside its reference.
 
-    name: str
+    Attributes
+    ----------
+    measures : tuple of Measure
+        One for each variable, the largest deviation first.
+    notes : tuple of str
+        What was not compared, as sentences.
+    problem : str
+        Why the results differ too much, as a sentence; empty if they do not.
+    """
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
+    measures: tuple[Measure, ...]
+    notes: tuple[str, ...]
+    problem: str
 
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Curve:
-        """From JSON."""
-        return cls(**given)
+    @property
+    def passed(self) -> bool:
+        """Whether all variables are within all limits, and the results cover the whole run."""
+        return not self.problem
+
+
+def measure(
+    results: Table,
+    reference: Table,
+    start_time: float,
+    stop_time: float,
+    limits: Limits | None = None,
+) -> Measures:
+    """Measure how far results are from a reference.
+
+    Parameters
+    ----------
+    start_time, stop_time
+        Of the run, in s; results that cover less do not pass. Compared is what the reference covers of it.
+    limits
+        What is permitted; default: the band of the FMI cross-check.
+
+    Raises
+    ------
+    OptionError
+        If the reference has columns that the results lack, no column with numbers, or no time of the run.
+    """
+    limits = limits or Limits()
+    results, reference = results.expand(), reference.expand()
+    _check_columns(results, reference)
+    found = compare(results, reference)
+    measures = tuple(_measures(results, reference, found, limits))
+    too_short = _too_short(results, start_time, stop_time)
+    problem = too_short or next((m.problem for m in measures if m.problem), "")
+    others = sum(bool(m.problem) for m in measures) - 1
+    if others > 0 and not too_short:
+        problem += f" Beyond the limits as well: {count(others, 'other variable')}."
+    return Measures(
+        measures=measures,
+        notes=tuple(_notes(found, reference, start_time, stop_time)),
+        problem=problem,
+    )
+
+
+def _check_columns(results: Table, reference: Table) -> None:
+    missing = [name for name in reference.names if name not in results]
+    if missing:
+        near = did_you_mean(missing[0], results.names)
+        raise OptionError(
+            f"The reference has {count(len(missing), 'column')} that the results lack: {named(missing)}."
+            f"{near} The results have {named(results.names)}."
+        )
+
+
+def _too_short(results: Table, start: float, stop: float) -> str:
+    slack = _SAME_TIME * (stop - start)
+    first, last = results.time[[0, -1]]
+    if results.rows < 2:
+        return "The results have one row only; expected at least two."
+    if first > start + slack:
+        return f"The results begin at t = {first:g} s, after the start time {start:g} s."
+    if last < stop - slack:
+        return f"The results end at t = {last:g} s, before the stop time {stop:g} s."
+    return ""
+
+
+def _notes(found: Comparison, reference: Table, start: float, stop: float) -> Iterator[str]:
+    slack = _SAME_TIME * (stop - start)
+    first, last = reference.time[[0, -1]]
+    if first > start + slack or last < stop - slack:
+        yield (
+            f"The reference covers t = {first:g} s to {last:g} s, the run {start:g} s to {stop:g} s. "
+            "Only the common part is compared."
+        )
+    if found.missing:
+        yield f"Not compared, because they hold no numbers: {named(found.missing)}."
+
+
+def _measures(
+    results: Table, reference: Table, found: Comparison, limits: Limits
+) -> Iterator[Measure]:
+    rows = (results.time >= found.start_time) & (results.time <= found.stop_time)
+    time = results.time[rows]
+    has_repeated = bool((np.diff(reference.time) == 0.0).any())
+    for deviation in found.deviations:
+        held = reference[deviation.name].dtype.kind != "f"
+        values = numbers(results[deviation.name])[rows]
+        there = numbers(reference[deviation.name])
+        outside = _outside(time, values, reference.time, there, found)
+        times = (
+            jump_times(jumps(time, values, held), jumps(reference.time, there, held))
+            if held or has_repeated
+            else None
+        )
+        problem = " ".join(_problems(deviation, outside, times, limits))
+        yield Measure(deviation=deviation, outside=outside, jumps=times, problem=problem)
+
+
+def _outside(
+    time: Array, values: Array, known_time: Array, known: Array, found: Comparison
+) -> float:
+    return band(known_time, known, found.start_time, found.stop_time).outside(time, values)
+
+
+def _problems(
+    d: Deviation, outside: float, jumps: JumpTimes | None, limits: Limits
+) -> Iterator[str]:
+    if outside > limits.outside:
+        yield (
+            f"'{d.name}': {_percent(outside)} of the samples are outside the band around the reference; "
+            f"permitted are {_percent(limits.outside)}."
+        )
+    if d.relative > limits.relative_rms:
+        yield (
+            f"'{d.name}': the root mean square of the deviation is {_percent(d.relative)} of the range; "
+            f"permitted are {_percent(limits.relative_rms)}."
+        )
+    if d.largest > limits.largest * d.range:
+        yield (
+            f"'{d.name}': the largest deviation is {d.largest:.3g} {d.unit}".rstrip()
+            + f" at t = {d.time:.6g} s; permitted are {_percent(limits.largest)} of the range."
+        )
+    if jumps is not None and isfinite(limits.jump_time):
+        if jumps.missed or jumps.added:
+            yield (
+                f"'{d.name}': of {count(jumps.known, 'jump')} of the reference {jumps.missed} are missing, "
+                f"and {jumps.added} others are there."
+            )
+        if jumps.largest > limits.jump_time:
+            yield (
+                f"'{d.name}': the jump at t = {jumps.time:.6g} s is {jumps.largest:.3g} s away in the results; "
+                f"permitted are {limits.jump_time:g} s."
+            )
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.3g} %"
+
+
+def _json_number(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -9,7 +9,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from fmimaster.conformance.measures import Curve, Measure
+from fmimaster.conformance.curve import Curve
+from fmimaster.conformance.measures import Measure
 from fmimaster.errors import FileError
 
 VERDICTS_FILE = "verdicts.jsonl"

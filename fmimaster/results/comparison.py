@@ -127,6 +127,8 @@ def compare(results: Table, reference: Table, tolerance: float = TOLERANCE) -> C
     units = units_of([reference, results])
     known = [name for name in reference.names if reference[name].dtype.kind != "O"]
     common = [name for name in known if name in results and results[name].dtype.kind != "O"]
+    if not known:
+        raise OptionError("The reference has no column with numbers.")
     if not common:
         raise OptionError(
             f"The results have none of the columns of the reference: {named(reference.names)}. "

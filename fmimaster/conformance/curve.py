@@ -1,0 +1,128 @@
+"""Curves of a report: few points of results and of a reference, which look like all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import floor, isfinite, log10
+from typing import Any
+
+import numpy as np
+
+from fmimaster.results.panels import numbers
+from fmimaster.results.table import Table
+from fmimaster.results.thinned import Array, thinned
+
+MOST_CURVES = 10
+"""Most curves of an FMU: as many as a reference of the cross-check may have."""
+_DIGITS = 4
+"""Decimal digits of a number relative to the span of its axis: finer than a pixel."""
+
+Numbers = tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A variable over time, and its reference.
+
+    Attributes
+    ----------
+    name, unit : str
+        Of the variable.
+    held : bool
+        Whether values are held until the next point.
+    time, values : tuple
+        In s and in the unit; None for values that are no finite number.
+    reference_time, reference_values : tuple
+        The same for the reference; empty without one.
+    """
+
+    name: str
+    unit: str
+    held: bool
+    time: Numbers
+    values: Numbers
+    reference_time: Numbers = ()
+    reference_values: Numbers = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The curve as JSON values."""
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "held": self.held,
+            "time": self.time,
+            "values": self.values,
+            "referenceTime": self.reference_time,
+            "referenceValues": self.reference_values,
+        }
+
+    @staticmethod
+    def from_json(facts: Mapping[str, Any]) -> Curve:
+        """The curve from :meth:`to_json`.
+
+        Raises
+        ------
+        KeyError, TypeError
+            If the facts are of another form.
+        """
+        return Curve(
+            name=str(facts["name"]),
+            unit=str(facts["unit"]),
+            held=bool(facts["held"]),
+            time=tuple(facts["time"]),
+            values=tuple(facts["values"]),
+            reference_time=tuple(facts["referenceTime"]),
+            reference_values=tuple(facts["referenceValues"]),
+        )
+
+
+def curves(
+    results: Table, reference: Table | None = None, first: Iterable[str] = ()
+) -> tuple[Curve, ...]:
+    """Curves of the columns with numbers, at most :data:`MOST_CURVES`.
+
+    Parameters
+    ----------
+    reference
+        Then only of columns that it has.
+    first
+        Names of columns in their order, such as those with the largest deviations.
+    """
+    results = results.expand()
+    reference = None if reference is None else reference.expand()
+    order = dict.fromkeys([*first, *(results if reference is None else reference).names])
+    names = [n for n in order if n in results and results[n].dtype.kind != "O"]
+    if reference is not None:
+        names = [n for n in names if n in reference and reference[n].dtype.kind != "O"]
+    return tuple(_curve(results, reference, name) for name in names[:MOST_CURVES])
+
+
+def _curve(results: Table, reference: Table | None, name: str) -> Curve:
+    time, values = _points(results, name)
+    known_time, known = ((), ()) if reference is None else _points(reference, name)
+    return Curve(
+        name=name,
+        unit=results.units.get(name, ""),
+        held=results[name].dtype.kind != "f",
+        time=time,
+        values=values,
+        reference_time=known_time,
+        reference_values=known,
+    )
+
+
+def _points(table: Table, name: str) -> tuple[Numbers, Numbers]:
+    values = numbers(table[name])
+    if not len(values):
+        return (), ()
+    places = thinned(table.time, values, table[name].dtype.kind != "f")
+    return _rounded(table.time[places]), _rounded(values[places])
+
+
+def _rounded(values: Array) -> Numbers:
+    finite = values[np.isfinite(values)]
+    span = float(np.ptp(finite)) if len(finite) else 0.0
+    scale = span or (float(np.abs(finite).max()) if len(finite) else 0.0)
+    decimals = _DIGITS - floor(log10(scale)) if scale > 0.0 and isfinite(scale) else _DIGITS
+    return tuple(x if isfinite(x) else None for x in np.round(values, decimals).tolist())
