@@ -13,6 +13,7 @@
     ├── AccuracyError           results are less accurate than they should be; only raised with ``strict``
     └── SimulationError         a run has started and has failed; holds the rows up to the failure
         ├── CallError           an FMI function returned Discard, Error or Fatal, or could not be called
+        │   └── FmuLostError    the process of an FMU has ended, or was ended because it did not answer
         ├── NotANumberError      an output became NaN or infinite
         ├── ConvergenceError    an iteration did not converge
         │   └── LoopError       an algebraic loop was not solved
@@ -173,6 +174,40 @@ class CallError(SimulationError):
         self.function = function
         self.status = status
         self.messages = tuple(messages)
+
+
+class FmuLostError(CallError):
+    """The process of an FMU has ended, or was ended because it did not answer in time.
+
+    Attributes
+    ----------
+    how : str
+        The end in words, after the name of the process: ``"was ended by SIGSEGV"``.
+    signal : str
+        Name of the signal that has ended it, ``"SIGSEGV"``; empty if it was none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        how: str,
+        signal: str = "",
+        instance: str,
+        function: str,
+        messages: Sequence[str] = (),
+        time: float | None = None,
+    ) -> None:
+        super().__init__(
+            message,
+            instance=instance,
+            function=function,
+            status="lost",
+            messages=messages,
+            time=time,
+        )
+        self.how = how
+        self.signal = signal
 
 
 class NotANumberError(SimulationError):

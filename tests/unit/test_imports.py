@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "optional": {"errors"},
     "attributes": {"errors"},
     "causes": set(),
+    "apart": {"errors"},
     "reference_files": {"errors"},
     "results": {
         "errors",

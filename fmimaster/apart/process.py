@@ -1,0 +1,295 @@
+"""Processes that are forked from a preloaded one, which is started when the first is needed."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any, NamedTuple
+
+from fmimaster.apart.channel import Channel
+from fmimaster.apart.server import KILL, REPORT, REQUEST, START, Start
+from fmimaster.errors import OptionError
+
+MODULES = (
+    "fmimaster.simulation",
+    "fmimaster.session.session",
+    "fmimaster.run.choice",
+    "fmimaster.fmu.fmi2",
+    "fmimaster.fmu.fmi3",
+)
+"""What the preloaded process imports: what nearly all processes need, and what is slow to import."""
+
+_PROGRAM = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from fmimaster.apart.server import main; "
+    "main(int(sys.argv[1]), json.loads(sys.argv[3]))"
+)
+
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables for the preloaded process: libraries must not start threads in it, because it is forked."""
+
+_GRACE = 5.0
+"""Time in s for the preloaded process to end after its socket was closed."""
+
+
+class Exit(NamedTuple):
+    """How a process has ended."""
+
+    status: int | None
+    """As ``os.wait4`` has it; None if it is not known."""
+    most_memory: int
+    """The largest memory in bytes."""
+
+    @property
+    def signal(self) -> str:
+        """Name of the signal that has ended it; empty if it was none."""
+        if self.status is None or not os.WIFSIGNALED(self.status):
+            return ""
+        number = os.WTERMSIG(self.status)
+        try:
+            return signal.Signals(number).name
+        except ValueError:
+            return f"signal {number}"
+
+    @property
+    def exit_status(self) -> int | None:
+        """Its exit status; None if it was ended by a signal."""
+        return (
+            None if self.status is None or self.signal else os.waitstatus_to_exitcode(self.status)
+        )
+
+    @property
+    def how(self) -> str:
+        """The end in words, after the name of the process."""
+        if self.signal:
+            return f"was ended by {self.signal}"
+        if self.exit_status is None:
+            return "was lost with the process that had started it"
+        return f"ended with exit status {self.exit_status}"
+
+
+class Process:
+    """A process of its own.
+
+    Parameters
+    ----------
+    main : function
+        Called in the new process with its :class:`Channel`, a list of the further descriptors, and the arguments. It is
+        found by its name, so it must be defined at the top of a module.
+    arguments : tuple
+    descriptors : int
+        Further descriptors, which the new process gets as well.
+    memory_limit : int or None
+        In bytes, beyond what a process has at its start. An allocation beyond it fails.
+
+    Attributes
+    ----------
+    channel : Channel
+    output : int
+        Descriptor, from which its standard output and standard error can be read; it does not block.
+    report : int
+        Descriptor that can be read when the process has ended.
+    """
+
+    def __init__(
+        self,
+        main: Callable[..., None],
+        arguments: tuple[Any, ...] = (),
+        *,
+        descriptors: Sequence[int] = (),
+        memory_limit: int | None = None,
+    ) -> None:
+        refuse_other_platforms()
+        self._preloaded = preloaded = _preloaded()
+        mine, theirs = socket.socketpair()
+        self.channel = Channel(mine)
+        self.report, report = os.pipe()
+        self.output, output = os.pipe()
+        os.set_blocking(self.output, False)
+        self.pid = 0
+        """Its number in the system, after the first :meth:`ended`."""
+        self._exit: Exit | None = None
+        self._is_closed = False
+        try:
+            self._number = preloaded.start([theirs.fileno(), report, output, *descriptors])
+            start = Start(
+                os.getcwd(),
+                dict(os.environ),
+                [os.path.abspath(p) for p in sys.path],
+                memory_limit,
+                main,
+                arguments,
+            )
+            with suppress(OSError):  # it has ended: the report says how
+                self.channel.send(start)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            theirs.close()
+            os.close(report)
+            os.close(output)
+
+    def ended(self) -> Exit | None:
+        """How it has ended; None if it runs. Waits for its start."""
+        while self._exit is None and (self.pid == 0 or _can_be_read(self.report)):
+            content = os.read(self.report, REPORT.size)
+            if len(content) < REPORT.size:  # the preloaded process has ended, and this one with it
+                self._exit = Exit(None, 0)
+                break
+            self.pid, status, memory = REPORT.unpack(content)
+            if status >= 0:
+                self._exit = Exit(status, memory)
+        return self._exit
+
+    def read_output(self) -> bytes:
+        """What it has printed since the last call."""
+        parts = []
+        with suppress(BlockingIOError):
+            while part := os.read(self.output, 1 << 16):
+                parts.append(part)
+        return b"".join(parts)
+
+    def kill(self) -> Exit:
+        """End it and all that it has started, and wait for that."""
+        while (end := self.ended()) is None:
+            self._preloaded.kill(self._number)
+            _wait_until_readable(self.report)
+        return end
+
+    def close(self) -> None:
+        """Give up the connections; the process must have ended, or ends when it finds its channel closed."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.channel.close()
+            os.close(self.report)
+            os.close(self.output)
+
+
+class _Preloaded:
+    """The process from which others are forked."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self._numbers = count()
+        self._lock = threading.Lock()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        path = json.dumps([os.path.abspath(p) for p in sys.path])
+        with theirs:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    *subprocess._args_from_interpreter_flags(),  # type: ignore[attr-defined]
+                    "-c",
+                    _PROGRAM,
+                    str(theirs.fileno()),
+                    path,
+                    json.dumps(MODULES),
+                ],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **dict.fromkeys(_ONE_THREAD, "1")},
+                start_new_session=True,  # Ctrl-C in a terminal belongs to the process that has started it
+            )
+
+    @property
+    def is_usable(self) -> bool:
+        return self.owner == os.getpid() and self._process.poll() is None
+
+    def start(self, descriptors: list[int]) -> int:
+        """Fork a process; returns its number for :meth:`kill`."""
+        with self._lock:
+            number = next(self._numbers)
+            try:
+                socket.send_fds(self._control, [REQUEST.pack(START, number)], descriptors)
+            except OSError as error:
+                raise OptionError(self._why()) from error
+        return number
+
+    def kill(self, number: int) -> None:
+        with self._lock, suppress(OSError):
+            self._control.send(REQUEST.pack(KILL, number))
+
+    def _why(self) -> str:
+        with suppress(OSError):
+            said = self._control.recv(1 << 16, socket.MSG_DONTWAIT).decode("utf-8", "replace")
+            if said:
+                return f"The process from which others are started has failed:\n{said}"
+        return "The process from which others are started has ended."
+
+    def close(self) -> None:
+        """End it and all processes that were forked from it."""
+        self._control.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE)
+
+    def forget(self) -> None:
+        """In a fork of its owner: it belongs to the other process."""
+        self._control.close()
+        self._process.returncode = 0  # no warning that it still runs
+
+
+_LOCK = threading.Lock()
+_PRELOADED: list[_Preloaded] = []
+"""The preloaded process of this process, if there is one."""
+
+
+def _preloaded() -> _Preloaded:
+    with _LOCK:
+        if not _PRELOADED or not _PRELOADED[0].is_usable:
+            _close()
+            _PRELOADED.append(_Preloaded())
+        return _PRELOADED[0]
+
+
+def _close() -> None:
+    while _PRELOADED:
+        preloaded = _PRELOADED.pop()
+        preloaded.close() if preloaded.owner == os.getpid() else preloaded.forget()
+
+
+def _forget() -> None:
+    """In a fork of this process, whose lock another thread may hold."""
+    global _LOCK
+    _LOCK = threading.Lock()
+    _close()
+
+
+atexit.register(_close)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forget)
+
+
+def prepare() -> None:
+    """Start the preloaded process, if there is none, so that it imports while this process does something else."""
+    refuse_other_platforms()
+    _preloaded()
+
+
+def refuse_other_platforms() -> None:
+    """Raise OptionError if this platform cannot start processes in this way."""
+    if sys.platform != "linux":
+        raise OptionError(
+            f"FMUs and functions in processes of their own are possible on Linux only; this is {sys.platform}."
+        )
+
+
+def _can_be_read(descriptor: int) -> bool:
+    return _wait_until_readable(descriptor, 0.0)
+
+
+def _wait_until_readable(descriptor: int, seconds: float | None = None) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else seconds * 1000.0))

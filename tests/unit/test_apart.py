@@ -1,0 +1,191 @@
+"""Functions in processes of their own: values, exceptions, crashes, deadlines, limits; and nothing that remains."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import acts_apart as acts
+import pytest
+
+from fmimaster.apart.process import Process
+from fmimaster.apart.run import Cause, run_apart
+from fmimaster.errors import OptionError
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs; one that was ended and is not reaped yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_the_value_and_the_output_of_a_function_come_back() -> None:
+    ended = run_apart(acts.doubled, 21)
+    assert (ended.cause, ended.value, ended.output) == (Cause.RETURNED, 42, "doubling 21\n")
+    assert not ended.is_lost
+    assert ended.how == ""
+    assert 0.0 < ended.seconds < 60.0
+    assert ended.most_memory > 1 << 20
+
+
+def test_a_large_value_comes_back() -> None:
+    assert run_apart(acts.allocate, 1 << 26).value == 1 << 26
+    assert len(run_apart(bytes, 1 << 22).value) == 1 << 22
+
+
+def test_an_exception_comes_back_with_its_traceback() -> None:
+    ended = run_apart(acts.fail, "not today")
+    assert ended.cause is Cause.RAISED
+    assert isinstance(ended.error, ValueError)
+    assert str(ended.error) == "not today"
+    assert "in fail" in ended.traceback
+
+
+def test_an_exception_that_cannot_be_pickled_comes_back_as_text() -> None:
+    assert str(run_apart(acts.fail_in_a_way_of_its_own).error) == "Local: it cannot be pickled"
+
+
+def test_a_crash_is_survived_and_named() -> None:
+    ended = run_apart(acts.crash)
+    assert (ended.cause, ended.signal) == (Cause.SIGNAL, "SIGSEGV")
+    assert ended.how == "was ended by SIGSEGV"
+    assert ended.is_lost
+
+
+def test_an_exit_is_survived_and_its_status_named() -> None:
+    ended = run_apart(acts.leave, 3)
+    assert (ended.cause, ended.exit_status, ended.output) == (Cause.EXIT, 3, "leaving\n")
+    assert ended.how == "ended with exit status 3"
+
+
+def test_a_deadline_ends_a_function() -> None:
+    ended = run_apart(acts.sleep, deadline=0.3)
+    assert ended.cause is Cause.DEADLINE
+    assert ended.how == "did not end within 0.3 s"
+    assert ended.output == "sleeping\n"
+    assert ended.seconds < 10.0
+
+
+def test_a_memory_limit_makes_allocations_fail() -> None:
+    ended = run_apart(acts.allocate, 1 << 30, memory_limit=1 << 28)
+    assert ended.cause is Cause.MEMORY
+    assert ended.how == "exceeded its memory limit of 0.25 GiB"
+    assert run_apart(acts.allocate, 1 << 26, memory_limit=1 << 28).value == 1 << 26
+
+
+def test_what_a_function_has_started_ends_with_it() -> None:
+    pid = run_apart(acts.start_another_and_leave).value
+    deadline = time.monotonic() + 10.0
+    while is_there(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_there(pid)
+
+
+def test_the_process_has_the_surroundings_of_this_one_but_nothing_of_its_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OF_THIS_TEST", "1")
+    found = run_apart(acts.surroundings).value
+    assert found["folder"] == str(tmp_path)
+    assert found["environment"] == dict(os.environ)
+    assert found["interrupt"]
+    assert found["group"]
+    assert not found["modules"]
+    assert (
+        len(found["descriptors"]) <= 5
+    )  # three, the channel, and that of the folder which is listed
+
+
+def test_output_is_given_as_it_comes() -> None:
+    parts: list[str] = []
+    run_apart(acts.doubled, 1, on_output=parts.append)
+    assert "".join(parts) == "doubling 1\n"
+
+
+def test_several_threads_run_functions_apart() -> None:
+    values: dict[int, int] = {}
+
+    def work(k: int) -> None:
+        values[k] = run_apart(acts.doubled, k).value
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert values == {k: 2 * k for k in range(4)}
+
+
+def test_nothing_remains_open_after_many_functions() -> None:
+    run_apart(acts.doubled, 1)
+    before = len(os.listdir("/proc/self/fd"))
+    for k in range(5):
+        run_apart(acts.doubled, k)
+        run_apart(acts.leave, k)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_process_that_is_lost_with_the_preloaded_one_says_so_and_the_next_one_works() -> None:
+    process = Process(acts.sleep_apart)
+    assert process.ended() is None
+    server = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(server, signal.SIGKILL)
+    end = process.kill()
+    assert end.how == "was lost with the process that had started it"
+    process.close()
+    assert run_apart(acts.doubled, 4).value == 8
+    assert not is_there(process.pid)
+
+
+ORPHAN = """
+import os, signal, sys
+from fmimaster.apart.process import Process
+import acts_apart
+process = Process(acts_apart.sleep_apart)
+process.ended()
+print(process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_no_process_outlives_the_one_that_has_started_it() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run(
+        [sys.executable, "-c", ORPHAN], env=environment, stdout=subprocess.PIPE, check=False
+    )
+    assert run.returncode == -signal.SIGKILL
+    pid = int(run.stdout)
+    deadline = time.monotonic() + 10.0
+    while is_there(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_there(pid)
+
+
+def test_a_function_of_a_script_is_refused() -> None:
+    def local() -> None: ...
+
+    local.__module__ = "__main__"
+    with pytest.raises(OptionError, match="Define it in a module of its own"):
+        run_apart(local)
+
+
+@pytest.mark.parametrize("deadline", [0.0, -1.0, float("nan")])
+def test_a_deadline_that_is_not_positive_is_refused(deadline: float) -> None:
+    with pytest.raises(OptionError, match=r"deadline: .*, expected a positive number of seconds"):
+        run_apart(acts.doubled, 1, deadline=deadline)
+
+
+def test_other_platforms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(OptionError, match="on Linux only; this is darwin"):
+        run_apart(acts.doubled, 1)
