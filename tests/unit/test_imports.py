@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
         "garbage",
         "visible",
         "system",
+        "program",  # polynomials of inputs
         "results",
     },  # results: a table is read as results are
     "kernel": set(),

@@ -1,0 +1,243 @@
+"""Repeats the calls of a journal on a new instance, and measures how exactly it repeats them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmimaster.errors import CallError
+from fmimaster.fmu.instance import Instance
+from fmimaster.fmu.journal import (
+    Entry,
+    History,
+    Journal,
+    Transferred,
+    entries_of,
+    unpacked,
+    unpacked_experiment,
+    unpacked_polynomials,
+    unpacked_step,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The largest difference between values that were read in a replay and those that were read before.
+
+    Parameters
+    ----------
+    largest : float
+        Relative to the largest absolute value of the variable; inf for a variable that is no number, and for NaN.
+    variable : str
+        The variable with this difference; empty if there is none.
+    time : float
+        In s, of the step before the first difference of this variable.
+    reads : int
+        Number of values that were compared.
+    """
+
+    largest: float = 0.0
+    variable: str = ""
+    time: float = 0.0
+    reads: int = 0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all values were the same in every bit."""
+        return not self.variable
+
+    def __str__(self) -> str:
+        if self.is_exact:
+            return f"all {self.reads} values that were read again are equal"
+        return f"'{self.variable}' differs by up to {self.largest:.3g} (relative), first at t = {self.time:.12g} s"
+
+
+@dataclass
+class _Compared:
+    """The values of one GET: scale and difference of each element, and the time in s of the first difference."""
+
+    scale: NDArray[np.float64]
+    difference: NDArray[np.float64]
+    first: NDArray[np.float64]
+
+
+def replay(journal: Journal, instance: Instance, *, skip: int = 0) -> Noise:
+    """Bring an instance to the present state of a journal, and save the states that the journal has saved.
+
+    Parameters
+    ----------
+    instance : Instance
+        A new one of the same FMU, in Instantiated.
+    skip : int
+        Length in bytes of the first entries that the instance has executed already.
+
+    Raises
+    ------
+    CallError
+        If a call fails, or a step ends at another time than before.
+    """
+    player = _Player(journal, instance)
+    player.play(journal.opening)
+    for history in journal.histories():
+        player.play_history(history, skip)
+    return player.noise()
+
+
+class _Player:
+    """Calls an instance by entries of a journal."""
+
+    def __init__(self, journal: Journal, instance: Instance) -> None:
+        self._instance = instance
+        self._transfers = journal.transfers
+        self._acts: dict[int, tuple[NDArray[Any], Any]] = {}
+        self._compared: dict[int, _Compared] = {}
+        self._time = 0.0
+        self._reads = 0
+        self._spare = 1 + max(journal.places, default=-1)
+        """A place that the journal does not use."""
+        self._may_go_back = False
+
+    def play_history(self, history: History, skip: int) -> None:
+        """Go through a history, and save the states at its places."""
+        if history.state is not None:
+            self._instance.deserialize(history.state)
+        at = skip
+        for end, place, further in history.saved:
+            if end < at:  # the instance has saved it itself
+                continue
+            self.play(history.entries[at:end])
+            at = end
+            if further:
+                self._instance.save(self._spare)
+                self.play(further)
+            self._instance.save(place)
+            if further:
+                self._instance.restore(self._spare)
+        self.play(history.entries[at : history.end])
+
+    def play(self, entries: bytes) -> None:
+        """Make the calls of some entries."""
+        instance = self._instance
+        instance.clock = lambda: self._time
+        instance.kept_from = lambda: -inf if self._may_go_back else inf
+        simple: dict[Entry, Callable[[], Any]] = {
+            Entry.ENTER_CONFIGURATION_MODE: instance.enter_configuration_mode,
+            Entry.EXIT_CONFIGURATION_MODE: instance.exit_configuration_mode,
+            Entry.ENTER_EVENT_MODE: instance.enter_event_mode,
+            Entry.ENTER_STEP_MODE: instance.enter_step_mode,
+            Entry.UPDATE: instance.update_discrete_states,
+        }
+        for entry, number, content in entries_of(entries):
+            match entry:
+                case Entry.SET | Entry.DERIVE | Entry.GET | Entry.POLYNOMIALS:
+                    self._transfer(number, content)
+                case Entry.STEP:
+                    self._step(content)
+                case Entry.ENTER_INITIALIZATION_MODE:
+                    instance.enter_initialization_mode(*unpacked_experiment(content))
+                case Entry.DESERIALIZE:
+                    instance.deserialize(content)
+                case _:
+                    simple[entry]()
+
+    def _step(self, content: bytes) -> None:
+        time, size, reached, self._may_go_back = unpacked_step(content)
+        answer = self._instance.do_step(time, size)
+        self._time = time + size
+        now = None if answer is None else answer.last_successful_time
+        if now != reached and not (now is not None and isnan(now)):
+            raise CallError(
+                f"The calls of '{self._instance.name}' cannot be repeated: its step from t = {time:.12g} s by {size:.6g} s "
+                f"{_ended(now)}, but before it {_ended(reached)}. The FMU does not "
+                "give the same results for the same inputs.",
+                instance=self._instance.name,
+                function="DoStep",
+                status="not repeated",
+                time=time,
+            )
+
+    def _transfer(self, number: int, content: bytes) -> None:
+        transferred = self._transfers[number]
+        if number not in self._acts:
+            self._acts[number] = self._bound(transferred)
+        values, act = self._acts[number]
+        match transferred.entry:
+            case Entry.POLYNOMIALS:
+                act(*unpacked_polynomials(content, len(transferred.references)))
+            case Entry.GET:
+                act()
+                self._compare(number, values, unpacked(transferred.kind, content))
+            case _:
+                values[:] = unpacked(transferred.kind, content)
+                act()
+
+    def _bound(self, transferred: Transferred) -> tuple[NDArray[Any], Any]:
+        """An array, and the function that transfers its values, or gives polynomials."""
+        entry, kind, references, size, knowns, n_knowns = transferred
+        instance = self._instance
+        values = np.zeros(n_knowns if entry is Entry.DERIVE else size, kind.dtype)
+        match entry:
+            case Entry.GET:
+                return values, instance.getter(kind, references, values)
+            case Entry.SET:
+                return values, instance.setter(kind, references, values)
+            case Entry.DERIVE:
+                derive = instance.directional_derivative(references, knowns, values, np.zeros(size))
+                return values, derive
+            case _:
+                return values, instance.polynomial_setter(references)
+
+    def _compare(self, number: int, now: NDArray[Any], before: NDArray[Any]) -> None:
+        self._reads += len(now)
+        n = len(now)
+        compared = self._compared.get(number)
+        if compared is None:
+            compared = _Compared(np.zeros(n), np.zeros(n), np.full(n, inf))
+            self._compared[number] = compared
+        is_number = now.dtype.kind in "fiub"
+        if is_number:
+            compared.scale = np.fmax(compared.scale, np.abs(before.astype(float)))
+        if now.dtype != object and now.tobytes() == before.tobytes():
+            return
+        differs = now != before
+        if is_number:
+            differs &= ~(np.isnan(now.astype(float)) & np.isnan(before.astype(float)))
+            difference = np.abs(now.astype(float) - before.astype(float))
+            difference = np.where(np.isnan(difference), inf, difference)
+        else:
+            difference = np.full(n, inf)
+        compared.difference = np.maximum(compared.difference, np.where(differs, difference, 0.0))
+        compared.first = np.minimum(compared.first, np.where(differs, self._time, inf))
+
+    def noise(self) -> Noise:
+        """The largest difference so far."""
+        worst = Noise(reads=self._reads)
+        for number, compared in self._compared.items():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                relative = np.where(
+                    compared.difference > 0, compared.difference / compared.scale, 0.0
+                )
+            k = int(np.argmax(relative))
+            if relative[k] > worst.largest:
+                name = self._name(self._transfers[number], k)
+                worst = Noise(float(relative[k]), name, float(compared.first[k]), self._reads)
+        return worst
+
+    def _name(self, transferred: Transferred, element: int) -> str:
+        """Full name of the variable of an element."""
+        variables = {v.value_reference: v for v in self._instance.model.variables}
+        for reference in transferred.references:
+            variable = variables[reference]
+            if element < variable.size:
+                return f"{self._instance.name}.{variable.name}"
+            element -= variable.size
+        raise IndexError(element)
+
+
+def _ended(reached: float | None) -> str:
+    return "was completed" if reached is None else f"ended at t = {reached:.12g} s"
